@@ -1,0 +1,153 @@
+"""Selectors and settings that several verbs share, declared once."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import click
+
+from torchgauge.errors import UsageError
+from torchgauge.harness.selection import Selection
+from torchgauge.records import Provenance, RunSettings
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+
+class CommaList(click.ParamType[tuple[str, ...]]):
+    """``a,b,c`` as a tuple."""
+
+    name = "LIST"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        """Split at commas; white space around items is dropped."""
+        if isinstance(value, tuple):
+            return value
+        if len(str(value)) > 2 and str(value)[0] == str(value)[-1] == "/":
+            return (str(value),)  # one regular expression, whatever commas it holds
+        return tuple(item.strip() for item in str(value).split(",") if item.strip())
+
+
+def selectors(command: Command) -> Command:
+    """Suites and the filters on their cases."""
+    options = [
+        click.argument("suite", nargs=-1),
+        click.option(
+            "--suite",
+            "more_suites",
+            type=CommaList(),
+            default=(),
+            help="the same as SUITE; `all` is every suite",
+        ),
+        click.option(
+            "--device",
+            type=CommaList(),
+            default=(),
+            help="devices, for example D or D1,D2 or D.1; `all` is every one present",
+        ),
+        click.option(
+            "--models", type=CommaList(), default=(), help="names, globs or /regex/ instead of a tier"
+        ),
+        click.option("--mode", type=CommaList(), default=("inference",), help="inference,training"),
+        click.option(
+            "--config", type=CommaList(), default=("eager", "inductor"), help="eager,inductor,aot_eager"
+        ),
+        click.option("--dtype", type=CommaList(), default=("float32",), help="float32,bfloat16"),
+        click.option("--tier", default="smoke", help="smoke, standard or full"),
+        click.option("--size", default="small", help="small or full models"),
+        click.option("--shard", default="1/1", help="i/n: the i-th of n parts"),
+    ]
+    return _apply(options, command)
+
+
+def measuring(command: Command) -> Command:
+    """How cases are measured."""
+    options = [
+        click.option(
+            "--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)"
+        ),
+        click.option(
+            "--precision",
+            type=click.FloatRange(0.0001, 1.0),
+            help="half-width of the interval to reach, relative (0.01)",
+        ),
+        click.option(
+            "--measure-seconds", type=click.FloatRange(0.01), help="measuring budget per case in seconds (3)"
+        ),
+        click.option(
+            "--timeout",
+            type=click.FloatRange(0.1),
+            help="deadline of every phase in seconds, instead of each phase's own",
+        ),
+        click.option(
+            "--memory-limit",
+            type=click.IntRange(1),
+            help="bytes at which a worker is killed (default: 90 % of what is free)",
+        ),
+        click.option("--no-accuracy", is_flag=True, help="do not check results before timing"),
+        click.option("--no-memory-probe", is_flag=True, help="do not measure peak memory"),
+        click.option("--no-warm-compile", is_flag=True, help="do not measure warm compilation"),
+        click.option("--no-calibration", is_flag=True, help="do not calibrate the machine"),
+    ]
+    return _apply(options, command)
+
+
+def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
+    """The selection that the shared options describe; ``suite/model`` arguments become model patterns."""
+    if not options["device"]:
+        raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
+    suites, models = [], list(options["models"])
+    for name in (*suite, *options["more_suites"]):
+        head, slash, _ = name.partition("/")
+        suites.append(head)
+        if slash:
+            models.append(name)
+    return Selection(
+        suites=tuple(dict.fromkeys(suites)),
+        devices=options["device"],
+        models=tuple(models),
+        modes=options["mode"],
+        configurations=options["config"],
+        dtypes=options["dtype"],
+        tier=options["tier"],
+        size=options["size"],
+        shard=options["shard"],
+    )
+
+
+def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance, ...]]:
+    """Run settings, and where each one that is not a default came from."""
+    from dataclasses import fields, replace
+
+    from torchgauge.records import Deadlines
+
+    flags: dict[str, Any] = {
+        "threads": options.get("threads"),
+        "precision_target": options.get("precision"),
+        "measure_budget_s": options.get("measure_seconds"),
+        "memory_limit_bytes": options.get("memory_limit"),
+        "accuracy": False if options.get("no_accuracy") else None,
+        "memory_probe": False if options.get("no_memory_probe") else None,
+        "warm_compile": False if options.get("no_warm_compile") else None,
+        "calibrate": False if options.get("no_calibration") else None,
+    }
+    timeout = options.get("timeout")
+    if timeout is not None:
+        flags["deadlines"] = Deadlines(**{item.name: timeout for item in fields(Deadlines)})
+    given = {name: value for name, value in flags.items() if value is not None}
+    settings = replace(RunSettings(), **given)
+    sources = tuple(
+        Provenance(
+            item.name,
+            timeout if item.name == "deadlines" else getattr(settings, item.name),
+            "flag" if item.name in given else "default",
+        )
+        for item in fields(RunSettings)
+    )
+    return settings, sources
+
+
+def _apply(options: list[Any], command: Command) -> Command:
+    for option in reversed(options):
+        command = option(command)
+    return command

@@ -1,0 +1,42 @@
+"""``torchgauge repro``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from torchgauge.cli.options import measuring, settings_of
+
+
+@click.command("repro")
+@click.argument("case")
+@measuring
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+def command(case: str, store: str, as_json: bool, **options: Any) -> None:
+    """Run one CASE again exactly, with eager beside it, and print its numbers or its traceback.
+
+    Example: torchgauge repro 'timm/resnet18:inference:float32:b2:eager@DEVICE'
+    """
+    from torchgauge.harness.campaigns import repro_campaign
+    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.runner import report_as_json
+    from torchgauge.harness.summary import result_lines, summary_lines
+    from torchgauge.results.journal import results
+
+    settings, _ = settings_of(options)
+    campaign = repro_campaign(case, settings, store=store, progress=choose_progress())
+    report = campaign.run()
+    folder = campaign.store.run(report.run_id)
+    found = list(results(folder.journal_path))
+    for result in found:
+        if result.case_id == case or len(found) == 1:
+            for line in result_lines(result):
+                click.echo(line, err=as_json)
+    for line in summary_lines(report, campaign.store.path):
+        click.echo(line, err=True)
+    if as_json:
+        click.echo(report_as_json(report))
+    sys.exit(report.exit_code)

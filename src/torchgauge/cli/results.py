@@ -1,0 +1,107 @@
+"""``torchgauge results``: what is in a store."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+STORE = click.option("--store", default="./torchgauge-results", show_default=True, help="the store to read")
+JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+
+
+@click.group("results")
+def command() -> None:
+    """List, show and query what is in a store."""
+
+
+@command.command("list")
+@STORE
+@JSON
+def list_runs(store: str, as_json: bool) -> None:
+    """All runs, also those that are running or were interrupted.
+
+    Example: torchgauge results list
+    """
+    from torchgauge.results.store import Store
+
+    runs = Store.open(store).runs()
+    if as_json:
+        click.echo(json.dumps([{**vars(run), "state": run.state.value} for run in runs], indent=1))
+        return
+    for run in runs:
+        counts = ", ".join(f"{n} {status}" for status, n in run.counts.items())
+        problem = f"  {run.problem}" if run.problem else ""
+        click.echo(f"{run.run_id}  {run.state.value:<11}  {run.recorded}/{run.planned}  {counts}{problem}")
+    if not runs:
+        click.echo("no runs yet; try: torchgauge run SUITE --device DEVICE", err=True)
+
+
+@command.command("show")
+@click.argument("name")
+@STORE
+@JSON
+def show(name: str, store: str, as_json: bool) -> None:
+    """The rows of a run, or everything about one case (its newest row).
+
+    Example: torchgauge results show RUN_ID
+    """
+    from torchgauge.harness.lookup import find_results
+    from torchgauge.harness.summary import brief_lines, result_lines
+    from torchgauge.records import to_plain
+
+    found, whole_run = find_results(store, name)
+    if as_json:
+        click.echo(json.dumps([to_plain(result) for result in found], indent=1))
+        return
+    for result in found:
+        for line in brief_lines(result) if whole_run else result_lines(result):
+            click.echo(line)
+
+
+@command.command("query")
+@click.argument("conditions", nargs=-1)
+@click.option("--table", default="results", show_default=True, help="results, summaries or samples")
+@click.option("--run", "run_id", help="only this run")
+@click.option("--columns", help="columns to show, separated by commas")
+@STORE
+@JSON
+def query_rows(  # noqa: PLR0917  click passes them by name
+    conditions: tuple[str, ...],
+    table: str,
+    run_id: str | None,
+    columns: str | None,
+    store: str,
+    as_json: bool,
+) -> None:
+    """Rows that meet all CONDITIONS (field=value, field!=value, field>number; globs).
+
+    Example: torchgauge results query status!=pass suite=timm
+    """
+    from torchgauge.results.query import query
+    from torchgauge.results.store import Store
+
+    frame = query(Store.open(store), conditions, table, run_id)
+    if columns:
+        from torchgauge.errors import UnknownNameError
+
+        wanted = [name.strip() for name in columns.split(",")]
+        for name in wanted:
+            if name not in frame.columns:
+                raise UnknownNameError("column", name, frame.columns)
+        frame = frame[wanted]
+    elif not as_json:
+        short = [name for name in DEFAULT_COLUMNS.get(table, ()) if name in frame.columns]
+        frame = frame[short] if short else frame
+    if as_json:
+        click.echo(frame.to_json(orient="records", date_format="iso", indent=1))
+    elif frame.empty:
+        click.echo("no row meets the conditions", err=True)
+    else:
+        click.echo(frame.to_string(index=False, max_colwidth=80))
+
+
+DEFAULT_COLUMNS = {
+    "results": ("case_id", "status", "phase", "cause", "reason"),
+    "summaries": ("case_id", "metric", "median", "low", "high", "unit", "n"),
+}

@@ -1,0 +1,61 @@
+"""``torchgauge suites``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+
+
+@click.group("suites", invoke_without_command=True)
+@click.pass_context
+def command(ctx: click.Context) -> None:
+    """Suites, their models and what they need."""
+    if ctx.invoked_subcommand is None:
+        ctx.invoke(list_suites)
+
+
+@command.command("list")
+@JSON
+def list_suites(as_json: bool = False) -> None:
+    """All suites with the number of their models.
+
+    Example: torchgauge suites list
+    """
+    from torchgauge import registry
+    from torchgauge.harness.plan import load_suites
+
+    suites = load_suites(registry.names("torchgauge.suites"))
+    if as_json:
+        click.echo(
+            json.dumps({name: [m.name for m in suite.models()] for name, suite in suites.items()}, indent=1)
+        )
+        return
+    for name, suite in suites.items():
+        models = suite.models()
+        smoke = sum("smoke" in model.tiers for model in models)
+        click.echo(f"{name:<14} {len(models):>4} models, {smoke} in tier smoke  {suite.doc}")
+
+
+@command.command("show")
+@click.argument("name")
+@JSON
+def show(name: str, as_json: bool) -> None:
+    """The models of one suite, with tiers, modes and batch sizes.
+
+    Example: torchgauge suites show timm
+    """
+    from dataclasses import asdict
+
+    from torchgauge.harness.plan import load_suites
+
+    suite = load_suites([name])[name]
+    if as_json:
+        click.echo(json.dumps([asdict(model) for model in suite.models()], indent=1))
+        return
+    for model in suite.models():
+        modes = ", ".join(f"{mode} b{batch}" for mode, batch in model.batch.items())
+        click.echo(f"{model.name:<44} {','.join(model.tiers):<16} {','.join(model.sizes):<11} {modes}")
+    click.echo(f"needs: {suite.install_hint or 'nothing more'}", err=True)

@@ -1,0 +1,64 @@
+"""Text from machines that we do not control, made safe to look at; escaping is the renderer's.
+
+Names, errors and logs may hold terminal sequences, control characters that hide text, and characters that
+reverse its direction. None of them may act on a page, and none may vanish without a trace.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+
+LOG_LIMIT = 64 * 1024
+"""Bytes of a log or traceback that a page shows: the last ones, since an error stands at the end."""
+
+_ANSI = re.compile(
+    r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
+)
+_CONTROL = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
+_INVISIBLE = re.compile(
+    "[\u00ad\u061c\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\ufeff\ufff9-\ufffb\ud800-\udfff]"
+    "|[\U000e0000-\U000e007f]"
+)
+_NOT_SLUG = re.compile(r"[^a-z0-9]+")
+
+
+def visible(text: str) -> str:
+    """``text`` without terminal sequences and control characters; what is invisible is written as U+XXXX."""
+    text = _ANSI.sub("", text.replace("\r\n", "\n"))
+    text = _CONTROL.sub("", text)
+    return _INVISIBLE.sub(lambda found: f"[U+{ord(found.group()):04X}]", text)
+
+
+def tail(text: str, limit: int = LOG_LIMIT) -> str:
+    """The visible end of ``text``, at most ``limit`` bytes of UTF-8, with a first line that says so."""
+    shown = visible(text)
+    data = shown.encode()
+    if len(data) <= limit:
+        return shown
+    note = f"[the first {len(data) - limit:,} bytes are left out]\n"
+    return note + data[-limit:].decode(errors="ignore")
+
+
+def first_line(text: str, limit: int = 160) -> str:
+    """The first line with something on it, cut to ``limit`` characters."""
+    line = next((line.strip() for line in visible(text).splitlines() if line.strip()), "")
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def slug(name: str) -> str:
+    """A file name or anchor for ``name``: lower-case letters, digits and a hash of eight hex digits."""
+    words = _NOT_SLUG.sub("-", name.lower()).strip("-")[:60].strip("-")
+    digits = hashlib.sha256(name.encode(errors="surrogatepass")).hexdigest()[:8]
+    return f"{words}-{digits}" if words else digits
+
+
+def csv_cell(value: object) -> str:
+    """``value`` for a CSV file; text that a spreadsheet would run as a formula is quoted with ``'``."""
+    if value is None:
+        return ""
+    if not isinstance(value, str):
+        return str(value)
+    text = visible(value)
+    runs = text.lstrip().startswith(("=", "+", "-", "@")) or text.startswith(("\t", "\n"))
+    return f"'{text}" if runs else text

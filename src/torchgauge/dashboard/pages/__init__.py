@@ -1,0 +1,1 @@
+"""What each page says: small pure functions from the board to frozen records that the templates show."""

@@ -1,0 +1,73 @@
+"""How a status looks: its short code, its colour class and what it means, one table for every page.
+
+A code is always written out, so that colour only repeats what the text says. Statuses that ask for the same
+reaction share a colour; ``static/style.css`` has one rule per class.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchgauge.records import ATTEMPTED, Status
+
+
+@dataclass(frozen=True)
+class Look:
+    """How one status is shown."""
+
+    status: Status
+    code: str
+    css: str
+    meaning: str
+
+    @property
+    def attempted(self) -> bool:
+        """Whether the status counts as an attempt."""
+        return self.status in ATTEMPTED
+
+
+LOOKS: dict[Status, Look] = {
+    look.status: look
+    for look in (
+        Look(Status.PASS, "pass", "pass", "ran, and the numbers are right"),
+        Look(Status.FAIL_ACCURACY, "acc", "acc", "ran, but the numbers are wrong"),
+        Look(Status.ERROR, "err", "err", "raised an exception"),
+        Look(Status.CRASH, "crash", "err", "the process died"),
+        Look(Status.OOM, "OOM", "limit", "ran out of memory, on the device or at the host's limit"),
+        Look(Status.TIMEOUT, "T/O", "limit", "exceeded the deadline of a phase"),
+        Look(Status.UNSUPPORTED, "n/a", "none", "the device or a library says that it cannot"),
+        Look(
+            Status.SKIPPED,
+            "skip",
+            "none",
+            "skipped by a declaration, or for a missing package, data or network",
+        ),
+        Look(Status.INFRA, "infra", "infra", "the environment broke: says nothing against the model"),
+        Look(Status.NOT_RUN, "not run", "notrun", "planned and never reached"),
+    )
+}
+"""All ten statuses, in the order of bars, counts and legends."""
+
+BADNESS: dict[Status, int] = {
+    Status.CRASH: 9,
+    Status.ERROR: 8,
+    Status.FAIL_ACCURACY: 7,
+    Status.OOM: 6,
+    Status.TIMEOUT: 5,
+    Status.INFRA: 4,
+    Status.NOT_RUN: 3,
+    Status.UNSUPPORTED: 2,
+    Status.SKIPPED: 1,
+    Status.PASS: 0,
+}
+"""Order in which sorting a column puts the worst first."""
+
+MARKS: dict[str, str] = {
+    "unexpected": "differs from what the data file promises for this device (a pass where it says nothing)",
+    "expected": "no pass, as the data file says in advance, with a reason",
+    "degraded": "ran, but not by the requested path (a silent fallback, a recompile limit): no pass",
+    "flaky": "ended differently when it was repeated",
+    "stale": "old, or standing in for a newer attempt that was never reached or lost to the environment",
+    "superseded": "replaced by a later result of the same run",
+}
+"""Marks beside a status, counted apart from the ten, with what they mean."""

@@ -1,0 +1,102 @@
+"""Counts of the ten statuses that must sum to the plan, and the bar that shows them."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from torchgauge.dashboard.board import Board, Entry
+from torchgauge.dashboard.dashboard_error import DashboardError
+from torchgauge.dashboard.statuses import LOOKS, MARKS, Look
+from torchgauge.records import ATTEMPTED, INCOMPLETE, Status
+from torchgauge.results.store import RunInfo
+
+
+@dataclass(frozen=True)
+class Segment:
+    """One part of a stacked bar; ``x`` and ``width`` are in thousandths of the bar."""
+
+    look: Look
+    count: int
+    x: str
+    width: str
+
+
+@dataclass(frozen=True)
+class Tally:
+    """How many cases ended how; ``passed`` leaves out the degraded ones."""
+
+    counts: Mapping[Status, int]
+    passed: int
+    marks: Mapping[str, int]
+
+    @property
+    def planned(self) -> int:
+        """All cases."""
+        return sum(self.counts.values())
+
+    @property
+    def attempted(self) -> int:
+        """Cases whose end says something of the model."""
+        return sum(self.counts[status] for status in ATTEMPTED)
+
+    @property
+    def incomplete(self) -> int:
+        """Cases that were lost or never reached."""
+        return sum(self.counts[status] for status in INCOMPLETE)
+
+    @property
+    def present(self) -> list[tuple[Look, int]]:
+        """The statuses that occur, with their counts."""
+        return [(look, self.counts[status]) for status, look in LOOKS.items() if self.counts[status]]
+
+    @property
+    def sentence(self) -> str:
+        """The counts in words, for those who do not see the bar."""
+        return ", ".join(f"{count} {look.code}" for look, count in self.present) or "no case"
+
+    @property
+    def segments(self) -> list[Segment]:
+        """The stacked bar."""
+        found, x = [], 0.0
+        for look, count in self.present:
+            width = 1000.0 * count / self.planned
+            found.append(Segment(look, count, f"{x:.1f}", f"{width:.1f}"))
+            x += width
+        return found
+
+
+def tally(entries: Iterable[Entry]) -> Tally:
+    """The counts over ``entries``."""
+    statuses: Counter[Status] = Counter()
+    marks: Counter[str] = Counter()
+    passed = 0
+    for entry in entries:
+        statuses[entry.status] += 1
+        marks.update(entry.marks)
+        passed += entry.fully_passed
+    ordered = {mark: marks[mark] for mark in [*MARKS, *sorted(marks.keys() - MARKS.keys())] if marks[mark]}
+    return Tally({status: statuses[status] for status in LOOKS}, passed, ordered)
+
+
+def check_board(board: Board) -> None:
+    """Raise :class:`DashboardError` where the statuses on the board do not sum to the cases in the store."""
+    counted = sum(tally(board.of_device(device)).planned for device in board.devices)
+    if counted + board.superseded != board.planned:
+        raise DashboardError(
+            f"{counted} statuses stand for {board.planned - board.superseded} planned cases",
+            hint="report this: the pages would hide a case",
+        )
+
+
+def check_run(info: RunInfo, statuses: Mapping[str, int], cases: int) -> None:
+    """Raise :class:`DashboardError` where the rows of a published run are not one per planned case."""
+    rows = sum(statuses.values())
+    if info.problem:
+        return
+    if rows != info.planned or cases != rows:
+        raise DashboardError(
+            f"run {info.run_id} planned {info.planned} cases; its table holds {rows} rows of {cases} cases",
+            hint="remove the run's files under tables/ and publish it again from its journal",
+        )

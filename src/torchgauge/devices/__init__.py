@@ -1,0 +1,1 @@
+"""Devices: the parent-side descriptor, the worker-side session, probes and calibration."""

@@ -1,0 +1,107 @@
+"""How fast this machine is right now: one matrix product, one copy, one launch, in well under a second.
+
+Worker side. A throttled or shared machine shows here, instead of being blamed on a model.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from functools import partial
+from statistics import median
+from typing import Any
+
+from torchgauge.devices.hooks import HOOK_ERRORS, first_line
+from torchgauge.devices.session import DeviceSession
+from torchgauge.records import Calibration
+
+GEMM_TARGET_S = 0.03
+GEMM_SMALLEST, GEMM_LARGEST = 256, 8192
+COPY_BYTES = 64 << 20
+LAUNCHES, ROWS = 100, 15
+REPEATS = 5
+
+
+def calibrate(session: DeviceSession, at: str) -> Calibration:
+    """GEMM rate, copy bandwidth and launch time of the session's device; ``at`` says when in the shard.
+
+    ``gemm_flops`` is 2 n^3 / s of a square product in the session's first calibration dtype.
+    ``copy_bytes_per_s`` counts each byte of a device-to-device copy once read and once written (as STREAM
+    does). ``launch_s`` is the time of one operator on one element, in a row of many. A part that the device
+    cannot do is None, and ``absent`` says why.
+    """
+    dtypes = session.calibration_dtypes()
+    if session.torch_device is None or not dtypes:
+        return Calibration(session.name, at, None, None, None, "the device runs no torch")
+    reasons: list[str] = []
+    return Calibration(
+        device=session.name,
+        at=at,
+        gemm_flops=_part("gemm", lambda: _gemm(session, dtypes[0]), reasons),
+        copy_bytes_per_s=_part("copy", lambda: _copy(session), reasons),
+        launch_s=_part("launch", lambda: _launch(session), reasons),
+        absent="; ".join(reasons),
+    )
+
+
+def _part(name: str, measure: Callable[[], float], reasons: list[str]) -> float | None:
+    try:
+        return measure()
+    except HOOK_ERRORS as error:
+        reasons.append(f"{name}: {first_line(error)}")
+        return None
+
+
+def _gemm(session: DeviceSession, dtype: str) -> float:
+    import torch
+
+    def operand(size: int) -> Any:
+        return torch.ones(size, size, dtype=getattr(torch, dtype), device=session.torch_device)
+
+    size = GEMM_SMALLEST
+    with torch.no_grad():
+        while True:
+            block = operand(size)
+            torch.mm(block, block)
+            # The best of three: one stolen time slice must not end the search at a small size.
+            seconds = min(_timed(session, partial(torch.mm, block, block)) for _ in range(3))
+            # Rates grow with the size, so one step from a small product falls short: go on until close.
+            wanted = int(size * (GEMM_TARGET_S / seconds) ** (1 / 3)) // 64 * 64
+            wanted = min(max(wanted, GEMM_SMALLEST), GEMM_LARGEST, size * 4)
+            if wanted <= size * 1.25:
+                break
+            size = wanted
+        times = [_timed(session, partial(torch.mm, block, block)) for _ in range(REPEATS)]
+    return 2 * size**3 / median(times)
+
+
+def _copy(session: DeviceSession) -> float:
+    import torch
+
+    source = torch.ones(COPY_BYTES, dtype=torch.uint8, device=session.torch_device)
+    target = torch.empty_like(source)
+    target.copy_(source)
+    times = [_timed(session, lambda: target.copy_(source)) for _ in range(REPEATS)]
+    return 2 * COPY_BYTES / median(times)
+
+
+def _launch(session: DeviceSession) -> float:
+    import torch
+
+    element = torch.zeros(1, device=session.torch_device)
+
+    def row() -> None:
+        for _ in range(LAUNCHES):
+            element.add_(1)
+
+    with torch.no_grad():
+        row()
+        return median(_timed(session, row) for _ in range(ROWS)) / LAUNCHES
+
+
+def _timed(session: DeviceSession, step: Callable[[], object]) -> float:
+    session.synchronize()
+    began = time.perf_counter()
+    step()
+    session.synchronize()
+    return time.perf_counter() - began

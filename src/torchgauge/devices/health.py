@@ -1,0 +1,173 @@
+"""What ``torchgauge doctor`` shows: each thing that a run needs, whether it is there, and what to type.
+
+Parent side. The speed of the machine is not looked at here: a worker calibrates it.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import tempfile
+from dataclasses import dataclass
+from enum import Enum
+
+from torchgauge.devices.discover import DeviceReport, Presence, known_devices
+from torchgauge.devices.host import GIB, available_cores, available_memory
+from torchgauge.devices.probe import TIMEOUT_S, ProbeReport, ProbeState, probe
+
+MODEL_LIBRARIES = ("timm", "transformers")
+OLDEST_PYTHON = (3, 10)
+OLDEST_TORCH = (2, 5)
+MEMORY_WANTED = 4 * GIB
+DISK_WANTED = 5 * GIB
+
+
+class CheckState(str, Enum):
+    """Whether something is as a run needs it."""
+
+    OK = "ok"
+    WARN = "warn"
+    FAIL = "fail"
+
+
+@dataclass(frozen=True)
+class Check:
+    """One thing that was looked at; ``fix`` says what to type where it is not ok."""
+
+    name: str
+    state: CheckState
+    message: str
+    fix: str = ""
+
+
+def diagnose(python: str, device: str | None = None, *, timeout: float = TIMEOUT_S) -> list[Check]:
+    """Checks of the target interpreter, its torch, this machine and its devices.
+
+    Where ``device`` names one, its absence is a failure; other devices only warn. One deep probe (seconds).
+    """
+    report = probe(python, timeout=timeout, deep=True)
+    checks = [_python(report)]
+    if report.state is not ProbeState.NO_INTERPRETER:
+        checks += [_torch(report), _autoload(report), _torchvision(report)]
+        checks += [_library(report, name) for name in MODEL_LIBRARIES]
+    devices = known_devices(python, report=report, timeout=timeout)
+    checks.append(_compiler(devices))
+    checks += [_memory(), _disk(), _load()]
+    checks += [_device(entry, entry.name == device) for entry in devices]
+    if device is not None and all(entry.name != device for entry in devices):
+        message = f"{device}: no plugin and no torch device of this name"
+        checks.append(Check(f"device {device}", CheckState.FAIL, message, "torchgauge devices lists them"))
+    return checks
+
+
+def _numbers(version: str) -> tuple[int, ...]:
+    parts = version.partition("+")[0].split(".")[:2]
+    return tuple(int(part) for part in parts if part.isdigit())
+
+
+def _python(report: ProbeReport) -> Check:
+    if report.state is ProbeState.NO_INTERPRETER:
+        assert report.trouble is not None
+        return Check("python", CheckState.FAIL, report.trouble.cause, report.trouble.fix)
+    if _numbers(report.version) < OLDEST_PYTHON:
+        message = f"Python {report.version} is too old for a worker"
+        return Check("python", CheckState.FAIL, message, "name a Python 3.10 or later with --python PATH")
+    return Check("python", CheckState.OK, f"Python {report.version}")
+
+
+def _torch(report: ProbeReport) -> Check:
+    usable = report.usable
+    if usable is None or usable.torch is None:
+        trouble = report.trouble
+        assert trouble is not None
+        return Check("torch", CheckState.FAIL, trouble.cause, trouble.fix)
+    build = usable.torch
+    message = f"torch {build.version} ({build.flavour}), imported in {build.import_s:.1f} s"
+    if _numbers(build.version) < OLDEST_TORCH:
+        return Check(
+            "torch", CheckState.FAIL, f"{message}: too old", f"{report.python} -m pip install -U torch"
+        )
+    if build.debug:
+        return Check("torch", CheckState.WARN, f"{message}: a debug build", "its times mean nothing")
+    return Check("torch", CheckState.OK, message)
+
+
+def _autoload(report: ProbeReport) -> Check:
+    names = ", ".join(f"{item.name} ({item.package} {item.version})" for item in report.extensions)
+    if not report.extensions:
+        return Check("extensions", CheckState.OK, "import torch loads no device extension")
+    if report.trouble is not None:
+        return Check("extensions", CheckState.WARN, f"{names}: {report.trouble.cause}", report.trouble.fix)
+    return Check("extensions", CheckState.OK, f"import torch loads {names}")
+
+
+def _torchvision(report: ProbeReport) -> Check:
+    usable = report.usable or report
+    problem = usable.torchvision_problem
+    if dict(report.packages).get("torchvision") is None:
+        fix = f"{report.python} -m pip install torchvision"
+        return Check("torchvision", CheckState.WARN, "not installed: vision models are skipped", fix)
+    if problem is None:
+        return Check("torchvision", CheckState.WARN, "not tried, because torch is not usable")
+    if problem:
+        flavour = usable.torch.flavour if usable.torch is not None else "?"
+        fix = f"install the torchvision that was built for this torch ({flavour})"
+        message = f"its operators do not load: {problem}; models that need none of them still run"
+        return Check("torchvision", CheckState.WARN, message, fix)
+    return Check("torchvision", CheckState.OK, f"torchvision {dict(report.packages)['torchvision']}")
+
+
+def _library(report: ProbeReport, name: str) -> Check:
+    version = dict(report.packages).get(name)
+    if version is None:
+        fix = f"{report.python} -m pip install {name}"
+        return Check(name, CheckState.WARN, "not installed: its suite is skipped", fix)
+    return Check(name, CheckState.OK, f"{name} {version}")
+
+
+def _compiler(devices: list[DeviceReport]) -> Check:
+    cpu = next((entry for entry in devices if entry.torch_type == "cpu"), None)
+    refusals = dict(cpu.compile) if cpu is not None else {}
+    if "inductor" not in refusals:
+        return Check("inductor on cpu", CheckState.WARN, "not tried, because torch is not usable")
+    if refusals["inductor"]:
+        fix = "install g++ (or clang++) and the headers of this Python, or run --config eager"
+        return Check("inductor on cpu", CheckState.WARN, refusals["inductor"], fix)
+    return Check("inductor on cpu", CheckState.OK, "a C++ compiler is there")
+
+
+def _memory() -> Check:
+    available = available_memory()
+    if available is None:
+        return Check("memory", CheckState.OK, "cannot be read on this system")
+    state = CheckState.OK if available >= MEMORY_WANTED else CheckState.WARN
+    fix = "" if state is CheckState.OK else "end other programs, or choose small models"
+    return Check("memory", state, f"{available / GIB:.1f} GiB available", fix)
+
+
+def _disk() -> Check:
+    folder = tempfile.gettempdir()
+    free = shutil.disk_usage(folder).free
+    state = CheckState.OK if free >= DISK_WANTED else CheckState.WARN
+    fix = "" if state is CheckState.OK else "make room, or point TMPDIR elsewhere"
+    return Check("disk", state, f"{free / GIB:.1f} GiB free for temporary files", fix)
+
+
+def _load() -> Check:
+    cores = available_cores() or 1
+    try:
+        load = os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return Check("load", CheckState.OK, "cannot be read on this system")
+    message = f"load {load:.1f} on {cores} core(s)"
+    if load > 0.5 * cores:
+        return Check("load", CheckState.WARN, message, "wait for other work to end: it widens every interval")
+    return Check("load", CheckState.OK, message)
+
+
+def _device(entry: DeviceReport, wanted: bool) -> Check:
+    name = f"device {entry.name}"
+    if entry.presence is Presence.PRESENT:
+        return Check(name, CheckState.OK, f"{entry.count} x {entry.model or entry.label}")
+    state = CheckState.FAIL if wanted else CheckState.WARN
+    return Check(name, state, f"{entry.presence.value}: {entry.reason}", entry.fix)

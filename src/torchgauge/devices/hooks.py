@@ -1,0 +1,338 @@
+"""What a torch device really answers: every hook is tried once, and the outcome of the trial is kept.
+
+Why apart from the session: the probe's child loads this file by its path in interpreters that have no
+torchgauge, so that what the probe reports is what a session will find. Standard library and torch only.
+Each trial goes through ``torch.accelerator``, then ``torch.<type>``, then says why the hook is absent.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+import time
+import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
+from typing import Any
+
+HOOK_ERRORS = (
+    ArithmeticError,
+    AssertionError,
+    AttributeError,
+    ImportError,
+    LookupError,
+    OSError,
+    RuntimeError,
+    TypeError,
+    ValueError,
+)
+"""What a missing or half-made hook raises in practice; a keyboard interrupt is not among them."""
+
+TRIAL_BYTES = 1 << 20
+TELEMETRY = (
+    ("utilization", "device.utilization_percent", 1.0),
+    ("temperature", "device.temperature_celsius", 1.0),
+    ("power_draw", "device.power_watts", 1e-3),
+    ("clock_rate", "device.clock_hz", 1e6),
+)
+"""Function of the device module, key, factor to the base unit (source: the documentation of torch.cuda)."""
+
+
+ASSERTION = re.compile(r"^.*?INTERNAL ASSERT FAILED at .*?, please report a bug to PyTorch\.\s*")
+"""What torch puts before the message of a failed internal check."""
+
+
+@dataclass(frozen=True)
+class Hook:
+    """The outcome of a trial: what to call (None where absent), where it was found, what failed before."""
+
+    call: Any
+    source: str
+    problem: str = ""
+
+
+def first_line(error: BaseException) -> str:
+    """The first line of an exception's message, short enough for a table, or the exception's type."""
+    if isinstance(error, AttributeError) and error.name:
+        return f"there is no {error.name}"
+    lines = str(error).strip().splitlines()
+    text = ASSERTION.sub("INTERNAL ASSERT: ", lines[0].strip()) if lines else ""
+    if not text:
+        return type(error).__name__
+    text = text if len(text) <= 160 else text[:157] + "..."
+    return text if isinstance(error, (RuntimeError, LookupError)) else f"{type(error).__name__}: {text}"
+
+
+def current_accelerator() -> str | None:
+    """The type of the accelerator this torch was built or extended for; touches no device."""
+    import torch
+
+    for name in ("_accelerator_getAccelerator", "_get_accelerator"):
+        getter = getattr(torch._C, name, None)
+        if getter is not None:
+            found = getter()
+            return None if found is None or found.type == "cpu" else str(found.type)
+    return None
+
+
+def device_module(torch_type: str) -> Any:
+    """``torch.<type>``, or None where no module is registered for the type."""
+    import torch
+
+    try:
+        return torch.get_device_module(torch_type)
+    except HOOK_ERRORS:
+        return None
+
+
+def device_count(torch_type: str) -> int:
+    """How many devices of the type are visible; 0 where that cannot be told."""
+    module = device_module(torch_type)
+    found = _first_that_works(
+        [
+            (f"torch.{torch_type}.device_count", lambda: int(module.device_count())),
+            ("torch.accelerator.device_count", lambda: int(_accelerator(torch_type).device_count())),
+        ]
+    )
+    return int(found.call or 0)
+
+
+def select(torch_type: str, index: int) -> Hook:
+    """Make ``index`` the current device, so that streams and events belong to it."""
+    module = device_module(torch_type)
+    return _first_that_works(
+        [
+            ("torch.accelerator.set_device_index", lambda: _set_index(_accelerator(torch_type), index)),
+            (f"torch.{torch_type}.set_device", lambda: module.set_device(index) or True),
+        ]
+    )
+
+
+def synchronize(torch_type: str, index: int) -> Hook:
+    """A call that waits for the device; the last resort copies one element to the host."""
+    module = device_module(torch_type)
+    # On a device that nothing has touched yet torch returns early, and a broken hook looks whole.
+    touched = _first_that_works([("tensor", lambda: _tried(_copy_to_host(torch_type, index)))])
+    if touched.call is None:
+        return touched
+    return _first_that_works(
+        [
+            ("torch.accelerator.synchronize", lambda: _tried(_accelerator(torch_type).synchronize, index)),
+            (f"torch.{torch_type}.synchronize", lambda: _tried(module.synchronize, index)),
+            (f"torch.{torch_type}.synchronize()", lambda: _tried(module.synchronize)),
+            ("copy of one element to the host", lambda: _tried(_copy_to_host(torch_type, index))),
+        ]
+    )
+
+
+def event_pair(torch_type: str, index: int, wait: Callable[[], object]) -> Hook:
+    """A factory of two timing events that were seen to measure work plausibly."""
+    import torch
+
+    module = device_module(torch_type)
+    device = torch.device(torch_type, index)
+
+    def generic() -> tuple[Any, Any]:
+        return torch.Event(device, enable_timing=True), torch.Event(device, enable_timing=True)
+
+    def own() -> tuple[Any, Any]:
+        return module.Event(enable_timing=True), module.Event(enable_timing=True)
+
+    return _first_that_works(
+        [
+            ("torch.Event", lambda: _tried_events(generic, device, wait)),
+            (f"torch.{torch_type}.Event", lambda: _tried_events(own, device, wait)),
+        ]
+    )
+
+
+def peak_memory(torch_type: str, index: int, wait: Callable[[], object]) -> Hook:
+    """The pair (reset, read) of a peak counter that was seen to count an allocation."""
+    module = device_module(torch_type)
+
+    def trial(owner: Callable[[], Any]) -> tuple[Callable[[], object], Callable[[], int]]:
+        found = owner()
+        reset = partial(found.reset_peak_memory_stats, index)
+        read = partial(found.max_memory_allocated, index)
+        return _tried_counter(reset, read, torch_type, index, wait)
+
+    return _first_that_works(
+        [
+            ("torch.accelerator.max_memory_allocated", lambda: trial(lambda: _accelerator(torch_type))),
+            (f"torch.{torch_type}.max_memory_allocated", lambda: trial(lambda: module)),
+        ]
+    )
+
+
+def free_and_total_memory(torch_type: str, index: int) -> Hook:
+    """``call`` is the pair (free bytes, total bytes)."""
+    module = device_module(torch_type)
+    return _first_that_works(
+        [
+            (
+                "torch.accelerator.get_memory_info",
+                lambda: _pair(_accelerator(torch_type).get_memory_info(index)),
+            ),
+            (f"torch.{torch_type}.mem_get_info", lambda: _pair(module.mem_get_info(index))),
+        ]
+    )
+
+
+def model_name(torch_type: str, index: int) -> Hook:
+    """``call`` is the name of the hardware as its own module gives it."""
+    module = device_module(torch_type)
+    return _first_that_works(
+        [
+            (f"torch.{torch_type}.get_device_name", lambda: str(module.get_device_name(index))),
+            (
+                f"torch.{torch_type}.get_device_properties",
+                lambda: str(module.get_device_properties(index).name),
+            ),
+        ]
+    )
+
+
+def telemetry(torch_type: str, index: int) -> tuple[dict[str, float], str]:
+    """Readings by key, in base units, and why the others are missing."""
+    module = device_module(torch_type)
+    readings: dict[str, float] = {}
+    problems = []
+    for name, key, factor in TELEMETRY:
+        try:
+            value = float(getattr(module, name)(index)) * factor
+        except HOOK_ERRORS as error:
+            problems.append(f"{name}: {first_line(error)}")
+        else:
+            if math.isfinite(value):
+                readings[key] = value
+    return readings, "; ".join(problems)
+
+
+def autocast_dtypes(torch_type: str) -> tuple[str, ...]:
+    """Low-precision dtypes in which a matrix product really runs under autocast on the device."""
+    import torch
+
+    offered = getattr(device_module(torch_type), "get_amp_supported_dtype", None)
+    try:
+        dtypes = list(offered()) if offered is not None else [torch.bfloat16, torch.float16]
+    except HOOK_ERRORS:
+        dtypes = [torch.bfloat16, torch.float16]
+    low = [dtype for dtype in dtypes if dtype not in (torch.float32, torch.float64)]
+    return tuple(str(dtype).removeprefix("torch.") for dtype in low if _autocasts(torch_type, dtype))
+
+
+def distributed_backend(torch_type: str) -> tuple[str | None, str]:
+    """The name of the default collectives backend, or None and the reason."""
+    import torch.distributed as dist
+
+    if not dist.is_available():
+        return None, "this torch is built without torch.distributed"
+    getter = getattr(dist, "get_default_backend_for_device", None)
+    try:
+        if getter is not None:
+            return str(getter(torch_type)), ""
+        return str(dist.Backend.default_device_backend_map[torch_type]), ""
+    except HOOK_ERRORS as error:
+        return None, first_line(error)
+
+
+def _first_that_works(candidates: list[tuple[str, Callable[[], Any]]]) -> Hook:
+    problems = []
+    for source, attempt in candidates:
+        try:
+            value = attempt()
+        except HOOK_ERRORS as error:
+            problems.append(f"{source}: {first_line(error)}")
+        else:
+            return Hook(value, source, "; ".join(problems))
+    return Hook(None, "", "; ".join(problems))
+
+
+def _accelerator(torch_type: str) -> Any:
+    import torch
+
+    if current_accelerator() != torch_type:
+        raise LookupError(f"{torch_type!r} is not the current accelerator")
+    return torch.accelerator
+
+
+def _set_index(accelerator: Any, index: int) -> bool:
+    set_index = getattr(accelerator, "set_device_index", None) or accelerator.set_device_idx
+    set_index(index)
+    return True
+
+
+def _tried(function: Callable[..., object], *args: object) -> Callable[[], object]:
+    call = partial(function, *args) if args else function
+    call()
+    return call
+
+
+def _copy_to_host(torch_type: str, index: int) -> Callable[[], object]:
+    import torch
+
+    element = torch.zeros(1, device=torch.device(torch_type, index))
+
+    def wait() -> object:
+        return element.add_(0).cpu()
+
+    return wait
+
+
+def _tried_events(
+    make: Callable[[], tuple[Any, Any]], device: Any, wait: Callable[[], object]
+) -> Callable[[], tuple[Any, Any]]:
+    import torch
+
+    start, stop = make()
+    block = torch.ones(64, 64, device=device)
+    wait()
+    began = time.perf_counter()
+    start.record()
+    for _ in range(8):
+        block = block @ block * 0.01
+    stop.record()
+    stop.synchronize()
+    wall_s = time.perf_counter() - began
+    seconds = start.elapsed_time(stop) / 1e3
+    if not (math.isfinite(seconds) and 0 < seconds <= wall_s * 1.1 + 1e-3):
+        raise RuntimeError(f"events gave {seconds} s for work that took {wall_s:.6f} s of wall time")
+    return make
+
+
+def _tried_counter(
+    reset: Callable[[], object],
+    read: Callable[[], int],
+    torch_type: str,
+    index: int,
+    wait: Callable[[], object],
+) -> tuple[Callable[[], object], Callable[[], int]]:
+    import torch
+
+    reset()
+    block = torch.empty(TRIAL_BYTES, dtype=torch.uint8, device=torch.device(torch_type, index))
+    wait()
+    seen = int(read())
+    del block
+    if seen < TRIAL_BYTES:
+        raise RuntimeError(f"counter shows {seen} B after an allocation of {TRIAL_BYTES} B")
+    return reset, read
+
+
+def _pair(values: Any) -> tuple[int, int]:
+    free, total = values
+    return int(free), int(total)
+
+
+def _autocasts(torch_type: str, dtype: Any) -> bool:
+    import torch
+
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            operand = torch.ones(8, 8, device=torch_type)
+            with torch.autocast(torch_type, dtype=dtype):
+                return bool((operand @ operand).dtype == dtype)
+    except HOOK_ERRORS:
+        return False

@@ -1,0 +1,162 @@
+"""The machine under every device: what it is (identity) and what it is doing right now (conditions).
+
+Linux answers in full; elsewhere a fact that cannot be read is absent, never a zero. Standard library only.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+import platform
+from pathlib import Path
+
+from torchgauge.records import Scalar
+
+GIB = 1 << 30
+CGROUP = Path("/sys/fs/cgroup")
+GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
+
+
+def host_identity() -> dict[str, Scalar]:
+    """Machine class: CPU, cores that this process may use, memory. The same on equal machines."""
+    cpus = _cpuinfo()
+    first = cpus[0] if cpus else {}
+    found: dict[str, Scalar | None] = {
+        "cpu.model": _model(first),
+        "cpu.vendor": first.get("vendor_id") or first.get("CPU implementer"),
+        "cpu.architecture": platform.machine(),
+        "cpu.cores_logical": os.cpu_count(),
+        "cpu.cores_available": available_cores(),
+        "cpu.cores_physical": _physical_cores(cpus),
+        "cpu.quota_cores": _quota_cores(),
+        "cpu.governor": _read(GOVERNOR) or None,
+        "host.memory_bytes": _total_memory(),
+        "host.virtualised": "hypervisor" in first["flags"].split() if "flags" in first else None,
+        "host.system": platform.system(),
+        "host.libc": " ".join(platform.libc_ver()).strip() or None,
+    }
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def host_conditions() -> dict[str, Scalar]:
+    """Load, clock, free memory, throttling and stolen time: what may disturb a measurement."""
+    clocks = [float(cpu["cpu MHz"]) * 1e6 for cpu in _cpuinfo() if "cpu MHz" in cpu]
+    found: dict[str, Scalar | None] = {
+        "host.load_1min": _load(),
+        "host.cpu_clock_hz": sum(clocks) / len(clocks) if clocks else None,
+        "host.memory_available_bytes": available_memory(),
+        "host.swap_used_bytes": _swap_used(),
+        "host.cpu_pressure_percent": _cpu_pressure(),
+        "host.cpu_steal_s": _steal_s(),
+        "host.kernel": platform.release(),
+    }
+    found.update(_throttling())
+    return {key: value for key, value in found.items() if value is not None}
+
+
+def available_cores() -> int | None:
+    """Logical cores that this process may run on."""
+    affinity = getattr(os, "sched_getaffinity", None)
+    return len(affinity(0)) if affinity is not None else os.cpu_count()
+
+
+def available_memory() -> int | None:
+    """Bytes that a new process could have without swapping, by the kernel's estimate."""
+    return _meminfo().get("MemAvailable")
+
+
+def _cpuinfo() -> list[dict[str, str]]:
+    cpus = []
+    for block in _read(Path("/proc/cpuinfo")).split("\n\n"):
+        pairs = (line.partition(":") for line in block.splitlines() if ":" in line)
+        cpu = {key.strip(): value.strip() for key, _, value in pairs}
+        if "processor" in cpu:
+            cpus.append(cpu)
+    return cpus
+
+
+def _model(cpu: dict[str, str]) -> str:
+    if "model name" in cpu:
+        return cpu["model name"]
+    if "CPU part" in cpu:
+        return f"implementer {cpu.get('CPU implementer', '?')} part {cpu['CPU part']}"
+    return platform.processor() or platform.machine() or "unknown"
+
+
+def _physical_cores(cpus: list[dict[str, str]]) -> int | None:
+    cores = {(cpu.get("physical id"), cpu["core id"]) for cpu in cpus if "core id" in cpu}
+    return len(cores) or None
+
+
+def _quota_cores() -> float | None:
+    quota, _, period = _read(_own_cgroup() / "cpu.max").partition(" ")
+    return float(quota) / float(period) if quota.isdigit() and period.isdigit() else None
+
+
+def _total_memory() -> int | None:
+    """Rounded to GiB: kernels of one machine class reserve slightly different amounts."""
+    total = _meminfo().get("MemTotal")
+    return None if total is None else math.ceil(total / GIB) * GIB
+
+
+def _swap_used() -> int | None:
+    memory = _meminfo()
+    return memory["SwapTotal"] - memory["SwapFree"] if {"SwapTotal", "SwapFree"} <= memory.keys() else None
+
+
+def _meminfo() -> dict[str, int]:
+    found = {}
+    for line in _read(Path("/proc/meminfo")).splitlines():
+        key, _, rest = line.partition(":")
+        fields = rest.split()
+        if fields and fields[0].isdigit():
+            found[key] = int(fields[0]) * 1024
+    return found
+
+
+def _load() -> float | None:
+    try:
+        return os.getloadavg()[0]
+    except (AttributeError, OSError):
+        return None
+
+
+def _cpu_pressure() -> float | None:
+    """Share of the last ten seconds in which some task waited for a CPU."""
+    for field in _read(Path("/proc/pressure/cpu")).split():
+        if field.startswith("avg10="):
+            return float(field.removeprefix("avg10="))
+    return None
+
+
+def _steal_s() -> float | None:
+    """Seconds that the hypervisor took from all CPUs since boot (eighth value of ``/proc/stat``)."""
+    fields = _read(Path("/proc/stat")).splitlines()[:1]
+    values = fields[0].split() if fields else []
+    return int(values[8]) / os.sysconf("SC_CLK_TCK") if len(values) > 8 else None
+
+
+def _throttling() -> dict[str, Scalar]:
+    pairs = (line.split() for line in _read(_own_cgroup() / "cpu.stat").splitlines())
+    stat = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
+    found: dict[str, Scalar] = {}
+    if "nr_throttled" in stat:
+        found["host.throttled_periods"] = stat["nr_throttled"]
+    if "throttled_usec" in stat:
+        found["host.throttled_s"] = stat["throttled_usec"] / 1e6
+    return found
+
+
+def _own_cgroup() -> Path:
+    """The folder of this process's version 2 control group."""
+    for line in _read(Path("/proc/self/cgroup")).splitlines():
+        if line.startswith("0::"):
+            return CGROUP / line.removeprefix("0::").strip().lstrip("/")
+    return CGROUP
+
+
+def _read(path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8", errors="replace").strip()
+    except OSError:
+        return ""

@@ -1,0 +1,320 @@
+"""The parent's only way to torch: a child process in the target interpreter that may die as it likes.
+
+Why: with some vendors' packages ``import torch`` raises, hangs or ends the interpreter where their stack is
+absent. The probe says which, with the innermost cause, and tries again without the extensions, so that the
+other devices stay usable.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import tempfile
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from torchgauge.records import RecordError, from_plain
+
+AUTOLOAD_VARIABLE = "TORCH_DEVICE_BACKEND_AUTOLOAD"
+CHILD = Path(__file__).with_name("probe_child.py")
+TIMEOUT_S = 120.0
+DETAIL_LINES = 12
+
+
+class ProbeState(str, Enum):
+    """How a probe ended."""
+
+    OK = "ok"
+    BROKEN = "broken"
+    NO_TORCH = "no_torch"
+    NO_INTERPRETER = "no_interpreter"
+
+
+@dataclass(frozen=True)
+class Extension:
+    """A package that ``import torch`` loads by itself (entry point of the group ``torch.backends``)."""
+
+    name: str
+    value: str
+    package: str
+    version: str
+
+
+@dataclass(frozen=True)
+class TorchBuild:
+    """The torch of the target interpreter; ``privateuse1`` is the name of the out-of-tree device."""
+
+    version: str
+    git_commit: str
+    flavour: str
+    debug: bool
+    import_s: float
+    privateuse1: str
+
+
+@dataclass(frozen=True)
+class HookFact:
+    """A hook of a device: where it was found (empty where absent) and what failed before that."""
+
+    name: str
+    source: str
+    problem: str
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What a device answered; ``compile`` pairs backends with the reason of their refusal (empty: none)."""
+
+    torch_type: str
+    count: int
+    fork_safe: bool | None
+    fork_problem: str
+    model: str = ""
+    memory_bytes: int | None = None
+    autocast_dtypes: tuple[str, ...] = ()
+    distributed_backend: str | None = None
+    distributed_problem: str = ""
+    telemetry: tuple[str, ...] = ()
+    hooks: tuple[HookFact, ...] = ()
+    compile: tuple[tuple[str, str], ...] = ()
+
+
+@dataclass(frozen=True)
+class Trouble:
+    """Why a probe failed: root cause, activity, exceptions (outermost first), output, what to type."""
+
+    cause: str
+    doing: str
+    chain: tuple[str, ...]
+    detail: str
+    fix: str
+
+
+@dataclass(frozen=True)
+class ProbeReport:
+    """Everything that a probe learnt, also when it did not reach the end."""
+
+    python: str
+    autoload: bool
+    state: ProbeState
+    wall_s: float
+    version: str = ""
+    extensions: tuple[Extension, ...] = ()
+    packages: tuple[tuple[str, str], ...] = ()
+    torch: TorchBuild | None = None
+    devices: tuple[DeviceFacts, ...] = ()
+    torchvision_problem: str | None = None
+    trouble: Trouble | None = None
+    without_autoload: ProbeReport | None = None
+
+    @property
+    def ok(self) -> bool:
+        """Whether torch imported and every device answered."""
+        return self.state is ProbeState.OK
+
+    @property
+    def usable(self) -> ProbeReport | None:
+        """This report, or the one without extensions, whichever reached the end; None where neither did."""
+        if self.ok:
+            return self
+        return self.without_autoload.usable if self.without_autoload is not None else None
+
+    def device(self, torch_type: str) -> DeviceFacts | None:
+        """What the device of this type answered, None where torch has none."""
+        return next((facts for facts in self.devices if facts.torch_type == torch_type), None)
+
+    @property
+    def accelerator(self) -> DeviceFacts | None:
+        """The one accelerator of this torch that is no CPU."""
+        return next((facts for facts in self.devices if facts.torch_type != "cpu"), None)
+
+
+def probe(
+    python: str,
+    autoload: bool = True,
+    timeout: float = TIMEOUT_S,
+    *,
+    deep: bool = False,
+    environment: Mapping[str, str] | None = None,
+) -> ProbeReport:
+    """What ``python`` and its torch answer; a failure with extensions is tried again without them.
+
+    ``deep`` also asks for compile support and imports torchvision (seconds more). ``environment`` is set on
+    top of this process's own. Raises nothing: a failure is a report with a :class:`Trouble`.
+    """
+    report = _probe_once(python, autoload, timeout, deep, environment or {})
+    if report.state is ProbeState.BROKEN and autoload and report.extensions:
+        second = _probe_once(python, False, timeout, deep, environment or {})
+        report = replace(report, without_autoload=second)
+        assert report.trouble is not None
+        report = replace(report, trouble=replace(report.trouble, fix=_fix(report)))
+    return report
+
+
+@dataclass(frozen=True)
+class _Ending:
+    """How the child process ended; ``returncode`` is None where it was killed for its time."""
+
+    returncode: int | None
+    timeout_s: float
+    output: str
+
+
+def _probe_once(
+    python: str, autoload: bool, timeout: float, deep: bool, environment: Mapping[str, str]
+) -> ProbeReport:
+    began = time.perf_counter()
+    variables = {**os.environ, **environment, AUTOLOAD_VARIABLE: "1" if autoload else "0"}
+    empty = ProbeReport(python=python, autoload=autoload, state=ProbeState.NO_INTERPRETER, wall_s=0.0)
+    with tempfile.TemporaryDirectory(prefix="torchgauge-probe-") as folder:
+        path = Path(folder, "report.jsonl")
+        command = [python, str(CHILD), *(["--deep"] if deep else []), str(path)]
+        try:
+            ending = _spawn(command, variables, timeout, Path(folder, "output"))
+        except OSError as error:
+            cause = f"{python}: {error.strerror or error}"
+            return replace(
+                empty,
+                wall_s=time.perf_counter() - began,
+                trouble=Trouble(cause, "start the interpreter", (), "", "name a Python with --python PATH"),
+            )
+        stages = _read_stages(path)
+    return replace(_fold(empty, stages, ending), wall_s=time.perf_counter() - began)
+
+
+def _spawn(command: list[str], variables: Mapping[str, str], timeout: float, output: Path) -> _Ending:
+    """Run the child in a process group of its own, which is killed when time is up."""
+    with output.open("wb") as sink:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env=dict(variables),
+            start_new_session=True,
+        )
+        try:
+            returncode: int | None = child.wait(timeout)
+        except subprocess.TimeoutExpired:
+            returncode = None
+        finally:
+            _kill_group(child)
+    lines = output.read_bytes()[-8192:].decode(errors="replace").strip().splitlines()
+    return _Ending(returncode, timeout, "\n".join(lines[-DETAIL_LINES:]))
+
+
+def _kill_group(child: subprocess.Popen[bytes]) -> None:
+    """End the child and whatever it left running in its group."""
+    with contextlib.suppress(ProcessLookupError, PermissionError):
+        os.killpg(child.pid, signal.SIGKILL)
+    child.wait()
+
+
+def _read_stages(path: Path) -> list[tuple[str, Any]]:
+    """Stage and data of each whole line; a torn last line is dropped."""
+    stages: list[tuple[str, Any]] = []
+    if not path.exists():
+        return stages
+    for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
+        try:
+            found = json.loads(line)
+            stages.append((found["stage"], found["data"]))
+        except (ValueError, KeyError, TypeError):
+            continue
+    return stages
+
+
+def _fold(report: ProbeReport, stages: list[tuple[str, Any]], ending: _Ending) -> ProbeReport:
+    doing = "start the interpreter"
+    raised: dict[str, Any] | None = None
+    done = False
+    for stage, data in stages:
+        if stage == "begin":
+            doing = data
+        elif stage == "raised":
+            raised = data
+        elif stage == "done":
+            done = True
+        else:
+            report = _absorb(report, stage, data)
+    if done and raised is None:
+        return replace(report, state=ProbeState.OK)
+    if not stages:
+        return replace(report, trouble=_no_python(report, ending))
+    state = ProbeState.NO_TORCH if raised is not None and raised["no_torch"] else ProbeState.BROKEN
+    report = replace(report, state=state)
+    return replace(report, trouble=_trouble(report, doing, raised, ending))
+
+
+def _absorb(report: ProbeReport, stage: str, data: Any) -> ProbeReport:
+    """``report`` with what one stage adds."""
+    try:
+        if stage == "interpreter":
+            extensions = tuple(from_plain(Extension, item) for item in data["extensions"])
+            packages = tuple(sorted(data["packages"].items()))
+            return replace(report, version=data["version"], extensions=extensions, packages=packages)
+        if stage == "torch":
+            return replace(report, torch=from_plain(TorchBuild, data))
+        if stage == "device":
+            return replace(report, devices=(*report.devices, from_plain(DeviceFacts, data)))
+        if stage == "torchvision":
+            return replace(report, torchvision_problem=data)
+        if stage == "compile":
+            pairs = tuple(data["refusals"].items())
+            devices = tuple(
+                replace(facts, compile=pairs) if facts.torch_type == data["torch_type"] else facts
+                for facts in report.devices
+            )
+            return replace(report, devices=devices)
+    except (RecordError, KeyError, TypeError):
+        return report  # something else wrote into the report; what is missing shows as missing
+    return report
+
+
+def _no_python(report: ProbeReport, ending: _Ending) -> Trouble:
+    how = _how_it_ended(ending)
+    fix = "name a Python 3.10 or later with --python PATH"
+    return Trouble(f"{report.python} ran no probe: it {how}", "start the interpreter", (), ending.output, fix)
+
+
+def _trouble(report: ProbeReport, doing: str, raised: dict[str, Any] | None, ending: _Ending) -> Trouble:
+    if raised is not None:
+        chain = tuple(raised["chain"])
+        cause = chain[-1].splitlines()[0] if chain else "an exception without a message"
+    else:
+        chain = ()
+        cause = f"the interpreter {_how_it_ended(ending)} during: {doing}"
+    return Trouble(cause, doing, chain, ending.output, _fix(report))
+
+
+def _how_it_ended(ending: _Ending) -> str:
+    if ending.returncode is None:
+        return f"did not end within {ending.timeout_s:g} s"
+    if ending.returncode < 0:
+        try:
+            name = signal.Signals(-ending.returncode).name
+        except ValueError:
+            name = f"signal {-ending.returncode}"
+        return f"was killed by {name}"
+    return f"ended with exit status {ending.returncode} and no exception"
+
+
+def _fix(report: ProbeReport) -> str:
+    if report.state is ProbeState.NO_TORCH:
+        return f"{report.python} -m pip install torch"
+    if not (report.autoload and report.extensions):
+        return f'{report.python} -c "import torch" shows the full error; reinstall torch'
+    packages = " ".join(sorted({item.package for item in report.extensions if item.package}))
+    remove = f", or {report.python} -m pip uninstall {packages}" if packages else ""
+    second = report.without_autoload
+    if second is not None and not second.ok:
+        return f'{report.python} -c "import torch" fails even with {AUTOLOAD_VARIABLE}=0; reinstall torch'
+    names = ", ".join(item.name for item in report.extensions)
+    return f"set {AUTOLOAD_VARIABLE}=0 to run the other devices without {names}{remove}"

@@ -1,0 +1,218 @@
+"""Runs in the target interpreter, by its path: says what torch and its devices answer there.
+
+Usage: ``python probe_child.py [--deep] [REPORT]``. Each stage appends one line of JSON to REPORT (or prints
+it), so that whatever ends this process leaves behind how far it came. Standard library and torch only;
+torchgauge need not be installed. Read by :mod:`torchgauge.devices.probe`.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import importlib
+import importlib.util
+import json
+import os
+import signal
+import sys
+import time
+import traceback
+import types
+import warnings
+from pathlib import Path
+from typing import IO, Any
+
+HERE = Path(__file__).resolve().parent
+PACKAGE = "_torchgauge_probe"
+FORK_DEADLINE_S = 20.0
+
+
+def main(arguments: list[str]) -> int:
+    """Write the stages in order; an exception ends in a stage of its own."""
+    deep = "--deep" in arguments
+    paths = [argument for argument in arguments if not argument.startswith("--")]
+    with contextlib.ExitStack() as stack:
+        report = stack.enter_context(Path(paths[0]).open("a", encoding="utf-8")) if paths else sys.stdout
+        try:
+            _run(report, deep)
+        except BaseException as error:  # noqa: BLE001 - the top of the child: an extension may raise anything
+            _write(report, "raised", _trouble(error))
+            return 1
+    return 0
+
+
+def _run(report: IO[str], deep: bool) -> None:
+    installed, hooks = _sibling("installed"), _sibling("hooks")
+    _write(report, "interpreter", _interpreter(installed))
+    _write(report, "begin", "import torch")
+    began = time.perf_counter()
+    import torch
+
+    _write(report, "torch", _torch_build(torch, time.perf_counter() - began))
+    accelerator = hooks.current_accelerator()
+    fork: tuple[bool | None, str] = (True, "")
+    if accelerator is not None:
+        _write(report, "begin", f"use {accelerator} in a forked process")
+        fork = _fork_works(torch, accelerator)
+    _write(report, "begin", "ask what the CPU answers")
+    facts = [_device_facts(hooks, "cpu", (True, ""))]
+    _write(report, "device", facts[0])
+    if accelerator is not None:
+        _write(report, "begin", f"ask what {accelerator} answers")
+        facts.append(_device_facts(hooks, accelerator, fork))
+        _write(report, "device", facts[1])
+    if deep:
+        _deep(report, installed, [str(fact["torch_type"]) for fact in facts])
+    _write(report, "done", None)
+
+
+def _deep(report: IO[str], installed: Any, torch_types: list[str]) -> None:
+    compilers = _sibling("compilers")
+    _write(report, "begin", "ask what torch.compile supports")
+    vendors = [point["name"] for point in installed.extensions(installed.COMPILE_GROUP)]
+    for torch_type in torch_types:
+        backends = ["inductor", "aot_eager", *vendors]
+        refusals = {backend: compilers.compile_refusal(torch_type, backend) or "" for backend in backends}
+        _write(report, "compile", {"torch_type": torch_type, "refusals": refusals})
+    if importlib.util.find_spec("torchvision") is not None:
+        _write(report, "begin", "import torchvision")
+        _write(report, "torchvision", _torchvision_problem())
+
+
+def _interpreter(installed: Any) -> dict[str, Any]:
+    return {
+        "executable": sys.executable,
+        "version": sys.version.split()[0],
+        "extensions": installed.extensions(),
+        "packages": installed.versions(),
+    }
+
+
+def _torch_build(torch: Any, import_s: float) -> dict[str, Any]:
+    version = torch.version
+    flavours = ((name, getattr(version, name, None)) for name in ("cuda", "hip", "xpu"))
+    return {
+        "version": str(torch.__version__),
+        "git_commit": str(getattr(version, "git_version", "") or ""),
+        "flavour": next((f"{name} {value}" for name, value in flavours if value), "cpu"),
+        "debug": bool(getattr(version, "debug", False)),
+        "import_s": import_s,
+        "privateuse1": str(torch._C._get_privateuse1_backend_name()),
+    }
+
+
+def _device_facts(hooks: Any, torch_type: str, fork: tuple[bool | None, str]) -> dict[str, Any]:
+    count = 1 if torch_type == "cpu" else hooks.device_count(torch_type)
+    facts: dict[str, Any] = {
+        "torch_type": torch_type,
+        "count": count,
+        "fork_safe": fork[0],
+        "fork_problem": fork[1],
+    }
+    if count == 0:
+        return facts
+    if torch_type != "cpu":
+        facts.update(_accelerator_facts(hooks, torch_type))
+    backend, problem = hooks.distributed_backend(torch_type)
+    facts.update(
+        autocast_dtypes=list(hooks.autocast_dtypes(torch_type)),
+        distributed_backend=backend,
+        distributed_problem=problem,
+    )
+    return facts
+
+
+def _accelerator_facts(hooks: Any, torch_type: str) -> dict[str, Any]:
+    """What only an accelerator has; the CPU needs none of these hooks."""
+    wait = hooks.synchronize(torch_type, 0)
+    tried = {"synchronize": wait}
+    if wait.call is not None:
+        tried["events"] = hooks.event_pair(torch_type, 0, wait.call)
+        tried["peak memory"] = hooks.peak_memory(torch_type, 0, wait.call)
+    model = tried["model name"] = hooks.model_name(torch_type, 0)
+    memory = tried["memory"] = hooks.free_and_total_memory(torch_type, 0)
+    return {
+        "model": model.call or "",
+        "memory_bytes": memory.call[1] if memory.call is not None else None,
+        "telemetry": sorted(hooks.telemetry(torch_type, 0)[0]),
+        "hooks": [
+            {"name": name, "source": hook.source, "problem": hook.problem} for name, hook in tried.items()
+        ],
+    }
+
+
+def _fork_works(torch: Any, torch_type: str) -> tuple[bool | None, str]:
+    """Whether a child forked now, with the device untouched, can run one operator; and why not."""
+    if not hasattr(os, "fork"):
+        return None, "this system does not fork"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        pid = os.fork()
+    if pid == 0:
+        status = 1
+        with contextlib.suppress(BaseException):
+            block = torch.ones(4, device=torch_type)
+            status = 0 if (block + block).cpu().tolist() == [2.0] * 4 else 2
+        os._exit(status)
+    deadline = time.monotonic() + FORK_DEADLINE_S
+    while time.monotonic() < deadline:
+        ended, status = os.waitpid(pid, os.WNOHANG)
+        if ended:
+            if status == 0:
+                return True, ""
+            return False, f"one operator in a fork ended with {_ending(status)}"
+        time.sleep(0.005)
+    os.kill(pid, signal.SIGKILL)
+    os.waitpid(pid, 0)
+    return False, f"one operator in a fork did not end within {FORK_DEADLINE_S:.0f} s"
+
+
+def _ending(status: int) -> str:
+    if os.WIFSIGNALED(status):
+        return signal.Signals(os.WTERMSIG(status)).name
+    return {1: "an exception", 2: "a wrong result"}.get(os.WEXITSTATUS(status), str(os.WEXITSTATUS(status)))
+
+
+def _torchvision_problem() -> str:
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            import torch
+            import torchvision  # noqa: F401 - importing registers the operators
+
+            torch.ops.torchvision.nms  # noqa: B018 - raises where its schema is missing
+    except Exception as error:  # noqa: BLE001 - whatever a mismatched build raises is the answer
+        lines = str(error).splitlines()
+        return f"{type(error).__name__}: {lines[0] if lines else ''}"
+    return ""
+
+
+def _trouble(error: BaseException) -> dict[str, Any]:
+    chain: list[str] = []
+    current: BaseException | None = error
+    while current is not None and len(chain) < 20:
+        chain.append(f"{type(current).__name__}: {current}".strip().rstrip(":"))
+        hidden = None if current.__suppress_context__ else current.__context__
+        current = current.__cause__ if current.__cause__ is not None else hidden
+    missing = isinstance(error, ModuleNotFoundError) and error.name == "torch"
+    return {"chain": chain, "no_torch": missing, "traceback": "".join(traceback.format_exception_only(error))}
+
+
+def _write(report: IO[str], stage: str, data: Any) -> None:
+    report.write(json.dumps({"stage": stage, "data": data}) + "\n")
+    report.flush()
+
+
+def _sibling(name: str) -> Any:
+    """The module next to this file, in a package that exists only here: torchgauge may be absent."""
+    if PACKAGE not in sys.modules:
+        package = types.ModuleType(PACKAGE)
+        package.__path__ = [str(HERE)]
+        sys.modules[PACKAGE] = package
+    return importlib.import_module(f"{PACKAGE}.{name}")
+
+
+if __name__ == "__main__":
+    # Our siblings must not answer to plain names such as "cpu" or "session".
+    sys.path[:] = [entry for entry in sys.path if Path(entry or ".").resolve() != HERE]
+    # SystemExit is an answer as well; the report holds it.
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,81 @@
+"""The exception tree.
+
+::
+
+    TorchgaugeError
+    ├── UsageError            a person's mistake: exit 2
+    │   ├── UnknownNameError  a name that no plugin has, with suggestions
+    │   └── DataFileError     malformed YAML or JSON: file, line and path of the field
+    ├── NothingSelectedError  a selection that matches no case: exit 5
+    ├── InfrastructureError   the environment broke: exit 3
+    ├── DamagedJournalError   a journal or table that cannot be trusted: exit 3
+    └── DashboardError        a site that would not be true to its store: exit 3 (dashboard room)
+
+A failing case is a ``Status``, never one of these. Every message says what, where and what to try.
+"""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Iterable
+
+
+class TorchgaugeError(Exception):
+    """Base of all errors that torchgauge raises on purpose; ``hint`` says what to try."""
+
+    exit_code = 3
+
+    def __init__(self, message: str, *, hint: str = "") -> None:
+        super().__init__(message)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"{self.message}\n  try: {self.hint}" if self.hint else self.message
+
+
+class UsageError(TorchgaugeError):
+    """A person's mistake: what is wrong, where, and what to try."""
+
+    exit_code = 2
+
+
+class UnknownNameError(UsageError):
+    """A name that nothing answers to; carries close matches."""
+
+    def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
+        names = sorted(known)
+        self.suggestions = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
+        listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
+        meant = f"; did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
+        super().__init__(f"unknown {kind} {name!r}{meant}", hint=hint or f"one of: {listed or '(none)'}")
+
+
+class DataFileError(UsageError):
+    """A data file that does not fit its schema: file, line where known, path of the field."""
+
+    def __init__(
+        self, file: str, problem: str, *, line: int | None = None, field: str = "", hint: str = ""
+    ) -> None:
+        self.file, self.line, self.field = file, line, field
+        where = file if line is None else f"{file}:{line}"
+        at = f" at `{field}`" if field else ""
+        super().__init__(f"{where}{at}: {problem}", hint=hint)
+
+
+class NothingSelectedError(TorchgaugeError):
+    """A selection that matches no case."""
+
+    exit_code = 5
+
+
+class InfrastructureError(TorchgaugeError):
+    """The environment broke (disk, lost device, missing interpreter): not the model's fault."""
+
+    exit_code = 3
+
+
+class DamagedJournalError(TorchgaugeError):
+    """A journal whose middle cannot be read; the message names the line."""
+
+    exit_code = 3

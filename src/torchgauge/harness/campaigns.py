@@ -1,0 +1,131 @@
+"""How a campaign comes about: from a selection, from a run that was interrupted, or from one case id."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterable
+from dataclasses import replace
+from pathlib import Path
+
+from torchgauge import registry
+from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.devices.device import Device
+from torchgauge.devices.discover import Presence, find_device, known_devices, parse_target
+from torchgauge.errors import UsageError
+from torchgauge.harness.plan import group_of_case, load_suites, select_groups
+from torchgauge.harness.progress import Progress
+from torchgauge.harness.runner import Campaign
+from torchgauge.harness.selection import Selection, parse_case_id
+from torchgauge.records import Group, Plan, Provenance, RunSettings
+from torchgauge.results.store import RunFolder, Store, new_run_id
+from torchgauge.suites.suite import Suite
+
+
+def make_plan(
+    selection: Selection, settings: RunSettings, provenance: tuple[Provenance, ...] = ()
+) -> tuple[Plan, dict[str, Device], dict[str, Suite]]:
+    """The plan of ``selection`` with the devices and suites that it needs; writes nothing.
+
+    Raises :class:`torchgauge.errors.UsageError` for any name that nothing answers to.
+    """
+    suites = load_suites(selection.suites)
+    selection = replace(selection, devices=expand_devices(selection.devices))
+    devices = find_devices(selection.devices)
+    groups = select_groups(selection, devices, suites)
+    return plan_of(groups, settings, suites.values(), selection.shard, provenance), devices, suites
+
+
+def plan_of(
+    groups: tuple[Group, ...],
+    settings: RunSettings,
+    suites: Iterable[Suite],
+    shard: str = "1/1",
+    provenance: tuple[Provenance, ...] = (),
+) -> Plan:
+    """The plan record of ``groups``, with a new run id."""
+    return Plan(
+        run_id=new_run_id(),
+        created_at=SYSTEM_CLOCK.now(),
+        command=("torchgauge", *sys.argv[1:]),
+        settings=settings,
+        groups=groups,
+        suite_digests=tuple((suite.name, suite.digest) for suite in suites),
+        shard=shard,
+        python=sys.executable,
+        provenance=provenance,
+    )
+
+
+def new_campaign(
+    selection: Selection,
+    settings: RunSettings,
+    provenance: tuple[Provenance, ...],
+    *,
+    store: str,
+    progress: Progress,
+    executor: str = "local",
+) -> Campaign:
+    """A campaign of ``selection``; nothing is written before all names are known to be right."""
+    registry.load("torchgauge.executors", executor)
+    plan, devices, suites = make_plan(selection, settings, provenance)
+    return Campaign(plan, Store.open(store, create=True), devices, suites, progress, sys.executable, executor)
+
+
+def resumed_campaign(path: str, progress: Progress, executor: str = "local") -> tuple[Campaign, RunFolder]:
+    """The campaign of the run folder at ``path``, to be continued.
+
+    Raises :class:`UsageError` where the folder is no run, or where the suites' data has changed since.
+    """
+    folder = RunFolder(Path(path))
+    if not folder.plan_path.is_file():
+        raise UsageError(f"{path} is no run folder", hint="STORE/runs/ID, as `torchgauge results list` shows")
+    plan = folder.plan()
+    suites = load_suites([name for name, _ in plan.suite_digests])
+    for name, digest in plan.suite_digests:
+        if suites[name].digest != digest:
+            raise UsageError(
+                f"the data of suite {name!r} has changed since run {plan.run_id} was planned",
+                hint="start a new run",
+            )
+    devices = find_devices(sorted({str(group.device) for group in plan.groups}))
+    store = Store.open(folder.path.parent.parent)
+    python = plan.python or sys.executable
+    return Campaign(plan, store, devices, suites, progress, python, executor), folder
+
+
+def repro_campaign(case: str, settings: RunSettings, *, store: str, progress: Progress) -> Campaign:
+    """A campaign that runs the case called ``case`` again, eager beside it."""
+    name = parse_case_id(case)
+    suites = load_suites([name.suite])
+    devices = find_devices([name.device])
+    target = parse_target(name.device)
+    group = group_of_case(name, devices[target.name], suites[name.suite])
+    plan = plan_of((group,), settings, suites.values())
+    return Campaign(plan, Store.open(store, create=True), devices, suites, progress, sys.executable)
+
+
+def expand_devices(names: tuple[str, ...]) -> tuple[str, ...]:
+    """``names`` with ``all`` replaced by every present device that runs torch.
+
+    Raises :class:`UsageError` where ``all`` finds none.
+    """
+    if "all" not in names:
+        return names
+    present = [
+        report.name
+        for report in known_devices(sys.executable)
+        if report.presence is Presence.PRESENT and report.torch_type is not None
+    ]
+    if not present:
+        raise UsageError(
+            "no device that runs torch is present", hint="torchgauge doctor says what is missing"
+        )
+    return tuple(dict.fromkeys(name for each in names for name in (present if each == "all" else [each])))
+
+
+def find_devices(names: Iterable[str]) -> dict[str, Device]:
+    """Device name to device for every target in ``names``."""
+    wanted = dict.fromkeys(parse_target(text).name for text in names)
+    if not wanted:
+        raise UsageError("no device is named", hint="torchgauge devices lists them")
+    return {name: find_device(name, sys.executable) for name in wanted}

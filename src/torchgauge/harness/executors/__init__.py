@@ -1,0 +1,1 @@
+"""Executors: where the workers of a plan run."""

@@ -1,0 +1,338 @@
+"""One device of this machine: its host process, and the jobs that its workers run one after another."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from torchgauge.devices.device import Device
+from torchgauge.harness.events import EventReader
+from torchgauge.harness.executors.executor import Remark, Submission, Yield
+from torchgauge.harness.fold import Folded, fold
+from torchgauge.harness.host_process import HostOptions, HostProcess
+from torchgauge.harness.job import CALIBRATE, MEASURE, MEMORY, Job
+from torchgauge.harness.rows import RowContext, excerpt, row, unattempted
+from torchgauge.harness.watch import TICK_S, Ending, Watcher, default_memory_limit, kernel_oom_kills
+from torchgauge.records import (
+    Calibration,
+    Cause,
+    DeviceTarget,
+    Environment,
+    Group,
+    Measurement,
+    Outcome,
+    PlannedCase,
+    Result,
+    Status,
+    from_plain,
+    to_json,
+)
+from torchgauge.registry import load
+
+READY_TIMEOUT_S = 300.0
+TORCH_MODULES = (
+    "torch",
+    "torch._dynamo",
+    "torch._inductor.compile_fx",
+    "torchgauge.suites.torchvision_schemas:define_missing_schemas",
+)
+WORKER_MODULES = (
+    "torchgauge.harness.group_run",
+    "torchgauge.harness.memory_probe",
+    "torchgauge.harness.python_checks",
+    "torchgauge.harness.scenarios.inference_steps",
+    "torchgauge.harness.scenarios.training_steps",
+    "torchgauge.devices.fingerprint",
+    "torchgauge.devices.calibrate",
+    "torchgauge.harness.worker:warm_up_host",
+    "torchgauge.registry:preload",
+)
+TORCH_WORKER_MODULES = ("torchgauge.harness.torch_checks", "torch.utils.flop_counter")
+"""What every worker of a device imports: imported once, in the host, where workers are forked."""
+
+
+@dataclass
+class Station:
+    """One device of this machine with its host process."""
+
+    submission: Submission
+    target: DeviceTarget
+    work: Path
+    groups: list[Group]
+    host: HostProcess | None = None
+    environment_id: str = ""
+    jobs: int = 0
+    oom_kills: int = field(default_factory=kernel_oom_kills)
+    remarks: list[str] = field(default_factory=list)
+    dead: bool = False
+
+    @property
+    def device(self) -> Device:
+        """The descriptor of the device under test."""
+        return self.submission.devices[self.target.name]
+
+    def run(self) -> Iterator[Yield]:
+        """Run every group; what is to be kept, in lists that belong together."""
+        try:
+            runnable = [group for group in self.groups if any(not _refused(p) for p in group.cases)]
+            if runnable:
+                yield from self.calibrate("start")
+            for group in self.groups:
+                if self.submission.cancelled():
+                    return
+                yield self.run_group(group)
+                yield from self.said()
+            if runnable and not self.submission.cancelled():
+                yield from self.calibrate("end")
+        finally:
+            self.close()
+
+    def said(self) -> Iterator[Yield]:
+        """What was remarked since this was last asked."""
+        while self.remarks:
+            yield Remark(self.remarks.pop(0))
+
+    # --- host --------------------------------------------------------------------------------
+
+    def open(self) -> HostProcess:
+        """The host; one that dies of its imports is started anew without them: a worker may die of them."""
+        if self.host is not None:
+            return self.host
+        if self.dead:  # it did not come up before: do not wait again for every case
+            raise _HostLostError
+        options = self.options()
+        host = self.start(options)
+        if host is None and options.warm and not self.submission.cancelled():
+            self.remarks.append(
+                f"the host of {self.target} died of what it imports, see logs/host.log; "
+                "every worker is a fresh process"
+            )
+            host = self.start(replace(options, warm=False))
+        if host is None:
+            if not self.submission.cancelled():
+                self.remarks.append(f"the host of {self.target} did not come up; see logs/host.log")
+                self.dead = True
+            raise _HostLostError
+        self.host = host
+        return host
+
+    def options(self) -> HostOptions:
+        """What the host imports, and whether its workers may be forked."""
+        suites = {group.workload.suite for group in self.submission.groups}
+        torch = self.device.torch_type is not None
+        preload = list(TORCH_MODULES) if torch else []
+        if torch:
+            preload += [m for name in sorted(suites) for m in self.submission.suites[name].preload]
+        if torch and any(p.case.configuration.backend == "inductor" for g in self.groups for p in g.cases):
+            preload.append("torchgauge.harness.compilation:probe_vector_isa")
+        preload += [*WORKER_MODULES, *(TORCH_WORKER_MODULES if torch else ())]
+        preload.append(self.device.session.partition(":")[0])
+        preload += sorted({self.submission.suites[name].builder.partition(":")[0] for name in suites})
+        return HostOptions(
+            python=self.submission.python,
+            environment=tuple(sorted(self.device.environment(()).items())),
+            preload=tuple(preload),
+            warm=self.device.fork_safe,
+        )
+
+    def start(self, options: HostOptions) -> HostProcess | None:
+        """A host that is ready; None where it did not come up."""
+        host = HostProcess(options, self.submission.folder / "logs" / "host.log", self.submission.clock)
+        ready = self.wait_for(host)
+        if not ready:
+            host.close()
+            return None
+        self.remarks += [f"host of {self.target}: {note}" for note in ready["notes"]]
+        return host
+
+    def wait_for(self, host: HostProcess) -> dict[str, Any] | None:
+        """The first reply of ``host``; nothing where it is gone, too late or no longer wanted."""
+        deadline = self.submission.clock.steady() + READY_TIMEOUT_S
+        while not self.submission.cancelled() and self.submission.clock.steady() < deadline:
+            reply = host.receive(TICK_S)
+            if reply is None or reply:
+                return reply
+        return None
+
+    def close(self) -> None:
+        """End the host."""
+        if self.host is not None:
+            self.host.close()
+            self.host = None
+
+    def process(self, job: Job, log: Path, group: Group | None = None) -> Ending:
+        """Run one worker process from start to end."""
+        self.jobs += 1
+        files = [self.work / f"{self.jobs}.{name}" for name in ("job", "events", "cursor")]
+        job = replace(job, events=str(files[1]), cursor=str(files[2]))
+        files[0].write_text(to_json(job), encoding="utf-8")
+        settings = self.submission.plan.settings
+        try:
+            host = self.open()
+        except _HostLostError:
+            if self.submission.cancelled():
+                return Ending(killed="cancelled", limit="interrupted")
+            return Ending(lost=True)
+        watcher = Watcher(
+            host,
+            settings,
+            settings.memory_limit_bytes or default_memory_limit(),
+            self.submission.clock,
+            self.submission.cancelled,
+            lambda event: self.submission.on_event(group, event) if group else None,
+        )
+        host.send(cmd="run", job=str(files[0]), log=str(log), log_limit=settings.log_limit_bytes)
+        ending = watcher.follow(EventReader(files[1], files[2]))
+        if ending.lost:
+            self.close()
+        for file in files:
+            file.unlink(missing_ok=True)
+        return ending
+
+    def job(self, kind: str, **more: object) -> Job:
+        """A job of this device, with the paths still open."""
+        base = Job(
+            kind=kind,
+            device=self.target,
+            session=self.device.session,
+            settings=self.submission.plan.settings,
+            events="",
+            cursor="",
+            runs_torch=self.device.torch_type is not None,
+        )
+        return replace(base, **more)  # type: ignore[arg-type]
+
+    def kernel_killed(self) -> bool:
+        """Whether the kernel has killed for memory since this was last asked (or since the start)."""
+        before, self.oom_kills = self.oom_kills, kernel_oom_kills()
+        return self.oom_kills > before
+
+    # --- jobs --------------------------------------------------------------------------------
+
+    def calibrate(self, at: str) -> Iterator[Yield]:
+        """Environment and calibration of the machine, from a worker of their own."""
+        name = f"calibrate-{_slug(str(self.target))}-{at}.log"
+        ending = self.process(self.job(CALIBRATE, at=at), self.submission.folder / "logs" / name)
+        yield from self.said()
+        for event in ending.events:
+            if event["ev"] == "environment":
+                environment = from_plain(Environment, event["environment"])
+                notes = (*environment.notes, *event["notes"])
+                environment = replace(environment, notes=notes)
+                self.environment_id = self.environment_id or environment.id
+                if at == "start":
+                    yield environment
+            if event["ev"] == "calibration":
+                yield from_plain(Calibration, event["calibration"])
+        known = any(event["ev"] == "environment" for event in ending.events)
+        if not known and ending.killed != "cancelled":
+            yield Remark(f"calibration of {self.target} at the {at} failed; see logs/{name}")
+
+    def run_group(self, group: Group) -> list[Result]:
+        """Run one group to its end; rows of all its cases, fewer where the run was cancelled."""
+        plan, clock = self.submission.plan, self.submission.clock
+        rows = [_refusal_row(self.submission, p) for p in group.cases if _refused(p)]
+        pending = [p for p in group.cases if not _refused(p)]
+        found: list[tuple[PlannedCase, Outcome, RowContext]] = []
+        caches: dict[str, Path] = {}
+        attempt = 0
+        while pending and not self.submission.cancelled():
+            attempt += 1
+            started, cases = clock.now(), pending
+            log = self.submission.folder / "logs" / f"{_slug(cases[0].case.id)}-{group.id[:8]}-{attempt}.log"
+            cache = self.work / f"cache-{group.id}-{attempt}"
+            caches.update({planned.case.key: cache for planned in cases})
+            ending = self.process(
+                self.group_job(MEASURE, replace(group, cases=tuple(cases)), cache), log, group
+            )
+            folded = fold(cases, ending, self.kernel_killed)
+            found += self.contexts(cases, folded, ending, started, log)
+            pending = folded.again
+        for planned, outcome, context in found:
+            if outcome.status is Status.NOT_RUN and outcome.cause is Cause.CANCELLED:
+                continue
+            if outcome.status is Status.PASS and plan.settings.memory_probe:
+                reading = self.probe_memory(group, planned, caches[planned.case.key])
+                outcome = replace(outcome, measurements=(*outcome.measurements, reading))  # noqa: PLW2901
+            rows.append(row(plan, planned, outcome, context))
+        for folder in set(caches.values()):
+            shutil.rmtree(folder, ignore_errors=True)
+        return rows
+
+    def contexts(
+        self, cases: list[PlannedCase], folded: Folded, ending: Ending, started: float, log: Path
+    ) -> list[tuple[PlannedCase, Outcome, RowContext]]:
+        """Each finished case of one process with what its row shares with the others.
+
+        What went wrong after the last result belongs to the last case that wrote one.
+        """
+        done = [p for p in cases if p.case.key in folded.outcomes]
+        text = excerpt(log)
+        shared = RowContext(
+            environment_id=self.environment_id,
+            started_at=started,
+            duration_s=ending.duration_s / max(1, len(done)),
+            exit=folded.exit,
+            log=str(log.relative_to(self.submission.folder)),
+            log_excerpt=text,
+        )
+        last = folded.charged or (done[-1].case.key if done else "")
+        return [
+            (
+                planned,
+                folded.outcomes[planned.case.key],
+                replace(shared, teardown=folded.teardown) if planned.case.key == last else shared,
+            )
+            for planned in done
+        ]
+
+    def group_job(self, kind: str, group: Group, cache: Path) -> Job:
+        """A job that builds the model of ``group``."""
+        suite = self.submission.suites[group.workload.suite]
+        return self.job(
+            kind,
+            group=group,
+            cache=str(cache),
+            builder=suite.builder,
+            scenario=load("torchgauge.scenarios", group.workload.mode).implementation,
+            install_hint=suite.install_hint,
+            preload=suite.preload,
+        )
+
+    def probe_memory(self, group: Group, planned: PlannedCase, cache: Path) -> Measurement:
+        """Peak memory of one case, from a process of its own."""
+        if self.submission.cancelled():
+            return Measurement("peak_memory", "B", absent="interrupted before the memory probe")
+        log = self.submission.folder / "logs" / f"{_slug(planned.case.id)}-{group.id[:8]}-memory.log"
+        job = self.group_job(MEMORY, replace(group, cases=(planned,)), cache)
+        ending = self.process(job, log, group)
+        for event in ending.events:
+            if event["ev"] == "memory":
+                return from_plain(Measurement, event["measurement"])
+        how = fold([planned], ending, self.kernel_killed).outcomes[planned.case.key].reason
+        return Measurement("peak_memory", "B", absent=f"the memory probe failed: {how}")
+
+
+class _HostLostError(Exception):
+    """The host did not come up."""
+
+
+def _refused(planned: PlannedCase) -> bool:
+    skipped = planned.expectation is not None and planned.expectation.status is Status.SKIPPED
+    return bool(planned.unsupported) or skipped
+
+
+def _refusal_row(submission: Submission, planned: PlannedCase) -> Result:
+    if planned.unsupported:
+        return unattempted(submission.plan, planned, Status.UNSUPPORTED, None, planned.unsupported)
+    assert planned.expectation is not None
+    reason = f"{planned.expectation.reason} {planned.expectation.link}".strip()
+    return unattempted(submission.plan, planned, Status.SKIPPED, Cause.DECLARED, reason)
+
+
+def _slug(text: str) -> str:
+    kept = "".join(c if c.isalnum() or c in "._-" else "-" for c in text)
+    return kept[:80]

@@ -1,0 +1,154 @@
+"""Folding what a worker said and how its process ended into outcomes: the parent's half of every status."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchgauge.harness.events import NOBODY
+from torchgauge.harness.watch import Ending
+from torchgauge.records import (
+    Cause,
+    Failure,
+    Outcome,
+    Phase,
+    PlannedCase,
+    Status,
+    digest,
+    from_plain,
+)
+
+
+@dataclass
+class Folded:
+    """Outcomes of one process, the cases that must start again, and what happened at its end."""
+
+    outcomes: dict[str, Outcome] = field(default_factory=dict)
+    again: list[PlannedCase] = field(default_factory=list)
+    exit: str = ""
+    teardown: str = ""
+    charged: str = ""
+
+
+def fold(cases: Sequence[PlannedCase], ending: Ending, kernel_oom: Callable[[], bool]) -> Folded:
+    """Outcomes for ``cases`` from one process; a case without any is in ``again`` unless it was in flight."""
+    folded = Folded(exit=describe_exit(ending))
+    for event in ending.events:
+        if event["ev"] == "outcome":
+            outcome = from_plain(Outcome, event["outcome"])
+            folded.outcomes[outcome.case_key] = outcome
+    lost = _no_device(cases, ending)
+    if lost:
+        folded.outcomes.update({o.case_key: o for o in lost if o.case_key not in folded.outcomes})
+    left = [planned for planned in cases if planned.case.key not in folded.outcomes]
+    if not left:
+        folded.teardown = _teardown(ending)
+        return folded
+    guilty = _in_flight(cases, left, ending)
+    folded.outcomes[guilty.case.key] = _charge(guilty, ending, kernel_oom)
+    folded.charged = guilty.case.key
+    folded.again = [planned for planned in left if planned is not guilty]
+    if ending.leftovers:
+        folded.teardown = _leftovers(ending)
+    return folded
+
+
+def describe_exit(ending: Ending) -> str:
+    """How the process ended, in words."""
+    if ending.killed:
+        return f"killed by torchgauge: {ending.limit}"
+    if ending.lost:
+        return "the worker's host went away"
+    if os.WIFSIGNALED(ending.status):
+        number = os.WTERMSIG(ending.status)
+        return f"signal {number} ({_signal_name(number)})"
+    return f"exit status {os.WEXITSTATUS(ending.status)}"
+
+
+def _no_device(cases: Sequence[PlannedCase], ending: Ending) -> list[Outcome]:
+    for event in ending.events:
+        if event["ev"] == "no_device":
+            failure = from_plain(Failure, event["failure"])
+            reason = f"the device could not be opened: {failure.message.splitlines()[0]}"
+            return [
+                Outcome(p.case.key, Status.INFRA, Phase.START, Cause.NO_DEVICE, reason, failure)
+                for p in cases
+            ]
+    return []
+
+
+def _in_flight(cases: Sequence[PlannedCase], left: list[PlannedCase], ending: Ending) -> PlannedCase:
+    """The case to charge: the one under the cursor while timing, else the last one announced."""
+    if ending.cursor != NOBODY and ending.cursor < len(cases) and cases[ending.cursor] in left:
+        named = cases[ending.cursor]
+        if _last_phase(named.case.key, ending.events) in (Phase.WARMUP, Phase.MEASURE):
+            return named
+    for event in reversed(ending.events):
+        if event["ev"] == "phase" and event.get("case") is not None:
+            for planned in left:
+                if planned.case.key == event["case"]:
+                    return planned
+            break
+    return left[0]
+
+
+def _last_phase(key: str, events: Sequence[dict[str, Any]]) -> Phase:
+    for event in reversed(events):
+        if event["ev"] == "phase" and event.get("case") in (None, key):
+            return Phase(event["phase"])
+    return Phase.START
+
+
+def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]) -> Outcome:
+    key, phase = planned.case.key, _last_phase(planned.case.key, ending.events)
+    if ending.killed == "cancelled":
+        return Outcome(key, Status.NOT_RUN, phase, Cause.CANCELLED, "interrupted")
+    if ending.killed == "timeout":
+        return Outcome(key, Status.TIMEOUT, phase, None, ending.limit)
+    if ending.killed == "memory":
+        return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, f"killed at {ending.limit}")
+    if ending.lost:
+        return Outcome(key, Status.INFRA, phase, Cause.LOST_WORKER, "the worker's host went away")
+    how = describe_exit(ending)
+    if os.WIFSIGNALED(ending.status):
+        if os.WTERMSIG(ending.status) == signal.SIGKILL:
+            if kernel_oom():
+                return Outcome(
+                    key, Status.OOM, phase, Cause.HOST_LIMIT, "killed by the kernel: out of memory"
+                )
+            reason = "killed from outside, and not for memory"
+            return Outcome(key, Status.INFRA, phase, Cause.KILLED, reason)
+        failure = _crash(how, phase)
+        return Outcome(key, Status.CRASH, phase, Cause.SIGNAL, f"{how} in phase {phase.value}", failure)
+    reason = f"the process ended with {how} and without a result, in phase {phase.value}"
+    return Outcome(key, Status.CRASH, phase, Cause.EXIT, reason, _crash(how, phase))
+
+
+def _crash(how: str, phase: Phase) -> Failure:
+    return Failure(type="crash", message=how, frame="", fingerprint=digest(["crash", how, phase.value]))
+
+
+def _teardown(ending: Ending) -> str:
+    """What went wrong after the last result was written; empty when nothing did."""
+    parts = []
+    if ending.killed == "timeout":
+        parts.append("hung at exit and was killed")
+    elif ending.lost or ending.status != 0:
+        parts.append(f"after its results: {describe_exit(ending)}")
+    if ending.leftovers:
+        parts.append(_leftovers(ending))
+    return "; ".join(parts)
+
+
+def _leftovers(ending: Ending) -> str:
+    return f"left {len(ending.leftovers)} processes running, killed: {', '.join(ending.leftovers)[:300]}"
+
+
+def _signal_name(number: int) -> str:
+    try:
+        return signal.Signals(number).name
+    except ValueError:
+        return "unknown"

@@ -1,0 +1,117 @@
+"""The parent's handle on a host: start it, give it a job, hear from it, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import selectors
+import signal
+import subprocess
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import torchgauge
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.errors import InfrastructureError
+from torchgauge.harness import process_tree
+
+PACKAGE_PARENT = Path(torchgauge.__file__).resolve().parent.parent
+_SINGLE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
+"""Libraries that would start threads on import; a template must have one thread when it forks."""
+
+
+@dataclass(frozen=True)
+class HostOptions:
+    """How a host is started: interpreter, environment, what it imports and whether it may fork."""
+
+    python: str
+    environment: tuple[tuple[str, str], ...]
+    preload: tuple[str, ...]
+    warm: bool
+
+
+class HostProcess:
+    """One host process; :meth:`receive` returns its replies, ``None`` when it is gone."""
+
+    def __init__(self, options: HostOptions, log: Path, clock: Clock = SYSTEM_CLOCK) -> None:
+        self._clock = clock
+        read, write = os.pipe()
+        os.set_inheritable(write, True)
+        argument = json.dumps({"replies": write, "preload": list(options.preload), "warm": options.warm})
+        try:
+            with log.open("ab") as output:
+                self._process = subprocess.Popen(
+                    [options.python, "-m", "torchgauge.harness.host", "serve", argument],
+                    stdin=subprocess.PIPE,
+                    stdout=output,
+                    stderr=output,
+                    env=worker_environment(options.environment),
+                    pass_fds=(write,),
+                    start_new_session=True,
+                )
+        except OSError as error:
+            os.close(read)
+            raise InfrastructureError(
+                f"cannot start {options.python}: {error}", hint="name an existing interpreter"
+            ) from error
+        finally:
+            os.close(write)
+        self._replies, self._buffer = read, b""
+        self._selector = selectors.DefaultSelector()
+        self._selector.register(read, selectors.EVENT_READ)
+
+    @property
+    def pid(self) -> int:
+        """Process id of the host."""
+        return self._process.pid
+
+    def send(self, **command: Any) -> None:
+        """Give a command; a host that has gone is noticed by :meth:`receive`."""
+        assert self._process.stdin is not None
+        with contextlib.suppress(BrokenPipeError):
+            self._process.stdin.write((json.dumps(command) + "\n").encode())
+            self._process.stdin.flush()
+
+    def receive(self, timeout_s: float) -> dict[str, Any] | None:
+        """The next reply; an empty dict when none came in time, None when the host is gone."""
+        deadline = self._clock.steady() + timeout_s
+        while b"\n" not in self._buffer:
+            left = deadline - self._clock.steady()
+            if not self._selector.select(max(0.0, left)):
+                return {}
+            data = os.read(self._replies, 1 << 16)
+            if not data:
+                return None
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        reply: dict[str, Any] = json.loads(line)
+        return reply
+
+    def close(self) -> None:
+        """End the host and everything below it; idempotent."""
+        if self._process.stdin is not None and not self._process.stdin.closed:
+            with contextlib.suppress(BrokenPipeError):
+                self._process.stdin.close()
+        try:
+            self._process.wait(timeout=5.0)
+        except subprocess.TimeoutExpired:
+            for pid in (*process_tree.descendants(self.pid), self.pid):
+                process_tree.signal_one(pid, signal.SIGKILL)
+            self._process.wait()
+        self._selector.close()
+        with contextlib.suppress(OSError):
+            os.close(self._replies)
+
+
+def worker_environment(extra: Sequence[tuple[str, str]]) -> dict[str, str]:
+    """The environment of a host: ours, the package's own tree on the path, and ``extra``."""
+    environment = {**os.environ, **_SINGLE_THREAD}
+    path = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH", "")])]
+    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(os.pathsep.join(path).split(os.pathsep)))
+    environment["PYTHONUNBUFFERED"] = "1"
+    environment["HF_HUB_OFFLINE"] = os.environ.get("HF_HUB_OFFLINE", "1")
+    environment.update(extra)
+    return environment

@@ -1,0 +1,35 @@
+"""What one worker process is asked to do, as it travels in a file from the parent to the worker."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchgauge.records import DeviceTarget, Group, RunSettings
+
+MEASURE = "measure"
+MEMORY = "memory"
+CALIBRATE = "calibrate"
+
+
+@dataclass(frozen=True)
+class Job:
+    """One process's work: measure a group, probe one case's memory, or calibrate the machine.
+
+    ``session``, ``builder`` and ``scenario`` are ``module:attribute`` references that the worker imports.
+    ``cache`` is the compile-cache folder shared by the processes of one group.
+    """
+
+    kind: str
+    device: DeviceTarget
+    session: str
+    settings: RunSettings
+    events: str
+    cursor: str
+    cache: str = ""
+    group: Group | None = None
+    builder: str = ""
+    scenario: str = ""
+    install_hint: str = ""
+    preload: tuple[str, ...] = ()
+    at: str = ""
+    runs_torch: bool = True

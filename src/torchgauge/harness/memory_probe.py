@@ -1,0 +1,68 @@
+"""Peak memory of one case, in a process that runs nothing else."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+
+from torchgauge.devices.session import Absent, DeviceSession
+from torchgauge.harness import compilation
+from torchgauge.harness.case_measurements import absent, single
+from torchgauge.harness.events import EventWriter
+from torchgauge.harness.job import Job
+from torchgauge.harness.libraries import import_builder
+from torchgauge.harness.memory import RssProbe
+from torchgauge.records import Measurement, Phase
+from torchgauge.suites.suite import BuiltWorkload
+
+STEPS = 2
+
+
+def probe_memory(job: Job, session: DeviceSession, events: EventWriter) -> None:
+    """Build the one case of ``job``, step it, and report the peak of the steps after the first."""
+    if job.group is None:
+        raise ValueError("a memory probe needs a group")
+    planned = job.group.cases[0]
+    events.phase(Phase.BUILD, planned.case.key)
+    build = import_builder(job)
+    rss = RssProbe()
+    built: BuiltWorkload = build(job.group.workload, job.group.recipe)
+    step = built.module if built.framework == "python" else _torch_step(job, session, built)
+    events.phase(Phase.WARMUP, planned.case.key)
+    step()
+    session.synchronize()
+    rss.reset()
+    session.reset_peak_memory()
+    events.phase(Phase.MEASURE, planned.case.key)
+    for _ in range(STEPS):
+        step()
+    session.synchronize()
+    events.emit("memory", case=planned.case.key, measurement=_reading(session, rss))
+    events.phase(Phase.DONE, planned.case.key)
+
+
+def _torch_step(job: Job, session: DeviceSession, built: BuiltWorkload):  # type: ignore[no-untyped-def]
+    import torch
+
+    from torchgauge.harness.subjects import make_subject
+
+    assert job.group is not None
+    workload = job.group.workload
+    scenario = import_module(job.scenario)
+    scenario.enter()
+    device, dtype = session.torch_device, getattr(torch, workload.dtype)
+    subject = make_subject(built, workload, session, device, dtype)
+    configuration = job.group.cases[0].case.configuration
+    compilation.use_cache(job.cache, configuration)
+    call = compilation.compiled(subject.module, configuration)
+    return scenario.step(replace(subject, call=call))
+
+
+def _reading(session: DeviceSession, rss: RssProbe) -> Measurement:
+    reading = session.peak_memory()
+    if isinstance(reading, Absent):
+        device_reason = reading.reason
+        reading = rss.peak()
+        if isinstance(reading, Absent):
+            return absent("peak_memory", f"{device_reason}; {reading.reason}")
+    return single("peak_memory", float(reading.bytes), reading.provenance)

@@ -1,0 +1,184 @@
+"""Process groups, descendants and their ends: the operating system's part of the host.
+
+Linux offers all of it; elsewhere what is missing is left out and nothing pretends that it happened.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import signal
+import sys
+import time
+from collections.abc import Iterator
+from pathlib import Path
+
+_PR_SET_PDEATHSIG = 1
+_PR_SET_CHILD_SUBREAPER = 36
+_F_SETPIPE_SZ = 1031
+
+
+def become_subreaper() -> None:
+    """Adopt the orphans of this process's descendants (Linux)."""
+    _prctl(_PR_SET_CHILD_SUBREAPER, 1)
+
+
+def die_with_parent() -> None:
+    """Be killed when the process that forked this one ends (Linux)."""
+    _prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def volunteer_for_oom_kill() -> None:
+    """Let the kernel take this process, and not the parent, when memory ends."""
+    try:
+        Path("/proc/self/oom_score_adj").write_text("1000")
+    except OSError:
+        return
+
+
+def widen_pipe(fd: int) -> None:
+    """Ask for a large pipe buffer, so that a chatty worker rarely waits."""
+    if sys.platform == "linux":
+        import fcntl
+
+        try:
+            fcntl.fcntl(fd, _F_SETPIPE_SZ, 1 << 20)
+        except OSError:
+            return
+
+
+def thread_count() -> int:
+    """Threads of this process, as the kernel counts them; 1 where it does not say."""
+    try:
+        return len(list(Path("/proc/self/task").iterdir()))
+    except OSError:
+        return 1
+
+
+def signal_one(pid: int, number: int) -> None:
+    """Send a signal; a process that has gone is no error."""
+    try:
+        os.kill(pid, number)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def kill_group(pid: int) -> None:
+    """Kill the process group of ``pid``; one that has gone is no error."""
+    try:
+        os.killpg(pid, signal.SIGKILL)
+    except (ProcessLookupError, PermissionError):
+        return
+
+
+def ended_children() -> Iterator[tuple[int, int, dict[str, float]]]:
+    """Pid, wait status and resource usage of every child that has ended, adopted ones included."""
+    while True:
+        try:
+            pid, status, usage = os.wait4(-1, os.WNOHANG)
+        except ChildProcessError:
+            return
+        if pid == 0:
+            return
+        scale = 1 if sys.platform == "darwin" else 1024
+        yield (
+            pid,
+            status,
+            {
+                "user_s": usage.ru_utime,
+                "system_s": usage.ru_stime,
+                "max_rss_bytes": float(usage.ru_maxrss * scale),
+            },
+        )
+
+
+def children(pid: int) -> list[int]:
+    """Direct children of ``pid``, of all its threads (Linux; empty elsewhere)."""
+    found: list[int] = []
+    try:
+        for task in Path(f"/proc/{pid}/task").iterdir():
+            text = (task / "children").read_text()
+            found += [int(child) for child in text.split()]
+    except (OSError, ValueError):
+        return found
+    return found
+
+
+def descendants(pid: int) -> list[int]:
+    """Children of ``pid`` and theirs, in no particular order."""
+    found, queue = [], children(pid)
+    while queue:
+        child = queue.pop()
+        found.append(child)
+        queue += children(child)
+    return found
+
+
+def kill_descendants(grace_s: float) -> list[str]:
+    """Kill everything below this process; returns the names of what outlived ``grace_s`` seconds."""
+    deadline = time.monotonic() + grace_s
+    while (alive := _alive(descendants(os.getpid()))) and time.monotonic() < deadline:
+        time.sleep(0.005)
+        list(ended_children())
+    names = [_name(pid) for pid in alive]
+    for _ in range(20):
+        for pid in descendants(os.getpid()):
+            signal_one(pid, signal.SIGKILL)
+        list(ended_children())
+        if not _alive(descendants(os.getpid())):
+            break
+        time.sleep(0.01)
+    return names
+
+
+def resident_bytes(pid: int) -> int:
+    """Resident memory of ``pid`` and its descendants; 0 where the system does not say."""
+    page = os.sysconf("SC_PAGE_SIZE") if hasattr(os, "sysconf") else 4096
+    total = 0
+    for each in (pid, *descendants(pid)):
+        try:
+            total += int(Path(f"/proc/{each}/statm").read_text().split()[1]) * page
+        except (OSError, ValueError, IndexError):
+            continue
+    return total
+
+
+def finish_fork(code: int) -> None:
+    """End a forked worker: run exit handlers and flush, but leave the template's objects alone."""
+    try:
+        atexit._run_exitfuncs()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    except BaseException:  # noqa: BLE001  a closed stdout is the model's doing and already in its status
+        code = code or 0
+    os._exit(code)
+
+
+def _alive(pids: list[int]) -> list[int]:
+    alive = []
+    for pid in pids:
+        try:
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+        except (OSError, IndexError):
+            continue
+        if state not in "ZX":
+            alive.append(pid)
+    return alive
+
+
+def _name(pid: int) -> str:
+    try:
+        command = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return f"pid {pid}"
+    return command.strip()[:120] or f"pid {pid}"
+
+
+def _prctl(option: int, value: int) -> None:
+    if sys.platform != "linux":
+        return
+    try:
+        ctypes.CDLL(None, use_errno=True).prctl(option, value, 0, 0, 0)
+    except (OSError, AttributeError):
+        return

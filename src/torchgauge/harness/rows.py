@@ -1,0 +1,120 @@
+"""From a worker's outcome to the row that is kept."""
+
+from __future__ import annotations
+
+import shlex
+from collections.abc import Sequence
+from dataclasses import dataclass, fields
+from pathlib import Path
+
+from torchgauge.harness.metrics import METRICS
+from torchgauge.records import (
+    Case,
+    Cause,
+    Measurement,
+    Modifier,
+    Outcome,
+    Phase,
+    Plan,
+    PlannedCase,
+    Result,
+    RunSettings,
+    Status,
+    Summary,
+)
+from torchgauge.results.stats import summarise
+
+EXCERPT_BYTES = 4096
+
+
+@dataclass(frozen=True)
+class RowContext:
+    """What all rows of one group share: where they were measured and what was left of the process."""
+
+    environment_id: str = ""
+    started_at: float = 0.0
+    duration_s: float = 0.0
+    exit: str = ""
+    teardown: str = ""
+    log: str = ""
+    log_excerpt: str = ""
+
+
+def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext) -> Result:
+    """The result of ``planned`` with summaries, expectation and the command that reproduces it."""
+    expected = planned.expectation.status if planned.expectation else None
+    modifiers = list(outcome.modifiers)
+    if expected is not None and expected is outcome.status and expected is not Status.PASS:
+        modifiers.append(Modifier.EXPECTED)
+    quiet = outcome.status is Status.PASS and not context.teardown
+    return Result(
+        run_id=plan.run_id,
+        case_id=planned.case.id,
+        case=planned.case,
+        status=outcome.status,
+        phase=outcome.phase,
+        expected=expected,
+        cause=outcome.cause,
+        reason=outcome.reason,
+        failure=outcome.failure,
+        modifiers=tuple(modifiers),
+        measurements=outcome.measurements,
+        summaries=summaries(outcome.measurements, plan.settings.confidence),
+        realised=outcome.realised,
+        accuracy=outcome.accuracy,
+        facts=outcome.facts,
+        environment_id=context.environment_id,
+        started_at=context.started_at,
+        duration_s=context.duration_s,
+        exit=context.exit,
+        teardown=context.teardown,
+        log=context.log,
+        log_excerpt="" if quiet else context.log_excerpt,
+        reproduce=reproduce_command(planned.case, plan.settings),
+    )
+
+
+def unattempted(plan: Plan, planned: PlannedCase, status: Status, cause: Cause | None, reason: str) -> Result:
+    """The row of a case for which no process was started."""
+    outcome = Outcome(planned.case.key, status, Phase.START, cause, reason)
+    return row(plan, planned, outcome, RowContext())
+
+
+def summaries(measurements: Sequence[Measurement], confidence: float) -> tuple[Summary, ...]:
+    """One summary per measurement."""
+    return tuple(summarise(each, METRICS[each.metric], confidence) for each in measurements)
+
+
+def reproduce_command(case: Case, settings: RunSettings) -> str:
+    """The command that runs ``case`` again with every setting that differs from its default."""
+    words = ["torchgauge", "repro", case.id]
+    default = RunSettings()
+    for item in fields(RunSettings):
+        value = getattr(settings, item.name)
+        if item.name in _FLAGS and value != getattr(default, item.name):
+            words += _FLAGS[item.name](value)
+    return shlex.join(words)
+
+
+def excerpt(log: Path) -> str:
+    """The end of a log, decoded; empty where there is none."""
+    try:
+        with log.open("rb") as file:
+            file.seek(0, 2)
+            file.seek(max(0, file.tell() - EXCERPT_BYTES))
+            return file.read().decode("utf-8", "replace")
+    except OSError:
+        return ""
+
+
+_FLAGS = {
+    "threads": lambda value: ["--threads", str(value)],
+    "precision_target": lambda value: ["--precision", str(value)],
+    "measure_budget_s": lambda value: ["--measure-seconds", str(value)],
+    "accuracy": lambda value: [] if value else ["--no-accuracy"],
+    "deadlines": lambda value: ["--timeout", f"{value.start_s:g}"],
+    "memory_limit_bytes": lambda value: ["--memory-limit", str(value)],
+    "memory_probe": lambda value: [] if value else ["--no-memory-probe"],
+    "calibrate": lambda value: [] if value else ["--no-calibration"],
+    "warm_compile": lambda value: [] if value else ["--no-warm-compile"],
+}

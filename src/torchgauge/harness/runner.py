@@ -1,0 +1,183 @@
+"""A campaign from its plan to its last row: execute, journal, publish; whatever happens, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.devices.device import Device
+from torchgauge.errors import UsageError
+from torchgauge.harness.executors.executor import Executor, Remark, Submission, Yield
+from torchgauge.harness.progress import Progress
+from torchgauge.records import (
+    INCOMPLETE,
+    Calibration,
+    Environment,
+    Group,
+    Plan,
+    Result,
+    Status,
+)
+from torchgauge.registry import load
+from torchgauge.results.journal import End, Journal, Kind, Note, RunState
+from torchgauge.results.store import RunFolder, Store
+from torchgauge.suites.suite import Suite
+
+
+@dataclass
+class RunReport:
+    """What came out of a run, for people and for exit codes."""
+
+    run_id: str
+    planned: int
+    counts: Counter[Status] = field(default_factory=Counter)
+    unexpected: list[Result] = field(default_factory=list)
+    interrupted: bool = False
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether any case is ``infra`` or ``not_run``."""
+        return any(self.counts[status] for status in INCOMPLETE)
+
+    @property
+    def exit_code(self) -> int:
+        """130 interrupted, 3 incomplete, 1 unexpected status, 0 as expected; in this order."""
+        if self.interrupted:
+            return 130
+        if self.incomplete:
+            return 3
+        return 1 if self.unexpected else 0
+
+    def add(self, result: Result) -> None:
+        """Count one row."""
+        self.counts[result.status] += 1
+        if result.unexpected:
+            slim = replace(result, measurements=(), summaries=(), log_excerpt="", failure=None)
+            self.unexpected.append(slim)  # thousands of them must not fill the parent's memory
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Everything that running a plan needs."""
+
+    plan: Plan
+    store: Store
+    devices: Mapping[str, Device]
+    suites: Mapping[str, Suite]
+    progress: Progress
+    python: str
+    executor: str = "local"
+    clock: Clock = SYSTEM_CLOCK
+
+    def run(self, folder: RunFolder | None = None) -> RunReport:
+        """Run the plan, or what is left of it in ``folder``; returns when the run is published."""
+        folder = folder or self.store.begin(self.plan)
+        report = RunReport(self.plan.run_id, len(self.plan.cases))
+        try:
+            self._measure(folder, report)
+            self.store.finish(self.plan.run_id, self.plan)
+            report.counts[Status.NOT_RUN] += report.planned - sum(report.counts.values())
+            self.progress.finish(report)
+        finally:
+            self.progress.stop()
+        return report
+
+    def _measure(self, folder: RunFolder, report: RunReport) -> None:
+        """Journal every row; raises :class:`UsageError` where the run is complete already."""
+        with folder.open_journal() as journal, stop_on_interrupt() as stop:
+            done = set(journal.done)
+            if journal.state is RunState.COMPLETE:
+                raise UsageError(
+                    f"run {self.plan.run_id} is complete: there is nothing to resume",
+                    hint="start a new run",
+                )
+            for result in journal.results():
+                report.add(result)
+            self.progress.start(self.plan, report)
+            if done:
+                journal.append(Kind.NOTE, [Note(f"resumed with {len(done)} cases done", self.clock.now())])
+            for item in self._execute(folder, done, stop):
+                self._keep(journal, item, report)
+            report.interrupted = stop.is_set()
+            state = RunState.INTERRUPTED if report.interrupted else RunState.COMPLETE
+            journal.append(Kind.END, [End(state, self.clock.now())])
+
+    def _execute(self, folder: RunFolder, done: set[str], stop: threading.Event) -> Iterator[Yield]:
+        executor: Executor = load("torchgauge.executors", self.executor)
+        groups = tuple(_left(group, done) for group in self.plan.groups if _left(group, done).cases)
+        submission = Submission(
+            plan=self.plan,
+            groups=groups,
+            folder=folder.path,
+            devices=self.devices,
+            suites=self.suites,
+            python=self.python,
+            clock=self.clock,
+            cancelled=stop.is_set,
+            on_event=self.progress.event,
+        )
+        return executor.submit(submission)
+
+    def _keep(self, journal: Journal, item: Yield, report: RunReport) -> None:
+        if isinstance(item, Environment):
+            journal.append(Kind.ENVIRONMENT, [item])
+        elif isinstance(item, Calibration):
+            journal.append(Kind.CALIBRATION, [item])
+        elif isinstance(item, Remark):
+            journal.append(Kind.NOTE, [Note(item.text, self.clock.now())])
+            self.progress.remark(item.text)
+        else:
+            journal.append(Kind.RESULT, item)
+            for result in item:
+                report.add(result)
+            self.progress.results(item, report)
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C (or SIGTERM) into a flag, so that finished rows are kept; the second raises."""
+    stop = threading.Event()
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _left(group: Group, done: set[str]) -> Group:
+    cases = tuple(planned for planned in group.cases if planned.case.key not in done)
+    return Group(group.id, cases, group.recipe)
+
+
+def report_as_json(report: RunReport) -> str:
+    """The machine output of ``torchgauge run --json``."""
+    data: dict[str, Any] = {
+        "run_id": report.run_id,
+        "planned": report.planned,
+        "counts": {status.value: count for status, count in report.counts.items() if count},
+        "unexpected": [
+            {"case": r.case_id, "status": r.status.value, "reason": r.reason} for r in report.unexpected
+        ],
+        "interrupted": report.interrupted,
+        "incomplete": report.incomplete,
+        "exit_code": report.exit_code,
+    }
+    return json.dumps(data, indent=1)

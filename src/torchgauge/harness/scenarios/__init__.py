@@ -1,0 +1,1 @@
+"""Scenarios: what one step of a workload is, and what of it is compared."""

@@ -1,0 +1,11 @@
+"""Scenario ``inference``: one forward pass without gradients."""
+
+from __future__ import annotations
+
+from torchgauge.harness.scenarios.scenario import ScenarioDescriptor
+
+SCENARIO = ScenarioDescriptor(
+    name="inference",
+    doc="the final result is the wall time of one forward pass without gradients",
+    implementation="torchgauge.harness.scenarios.inference_steps",
+)

@@ -1,0 +1,29 @@
+"""The worker side of scenario ``inference``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torchgauge.harness.scenarios.scenario import Subject
+
+
+def enter() -> None:
+    """Switch gradients off for the whole process, so that no step pays for doing it."""
+    import torch
+
+    torch.set_grad_enabled(False)
+
+
+def step(subject: Subject) -> Callable[[], Any]:
+    """A function that runs one forward pass."""
+    call, args, kwargs = subject.call, subject.args, subject.kwargs
+    return lambda: call(*args, **kwargs)
+
+
+def observe(subject: Subject) -> dict[str, Any]:
+    """The outputs of one seeded forward pass, on the host."""
+    from torchgauge.harness.outputs import observe as to_host
+
+    subject.session.seed(subject.seed)
+    return to_host(subject.call(*subject.args, **subject.kwargs))

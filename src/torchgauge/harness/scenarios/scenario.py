@@ -1,0 +1,56 @@
+"""The seam of a scenario: a name on the parent side, two callables on the worker side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+
+class Seeded(Protocol):
+    """The part of a device session that an observation needs."""
+
+    def seed(self, seed: int) -> None:
+        """Seed the device's generator and the host's."""
+
+
+@dataclass
+class Subject:
+    """A model ready to run: moved to its device and dtype, with its inputs.
+
+    ``call`` is what runs the mathematics: the module itself, or its compiled form.
+    """
+
+    module: Any
+    call: Callable[..., Any]
+    args: tuple[Any, ...]
+    kwargs: dict[str, Any]
+    loss: Callable[[Any], Any] | None
+    session: Seeded
+    seed: int
+    initial: dict[str, Any] | None = None
+
+
+class Scenario(Protocol):
+    """How a workload of one mode is stepped and observed."""
+
+    @property
+    def name(self) -> str:
+        """The mode in case ids."""
+
+    @property
+    def doc(self) -> str:
+        """What the final result is."""
+
+    @property
+    def implementation(self) -> str:
+        """Module that the worker imports, with ``enter()``, ``step(subject)`` and ``observe(subject)``."""
+
+
+@dataclass(frozen=True)
+class ScenarioDescriptor:
+    """A scenario as data."""
+
+    name: str
+    doc: str
+    implementation: str

@@ -1,0 +1,11 @@
+"""Scenario ``training``: forward, loss, backward and one optimizer step."""
+
+from __future__ import annotations
+
+from torchgauge.harness.scenarios.scenario import ScenarioDescriptor
+
+SCENARIO = ScenarioDescriptor(
+    name="training",
+    doc="the final result is the wall time of forward, backward and one SGD step",
+    implementation="torchgauge.harness.scenarios.training_steps",
+)

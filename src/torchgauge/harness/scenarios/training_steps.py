@@ -1,0 +1,77 @@
+"""The worker side of scenario ``training``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torchgauge.harness.scenarios.scenario import Subject
+
+ITERATIONS = 2
+CHECKED_RATE = 1e-2
+TIMED_RATE = 1e-9
+"""Learning rate of the timed steps: the same arithmetic, but the parameters stay where they are, so that
+thousands of steps neither diverge nor drift into denormal numbers."""
+
+
+def enter() -> None:
+    """Gradients are on by default; nothing to do."""
+
+
+def step(subject: Subject) -> Callable[[], Any]:
+    """A function that runs one training step."""
+    optimizer = _optimizer(subject, TIMED_RATE)
+
+    def train() -> Any:
+        optimizer.zero_grad(set_to_none=True)
+        loss = _loss(subject)
+        loss.backward()
+        optimizer.step()
+        return loss
+
+    return train
+
+
+def observe(subject: Subject) -> dict[str, Any]:
+    """Losses, gradients, parameters and buffers over two seeded iterations from the initial state."""
+    from torchgauge.harness.outputs import observe as to_host
+
+    restore(subject)
+    optimizer = _optimizer(subject, CHECKED_RATE)
+    seen: dict[str, Any] = {}
+    for iteration in range(ITERATIONS):
+        subject.session.seed(subject.seed + iteration)
+        optimizer.zero_grad(set_to_none=True)
+        loss = _loss(subject)
+        loss.backward()
+        grads = {name: p.grad for name, p in subject.module.named_parameters() if p.grad is not None}
+        seen.update(to_host({"loss": loss, "grad": grads}, f"iteration{iteration}"))
+        optimizer.step()
+        state = {"parameter": dict(subject.module.named_parameters())}
+        state["buffer"] = dict(subject.module.named_buffers())
+        seen.update(to_host(state, f"iteration{iteration}"))
+    optimizer.zero_grad(set_to_none=True)
+    restore(subject)
+    return seen
+
+
+def restore(subject: Subject) -> None:
+    """Put parameters and buffers back to what they were before the first observation."""
+    state = subject.module.state_dict()
+    if subject.initial is None:
+        subject.initial = {name: value.detach().clone() for name, value in state.items()}
+        return
+    subject.module.load_state_dict(subject.initial)
+
+
+def _loss(subject: Subject) -> Any:
+    output = subject.call(*subject.args, **subject.kwargs)
+    if subject.loss is None:
+        raise NotImplementedError("the suite declares no loss for this model")
+    return subject.loss(output)
+
+
+def _optimizer(subject: Subject, rate: float) -> Any:
+    import torch
+
+    return torch.optim.SGD(subject.module.parameters(), lr=rate)

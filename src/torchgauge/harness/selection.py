@@ -1,0 +1,135 @@
+"""What a person selected: suites, model patterns, modes, configurations, dtypes; and case ids read back."""
+
+from __future__ import annotations
+
+import fnmatch
+import re
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.suites.suite import ModelEntry
+
+TIERS = ("smoke", "standard", "full")
+"""Each tier holds the ones before it."""
+DTYPES = ("float32", "bfloat16")
+_WILD = re.compile(r"[*?\[]")
+_CASE_ID = re.compile(
+    r"(?P<suite>[^/:@]+)/(?P<model>[^:@\[]+):(?P<mode>[^:]+):(?P<dtype>[^:]+):b(?P<batch>\d+)"
+    r":(?P<configuration>[^:@\[]+)@(?P<device>[^\[]+)(?:\[(?P<fields>[^\]]*)\])?"
+)
+
+
+@dataclass(frozen=True)
+class Selection:
+    """A selection of cases; ``models`` are names, globs or ``/regex/``, empty for the whole tier."""
+
+    suites: tuple[str, ...]
+    devices: tuple[str, ...]
+    models: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ("inference",)
+    configurations: tuple[str, ...] = ("eager", "inductor")
+    dtypes: tuple[str, ...] = ("float32",)
+    tier: str = "smoke"
+    size: str = "small"
+    shard: str = "1/1"
+
+
+@dataclass(frozen=True)
+class CaseName:
+    """The parts of a case id; ``shape`` and ``seed`` come from its bracketed fields."""
+
+    suite: str
+    model: str
+    mode: str
+    dtype: str
+    batch: int
+    configuration: str
+    device: str
+    size: str = "small"
+    seed: int | None = None
+    shape: tuple[tuple[str, int], ...] = ()
+
+
+def parse_case_id(text: str) -> CaseName:
+    """The parts of ``text``; raises :class:`UsageError` where it is no case id."""
+    found = _CASE_ID.fullmatch(text)
+    if found is None:
+        raise UsageError(
+            f"{text!r} is no case id",
+            hint="suite/model:mode:dtype:bN:config@device[field=value], as `results show` prints it",
+        )
+    size, seed, shape = "small", None, []
+    for item in filter(None, (found["fields"] or "").split(",")):
+        key, _, value = item.partition("=")
+        if key == "size":
+            size = value
+        elif not value.lstrip("-").isdigit():
+            raise UsageError(f"{text!r}: field {item!r} is no number", hint="write it as name=number")
+        elif key == "seed":
+            seed = int(value)
+        else:
+            shape.append((key, int(value)))
+    parts = ("suite", "model", "mode", "dtype")
+    names = {part: found[part] for part in parts}
+    return CaseName(
+        **names,
+        batch=int(found["batch"]),
+        configuration=found["configuration"],
+        device=found["device"],
+        size=size,
+        seed=seed,
+        shape=tuple(sorted(shape)),
+    )
+
+
+def select_models(
+    suite: str, entries: Sequence[ModelEntry], patterns: Sequence[str], tier: str
+) -> list[ModelEntry]:
+    """The entries that match any pattern, or the whole ``tier`` where there is no pattern.
+
+    Raises :class:`UnknownNameError` for a plain name that the suite does not have.
+    """
+    if not patterns:
+        wanted = TIERS[: TIERS.index(tier) + 1]
+        return [entry for entry in entries if set(entry.tiers) & set(wanted)]
+    matchers = [_matcher(pattern) for pattern in patterns]
+    return [entry for entry in entries if any(matcher(f"{suite}/{entry.name}") for matcher in matchers)]
+
+
+def check_plain_names(known: dict[str, Sequence[ModelEntry]], patterns: Sequence[str]) -> None:
+    """Raise :class:`UnknownNameError` for a pattern without wildcards that names no model of ``known``."""
+    names = {entry.name for entries in known.values() for entry in entries}
+    full = {f"{suite}/{entry.name}" for suite, entries in known.items() for entry in entries}
+    for pattern in patterns:
+        if not is_wild(pattern) and pattern not in names and pattern not in full:
+            suites = ", ".join(sorted(known))
+            raise UnknownNameError(
+                "model", pattern, names, hint=f"torchgauge suites show NAME lists the models of {suites}"
+            )
+
+
+def is_wild(pattern: str) -> bool:
+    """Whether ``pattern`` is a glob or a ``/regex/`` and not a plain name."""
+    return bool(_WILD.search(pattern)) or (len(pattern) > 2 and pattern[0] == pattern[-1] == "/")
+
+
+def parse_shard(text: str) -> tuple[int, int]:
+    """``(i, n)`` of ``"i/n"``; raises :class:`UsageError` unless 1 <= i <= n."""
+    found = re.fullmatch(r"(\d+)/(\d+)", text)
+    if found is None or not 1 <= int(found[1]) <= int(found[2]):
+        raise UsageError(f"{text!r} is no shard", hint="--shard 2/4 is the second of four")
+    return int(found[1]), int(found[2])
+
+
+def _matcher(pattern: str):  # type: ignore[no-untyped-def]
+    if len(pattern) > 2 and pattern[0] == pattern[-1] == "/":
+        try:
+            expression = re.compile(pattern[1:-1])
+        except re.error as error:
+            raise UsageError(
+                f"{pattern!r} is no regular expression: {error}", hint="mend the pattern"
+            ) from error
+        return lambda name: bool(expression.search(name))
+    glob = pattern if "/" in pattern else f"*/{pattern}"
+    return lambda name: fnmatch.fnmatchcase(name, glob) or name.partition("/")[2] == pattern

@@ -1,0 +1,107 @@
+"""The last words of a run on a terminal."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from torchgauge.harness.runner import RunReport
+from torchgauge.records import ATTEMPTED, Accuracy, Plan, Result, Status, Summary
+from torchgauge.results import units
+
+
+def summary_lines(report: RunReport, store: Path) -> list[str]:
+    """Headline, counts, unexpected cases and where everything is."""
+    passed = report.counts[Status.PASS]
+    attempted = sum(report.counts[status] for status in ATTEMPTED)
+    counts = ", ".join(f"{n} {s.value}" for s in Status if (n := report.counts[s]))
+    lines = [
+        f"{passed}/{report.planned} pass ({passed}/{attempted} of those attempted): {counts}",
+    ]
+    for result in report.unexpected[:20]:
+        reason = f": {result.reason[:160]}" if result.reason else ""
+        lines.append(
+            f"  unexpected {result.status.value} in phase {result.phase.value}  {result.case_id}{reason}"
+        )
+    if len(report.unexpected) > 20:
+        lines.append(f"  ... and {len(report.unexpected) - 20} more")
+    folder = store / "runs" / report.run_id
+    if report.interrupted:
+        lines.append(f"interrupted; go on with: torchgauge run --resume {folder}")
+    elif report.incomplete:
+        lines.append("incomplete: some cases are infra or not_run")
+    lines.append(f"run {report.run_id} in {store}; logs in {folder / 'logs'}")
+    return lines
+
+
+def plan_lines(plan: Plan) -> list[str]:
+    """One line per case, marked where it will not be attempted, and the totals."""
+    lines = []
+    for planned in plan.cases:
+        mark = f"  ({planned.unsupported})" if planned.unsupported else ""
+        if planned.expectation is not None:
+            mark += f"  (expected {planned.expectation.status.value}: {planned.expectation.reason})"
+        lines.append(f"{planned.case.id}{mark}")
+    lines.append(
+        f"{len(plan.cases)} cases in {len(plan.groups)} groups, shard {plan.shard}, digest {plan.digest}"
+    )
+    return lines
+
+
+def result_lines(result: Result) -> list[str]:
+    """Everything about one result, as a person reads it: status, metrics with intervals, failure, log."""
+    head = f"{result.case_id}: {result.status.value} in phase {result.phase.value}"
+    lines = [head + (f" ({result.cause.value})" if result.cause else "")]
+    if result.reason:
+        lines.append(f"  reason     {result.reason}")
+    if result.teardown:
+        lines.append(f"  teardown   {result.teardown}")
+    lines += [f"  {each.metric:<16} {describe_summary(each)}" for each in result.summaries]
+    if result.accuracy is not None:
+        lines.append(f"  accuracy   against {result.accuracy.reference}: {_accuracy(result.accuracy)}")
+    if result.realised is not None:
+        lines.append(f"  model      {result.realised.parameters} parameters, realised {result.realised.hash}")
+    lines += [f"  {name:<16} {value}" for name, value in result.facts]
+    lines.append(f"  reproduce  {result.reproduce}")
+    if result.failure is not None and result.failure.traceback:
+        lines += ["  traceback", *(f"    {line}" for line in result.failure.traceback.splitlines())]
+    elif result.log_excerpt:
+        lines += ["  end of log", *(f"    {line}" for line in result.log_excerpt.splitlines()[-20:])]
+    return lines
+
+
+def brief_lines(result: Result) -> list[str]:
+    """One result in one line, and a second one where there is a reason."""
+    numbers = [
+        f"{each.metric} {units.quantity(each.median, each.unit)}"
+        for each in result.summaries
+        if each.metric in ("latency", "speedup", "compile_cold", "peak_memory") and each.median is not None
+    ]
+    lines = [f"{result.case_id}  {result.status.value}  {', '.join(numbers)}".rstrip()]
+    if result.reason:
+        lines.append(f"  {result.phase.value}: {result.reason}")
+    return lines
+
+
+def describe_summary(summary: Summary) -> str:
+    """``12.3 ms [12.1, 12.6] n=40, median of ...`` or the reason why there is no value."""
+    if summary.median is None:
+        return f"not measured: {summary.absent}"
+    text = units.interval(summary.median, summary.low, summary.high, summary.unit)
+    details = [
+        f"n={summary.n}",
+        summary.method,
+        summary.provenance,
+        summary.stopped and f"stopped: {summary.stopped}",
+    ]
+    return f"{text}  ({'; '.join(each for each in details if each)})"
+
+
+def _accuracy(accuracy: Accuracy) -> str:
+    parts = []
+    if accuracy.max_abs_error is not None:
+        parts.append(f"largest error {accuracy.max_abs_error:.3g}")
+    if accuracy.rmse is not None:
+        parts.append(f"RMSE {accuracy.rmse:.3g}")
+    if accuracy.rmse_ratio is not None:
+        parts.append(f"{accuracy.rmse_ratio:.2f} times that of the reference run")
+    return ", ".join(parts) or accuracy.detail or "checked"

@@ -1,0 +1,53 @@
+"""Checking data files by what they say they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from torchgauge import registry
+from torchgauge.errors import DataFileError
+from torchgauge.suites.catalog import AnyRecipe, load_suite_file
+from torchgauge.suites.document import read_document
+from torchgauge.suites.expectations import load_expectations
+from torchgauge.suites.tolerances import load_tolerances
+
+DATA = Path(__file__).resolve().parent.parent / "suites" / "data"
+
+
+def validate(files: Sequence[str]) -> list[str]:
+    """Names of the files that are right: ``files``, or every bundled data file.
+
+    Raises :class:`DataFileError` with file, line and field at the first mistake.
+    """
+    paths = [Path(name) for name in files] or sorted(DATA.rglob("*.yaml"))
+    for path in paths:
+        _validate_one(path)
+    return [str(path) for path in paths]
+
+
+def _recipe_type(top: Any) -> type[Any]:
+    """The strict form of the recipes of the suite that the file names; empty recipes for a new suite."""
+    name = top.get("suite")
+    if name in registry.names("torchgauge.suites"):
+        return getattr(registry.load("torchgauge.suites", name), "recipe_type", AnyRecipe)
+    return AnyRecipe
+
+
+def _validate_one(path: Path) -> None:
+    """Check one file as what its top-level keys make it."""
+    top = read_document(path).value
+    keys = set(top) if isinstance(top, dict) else set()
+    if "models" in keys:
+        load_suite_file(path, recipe_type=_recipe_type(top))
+    elif "device" in keys or "expectations" in keys:
+        load_expectations(path)
+    elif "classes" in keys:
+        load_tolerances(path)
+    else:
+        raise DataFileError(
+            str(path),
+            f"its top-level keys ({', '.join(sorted(keys)) or 'none'}) fit no kind of data file",
+            hint="a suite has `models`, expectations have `device`, tolerances have `classes`",
+        )

@@ -1,0 +1,95 @@
+"""Child entry: runs one job in the target interpreter and speaks through the events file only.
+
+This is the one place with a broad ``except``: whatever a model raises becomes a status here; what kills the
+process is folded into a status by the parent (:mod:`torchgauge.harness.fold`).
+"""
+
+from __future__ import annotations
+
+import faulthandler
+import json
+import signal
+from pathlib import Path
+
+from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.events import EventWriter
+from torchgauge.harness.job import CALIBRATE, MEMORY, Job
+from torchgauge.records import Phase, from_plain, prepare
+from torchgauge.registry import resolve
+
+
+def run_job(path: str) -> None:
+    """Run the job described in the file at ``path``."""
+    job = from_plain(Job, json.loads(Path(path).read_text(encoding="utf-8")))
+    events = EventWriter(job.events, job.cursor)
+    events.phase(Phase.START)
+    _dump_stacks_on_signals()
+    session = open_session(job, events)
+    if session is None:
+        return
+    if job.kind == CALIBRATE:
+        _calibrate(job, session, events)
+    elif job.kind == MEMORY:
+        from torchgauge.harness.memory_probe import probe_memory
+
+        probe_memory(job, session, events)
+    else:
+        from torchgauge.harness.group_run import GroupRun
+
+        GroupRun(job, session, events).run()
+
+
+def warm_up_host() -> None:
+    """Do once in the host what every forked worker would otherwise do for itself."""
+    import torchgauge.harness.failure  # noqa: F401  workers import it
+
+    prepare(Job)
+
+
+def open_session(job: Job, events: EventWriter) -> DeviceSession | None:
+    """The device session of ``job``; a device that cannot be opened is said and None returned."""
+    from torchgauge.harness.failure import describe
+
+    try:
+        if job.runs_torch:
+            _prepare_torch(job)
+        session: DeviceSession = resolve(job.session)(job.device.name, job.device.index)
+    except Exception as error:  # noqa: BLE001  the device is lost or broken, not the model
+        events.emit("no_device", failure=describe(error))
+        return None
+    return session
+
+
+def _prepare_torch(job: Job) -> None:
+    import torch
+
+    if job.settings.threads is not None:
+        torch.set_num_threads(job.settings.threads)
+
+
+def _calibrate(job: Job, session: DeviceSession, events: EventWriter) -> None:
+    from torchgauge.devices.fingerprint import environment
+
+    events.phase(Phase.MEASURE)
+    events.emit("environment", environment=environment(session), notes=_schema_notes(job))
+    if job.settings.calibrate:
+        from torchgauge.devices.calibrate import calibrate
+
+        events.emit("calibration", calibration=calibrate(session, job.at))
+    events.phase(Phase.DONE)
+
+
+def _schema_notes(job: Job) -> tuple[str, ...]:
+    """What had to be defined so that model libraries import at all; part of the environment record."""
+    if not job.runs_torch:
+        return ()
+    from torchgauge.suites.torchvision_schemas import define_missing_schemas
+
+    return define_missing_schemas()
+
+
+def _dump_stacks_on_signals() -> None:
+    """Write Python stacks to the case's log on a fault, and on SIGUSR1 before a timeout kills."""
+    faulthandler.enable(file=2, all_threads=True)
+    if hasattr(signal, "SIGUSR1"):
+        faulthandler.register(signal.SIGUSR1, file=2, all_threads=True)

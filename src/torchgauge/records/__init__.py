@@ -1,0 +1,81 @@
+"""Every record and enumeration that crosses a process or a file: one vocabulary for all rooms.
+
+The parent, the worker in a foreign interpreter, the journal and the store agree on these to the letter.
+The package uses the standard library only and runs on Python 3.10 and later; building a record does
+nothing else. Units are base units (seconds, bytes); ``docs/glossary.md`` defines the words.
+"""
+
+from torchgauge.records.case import Case, Configuration, DeviceTarget, Workload
+from torchgauge.records.codec import (
+    SCHEMA_VERSION,
+    RecordError,
+    Scalar,
+    digest,
+    from_plain,
+    prepare,
+    to_json,
+    to_plain,
+)
+from torchgauge.records.environment import Calibration, Environment
+from torchgauge.records.measurement import Better, Measurement, Metric, Summary
+from torchgauge.records.plan import (
+    Deadlines,
+    Expectation,
+    Group,
+    Plan,
+    PlannedCase,
+    Provenance,
+    RunSettings,
+    Tolerance,
+)
+from torchgauge.records.result import Accuracy, Failure, Outcome, Realised, Result
+from torchgauge.records.status import (
+    ATTEMPTED,
+    CAUSES_OF,
+    INCOMPLETE,
+    Cause,
+    Modifier,
+    Phase,
+    Status,
+)
+
+__all__ = [
+    "ATTEMPTED",
+    "CAUSES_OF",
+    "INCOMPLETE",
+    "SCHEMA_VERSION",
+    "Accuracy",
+    "Better",
+    "Calibration",
+    "Case",
+    "Cause",
+    "Configuration",
+    "Deadlines",
+    "DeviceTarget",
+    "Environment",
+    "Expectation",
+    "Failure",
+    "Group",
+    "Measurement",
+    "Metric",
+    "Modifier",
+    "Outcome",
+    "Phase",
+    "Plan",
+    "PlannedCase",
+    "Provenance",
+    "Realised",
+    "RecordError",
+    "Result",
+    "RunSettings",
+    "Scalar",
+    "Status",
+    "Summary",
+    "Tolerance",
+    "Workload",
+    "digest",
+    "from_plain",
+    "prepare",
+    "to_json",
+    "to_plain",
+]

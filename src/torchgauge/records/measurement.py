@@ -1,0 +1,68 @@
+"""Metrics, raw samples and their summaries; a missing value is a reason, never a zero."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from enum import Enum
+
+
+class Better(str, Enum):
+    """Direction in which a metric improves."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NEITHER = "neither"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named quantity in a base unit, with the direction in which it improves."""
+
+    name: str
+    unit: str
+    better: Better
+    doc: str
+
+
+@dataclass(frozen=True)
+class Measurement:
+    """Raw samples of one metric, or the reason why there are none (never both, never a zero).
+
+    ``samples`` are in the metric's base unit. ``blocks`` pairs samples of the configurations of one
+    group that were measured in the same round. ``provenance`` says which counter or clock was read.
+    """
+
+    metric: str
+    unit: str
+    samples: tuple[float, ...] = ()
+    blocks: tuple[int, ...] = ()
+    provenance: str = ""
+    stopped: str = ""
+    absent: str = ""
+
+    def __post_init__(self) -> None:
+        if bool(self.samples) == bool(self.absent):
+            raise ValueError(f"{self.metric}: samples or the reason of their absence, never both or neither")
+        if not all(math.isfinite(sample) for sample in self.samples):
+            raise ValueError(f"{self.metric}: a non-finite sample; a missing value is a reason")
+        if self.blocks and len(self.blocks) != len(self.samples):
+            raise ValueError(f"{self.metric}: {len(self.blocks)} blocks for {len(self.samples)} samples")
+
+
+@dataclass(frozen=True)
+class Summary:
+    """One row per case and metric, computed once by the runner from the raw samples."""
+
+    metric: str
+    unit: str
+    better: Better
+    n: int
+    median: float | None
+    low: float | None
+    high: float | None
+    confidence: float
+    method: str
+    provenance: str = ""
+    stopped: str = ""
+    absent: str = ""

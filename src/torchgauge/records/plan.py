@@ -1,0 +1,145 @@
+"""What a run will do: settings, groups and the plan that is written before anything runs."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from torchgauge.records.case import Case, DeviceTarget, Workload
+from torchgauge.records.codec import SCHEMA_VERSION, Scalar, digest, to_plain
+from torchgauge.records.status import Phase, Status
+
+
+@dataclass(frozen=True)
+class Expectation:
+    """What the data file says of a case on a device: an expected status, or a declared skip."""
+
+    status: Status
+    reason: str
+    link: str = ""
+    date: str = ""
+
+
+@dataclass(frozen=True)
+class Tolerance:
+    """Accuracy tolerance of one case: absolute = relative, and the RMSE multiplier of ``method.md``."""
+
+    absolute: float
+    relative: float
+    rmse_multiplier: float
+    source: str
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """A case with the data that the parent attached to it before anything ran.
+
+    ``unsupported`` is the reason why the device cannot run the case at all, where that is known already.
+    """
+
+    case: Case
+    tolerance: Tolerance
+    expectation: Expectation | None = None
+    unsupported: str = ""
+    expected_duration_s: float | None = None
+
+
+@dataclass(frozen=True)
+class Group:
+    """The cases of one workload on one device: the unit of process, sharding and retry.
+
+    ``recipe`` is the suite's own declaration of how to build the model (plain JSON values from its
+    YAML, checked by the suite), passed to the worker as it is.
+    """
+
+    id: str
+    cases: tuple[PlannedCase, ...]
+    recipe: dict[str, object] = field(default_factory=dict)
+
+    @property
+    def workload(self) -> Workload:
+        """The one workload that all cases of the group share."""
+        return self.cases[0].case.workload
+
+    @property
+    def device(self) -> DeviceTarget:
+        """The one device that all cases of the group share."""
+        return self.cases[0].case.device
+
+
+@dataclass(frozen=True)
+class Deadlines:
+    """Seconds that a case may spend in each phase before it is a ``timeout``."""
+
+    start_s: float = 60.0
+    import_s: float = 180.0
+    build_s: float = 300.0
+    eager_s: float = 600.0
+    accuracy_s: float = 900.0
+    compile_s: float = 1200.0
+    warmup_s: float = 600.0
+    measure_s: float = 600.0
+    exit_s: float = 30.0
+
+    def of(self, phase: Phase) -> float:
+        """The deadline of ``phase`` in seconds; ``done`` waits for the process to exit."""
+        if phase is Phase.DONE:
+            return self.exit_s
+        return float(getattr(self, f"{phase.value}_s"))
+
+
+@dataclass(frozen=True)
+class RunSettings:
+    """Everything about a run that is not a case; every field is recorded with where it came from."""
+
+    threads: int | None = None
+    precision_target: float = 0.01
+    confidence: float = 0.95
+    measure_budget_s: float = 3.0
+    warmup_budget_s: float = 2.0
+    min_blocks: int = 10
+    max_blocks: int = 2000
+    min_block_s: float = 0.002
+    eager_runs: int = 2
+    accuracy: bool = True
+    memory_probe: bool = True
+    warm_compile: bool = True
+    calibrate: bool = True
+    memory_limit_bytes: int | None = None
+    log_limit_bytes: int = 1 << 20
+    deadlines: Deadlines = field(default_factory=Deadlines)
+    order_seed: int = 0
+
+
+@dataclass(frozen=True)
+class Provenance:
+    """Where a setting or a value came from: ``default``, a file or a flag."""
+
+    name: str
+    value: Scalar
+    source: str
+
+
+@dataclass(frozen=True)
+class Plan:
+    """What a run will do, written to disk before anything runs."""
+
+    run_id: str
+    created_at: float
+    command: tuple[str, ...]
+    settings: RunSettings
+    groups: tuple[Group, ...]
+    suite_digests: tuple[tuple[str, str], ...] = ()
+    shard: str = "1/1"
+    python: str = ""
+    provenance: tuple[Provenance, ...] = ()
+    schema_version: int = SCHEMA_VERSION
+
+    @property
+    def cases(self) -> tuple[PlannedCase, ...]:
+        """All planned cases in execution order."""
+        return tuple(case for group in self.groups for case in group.cases)
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits over the groups: equal plans measure the same things."""
+        return digest(to_plain(self)["groups"])

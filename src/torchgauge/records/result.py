@@ -1,0 +1,120 @@
+"""How a case ended: what the worker says (outcome) and the row that is kept (result)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchgauge.records.case import Case
+from torchgauge.records.codec import SCHEMA_VERSION, Scalar
+from torchgauge.records.measurement import Measurement, Summary
+from torchgauge.records.status import ATTEMPTED, CAUSES_OF, Cause, Modifier, Phase, Status
+
+
+@dataclass(frozen=True)
+class Failure:
+    """What went wrong, in a form that can be clustered.
+
+    ``fingerprint`` is the digest of exception type, first frame inside torch or the backend and the
+    normalised message; ``missing_op`` names the operator where the failure is a missing one.
+    """
+
+    type: str
+    message: str
+    frame: str = ""
+    missing_op: str = ""
+    fingerprint: str = ""
+    traceback: str = ""
+
+
+@dataclass(frozen=True)
+class Realised:
+    """What the worker really built: the second half of a workload's identity."""
+
+    hash: str
+    parameters: int
+    buffers: int
+    inputs: str
+    notes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Accuracy:
+    """How right a result is, beside the verdict."""
+
+    reference: str
+    max_abs_error: float | None = None
+    rmse: float | None = None
+    rmse_eager: float | None = None
+    rmse_ratio: float | None = None
+    eager_spread: float | None = None
+    cosine: float | None = None
+    detail: str = ""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What a worker says of one case; the runner turns it into a :class:`Result`."""
+
+    case_key: str
+    status: Status
+    phase: Phase
+    cause: Cause | None = None
+    reason: str = ""
+    failure: Failure | None = None
+    modifiers: tuple[Modifier, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    realised: Realised | None = None
+    accuracy: Accuracy | None = None
+    facts: tuple[tuple[str, Scalar], ...] = ()
+
+    def __post_init__(self) -> None:
+        check_cause(self.status, self.cause)
+
+
+@dataclass(frozen=True)
+class Result:
+    """The one row of a planned case."""
+
+    run_id: str
+    case_id: str
+    case: Case
+    status: Status
+    phase: Phase
+    expected: Status | None
+    cause: Cause | None = None
+    reason: str = ""
+    failure: Failure | None = None
+    modifiers: tuple[Modifier, ...] = ()
+    measurements: tuple[Measurement, ...] = ()
+    summaries: tuple[Summary, ...] = ()
+    realised: Realised | None = None
+    accuracy: Accuracy | None = None
+    facts: tuple[tuple[str, Scalar], ...] = ()
+    environment_id: str = ""
+    started_at: float = 0.0
+    duration_s: float = 0.0
+    exit: str = ""
+    teardown: str = ""
+    log: str = ""
+    log_excerpt: str = ""
+    reproduce: str = ""
+    schema_version: int = SCHEMA_VERSION
+
+    def __post_init__(self) -> None:
+        check_cause(self.status, self.cause)
+
+    @property
+    def unexpected(self) -> bool:
+        """Whether the status differs from what the data file expects (``pass`` when it says nothing).
+
+        Statuses that say nothing against the model are unexpected only where another was promised.
+        """
+        if self.expected is not None:
+            return self.status is not self.expected
+        return self.status in ATTEMPTED and self.status is not Status.PASS
+
+
+def check_cause(status: Status, cause: Cause | None) -> None:
+    """Raise ``ValueError`` where ``cause`` is not one that ``status`` may carry."""
+    if cause is not None and cause not in CAUSES_OF.get(status, frozenset()):
+        raise ValueError(f"status {status.value!r} cannot carry the cause {cause.value!r}")

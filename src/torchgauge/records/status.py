@@ -1,0 +1,86 @@
+"""The vocabulary of endings: statuses, phases, causes and modifiers, one list everywhere."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from enum import Enum
+
+
+class Status(str, Enum):
+    """How one planned case ended; every planned case has exactly one."""
+
+    PASS = "pass"
+    FAIL_ACCURACY = "fail_accuracy"
+    ERROR = "error"
+    OOM = "oom"
+    TIMEOUT = "timeout"
+    CRASH = "crash"
+    UNSUPPORTED = "unsupported"
+    SKIPPED = "skipped"
+    INFRA = "infra"
+    NOT_RUN = "not_run"
+
+
+ATTEMPTED = frozenset(
+    {Status.PASS, Status.FAIL_ACCURACY, Status.ERROR, Status.OOM, Status.TIMEOUT, Status.CRASH}
+)
+"""Statuses that count as attempted; the other four never say anything against the model."""
+
+INCOMPLETE = frozenset({Status.INFRA, Status.NOT_RUN})
+"""Statuses that make a run incomplete."""
+
+
+class Phase(str, Enum):
+    """The last phase that a case reached, in the order of its life."""
+
+    START = "start"
+    IMPORT = "import"
+    BUILD = "build"
+    EAGER = "eager"
+    ACCURACY = "accuracy"
+    COMPILE = "compile"
+    WARMUP = "warmup"
+    MEASURE = "measure"
+    DONE = "done"
+
+
+class Cause(str, Enum):
+    """The closed list of causes that refine a status."""
+
+    DECLARED = "declared"
+    MISSING_PACKAGE = "missing_package"
+    MISSING_DATA = "missing_data"
+    NO_NETWORK = "no_network"
+    DEVICE = "device"
+    HOST_LIMIT = "host_limit"
+    TOLERANCE = "tolerance"
+    NONFINITE = "nonfinite"
+    NONDETERMINISTIC_EAGER = "nondeterministic_eager"
+    CANCELLED = "cancelled"
+    BUDGET = "budget"
+    NO_DEVICE = "no_device"
+    SIGNAL = "signal"
+    EXIT = "exit"
+    KILLED = "killed"
+    LOST_WORKER = "lost_worker"
+
+
+CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
+    Status.SKIPPED: frozenset({Cause.DECLARED, Cause.MISSING_PACKAGE, Cause.MISSING_DATA, Cause.NO_NETWORK}),
+    Status.OOM: frozenset({Cause.DEVICE, Cause.HOST_LIMIT}),
+    Status.FAIL_ACCURACY: frozenset({Cause.TOLERANCE, Cause.NONFINITE, Cause.NONDETERMINISTIC_EAGER}),
+    Status.CRASH: frozenset({Cause.SIGNAL, Cause.EXIT}),
+    Status.INFRA: frozenset({Cause.KILLED, Cause.LOST_WORKER, Cause.NO_DEVICE}),
+    Status.NOT_RUN: frozenset({Cause.CANCELLED, Cause.BUDGET, Cause.NO_DEVICE}),
+}
+"""Which causes a status may carry; statuses that are absent carry none."""
+
+
+class Modifier(str, Enum):
+    """What is counted apart from the ten statuses."""
+
+    FLAKY = "flaky"
+    EXPECTED = "expected"
+    STALE = "stale"
+    SUPERSEDED = "superseded"
+    DEGRADED = "degraded"

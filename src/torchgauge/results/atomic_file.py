@@ -1,0 +1,69 @@
+"""Files that are either the old ones or the new ones, whatever kills the writer.
+
+Why: a plan, a table or a store's version that is half written would be believed by the next reader.
+Everything is written aside, fsynced, renamed, and the folder fsynced, in that order.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from contextlib import contextmanager, suppress
+from pathlib import Path
+
+from torchgauge.errors import InfrastructureError
+
+TEMPORARY_SUFFIX = ".tmp"
+"""Ending of files that are being written aside; readers ignore them."""
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Put ``data`` at ``path``, durable on return; raises :class:`InfrastructureError` on a failing disk."""
+    with writing_aside(path) as aside, storage_errors(path):
+        aside.write_bytes(data)
+        fsync_path(aside)
+        publish(aside, path)
+
+
+@contextmanager
+def writing_aside(path: Path) -> Iterator[Path]:
+    """A fresh name in the folder of ``path`` to write to; what was not renamed away is removed."""
+    aside = aside_of(path)
+    try:
+        yield aside
+    finally:
+        with suppress(OSError):
+            aside.unlink(missing_ok=True)
+
+
+@contextmanager
+def storage_errors(path: Path) -> Iterator[None]:
+    """Turn an ``OSError`` about ``path`` into an :class:`InfrastructureError` that says what to try."""
+    try:
+        yield
+    except OSError as error:
+        raise InfrastructureError(
+            f"{path} cannot be written: {error.strerror or error}",
+            hint="free disk space or mend the permissions, then repeat; what was there before is intact",
+        ) from error
+
+
+def aside_of(path: Path) -> Path:
+    """A name beside ``path`` that no other writer uses and no reader believes."""
+    return path.with_name(f".{path.name}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
+
+
+def publish(aside: Path, path: Path) -> None:
+    """Rename the fsynced file ``aside`` to ``path`` and make the name durable."""
+    aside.replace(path)
+    fsync_path(path.parent)
+
+
+def fsync_path(path: Path) -> None:
+    """Fsync a file or a folder by its name."""
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

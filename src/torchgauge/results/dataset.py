@@ -1,0 +1,59 @@
+"""Reading the store's tables as Arrow, whatever schema version wrote each file.
+
+Why: frames, queries, pages and publishers want the same rows; here missing values are nulls (``None`` in
+``to_pylist``), never NaN. Only published runs are read, and only Parquet.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from torchgauge.errors import DamagedJournalError, UnknownNameError
+from torchgauge.results.migrations import check_version, migrate_table
+from torchgauge.results.publication import VERSION_KEY
+from torchgauge.results.store import Store
+from torchgauge.results.tables import TABLES
+
+Runs = str | Sequence[str] | None
+"""One run id, several, or None for all published runs."""
+
+
+def read_table(store: Store, name: str, runs: Runs = None) -> Any:
+    """The ``pyarrow.Table`` called ``name`` over ``runs``, with the columns of today.
+
+    Raises :class:`UnknownNameError` for a table or run that is not there and
+    :class:`DamagedJournalError` for a file that cannot be read.
+    """
+    if name not in TABLES:
+        raise UnknownNameError("table", name, TABLES)
+    parts = [_read_part(path, name) for path in _paths(store, name, runs)]
+    schema = TABLES[name].schema
+    return pa.concat_tables(parts) if parts else schema.empty_table()
+
+
+def _paths(store: Store, name: str, runs: Runs) -> list[Path]:
+    published = store.published()
+    wanted = published if runs is None else [runs] if isinstance(runs, str) else runs
+    for run_id in wanted:
+        if run_id not in published:
+            raise UnknownNameError("published run", run_id, published)
+    paths = [store.table_path(name, run_id) for run_id in wanted]
+    return [path for path in paths if path.is_file()]
+
+
+def _read_part(path: Path, name: str) -> Any:
+    schema = TABLES[name].schema
+    try:
+        part = pq.ParquetFile(path).read()
+        version = check_version(int((part.schema.metadata or {}).get(VERSION_KEY, b"-1")), str(path))
+        return migrate_table(name, part, version).select(schema.names).cast(schema)
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise DamagedJournalError(
+            f"{path} cannot be read: {error}",
+            hint="remove the run's files under tables/ and publish it again from its journal",
+        ) from error

@@ -1,0 +1,120 @@
+"""Documented pandas views of a store: ``from torchgauge.results import frames``.
+
+Missing values are ``pd.NA`` in nullable columns, never NaN. Every view works on a store without runs and
+then has the same columns and no rows. Columns that come from a table are documented with it in
+``docs/reference/store.md``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pandas as pd
+import pyarrow as pa
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.records import INCOMPLETE
+from torchgauge.results.dataset import Runs, read_table
+from torchgauge.results.store import Store
+
+STALE_AFTER_S = 14 * 86_400.0
+"""Seconds after which a result counts as stale unless the caller says otherwise: two weeks of nightlies."""
+
+WORKLOAD = ["suite", "model", "mode", "dtype", "batch", "size", "shape", "seed"]
+"""Columns that name a workload."""
+
+_INCOMPLETE = sorted(status.value for status in INCOMPLETE)
+
+
+def results(store: Store, run: Runs = None) -> pd.DataFrame:
+    """One row per planned case and run: run_id, case_id, case_key; the workload (suite, model, mode, dtype,
+    batch, size, shape, seed, declared_hash); configuration, backend, device, device_index; status, phase,
+    cause, reason, expected, unexpected, modifiers; error_*, missing_op, fingerprint, traceback;
+    realised_hash, parameters; the accuracy numbers; environment_id, torch_version, run_created_at,
+    started_at, duration_s; exit, teardown, log, reproduce, facts (``tables.RESULTS`` has all).
+    """  # noqa: D205
+    return frame_of(read_table(store, "results", run))
+
+
+def summaries(store: Store, run: Runs = None) -> pd.DataFrame:
+    """One row per case, metric and run: the case's columns as in :func:`results`, status, metric, unit,
+    better, n, median, low, high, confidence, method, provenance, stopped, absent, realised_hash,
+    environment_id, torch_version, run_created_at, started_at (``tables.SUMMARIES``).
+    """  # noqa: D205
+    return frame_of(read_table(store, "summaries", run))
+
+
+def samples(store: Store, run: Runs = None) -> pd.DataFrame:
+    """One row per raw sample: run_id, case_key, metric, block, index, value (``tables.SAMPLES``)."""
+    return frame_of(read_table(store, "samples", run))
+
+
+def environments(store: Store, run: Runs = None) -> pd.DataFrame:
+    """One row per fact: run_id, environment_id, device, key, value (JSON), kind, observation."""
+    return frame_of(read_table(store, "environments", run))
+
+
+def calibrations(store: Store, run: Runs = None) -> pd.DataFrame:
+    """One row per calibration: run_id, device, at, index, gemm_flops, copy_bytes_per_s, launch_s, absent."""
+    return frame_of(read_table(store, "calibrations", run))
+
+
+def latest(
+    store: Store, run: Runs = None, *, clock: Clock = SYSTEM_CLOCK, stale_after_s: float = STALE_AFTER_S
+) -> pd.DataFrame:
+    """The newest row of :func:`results` per case key, with ``age_s`` and ``stale``.
+
+    A ``not_run`` or ``infra`` row says nothing of the case, so an older row stands in for it where there is
+    one. ``age_s`` is in seconds since the case started (or was planned). ``stale`` is true where the row
+    stands in for a newer one or is older than ``stale_after_s``.
+    """
+    frame = results(store, run)
+    when = frame["started_at"].fillna(frame["run_created_at"])
+    order = frame.assign(_when=when, _said=~frame["status"].isin(_INCOMPLETE))
+    order = order.sort_values(["_when", "run_created_at", "run_id"], kind="stable")
+    newest = order.groupby("case_key")["_when"].transform("max")
+    order = order.assign(_stands_in=order["_when"] < newest)
+    chosen = order.sort_values("_said", kind="stable").drop_duplicates("case_key", keep="last")
+    now = pd.Timestamp(clock.now(), unit="s", tz="UTC")
+    age = (now - chosen["_when"]).dt.total_seconds().astype("Float64")
+    stale = (chosen["_stands_in"] | (age > stale_after_s)).astype("boolean")
+    chosen = chosen.drop(columns=["_when", "_said", "_stands_in"]).assign(age_s=age, stale=stale)
+    return chosen.sort_values("case_id").reset_index(drop=True)
+
+
+def matrix(store: Store, metric: str, run: Runs = None) -> pd.DataFrame:
+    """Medians of ``metric``, in its base unit, of the rows of :func:`latest`.
+
+    One row per workload (index: suite, model, mode, dtype, batch, size, shape, seed), one column per pair
+    of device and configuration (``device`` carries the index where it is not 0); ``pd.NA`` where there is
+    no number.
+    """
+    keys = ["run_id", "case_key"]
+    chosen = latest(store, run)[keys]
+    frame = summaries(store, run)
+    frame = frame[(frame["metric"] == metric) & frame["median"].notna()].merge(chosen, on=keys)
+    shown = frame["device"].where(
+        frame["device_index"] == 0, frame["device"] + "." + frame["device_index"].astype("string")
+    )
+    frame = frame.assign(device=shown).set_index([*WORKLOAD, "device", "configuration"])
+    table = frame["median"].unstack(["device", "configuration"])
+    return table.sort_index(axis=0).sort_index(axis=1)
+
+
+def frame_of(table: Any) -> pd.DataFrame:
+    """An Arrow table as a frame of nullable columns; lists become Python lists."""
+    frame: pd.DataFrame = table.to_pandas(types_mapper=_NULLABLE.get)
+    for field in table.schema:
+        if pa.types.is_list(field.type):
+            frame[field.name] = pd.Series(
+                table.column(field.name).to_pylist(), index=frame.index, dtype=object
+            )
+    return frame
+
+
+_NULLABLE: dict[Any, Any] = {
+    pa.string(): pd.StringDtype(),
+    pa.float64(): pd.Float64Dtype(),
+    pa.int64(): pd.Int64Dtype(),
+    pa.bool_(): pd.BooleanDtype(),
+}

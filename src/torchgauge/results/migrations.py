@@ -1,0 +1,75 @@
+"""Older schema versions, read as if they were of today; files are never rewritten.
+
+Why: results outlive the code that wrote them. Every journal (by its stamp), every Parquet file (by its
+metadata) and the store as a whole say their version; a step turns version n into n + 1. Version 0 is the
+format of the prototype: ``error`` in place of ``failure`` in a result, a column ``device_name`` in place of
+``device``, and no ``modifiers``, ``realised_notes``, ``block``, ``observation`` or calibrations.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torchgauge.errors import UsageError
+from torchgauge.records import SCHEMA_VERSION
+
+Plain = dict[str, Any]
+ArrowTable = Any
+"""A ``pyarrow.Table``; not named, so that the journal can be read without pyarrow."""
+
+
+def check_version(found: object, where: str) -> int:
+    """``found`` as a schema version that this code reads; raises :class:`UsageError` for a newer one."""
+    if not isinstance(found, int) or isinstance(found, bool) or found < 0:
+        raise UsageError(f"{where}: the schema version {found!r} is no version", hint="restore the file")
+    if found > SCHEMA_VERSION:
+        raise UsageError(
+            f"{where} was written by a newer torchgauge (schema version {found}, this one knows "
+            f"{SCHEMA_VERSION})",
+            hint="upgrade torchgauge to read it",
+        )
+    return found
+
+
+def migrate_record(kind: str, data: Plain, version: int) -> Plain:
+    """The payload of a journal line of ``kind``, written by schema ``version``, as of today."""
+    for step in range(version, SCHEMA_VERSION):
+        data = RECORD_STEPS[step](kind, data)
+    return data
+
+
+def migrate_table(name: str, table: ArrowTable, version: int) -> ArrowTable:
+    """The Parquet table ``name``, written by schema ``version``, with the columns of today."""
+    for step in range(version, SCHEMA_VERSION):
+        table = TABLE_STEPS[step](name, table)
+    return table
+
+
+def _record_0_to_1(kind: str, data: Plain) -> Plain:
+    if kind != "result":
+        return data
+    renamed = {("failure" if key == "error" else key): value for key, value in data.items()}
+    return renamed | {"schema_version": 1}
+
+
+def _table_0_to_1(name: str, table: ArrowTable) -> ArrowTable:
+    import pyarrow as pa
+
+    renamed = ["device" if column == "device_name" else column for column in table.column_names]
+    table = table.rename_columns(renamed)
+    rows = table.num_rows
+    added: dict[str, dict[str, Any]] = {
+        "results": {column: pa.array([[]] * rows, pa.list_(pa.string())) for column in _LISTS_SINCE_1},
+        "samples": {"block": pa.nulls(rows, pa.int64())},
+        "environments": {"observation": pa.array([0] * rows, pa.int64())},
+    }
+    for column, values in added.get(name, {}).items():
+        table = table.append_column(column, values)
+    return table
+
+
+_LISTS_SINCE_1 = ("modifiers", "realised_notes")
+
+RECORD_STEPS: Mapping[int, Callable[[str, Plain], Plain]] = {0: _record_0_to_1}
+TABLE_STEPS: Mapping[int, Callable[[str, ArrowTable], ArrowTable]] = {0: _table_0_to_1}

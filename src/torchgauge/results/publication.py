@@ -1,0 +1,264 @@
+"""A finished journal to immutable Parquet: written aside, fsynced, renamed, ``results`` last.
+
+Why the order: readers believe a run once its ``results`` file is there, so a kill at any point leaves
+either an unpublished run, which can be published again, or a whole one.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import json
+import os
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Iterator
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from torchgauge.errors import InfrastructureError
+from torchgauge.records import (
+    SCHEMA_VERSION,
+    Calibration,
+    Cause,
+    Environment,
+    Phase,
+    Plan,
+    Result,
+    Status,
+    to_plain,
+)
+from torchgauge.results import rows as to_rows
+from torchgauge.results.atomic_file import (
+    TEMPORARY_SUFFIX,
+    fsync_path,
+    publish,
+    storage_errors,
+    write_atomically,
+    writing_aside,
+)
+from torchgauge.results.journal import Kind, RunState, read, results
+from torchgauge.results.rows import Row, RunContext
+from torchgauge.results.store import RunFolder, Store
+from torchgauge.results.tables import TABLES, Table
+
+VERSION_KEY = b"torchgauge.schema_version"
+"""Key of a Parquet file's metadata that holds the schema version which wrote it."""
+
+_CHUNK_ROWS = 2_000
+"""Rows that are held in memory per table while a run is published."""
+
+
+def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None) -> None:
+    """Write the tables of the run in ``folder``, unless they are there.
+
+    A run that was interrupted is published with ``not_run`` rows for the cases that were never reached, and
+    published anew once it was resumed: only a complete run is immutable. Raises
+    :class:`InfrastructureError` where a planned case has no row or a row has no planned case.
+    """
+    with _only_publisher(folder):
+        version, plan = folder.schema_version(), plan or folder.plan()
+        if store.is_published(folder.run_id) and not _interrupted_before(folder):
+            return
+        found = _survey(folder, version)
+        if found.state is RunState.INTERRUPTED:
+            found.never_reached = _never_reached(plan, found)
+        _check_complete(plan, found)
+        with ExitStack() as stack, storage_errors(store.path / "tables"):
+            writers = {name: stack.enter_context(_writing(store, name, plan.run_id)) for name in TABLES}
+            _fill(writers, folder, plan, found, version)
+            for writer in writers.values():
+                writer.close()
+            write_atomically(folder.info_path, _info(plan, found))
+            for writer in writers.values():
+                publish(writer.aside, writer.path)
+
+
+class TableWriter:
+    """One Parquet file that is being written aside, a chunk of rows at a time."""
+
+    def __init__(self, table: Table, path: Path, aside: Path) -> None:
+        """``aside`` is written, ``path`` is where it will be."""
+        self.table, self.path, self.aside = table, path, aside
+        metadata = {VERSION_KEY: str(SCHEMA_VERSION).encode()}
+        self._schema = table.schema.with_metadata(metadata)
+        self._writer = pq.ParquetWriter(aside, self._schema, compression="zstd")
+        self._rows: list[Row] = []
+
+    def add(self, new_rows: Iterable[Row]) -> None:
+        """Append rows; raises ``ValueError`` for a non-finite number."""
+        self._rows.extend(new_rows)
+        if len(self._rows) >= _CHUNK_ROWS:
+            self._flush()
+
+    def close(self) -> None:
+        """Write what is left and fsync the file."""
+        self._flush()
+        self._writer.close()
+        fsync_path(self.aside)
+
+    def abandon(self) -> None:
+        """Close the file without a care for what it holds."""
+        with suppress(OSError, pa.ArrowException):
+            self._writer.close()
+
+    def _flush(self) -> None:
+        if not self._rows:
+            return
+        chunk = pa.Table.from_pylist(self._rows, schema=self._schema)
+        check_finite(self.table, chunk)
+        self._writer.write_table(chunk)
+        self._rows = []
+
+
+def check_finite(table: Table, chunk: Any) -> None:
+    """Raise ``ValueError`` where a number in ``chunk`` is infinite or not a number."""
+    for column in table.columns:
+        if pa.types.is_floating(column.type):
+            finite = pc.all(pc.is_finite(chunk.column(column.name))).as_py()
+            if finite is False:
+                raise ValueError(
+                    f"{table.name}.{column.name}: a non-finite number; a missing value is a reason"
+                )
+
+
+@dataclass
+class _Survey:
+    """What the first pass over a journal finds."""
+
+    statuses: dict[str, str] = field(default_factory=dict)
+    environments: list[Environment] = field(default_factory=list)
+    calibrations: list[Calibration] = field(default_factory=list)
+    state: RunState | None = None
+    never_reached: list[Result] = field(default_factory=list)
+
+
+def _survey(folder: RunFolder, version: int) -> _Survey:
+    found = _Survey()
+    for record in read(folder.journal_path):
+        found.state = None
+        if record.kind is Kind.RESULT:
+            found.statuses.setdefault(record.case_key, record.data["status"])
+        elif record.kind is Kind.ENVIRONMENT:
+            found.environments.append(record.payload(version))
+        elif record.kind is Kind.CALIBRATION:
+            found.calibrations.append(record.payload(version))
+        elif record.kind is Kind.END:
+            found.state = record.payload(version).state
+    return found
+
+
+def _interrupted_before(folder: RunFolder) -> bool:
+    """Whether the tables were written of an interrupted run, which a resumed one may replace."""
+    try:
+        info = json.loads(folder.info_path.read_bytes())
+    except (OSError, ValueError):
+        return False
+    return isinstance(info, dict) and info.get("state") == RunState.INTERRUPTED.value
+
+
+def _never_reached(plan: Plan, found: _Survey) -> list[Result]:
+    """Rows for the planned cases that an interrupted run did not reach; they are not in its journal."""
+    rows = [
+        Result(
+            run_id=plan.run_id,
+            case_id=planned.case.id,
+            case=planned.case,
+            status=Status.NOT_RUN,
+            phase=Phase.START,
+            expected=planned.expectation.status if planned.expectation else None,
+            cause=Cause.CANCELLED,
+            reason="the run was interrupted before this case",
+            reproduce=shlex.join(["torchgauge", "repro", planned.case.id]),
+        )
+        for planned in plan.cases
+        if planned.case.key not in found.statuses
+    ]
+    found.statuses.update({row.case.key: row.status.value for row in rows})
+    return rows
+
+
+def _check_complete(plan: Plan, found: _Survey) -> None:
+    planned = {planned.case.key: planned.case.id for planned in plan.cases}
+    missing = [case_id for key, case_id in planned.items() if key not in found.statuses]
+    if missing:
+        listed = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
+        raise InfrastructureError(
+            f"run {plan.run_id} cannot be published: {len(missing)} of {len(planned)} planned cases have no "
+            f"row: {listed}",
+            hint="resume the run",
+        )
+    foreign = found.statuses.keys() - planned.keys()
+    if foreign:
+        raise InfrastructureError(
+            f"run {plan.run_id} cannot be published: its journal holds {len(foreign)} cases that its plan "
+            f"does not, the first with the key {min(foreign)}",
+            hint="restore plan.json and journal.jsonl from the same run",
+        )
+
+
+def _fill(
+    writers: dict[str, TableWriter], folder: RunFolder, plan: Plan, found: _Survey, version: int
+) -> None:
+    versions = {e.id: name for e in found.environments if (name := to_rows.torch_version(e))}
+    context = RunContext(plan.run_id, plan.created_at, versions)
+    for result in chain(results(folder.journal_path, version), found.never_reached):
+        writers["results"].add([to_rows.result_row(result, context)])
+        writers["summaries"].add(to_rows.summary_rows(result, context))
+        writers["samples"].add(to_rows.sample_rows(result))
+    seen: Counter[str] = Counter()
+    for environment in found.environments:
+        observation = seen[environment.id]
+        seen[environment.id] += 1
+        writers["environments"].add(to_rows.environment_rows(plan.run_id, environment, observation))
+    writers["calibrations"].add(
+        to_rows.calibration_row(plan.run_id, calibration, index)
+        for index, calibration in enumerate(found.calibrations)
+    )
+
+
+def _info(plan: Plan, found: _Survey) -> bytes:
+    state = found.state or RunState.COMPLETE
+    counts = dict(sorted(Counter(found.statuses.values()).items()))
+    data = {
+        "schema_version": SCHEMA_VERSION,
+        "run_id": plan.run_id,
+        "created_at": plan.created_at,
+        "state": state,
+        "planned": len(found.statuses),
+        "counts": counts,
+    }
+    return json.dumps(to_plain(data), indent=1).encode() + b"\n"
+
+
+@contextmanager
+def _writing(store: Store, name: str, run_id: str) -> Iterator[TableWriter]:
+    path = store.table_path(name, run_id)
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fsync_path(path.parent.parent)
+    for stale in path.parent.glob(f".{path.name}.*{TEMPORARY_SUFFIX}"):
+        stale.unlink(missing_ok=True)
+    with writing_aside(path) as aside:
+        writer = TableWriter(TABLES[name], path, aside)
+        try:
+            yield writer
+        finally:
+            writer.abandon()
+
+
+@contextmanager
+def _only_publisher(folder: RunFolder) -> Iterator[None]:
+    """One process publishes a run at a time; a second one waits and then finds it published."""
+    descriptor = os.open(folder.plan_path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)

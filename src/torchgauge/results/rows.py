@@ -1,0 +1,201 @@
+"""Records to rows of the store's tables: one function per table, nothing else.
+
+Text that is empty becomes null, so that "nothing to say" has one form in every column.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import Any
+
+from torchgauge.records import Calibration, Environment, Failure, Result, Scalar
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class RunContext:
+    """What every row of a run shares: its id, when it was planned, and torch by environment id."""
+
+    run_id: str
+    created_at: float
+    torch_versions: dict[str, str]
+
+
+TORCH_VERSION_KEYS = ("torch", "torch_version", "torch.version")
+"""Keys of an environment's identity that may hold the version of torch, the first one found."""
+
+
+def torch_version(environment: Environment) -> str | None:
+    """The version of torch that ``environment`` names, if it does."""
+    identity = dict(environment.identity)
+    return next((str(identity[key]) for key in TORCH_VERSION_KEYS if identity.get(key)), None)
+
+
+def result_row(result: Result, context: RunContext) -> Row:
+    """The row of ``results`` for ``result``."""
+    configuration = result.case.configuration
+    return {
+        **_case(result, context),
+        "configuration_options": _object(configuration.options),
+        "configuration_env": _object(configuration.env),
+        "threads": configuration.threads,
+        "phase": result.phase.value,
+        "cause": result.cause.value if result.cause else None,
+        "reason": result.reason or None,
+        "expected": result.expected.value if result.expected else None,
+        "unexpected": result.unexpected,
+        "modifiers": [modifier.value for modifier in result.modifiers],
+        **_failure(result.failure),
+        **_realised(result),
+        **_accuracy(result),
+        "duration_s": result.duration_s,
+        "exit": result.exit or None,
+        "teardown": result.teardown or None,
+        "log": result.log or None,
+        "log_excerpt": result.log_excerpt or None,
+        "reproduce": result.reproduce or None,
+        "facts": _object(result.facts),
+        "schema_version": result.schema_version,
+    }
+
+
+def summary_rows(result: Result, context: RunContext) -> Iterator[Row]:
+    """The rows of ``summaries`` for ``result``."""
+    case = _case(result, context)
+    realised_hash = result.realised.hash if result.realised else None
+    for summary in result.summaries:
+        yield {
+            **case,
+            "metric": summary.metric,
+            "unit": summary.unit,
+            "better": summary.better.value,
+            "n": summary.n,
+            "median": summary.median,
+            "low": summary.low,
+            "high": summary.high,
+            "confidence": summary.confidence,
+            "method": summary.method,
+            "provenance": summary.provenance or None,
+            "stopped": summary.stopped or None,
+            "absent": summary.absent or None,
+            "realised_hash": realised_hash,
+        }
+
+
+def sample_rows(result: Result) -> Iterator[Row]:
+    """The rows of ``samples`` for ``result``."""
+    case_key = result.case.key
+    for measurement in result.measurements:
+        for index, value in enumerate(measurement.samples):
+            yield {
+                "run_id": result.run_id,
+                "case_key": case_key,
+                "metric": measurement.metric,
+                "block": measurement.blocks[index] if measurement.blocks else None,
+                "index": index,
+                "value": value,
+            }
+
+
+def environment_rows(run_id: str, environment: Environment, observation: int) -> Iterator[Row]:
+    """The rows of ``environments``; a later observation repeats no identity."""
+    pairs: list[tuple[str, Scalar, str]] = [
+        (key, value, "condition") for key, value in environment.conditions
+    ]
+    pairs += [(str(index), note, "note") for index, note in enumerate(environment.notes)]
+    if observation == 0:
+        pairs = [(key, value, "identity") for key, value in environment.identity] + pairs
+    for key, value, kind in pairs:
+        yield {
+            "run_id": run_id,
+            "environment_id": environment.id,
+            "device": environment.device,
+            "key": key,
+            "value": json.dumps(value, allow_nan=False),
+            "kind": kind,
+            "observation": observation,
+        }
+
+
+def calibration_row(run_id: str, calibration: Calibration, index: int) -> Row:
+    """The row of ``calibrations``; ``index`` is its position in the run."""
+    return {
+        "run_id": run_id,
+        "device": calibration.device,
+        "at": calibration.at,
+        "index": index,
+        "gemm_flops": calibration.gemm_flops,
+        "copy_bytes_per_s": calibration.copy_bytes_per_s,
+        "launch_s": calibration.launch_s,
+        "absent": calibration.absent or None,
+    }
+
+
+def _case(result: Result, context: RunContext) -> Row:
+    workload, configuration, device = result.case.workload, result.case.configuration, result.case.device
+    return {
+        "run_id": context.run_id,
+        "case_id": result.case_id,
+        "case_key": result.case.key,
+        "suite": workload.suite,
+        "model": workload.model,
+        "mode": workload.mode,
+        "dtype": workload.dtype,
+        "batch": workload.batch,
+        "size": workload.size,
+        "shape": json.dumps(dict(workload.shape)),
+        "seed": workload.seed,
+        "declared_hash": workload.declared_hash,
+        "configuration": configuration.name,
+        "backend": configuration.backend,
+        "device": device.name,
+        "device_index": device.index,
+        "status": result.status.value,
+        "environment_id": result.environment_id or None,
+        "torch_version": context.torch_versions.get(result.environment_id),
+        "run_created_at": _time(context.created_at),
+        "started_at": _time(result.started_at) if result.started_at else None,
+    }
+
+
+def _failure(failure: Failure | None) -> Row:
+    return {
+        "error_type": (failure and failure.type) or None,
+        "error_message": (failure and failure.message) or None,
+        "error_frame": (failure and failure.frame) or None,
+        "missing_op": (failure and failure.missing_op) or None,
+        "fingerprint": (failure and failure.fingerprint) or None,
+        "traceback": (failure and failure.traceback) or None,
+    }
+
+
+def _realised(result: Result) -> Row:
+    realised = result.realised
+    return {
+        "realised_hash": realised.hash if realised else None,
+        "parameters": realised.parameters if realised else None,
+        "buffers": realised.buffers if realised else None,
+        "inputs": (realised.inputs or None) if realised else None,
+        "realised_notes": list(realised.notes) if realised else [],
+    }
+
+
+def _accuracy(result: Result) -> Row:
+    accuracy = result.accuracy
+    numbers = ("max_abs_error", "rmse", "rmse_eager", "rmse_ratio", "eager_spread", "cosine")
+    row: Row = {name: getattr(accuracy, name) if accuracy else None for name in numbers}
+    row["accuracy_reference"] = (accuracy and accuracy.reference) or None
+    row["accuracy_detail"] = (accuracy and accuracy.detail) or None
+    return row
+
+
+def _object(pairs: tuple[tuple[str, Any], ...]) -> str | None:
+    return json.dumps(dict(pairs), allow_nan=False) if pairs else None
+
+
+def _time(seconds: float) -> datetime:
+    return datetime.fromtimestamp(seconds, tz=timezone.utc)

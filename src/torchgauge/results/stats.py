@@ -1,0 +1,237 @@
+"""Medians, ratios and means with their intervals: every number that is shown comes from here.
+
+Why our own: the interval of a median from order statistics is exact for any distribution and is six lines;
+scipy has none, and importing it costs more than a run may spend. The rules are in prose in ``method.md``:
+
+* ``order-statistic``: the closest symmetric pair of order statistics that covers the median with at least
+  the asked confidence; the coverage is binomial(n, 1/2) and exact (David and Nagaraja, Order Statistics,
+  3rd edition, section 7.1). It needs six samples for 95 %.
+* ``bootstrap-percentile``: percentiles of the exact bootstrap distribution of the median, by enumeration of
+  all resamples (no random numbers), for fewer samples than that. It lies within the range of the samples and
+  covers less than it says: the range of n samples holds the median with probability 1 - 2 ** (1 - n).
+* ``single``: one sample has no interval.
+
+The samples of one process share its launch: these intervals do not cover what differs between launches.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cache
+from itertools import combinations_with_replacement
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgauge.records import Measurement, Metric, Summary
+
+ORDER_STATISTIC = "order-statistic"
+BOOTSTRAP = "bootstrap-percentile"
+SINGLE = "single"
+ABSENT = "absent"
+
+RESAMPLES = 9999
+"""Resamples of the geometric mean's bootstrap; with a fixed seed, so that a report can be repeated."""
+
+SEED = 20_240_229
+
+
+@dataclass(frozen=True)
+class Estimate:
+    """A number with its interval; ``low`` and ``high`` are None where ``n`` is too small for one.
+
+    ``estimate`` is None where there is nothing to estimate from.
+    """
+
+    estimate: float | None
+    low: float | None
+    high: float | None
+    n: int
+    confidence: float
+    method: str
+
+
+@dataclass(frozen=True)
+class GeometricMean(Estimate):
+    """A geometric mean over the common set, and the names that dropped out of it."""
+
+    dropped: tuple[str, ...] = ()
+
+
+def median_interval(samples: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """The median of one sample or more and its interval.
+
+    Raises ``ValueError`` for no sample, a non-finite one, or a confidence outside [0.5, 0.999].
+    """
+    _check(samples, confidence)
+    ordered = sorted(map(float, samples))
+    n, median = len(ordered), statistics.median(ordered)
+    if n == 1:
+        return Estimate(median, None, None, 1, confidence, SINGLE)
+    rank = _rank(n, confidence)
+    if rank:
+        low, high = ordered[rank - 1], ordered[n - rank]
+        return Estimate(median, low, high, n, confidence, ORDER_STATISTIC)
+    low, high = _bootstrap_median(np.asarray(ordered), confidence)
+    return Estimate(median, low, high, n, confidence, BOOTSTRAP)
+
+
+def summarise(measurement: Measurement, metric: Metric, confidence: float = 0.95) -> Summary:
+    """The summary of ``measurement``; what is absent stays absent, with its reason.
+
+    Raises ``ValueError`` where the measurement is of another metric or unit.
+    """
+    if (measurement.metric, measurement.unit) != (metric.name, metric.unit):
+        raise ValueError(
+            f"{measurement.metric} in {measurement.unit} is no measurement of {metric.name} in {metric.unit}"
+        )
+    found = (
+        Estimate(None, None, None, 0, confidence, ABSENT)
+        if measurement.absent
+        else median_interval(measurement.samples, confidence)
+    )
+    return Summary(
+        metric=metric.name,
+        unit=metric.unit,
+        better=metric.better,
+        n=found.n,
+        median=found.estimate,
+        low=found.low,
+        high=found.high,
+        confidence=confidence,
+        method=found.method,
+        provenance=measurement.provenance,
+        stopped=measurement.stopped,
+        absent=measurement.absent,
+    )
+
+
+def paired_ratio(base: Sequence[float], other: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """``other`` / ``base`` of samples taken in pairs: exp of the median of the paired log differences.
+
+    Raises ``ValueError`` for unequal lengths or a sample that is not positive.
+    """
+    if len(base) != len(other):
+        raise ValueError(f"{len(base)} and {len(other)} samples are no pairs")
+    if not all(sample > 0 for sample in (*base, *other)):
+        raise ValueError("a ratio needs positive samples")
+    logs = [math.log(b / a) for a, b in zip(base, other, strict=True)]
+    return _exp(median_interval(logs, confidence))
+
+
+def pair_blocks(base: Measurement, other: Measurement) -> tuple[tuple[float, ...], tuple[float, ...]]:
+    """Samples of the blocks that both measurements have, in order; the median where a block has several."""
+    left, right = _by_block(base), _by_block(other)
+    common = sorted(left.keys() & right.keys())
+    return tuple(left[block] for block in common), tuple(right[block] for block in common)
+
+
+def ratios(base: Mapping[str, float | None], other: Mapping[str, float | None]) -> dict[str, float | None]:
+    """``other`` / ``base`` for every name of either side; None where a side has no number."""
+    found: dict[str, float | None] = {}
+    for name in sorted(base.keys() | other.keys()):
+        below, above = base.get(name), other.get(name)
+        found[name] = None if below is None or above is None else above / below
+    return found
+
+
+def geometric_mean(
+    values: Mapping[str, float | None], within: Collection[str] | None = None, confidence: float = 0.95
+) -> GeometricMean:
+    """Geometric mean over the names that have a number (and stand in ``within``, the common set).
+
+    The interval is the percentile bootstrap over names, with a fixed seed. Raises ``ValueError`` for a value
+    that is not positive and finite.
+    """
+    kept = {
+        name: value
+        for name, value in sorted(values.items())
+        if value is not None and (within is None or name in within)
+    }
+    dropped = tuple(sorted((values.keys() | set(within or ())) - kept.keys()))
+    bad = next((name for name, value in kept.items() if not (value > 0 and math.isfinite(value))), None)
+    if bad is not None:
+        raise ValueError(f"{bad}: a geometric mean needs positive finite values, not {kept[bad]}")
+    if not kept:
+        return GeometricMean(None, None, None, 0, confidence, ABSENT, dropped)
+    logs = np.log(np.fromiter(kept.values(), dtype=np.float64))
+    _check(logs.tolist(), confidence)
+    estimate = math.exp(float(logs.mean()))
+    if len(kept) == 1:
+        return GeometricMean(estimate, None, None, 1, confidence, SINGLE, dropped)
+    picks = np.random.default_rng(SEED).integers(0, len(logs), size=(RESAMPLES, len(logs)))
+    low, high = np.exp(np.quantile(logs[picks].mean(axis=1), _tails(confidence)))
+    return GeometricMean(estimate, float(low), float(high), len(kept), confidence, BOOTSTRAP, dropped)
+
+
+def common_set(*sides: Mapping[str, float | None]) -> frozenset[str]:
+    """Names that have a number on every side."""
+    present = [frozenset(name for name, value in side.items() if value is not None) for side in sides]
+    return frozenset.intersection(*present) if present else frozenset()
+
+
+def _check(samples: Sequence[float], confidence: float) -> None:
+    if not 0.5 <= confidence <= 0.999:
+        raise ValueError(f"a confidence of {confidence} is outside [0.5, 0.999]")
+    if not len(samples):
+        raise ValueError("no sample: what is absent has a reason, not an interval")
+    if not all(map(math.isfinite, samples)):
+        raise ValueError("a non-finite sample; a missing value is a reason")
+
+
+@cache
+def _rank(n: int, confidence: float) -> int:
+    """The largest r for which the r-th smallest and r-th largest of n cover the median; 0 for none.
+
+    In integers, since 2 ** -n leaves the range of a float: sum of C(n, k) over k < r, against the tail.
+    """
+    limit = int((1 - confidence) / 2 * 2**53) * (1 << n) >> 53
+    term, total, rank = 1, 0, 0
+    while total + term <= limit:
+        total += term
+        term = term * (n - rank) // (rank + 1)
+        rank += 1
+    return rank
+
+
+def _bootstrap_median(ordered: npt.NDArray[np.float64], confidence: float) -> tuple[float, float]:
+    picks, weights = _resamples(len(ordered))
+    medians = np.median(ordered[picks], axis=1)
+    order = np.argsort(medians, kind="stable")
+    reached = np.cumsum(weights[order])
+    low_tail, high_tail = _tails(confidence)
+    low = medians[order][np.searchsorted(reached, low_tail, side="right")]
+    high = medians[order][np.searchsorted(reached, high_tail, side="left")]
+    return float(low), float(high)
+
+
+@cache
+def _resamples(n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """All resamples of n samples as sorted index rows, with their probabilities."""
+    picks = np.array(list(combinations_with_replacement(range(n), n)), dtype=np.int64)
+    ways = [
+        math.factorial(n) / math.prod(math.factorial(count) for count in np.bincount(row).tolist())
+        for row in picks
+    ]
+    return picks, np.array(ways) / n**n
+
+
+def _tails(confidence: float) -> tuple[float, float]:
+    return (1 - confidence) / 2, (1 + confidence) / 2
+
+
+def _by_block(measurement: Measurement) -> dict[int, float]:
+    found: dict[int, list[float]] = {}
+    for block, sample in zip(measurement.blocks, measurement.samples, strict=False):
+        found.setdefault(block, []).append(sample)
+    return {block: float(np.median(samples)) for block, samples in found.items()}
+
+
+def _exp(logs: Estimate) -> Estimate:
+    estimate, low, high = (
+        None if value is None else math.exp(value) for value in (logs.estimate, logs.low, logs.high)
+    )
+    return Estimate(estimate, low, high, logs.n, logs.confidence, logs.method)

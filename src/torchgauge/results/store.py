@@ -1,0 +1,301 @@
+"""The store: a folder of runs, each with its plan, journal and logs, and of Parquet tables.
+
+::
+
+    store.json                              the schema version
+    runs/<run_id>/plan.json                 written before anything runs
+    runs/<run_id>/journal.jsonl             appended while it runs
+    runs/<run_id>/journal.torn              what a kill left unfinished, if anything
+    runs/<run_id>/run.json                  state and counts of a published run
+    runs/<run_id>/logs/
+    tables/<table>/<run_id>.parquet         written by ``finish``
+
+Runs share no file that changes, so any number of them may use one store at once, and stores are merged by
+copying files. Retention: rows and summaries are kept for good; raw samples may be deleted by removing files
+of ``tables/samples``, which every reader tolerates, and are then still in the journal until that is removed.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import secrets
+import shutil
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from pathlib import Path
+from typing import Any
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError, UsageError
+from torchgauge.records import SCHEMA_VERSION, Plan, RecordError, from_plain, to_plain
+from torchgauge.results.atomic_file import (
+    TEMPORARY_SUFFIX,
+    fsync_path,
+    storage_errors,
+    write_atomically,
+)
+from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
+from torchgauge.results.migrations import check_version
+
+_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """One line of ``torchgauge results list``; ``created_at`` is in seconds since the epoch, UTC.
+
+    ``counts`` maps each status to its number of rows so far; ``published`` says whether the tables hold
+    the run; ``problem`` says what cannot be read of it.
+    """
+
+    run_id: str
+    state: RunState
+    created_at: float
+    planned: int
+    counts: dict[str, int]
+    published: bool
+    problem: str = ""
+
+    @property
+    def recorded(self) -> int:
+        """Number of cases that have their row."""
+        return sum(self.counts.values())
+
+
+@dataclass(frozen=True)
+class RunFolder:
+    """The folder of one run."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run, which is the folder's name."""
+        return self.path.name
+
+    @property
+    def plan_path(self) -> Path:
+        """Where the plan is."""
+        return self.path / "plan.json"
+
+    @property
+    def journal_path(self) -> Path:
+        """Where the journal is."""
+        return self.path / "journal.jsonl"
+
+    @property
+    def info_path(self) -> Path:
+        """Where state and counts of a published run are."""
+        return self.path / "run.json"
+
+    @property
+    def logs(self) -> Path:
+        """The folder of the cases' logs."""
+        return self.path / "logs"
+
+    def plan(self) -> Plan:
+        """The plan; raises :class:`DataFileError` where it does not fit its schema."""
+        data = _read_json(self.plan_path)
+        check_version(data.get("schema_version"), str(self.plan_path))
+        try:
+            return from_plain(Plan, data | {"schema_version": SCHEMA_VERSION})
+        except RecordError as error:
+            raise DataFileError(str(self.plan_path), str(error), hint="restore the file") from error
+
+    def schema_version(self) -> int:
+        """The schema version that wrote this run."""
+        return check_version(_read_json(self.plan_path).get("schema_version"), str(self.plan_path))
+
+    def open_journal(self) -> Journal:
+        """The journal, created with the stamp of the plan or recovered, locked for writing.
+
+        Raises what :meth:`Journal.open` raises, :class:`UsageError` for a run of an older schema and
+        :class:`DamagedJournalError` where the journal belongs to another plan.
+        """
+        if self.schema_version() != SCHEMA_VERSION:
+            raise UsageError(
+                f"run {self.run_id} was started by an older torchgauge and can be read but not resumed",
+                hint="start a new run",
+            )
+        journal = Journal.open(self.journal_path)
+        try:
+            self._stamp(journal)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def _stamp(self, journal: Journal) -> None:
+        expected = PlanStamp(self.run_id, self.plan().digest)
+        first = next(read(self.journal_path), None)
+        if first is None:
+            journal.append(Kind.PLAN, [expected])
+        elif first.kind is not Kind.PLAN or first.payload() != expected:
+            raise DamagedJournalError(
+                f"{self.journal_path}:1: the journal does not belong to the plan beside it",
+                hint="restore plan.json and journal.jsonl from the same run",
+            )
+
+
+class Store:
+    """A folder of results; see the module for its layout."""
+
+    def __init__(self, path: Path) -> None:
+        """Use :meth:`open`."""
+        self.path = path
+
+    @classmethod
+    def open(cls, path: Path | str, create: bool = False) -> Store:
+        """The store at ``path``.
+
+        Raises :class:`UsageError` where there is none and ``create`` is false, or where a newer torchgauge
+        wrote it.
+        """
+        store = cls(Path(path))
+        marker = store.path / "store.json"
+        if marker.is_file():
+            check_version(_read_json(marker).get("schema_version"), str(marker))
+        elif create:
+            with storage_errors(store.path):
+                (store.path / "runs").mkdir(parents=True, exist_ok=True)
+                (store.path / "tables").mkdir(exist_ok=True)
+            store._claim()
+        else:
+            raise UsageError(
+                f"there is no store at {store.path}",
+                hint="torchgauge run SUITE --store DIR creates one",
+            )
+        return store
+
+    def begin(self, plan: Plan) -> RunFolder:
+        """Write ``plan`` to a new run's folder, durable on return.
+
+        Raises :class:`UsageError` where the run exists and ``ValueError`` where its id is no file name.
+        """
+        if not _RUN_ID.fullmatch(plan.run_id):
+            raise ValueError(f"{plan.run_id!r} cannot name a folder")
+        self._claim()
+        folder = RunFolder(self.path / "runs" / plan.run_id)
+        aside = folder.path.with_name(f".{plan.run_id}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
+        with storage_errors(folder.path):
+            (aside / "logs").mkdir(parents=True)
+        try:
+            text = json.dumps(to_plain(plan), indent=1, allow_nan=False)
+            write_atomically(aside / "plan.json", text.encode())
+            if folder.path.exists():
+                raise UsageError(
+                    f"run {plan.run_id} exists in {self.path}", hint="resume it, or take a new id"
+                )
+            with storage_errors(folder.path):
+                aside.rename(folder.path)
+                fsync_path(folder.path.parent)
+        finally:
+            shutil.rmtree(aside, ignore_errors=True)
+        return folder
+
+    def finish(self, run_id: str, plan: Plan | None = None) -> None:
+        """Publish the run: its journal becomes immutable Parquet tables. Repeating it changes nothing.
+
+        ``plan`` saves reading the plan again where it is at hand.
+
+        Raises :class:`InfrastructureError` where rows are missing or foreign, and for a full disk.
+        """
+        from torchgauge.results.publication import publish_run
+
+        publish_run(self, self.run(run_id), plan)
+
+    def run(self, run_id: str) -> RunFolder:
+        """The folder of ``run_id``; raises :class:`UnknownNameError` with suggestions."""
+        known = self.run_ids()
+        if run_id not in known:
+            raise UnknownNameError("run", run_id, known)
+        return RunFolder(self.path / "runs" / run_id)
+
+    def run_ids(self) -> tuple[str, ...]:
+        """Ids of all runs, finished or not, in order of their names."""
+        folders = (self.path / "runs").glob("[!.]*")
+        return tuple(sorted(folder.name for folder in folders if folder.is_dir()))
+
+    def runs(self) -> list[RunInfo]:
+        """All runs, also those that are running or were interrupted, oldest first."""
+        infos = [self.info(run_id) for run_id in self.run_ids()]
+        return sorted(infos, key=lambda info: (info.created_at, info.run_id))
+
+    def info(self, run_id: str) -> RunInfo:
+        """State and counts of one run, from its ``run.json`` where it is published, else its journal."""
+        folder = RunFolder(self.path / "runs" / run_id)
+        published = self.is_published(run_id)
+        if published and folder.info_path.is_file():
+            data = _read_json(folder.info_path)
+            counts = {str(status): int(count) for status, count in data["counts"].items()}
+            state = RunState(data["state"])
+            return RunInfo(run_id, state, data["created_at"], data["planned"], counts, published)
+        try:
+            created_at, planned = _planned(folder)
+            return RunInfo(run_id, *_progress(folder, created_at, planned), published)
+        except (DamagedJournalError, UsageError) as error:
+            return RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, error.message)
+
+    def is_published(self, run_id: str) -> bool:
+        """Whether the tables hold the run."""
+        return self.table_path("results", run_id).is_file()
+
+    def published(self) -> tuple[str, ...]:
+        """Ids of the runs that the tables hold, in order of their names."""
+        files = (self.path / "tables" / "results").glob("[!.]*.parquet")
+        return tuple(sorted(file.name.removesuffix(".parquet") for file in files))
+
+    def table_path(self, table: str, run_id: str) -> Path:
+        """Where the part of ``table`` that belongs to ``run_id`` is, or will be."""
+        return self.path / "tables" / table / f"{run_id}.parquet"
+
+    def _claim(self) -> None:
+        """Say that files of today's schema are in the store, which older readers must refuse."""
+        marker = self.path / "store.json"
+        if not marker.is_file() or _read_json(marker).get("schema_version") != SCHEMA_VERSION:
+            write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
+
+
+def new_run_id(clock: Clock = SYSTEM_CLOCK) -> str:
+    """A fresh run id that sorts by time: UTC to the second and a random suffix of eight hex digits."""
+    now = datetime.fromtimestamp(clock.now(), tz=timezone.utc)
+    return f"{now:%Y%m%dT%H%M%SZ}-{secrets.token_hex(4)}"
+
+
+def _planned(folder: RunFolder) -> tuple[float, int]:
+    data = _read_json(folder.plan_path)
+    return float(data["created_at"]), sum(len(group["cases"]) for group in data["groups"])
+
+
+def _progress(
+    folder: RunFolder, created_at: float, planned: int
+) -> tuple[RunState, float, int, dict[str, int]]:
+    statuses: dict[str, str] = {}
+    state: RunState | None = None
+    for record in _journal_records(folder):
+        if record.kind is Kind.RESULT:
+            statuses.setdefault(record.case_key, record.data["status"])
+        state = RunState(record.data["state"]) if record.kind is Kind.END else None
+    if state is None:
+        writing = is_being_written(folder.journal_path)
+        state = RunState.RUNNING if writing else RunState.INTERRUPTED
+    return state, created_at, planned, dict(Counter(statuses.values()))
+
+
+def _journal_records(folder: RunFolder) -> Iterator[Any]:
+    return read(folder.journal_path) if folder.journal_path.is_file() else iter(())
+
+
+def _read_json(path: Path) -> dict[str, Any]:
+    try:
+        data = json.loads(path.read_bytes())
+    except FileNotFoundError as error:
+        raise DataFileError(str(path), "the file is missing", hint="restore it from a copy") from error
+    except ValueError as error:
+        raise DataFileError(str(path), f"the file is no JSON: {error}", hint="restore it") from error
+    if not isinstance(data, dict):
+        raise DataFileError(str(path), "expected a JSON object", hint="restore it from a copy")
+    return data

@@ -1,0 +1,104 @@
+"""Every number that is shown becomes text here: base units in, units that people read out.
+
+A number is given at least three significant digits, and as many more (up to six) as its interval needs
+to show that it has a width.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from datetime import datetime, timezone
+
+_SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
+_BYTES = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
+_SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
+
+_SCALES: dict[str, Sequence[tuple[float, str]]] = {
+    "s": _SECONDS,
+    "B": _BYTES,
+    "FLOP": [(factor, f"{prefix}FLOP") for factor, prefix in _SI],
+    "FLOP/s": [(factor, f"{prefix}FLOP/s") for factor, prefix in _SI],
+    "B/s": [(factor, f"{prefix}B/s") for factor, prefix in _SI],
+}
+
+
+def quantity(value: float, unit: str) -> str:
+    """One number in its unit, such as ``12.3 ms``."""
+    return interval(value, None, None, unit)
+
+
+def interval(value: float, low: float | None, high: float | None, unit: str) -> str:
+    """A number with its interval, such as ``12.3 ms [12.1, 12.6]``; without one where an end is missing."""
+    return " ".join(part for part in interval_parts(value, low, high, unit) if part)
+
+
+def interval_parts(value: float, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
+    """The number and its interval apart, such as ``("12.3 ms", "[12.1, 12.6]")``; the second may be empty."""
+    factor, name = _scale(value, unit)
+    digits = _digits(value, low, high)
+    decimals = _decimals(value / factor, digits, whole=unit in ("count", "parameters"))
+    text = f"{value / factor:,.{decimals}f}{_suffix(name, unit)}"
+    if low is None or high is None:
+        return text, ""
+    return text, f"[{low / factor:,.{decimals}f}, {high / factor:,.{decimals}f}]"
+
+
+def small_number(value: float) -> str:
+    """An error or a ratio of any size with three significant digits, such as ``1.19e-07``."""
+    return f"{value:.3g}"
+
+
+def integer(value: int) -> str:
+    """A count with thousands separated."""
+    return f"{value:,}"
+
+
+def age(seconds: float) -> str:
+    """How old something is, in its largest unit: ``5 min``, ``2 h``, ``3 d``."""
+    for size, name in ((86_400.0, "d"), (3_600.0, "h"), (60.0, "min")):
+        if seconds >= size:
+            return f"{int(seconds // size)} {name}"
+    return "under 1 min"
+
+
+def duration(seconds: float) -> str:
+    """How long something took: ``820 ms``, ``12.3 s``, ``4 min 5 s``, ``1 h 12 min``."""
+    if seconds < 60:
+        return quantity(seconds, "s")
+    whole = round(seconds)
+    if whole < 3_600:
+        return f"{whole // 60} min {whole % 60} s"
+    return f"{whole // 3_600} h {whole % 3_600 // 60} min"
+
+
+def moment(seconds: float) -> str:
+    """A point in time, UTC, to the minute."""
+    return f"{datetime.fromtimestamp(seconds, tz=timezone.utc):%Y-%m-%d %H:%M} UTC"
+
+
+def _scale(value: float, unit: str) -> tuple[float, str]:
+    scales = _SCALES.get(unit, ((1.0, unit),))
+    if value == 0:
+        return 1.0, unit
+    return next((scale for scale in scales if abs(value) >= scale[0] * 0.9995), scales[-1])
+
+
+def _suffix(name: str, unit: str) -> str:
+    if unit == "ratio":
+        return "x"
+    return "" if unit in ("count", "parameters") else f" {name}"
+
+
+def _digits(value: float, low: float | None, high: float | None) -> int:
+    if low is None or high is None or not high > low or value == 0:
+        return 3
+    needed = math.ceil(math.log10(abs(value) / (high - low))) + 1
+    return min(6, max(3, needed))
+
+
+def _decimals(scaled: float, digits: int, *, whole: bool) -> int:
+    if whole and scaled == int(scaled):
+        return 0
+    magnitude = math.floor(math.log10(abs(scaled))) if scaled else 0
+    return max(0, min(12, digits - 1 - magnitude))

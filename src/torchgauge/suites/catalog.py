@@ -1,0 +1,171 @@
+"""Suites from strict YAML: the parent-side half of a suite whose models are data.
+
+A suite of one's own is a data file, a :class:`YamlSuite` that names it and a build function; see
+``toy.py`` for the smallest one. Building a ``YamlSuite`` does no I/O: the file is read when asked for.
+
+``size`` is a property of the model: ``small`` fits a slow laptop in seconds, ``full`` is what upstream
+publishes, with upstream's batch where the file has one. Each data file says what the two mean for it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Generic, Literal, TypeVar
+
+import msgspec
+
+from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.records import Workload, digest
+from torchgauge.suites.document import read_document
+from torchgauge.suites.schema import convert, refuse
+from torchgauge.suites.suite import ModelEntry
+
+DATA = Path(__file__).parent / "data"
+"""Folder of the data files that ship with the package."""
+
+Name = Annotated[str, msgspec.Meta(min_length=1)]
+Size = Annotated[int, msgspec.Meta(ge=1)]
+Recipe = TypeVar("Recipe", bound=msgspec.Struct)
+
+
+class AnyRecipe(msgspec.Struct, forbid_unknown_fields=True):
+    """The recipe of a suite whose build function needs the model's name only."""
+
+
+class Upstream(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """What upstream's own lists say of a model: facts for ``size: full``, which never affect ``small``."""
+
+    batch: dict[Name, Size] = {}
+    shape: dict[Name, Size] = {}
+
+
+class ModelFields(msgspec.Struct, Generic[Recipe], forbid_unknown_fields=True):
+    """One model in a data file; the fields are those of :class:`ModelEntry`."""
+
+    name: Name
+    tiers: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
+    batch: Annotated[dict[Name, Size], msgspec.Meta(min_length=1)]
+    shape: dict[Name, Size] = {}
+    sizes: Annotated[tuple[Literal["small", "full"], ...], msgspec.Meta(min_length=1)] = ("small",)
+    accuracy_class: Name = "default"
+    framework: Literal["torch", "python"] = "torch"
+    packages: tuple[Name, ...] = ()
+    recipe: Recipe | None = None
+    upstream: Upstream | None = None
+
+
+class SuiteFields(msgspec.Struct, Generic[Recipe], forbid_unknown_fields=True):
+    """A whole data file."""
+
+    suite: Name
+    models: tuple[ModelFields[Recipe], ...]
+
+
+@dataclass(frozen=True)
+class YamlSuite:
+    """A suite whose models are a data file; ``recipe_type`` is the strict form of its recipes."""
+
+    name: str
+    doc: str
+    data: Path
+    builder: str
+    preload: tuple[str, ...] = ()
+    install_hint: str = ""
+    recipe_type: type[msgspec.Struct] = AnyRecipe
+
+    @cached_property
+    def _models(self) -> tuple[ModelEntry, ...]:
+        return load_suite_file(self.data, suite=self.name, recipe_type=self.recipe_type)
+
+    @cached_property
+    def digest(self) -> str:
+        """Sixteen hex digits over the data file's text, whatever its line ends."""
+        return digest(self.data.read_text(encoding="utf-8"))
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """All models, in the order of the data file; raises :class:`DataFileError`."""
+        return self._models
+
+
+def load_suite_file(
+    path: Path, *, suite: str | None = None, recipe_type: type[msgspec.Struct] = AnyRecipe
+) -> tuple[ModelEntry, ...]:
+    """The models that ``path`` declares, in its order.
+
+    Raises :class:`DataFileError` with file, line and field: not strict YAML, an unknown field, a wrong
+    type, two models of one name, or (where ``suite`` is given) the file of another suite.
+    """
+    document = read_document(path)
+    fields = convert(document, SuiteFields[recipe_type])  # type: ignore[valid-type]  # a type made at run time
+    if suite is not None and fields.suite != suite:
+        raise refuse(document, "$.suite", f"this is the file of {fields.suite!r}, not of {suite!r}")
+    seen: dict[str, int | None] = {}
+    for index, model in enumerate(fields.models):
+        at = f"$.models[{index}].name"
+        if model.name in seen:
+            raise refuse(
+                document, at, f"{model.name!r} is declared on line {seen[model.name]} too", "keep one"
+            )
+        seen[model.name] = document.line_of(at)
+        if model.recipe is None and _has_required_fields(recipe_type):
+            raise refuse(document, at, "the field 'recipe' is missing")
+    return tuple(_entry(model) for model in fields.models)
+
+
+def workload_for(
+    suite: str,
+    entry: ModelEntry,
+    mode: str,
+    *,
+    size: str = "small",
+    dtype: str = "float32",
+    batch: int | None = None,
+) -> Workload:
+    """The workload of ``entry`` in ``mode``: where ``size`` meets batch and shape.
+
+    ``full`` takes upstream's batch and shape where the data file has them. Raises :class:`UsageError`
+    for a mode or a size that the model does not offer.
+    """
+    if mode not in entry.batch:
+        raise UnknownNameError(f"mode of {suite}/{entry.name}", mode, entry.batch)
+    if size not in entry.sizes:
+        raise UnknownNameError(f"size of {suite}/{entry.name}", size, entry.sizes)
+    batches, shape = dict(entry.batch), dict(entry.shape)
+    if size == "full":
+        upstream = msgspec.convert(entry.recipe.get("upstream") or {}, Upstream)
+        batches.update(upstream.batch)
+        shape.update(upstream.shape)
+    if batch is not None and batch < 1:
+        raise UsageError(f"batch {batch} of {suite}/{entry.name} is less than 1", hint="a batch is 1 or more")
+    return Workload(
+        suite=suite,
+        model=entry.name,
+        mode=mode,
+        dtype=dtype,
+        batch=batch or batches[mode],
+        size=size,
+        shape=tuple(sorted(shape.items())),
+    )
+
+
+def _has_required_fields(kind: type[msgspec.Struct]) -> bool:
+    return any(item.required for item in msgspec.structs.fields(kind))
+
+
+def _entry(model: ModelFields[msgspec.Struct]) -> ModelEntry:
+    recipe: dict[str, object] = {} if model.recipe is None else msgspec.to_builtins(model.recipe)
+    if model.upstream is not None:
+        recipe["upstream"] = msgspec.to_builtins(model.upstream)
+    return ModelEntry(
+        name=model.name,
+        tiers=model.tiers,
+        batch=dict(model.batch),
+        shape=tuple(sorted(model.shape.items())),
+        sizes=model.sizes,
+        accuracy_class=model.accuracy_class,
+        framework=model.framework,
+        packages=model.packages,
+        recipe=recipe,
+    )

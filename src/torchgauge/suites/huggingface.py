@@ -1,0 +1,48 @@
+"""The Hugging Face suite: transformers models from their configuration, built with random weights."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+import msgspec
+
+from torchgauge.suites.catalog import DATA, YamlSuite
+
+ConfigValue = str | int | float | bool | list[int] | None
+
+InputKind = Literal[
+    "masked_lm",
+    "causal_lm",
+    "seq2seq",
+    "question_answering",
+    "sequence_classification",
+    "image_classification",
+    "speech_seq2seq",
+    "image_text",
+    "speech_ctc",
+]
+
+
+class HuggingFaceRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """How ``huggingface_models.build`` builds a model: never a download.
+
+    ``config`` overrides fields of the configuration class at every size; ``small`` overrides them
+    again at size ``small``.
+    """
+
+    model_class: str
+    config_class: str
+    inputs: InputKind
+    config: dict[str, ConfigValue] = {}
+    small: dict[str, ConfigValue] = {}
+
+
+SUITE = YamlSuite(
+    name="huggingface",
+    doc="Models of the transformers library from their configuration, with random weights.",
+    data=DATA / "huggingface.yaml",
+    builder="torchgauge.suites.huggingface_models:build",
+    preload=("torchgauge.suites.huggingface_models", "transformers.modeling_utils"),
+    install_hint="pip install transformers",
+    recipe_type=HuggingFaceRecipe,
+)

@@ -1,0 +1,90 @@
+"""Check a strict document against a msgspec structure and say exactly where it does not fit."""
+
+from __future__ import annotations
+
+import copy
+import difflib
+import re
+from typing import Any, TypeVar
+
+import msgspec
+
+from torchgauge.errors import DataFileError
+from torchgauge.suites.document import Document, shown
+
+T = TypeVar("T")
+_AT = re.compile(r"^(?P<problem>.*) - at `(?P<path>\$.*)`$", re.DOTALL)
+_UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`$")
+_MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$")
+_STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>[^\]]*)\]")
+
+
+def convert(document: Document, kind: type[T]) -> T:
+    """The structure that ``document`` describes; raises :class:`DataFileError` for the first mistake."""
+    try:
+        return msgspec.convert(document.value, kind)
+    except msgspec.ValidationError as error:
+        raise _explained(document, kind, str(error)) from None
+
+
+def refuse(document: Document, path: str, problem: str, hint: str = "") -> DataFileError:
+    """The error for ``problem`` at ``path`` of ``document``: for rules that no type can say."""
+    return DataFileError(document.file, problem, line=document.line_of(path), field=shown(path), hint=hint)
+
+
+def _explained(document: Document, kind: Any, message: str) -> DataFileError:
+    match = _AT.match(message)
+    problem, path = (match["problem"], match["path"]) if match else (message, "$")
+    if unknown := _UNKNOWN.match(problem):
+        name = unknown["name"]
+        known = _fields_at(kind, path)
+        close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
+        meant = f"; did you mean {' or '.join(close)}?" if close else ""
+        return refuse(
+            document, f"{path}.{name}", f"unknown field {name!r}{meant}", f"one of: {', '.join(known)}"
+        )
+    if missing := _MISSING.match(problem):
+        return refuse(document, path, f"the field {missing['name']!r} is missing")
+    return refuse(document, _with_keys(document, kind, message, path), problem[:1].lower() + problem[1:])
+
+
+def _with_keys(document: Document, kind: Any, message: str, path: str) -> str:
+    """``path`` with the key that msgspec hides behind ``[...]``: the one that alone gives ``message``."""
+    parent, hidden, rest = path.partition("[...]")
+    if not hidden:
+        return path
+    whole = copy.deepcopy(document.value)
+    mapping: Any = whole
+    for step in _STEP.finditer(parent.removeprefix("$")):
+        mapping = mapping[step["name"] or int(step["index"])]
+    everything = dict(mapping)
+    for key, value in everything.items():
+        mapping.clear()
+        mapping[key] = value
+        try:
+            msgspec.convert(whole, kind)
+        except msgspec.ValidationError as error:
+            if str(error) == message:
+                return f"{parent}.{key}{rest}"
+    return path
+
+
+def _fields_at(kind: Any, path: str) -> list[str]:
+    """Names of the fields that the structure at ``path`` may have; empty where there is no structure."""
+    here: Any = msgspec.inspect.type_info(kind)
+    for step in _STEP.finditer(path.removeprefix("$")):
+        here = _below(here, step["name"])
+    here = _structure_of(here)
+    return [item.encode_name for item in here.fields] if here is not None else []
+
+
+def _below(here: Any, name: str | None) -> Any:
+    structure = _structure_of(here)
+    if name is not None and structure is not None:
+        return next((item.type for item in structure.fields if item.encode_name == name), None)
+    return getattr(here, "item_type", None) or getattr(here, "value_type", None)
+
+
+def _structure_of(here: Any) -> Any:
+    options = getattr(here, "types", (here,))
+    return next((item for item in options if isinstance(item, msgspec.inspect.StructType)), None)

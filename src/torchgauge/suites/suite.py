@@ -1,0 +1,87 @@
+"""The seam of a suite: names and recipes on the parent side, one build function on the worker side."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+from torchgauge.records import Workload
+
+
+@dataclass(frozen=True)
+class ModelEntry:
+    """One model of a suite as its YAML declares it.
+
+    ``batch`` maps a mode to a batch size in items; a mode that is absent is not offered. ``recipe`` holds
+    plain JSON values that only the suite's own build function reads. ``accuracy_class`` keys the
+    tolerance (see ``data/tolerances.yaml``). ``framework`` is ``"torch"``, or ``"python"`` for models
+    that need no torch.
+    """
+
+    name: str
+    tiers: tuple[str, ...]
+    batch: dict[str, int]
+    shape: tuple[tuple[str, int], ...] = ()
+    sizes: tuple[str, ...] = ("small",)
+    accuracy_class: str = "default"
+    framework: str = "torch"
+    packages: tuple[str, ...] = ()
+    recipe: dict[str, object] = field(default_factory=dict)
+
+
+class Suite(Protocol):
+    """A named set of models."""
+
+    @property
+    def name(self) -> str:
+        """The name in case ids and on the command line."""
+
+    @property
+    def doc(self) -> str:
+        """One sentence for ``torchgauge suites``."""
+
+    @property
+    def builder(self) -> str:
+        """``module:function`` that the worker imports: see :data:`Build`."""
+
+    @property
+    def preload(self) -> tuple[str, ...]:
+        """Modules that the warm template imports once for all models of the suite."""
+
+    @property
+    def install_hint(self) -> str:
+        """What to type when a package is missing."""
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits over the suite's data."""
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """All models, in the order of the data file."""
+
+
+@dataclass
+class BuiltWorkload:
+    """A live model with its inputs, as the worker's scenarios use it.
+
+    ``module`` is a ``torch.nn.Module`` on the CPU in float32 with seeded random weights (in ``train()`` or
+    ``eval()`` as the mode asks; no dropout), or any callable for framework ``"python"``. ``loss`` maps the
+    module's output to a scalar tensor. ``args`` and ``kwargs`` are CPU tensors (or nested tuples, lists
+    and dicts of them); floating-point inputs are cast to the workload's dtype by the harness.
+    ``items_per_step`` counts what ``item`` names (images, sequences, ...).
+    """
+
+    module: Any
+    args: tuple[Any, ...] = ()
+    kwargs: dict[str, Any] = field(default_factory=dict)
+    loss: Callable[[Any], Any] | None = None
+    items_per_step: int = 1
+    item: str = "item"
+    framework: str = "torch"
+    notes: tuple[str, ...] = ()
+
+
+Build = Callable[[Workload, "dict[str, object]"], BuiltWorkload]
+"""``build(workload, recipe)``: raises ``ImportError`` for a missing package and
+``NotImplementedError`` for a mode that the model does not have."""

@@ -1,0 +1,128 @@
+"""Every verb explains itself, and machine output is machine output."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import click
+import pytest
+
+from torchgauge import __version__
+from torchgauge.cli.main import COMMANDS, cli
+
+CASE = "toy/noop:inference:float32:b1:eager@fake"
+
+
+def verbs() -> Iterator[tuple[str, ...]]:
+    """Every command and subcommand, as it is typed."""
+    context = click.Context(cli)
+    for name in cli.list_commands(context):
+        command = cli.get_command(context, name)
+        if isinstance(command, click.Group):
+            yield from ((name, below) for below in command.list_commands(context))
+        else:
+            yield (name,)
+
+
+@pytest.mark.parametrize("verb", list(verbs()), ids=" ".join)
+def test_every_verb_explains_itself(invoke, verb) -> None:
+    """``--help`` works without a device or a store and shows one example of this very verb."""
+    shown = invoke(*verb, "--help")
+    assert shown.exit_code == 0, shown.output
+    assert f"Example: torchgauge {' '.join(verb)}" in " ".join(shown.output.split())
+
+
+@pytest.mark.parametrize("name", COMMANDS)
+def test_the_overview_lists_every_verb(invoke, name) -> None:
+    """``torchgauge --help`` names each verb with one line, and the exit codes."""
+    shown = invoke("--help")
+    assert f"  {name} " in shown.output
+    assert "Exit codes" in shown.output
+
+
+def test_the_version_is_shown(process) -> None:
+    """``--version`` is the package's own."""
+    assert process("--version").stdout.strip() == f"torchgauge, version {__version__}"
+
+
+def test_an_unknown_verb_is_suggested(process) -> None:
+    """A misspelt verb ends with 2 and the close one; a strange one without any."""
+    done = process("rnu")
+    assert (done.returncode, "Did you mean run" in done.stderr) == (2, True)
+    done = process("xyzzy")
+    assert (done.returncode, "Did you mean" in done.stderr) == (2, False)
+    assert "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("suites", "list"),
+        ("suites", "show", "toy"),
+        ("plan", "toy", "--device", "fake"),
+        ("results", "list", "--store", "STORE"),
+        ("results", "show", CASE, "--store", "STORE"),
+        ("results", "query", "status=pass", "--store", "STORE"),
+        ("results", "query", "status=crash", "--store", "STORE"),
+        ("results", "query", "--table", "summaries", "--store", "STORE"),
+        ("validate",),
+    ],
+    ids=" ".join,
+)
+def test_machine_output_is_json(invoke, store, words) -> None:
+    """With ``--json`` standard output is one JSON document and nothing else."""
+    done = invoke(*(str(store) if word == "STORE" else word for word in words), "--json")
+    assert done.exit_code == 0, done.output
+    json.loads(done.stdout)
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("words", [("devices",), ("doctor", "--device", "cpu")], ids=" ".join)
+def test_machine_output_of_probes_is_json(process, words) -> None:
+    """The probing verbs give JSON, too, whatever they find."""
+    done = process(*words, "--json")
+    assert done.returncode in (0, 3), done.stderr
+    names = {entry["name"] for entry in json.loads(done.stdout)}
+    assert names
+
+
+def test_a_run_speaks_json_on_stdout_only(process, tmp_path) -> None:
+    """Progress and summary of a run go to standard error, its report to standard output."""
+    words = ("--device", "fake", "--config", "eager", "--models", "noop", "--measure-seconds", "0.1")
+    done = process("run", "toy", *words, "--store", str(tmp_path / "store"), "--no-calibration", "--json")
+    report = json.loads(done.stdout)
+    assert (report["planned"], report["counts"], report["exit_code"]) == (1, {"pass": 1}, 0)
+    assert "1/1 pass" in done.stderr
+
+
+def test_the_store_is_shown_to_people(invoke, store) -> None:
+    """Lists, rows and one case are readable lines; the case shows its interval and how to run it again."""
+    assert "complete" in invoke("results", "list", "--store", str(store)).output
+    shown = invoke("results", "show", CASE, "--store", str(store)).output
+    assert f"{CASE}: pass in phase done" in shown
+    assert "latency" in shown
+    assert "torchgauge repro" in shown
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("results", "list", "--store", "nowhere"), 2, "there is no store at nowhere"),
+        (("results", "show", "zzz", "--store", "STORE"), 2, "unknown run 'zzz'"),
+        (("results", "show", CASE.replace("noop", "noob"), "--store", "STORE"), 2, "did you mean toy/noop"),
+        (("results", "query", "colour=red", "--store", "STORE"), 2, "colour"),
+        (("results", "query", "--table", "resluts", "--store", "STORE"), 2, "did you mean results"),
+        (("suites", "show", "toi"), 2, "did you mean toy"),
+        (("repro", "nonsense", "--store", "nowhere"), 2, "is no case id"),
+        (("validate", "nowhere.yaml"), 2, "cannot be read"),
+        (("run", "--resume", "nowhere"), 2, "is no run folder"),
+    ],
+    ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_mistake_is_one_message(process, store, words, code, message) -> None:
+    """A mistake ends with its exit code and one message that says what to try, never with a traceback."""
+    done = process(*(str(store) if word == "STORE" else word for word in words))
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

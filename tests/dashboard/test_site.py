@@ -1,0 +1,316 @@
+"""The built files: nothing hidden, nothing half written, the same bytes again."""
+
+from __future__ import annotations
+
+import json
+import re
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+from store_builder import (
+    CPU,
+    DAY,
+    EAGER,
+    INDUCTOR,
+    NOW,
+    NPU,
+    RunBuilder,
+    failure,
+    result,
+    timings,
+    workloads,
+)
+
+from torchgauge.dashboard import DashboardError, build_site
+from torchgauge.dashboard.board import read_board
+from torchgauge.dashboard.renderer import CSP
+from torchgauge.dashboard.tally import tally
+from torchgauge.errors import DamagedJournalError, InfrastructureError, UsageError
+from torchgauge.records import Case, Configuration, Modifier, Realised, Status
+from torchgauge.results.store import Store
+
+
+def _files(site: Path) -> dict[str, bytes]:
+    return {str(p.relative_to(site)): p.read_bytes() for p in sorted(site.rglob("*")) if p.is_file()}
+
+
+def _text(path: Path) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", "", path.read_text()))
+
+
+def _one(path: Path, status: Status = Status.PASS, at: float = NOW - 3_600, **changes: object) -> Case:
+    run = RunBuilder(f"run-{int(at)}", at)
+    case = Case(workloads()[0], EAGER, CPU)
+    result(run, case, status, **changes)
+    run.write(path)
+    return case
+
+
+class _Page(HTMLParser):
+    """The links, ids and forbidden things of a page."""
+
+    def __init__(self, text: str) -> None:
+        super().__init__()
+        self.links: list[str] = []
+        self.ids: list[str] = []
+        self.forbidden: list[str] = []
+        self.feed(text)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        found = dict(attrs)
+        self.links += [v for k, v in found.items() if k in ("href", "src") and v is not None]
+        self.ids += [v for k, v in found.items() if k == "id" and v is not None]
+        self.forbidden += [k for k in found if k == "style" or k.startswith("on")]
+        if tag == "style" or (tag == "script" and not found.get("src")):
+            self.forbidden.append(tag)
+
+
+def test_statuses_sum_to_the_plan(store: Path, site: Path) -> None:
+    """Every planned case is counted once, and the page of the matrix has a cell for each."""
+    board = read_board(Store.open(store), NOW)
+    counts = tally(board.entries.values()).counts
+    assert sum(counts.values()) == board.planned == 96
+    assert all(counts[status] for status in Status)
+    page = (site / "compatibility.html").read_text()
+    assert len(re.findall(r'<td class="s s-', page)) == 96
+
+
+def test_the_overview_has_one_sentence_per_device(site: Path) -> None:
+    """The first screen says what works, how fast, and how old the data is."""
+    text = _text(site / "index.html")
+    number = r"\d\.\d+"
+    assert re.search(
+        rf"cpu: 41/48 pass, 2 unexpected, geomean inductor speed-up {number}x \[{number}, {number}\] "
+        r"over 17 workloads, data 1 h old",
+        text,
+    )
+    assert "npusim: 29/48 pass, 10 unexpected" in text
+    assert "incomplete: 2 of 48 cases" in text
+    assert "1 of 4 cases have their row" in text
+
+
+def test_all_links_resolve_and_nothing_is_inline(site: Path) -> None:
+    """Relative links only, to files and anchors that exist; no inline script or style; one strict policy."""
+    pages = {path: _Page(path.read_text()) for path in site.rglob("*.html")}
+    for path, page in pages.items():
+        assert not page.forbidden, path
+        assert len(page.ids) == len(set(page.ids)), path
+        assert f'content="{CSP.replace(chr(39), "&#39;")}"' in path.read_text()
+        for link in page.links:
+            parts = urlsplit(link)
+            if link == "data:,":
+                continue
+            assert (parts.scheme, parts.netloc, link[:1] == "/") == ("", "", False), link
+            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
+            assert target.is_file(), (path, link)
+            if parts.fragment:
+                assert parts.fragment in pages[target].ids, (path, link)
+
+
+def test_the_same_input_gives_the_same_bytes(store: Path, site: Path, tmp_path: Path) -> None:
+    """A site can be built again and compared."""
+    again = build_site(store, tmp_path / "again", now=NOW)
+    assert _files(tmp_path / "again") == _files(site)
+    assert again.digest == json.loads((site / "site.json").read_text())["digest"]
+
+
+def test_a_rebuild_replaces_the_site_and_leaves_nothing_beside_it(tmp_path: Path) -> None:
+    """Pages of models that are gone go too."""
+    _one(tmp_path / "store")
+    out = tmp_path / "site"
+    build_site(tmp_path / "store", out, now=NOW)
+    (out / "models" / "gone.html").write_text("old")
+    build_site(tmp_path / "store", out, now=NOW)
+    assert not (out / "models" / "gone.html").exists()
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["site", "store"]
+
+
+def test_an_empty_store_gives_pages_that_say_so(tmp_path: Path) -> None:
+    """Nothing yet is no error."""
+    Store.open(tmp_path / "store", create=True)
+    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    assert (report.planned, report.pages) == (0, 5)
+    for name in ("index", "compatibility", "performance", "runs"):
+        assert "There is no published run in this store yet." in _text(tmp_path / "site" / f"{name}.html")
+
+
+def test_one_failure_alone_has_its_page(tmp_path: Path) -> None:
+    """Only failures: no mean, no number, and every reason in sight."""
+    _one(tmp_path / "store", Status.ERROR, failure=failure(), log_excerpt="x" * 100_000)
+    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    assert (report.passed, report.planned) == (0, 1)
+    assert "cpu: 0/1 pass, 1 unexpected, data 59 min old" in _text(tmp_path / "site" / "index.html")
+    page = next((tmp_path / "site" / "models").iterdir())
+    text = _text(page)
+    assert "NotImplementedError" in text
+    assert "5f2d0a9c11aa07e3" in text
+    assert "torchgauge run timm --case" in text
+    assert "[the first 34,464 bytes are left out]" in text
+    assert page.stat().st_size < 80_000
+
+
+def test_what_was_not_reached_shows_the_last_known_result_with_its_age(tmp_path: Path) -> None:
+    """The newest status is counted, and the older result stands beside it: never blank, never a pass."""
+    _one(tmp_path / "store", at=NOW - 3 * DAY)
+    _one(tmp_path / "store", Status.NOT_RUN, at=NOW - 3_600)
+    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    assert (report.passed, report.planned) == (0, 1)
+    cell = (tmp_path / "site" / "compatibility.html").read_text()
+    assert 's-notrun" data-sort="3"' in cell
+    assert "last pass, 2 d ago" in _text(tmp_path / "site" / "compatibility.html")
+
+
+def test_an_old_result_is_stale_and_a_degraded_one_is_no_pass(tmp_path: Path) -> None:
+    """Marks are counted apart; a degraded pass is left out of the headline."""
+    _one(tmp_path / "store", at=NOW - 20 * DAY, modifiers=(Modifier.DEGRADED,))
+    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    assert report.passed == 0
+    text = _text(tmp_path / "site" / "compatibility.html")
+    assert "19 d old" in text
+    assert "degraded" in text
+
+
+def test_a_combination_that_nobody_planned_is_named_and_not_counted(tmp_path: Path) -> None:
+    """Two devices with different plans."""
+    run = RunBuilder("r1", NOW - 60)
+    result(run, Case(workloads()[0], EAGER, CPU))
+    result(run, Case(workloads()[1], EAGER, NPU))
+    run.write(tmp_path / "store")
+    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    assert report.planned == 2
+    assert _text(tmp_path / "site" / "compatibility.html").count("not planned") == 2
+
+
+def test_a_configuration_that_is_defined_anew_supersedes_the_old_case(tmp_path: Path) -> None:
+    """The same name with other options: the newer case stands, the older one is counted apart."""
+    for run_id, at, configuration in (
+        ("r1", NOW - DAY, INDUCTOR),
+        ("r2", NOW - 60, Configuration("inductor", "inductor", (("mode", "max-autotune"),))),
+    ):
+        run = RunBuilder(run_id, at)
+        result(run, Case(workloads()[0], configuration, CPU))
+        run.write(tmp_path / "store")
+    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    assert report.planned == 1
+    assert "1 older cases are left out" in _text(tmp_path / "site" / "compatibility.html")
+
+
+def test_models_that_were_built_differently_are_not_compared(tmp_path: Path) -> None:
+    """Unequal realised hashes: the row says so, and the mean over the common set leaves it out."""
+    import random
+
+    run = RunBuilder("r1", NOW - 60)
+    for index, workload in enumerate(workloads()[:3]):
+        for device in (CPU, NPU):
+            built = f"{0 if index else device.name}"
+            case = Case(workload, EAGER, device)
+            numbers = timings(random.Random(1), 0.01, None, "x")
+            result(run, case, measurements=numbers, realised=Realised(built, 1, 0, ""))
+    run.write(tmp_path / "store")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    text = _text(tmp_path / "site" / "performance.html")
+    assert "built differently: not comparable" in text
+    assert "common set, n = 2" in text
+    assert "b8: built differently, not comparable" in text
+
+
+def test_numbers_that_are_not_finite_are_named_and_enter_no_mean(store: Path, tmp_path: Path) -> None:
+    """A table that another tool wrote may hold NaN and infinities."""
+    import shutil
+
+    import pyarrow as pa
+    import pyarrow.parquet as pq
+
+    copy = tmp_path / "store"
+    shutil.copytree(store, copy)
+    for path in (copy / "tables" / "summaries").iterdir():
+        table = pq.read_table(path)
+        values = table.column("median").to_pylist()
+        bad = [float("nan") if i % 3 else float("inf") for i, _ in enumerate(values)]
+        index = table.schema.get_field_index("median")
+        pq.write_table(table.set_column(index, table.schema.field("median"), pa.array(bad)), path)
+    build_site(copy, tmp_path / "site", now=NOW)
+    text = _text(tmp_path / "site" / "performance.html")
+    assert "number that is not finite" in text
+    assert not re.search(r"\b(nan|inf|NaN|Infinity)\b", text)
+    json.loads((tmp_path / "site" / "results.json").read_text(), parse_constant=pytest.fail)
+
+
+def _built(tmp_path: Path) -> tuple[Path, Path, dict[str, bytes]]:
+    _one(tmp_path / "store")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    return tmp_path / "store", tmp_path / "site", _files(tmp_path / "site")
+
+
+def test_a_damaged_table_is_an_error_and_leaves_the_old_site(tmp_path: Path) -> None:
+    """The error names the file and says what to try."""
+    store, site, before = _built(tmp_path)
+    next((store / "tables" / "results").glob("*.parquet")).write_bytes(b"PAR1 nonsense PAR1")
+    with pytest.raises(DamagedJournalError, match="publish it again"):
+        build_site(store, site, now=NOW)
+    assert _files(site) == before
+
+
+def test_a_table_that_lacks_a_planned_case_is_an_error(tmp_path: Path) -> None:
+    """A page that hides a case is not built."""
+    import pyarrow.parquet as pq
+
+    store, site, before = _built(tmp_path)
+    path = next((store / "tables" / "results").glob("*.parquet"))
+    pq.write_table(pq.read_table(path).slice(0, 0), path)
+    with pytest.raises(DashboardError, match="planned 1 cases"):
+        build_site(store, site, now=NOW)
+    assert _files(site) == before
+
+
+@pytest.mark.parametrize("broken", ["write_bytes", "rename"])
+def test_a_failing_disk_leaves_the_old_site(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, broken: str
+) -> None:
+    """Whether the pages cannot be written or the swap fails, readers see the old site whole."""
+    store, site, before = _built(tmp_path)
+    real = getattr(Path, broken)
+
+    def fail(self: Path, *args: object) -> object:
+        if self.name == "runs.html" or self.name.endswith(".new"):
+            raise OSError(28, "No space left on device")
+        return real(self, *args)
+
+    monkeypatch.setattr(Path, broken, fail)
+    with pytest.raises(InfrastructureError, match="No space left"):
+        build_site(store, site, now=NOW + DAY)
+    monkeypatch.undo()
+    assert _files(site) == before
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["site", "store"]
+
+
+def test_a_folder_that_is_no_site_is_never_replaced(tmp_path: Path) -> None:
+    """A slip of the hand must not cost a folder of work, nor the store."""
+    _one(tmp_path / "store")
+    (tmp_path / "work").mkdir()
+    (tmp_path / "work" / "thesis.txt").write_text("years")
+    for out in (tmp_path / "work", tmp_path / "store", tmp_path):
+        with pytest.raises(UsageError):
+            build_site(tmp_path / "store", out, now=NOW)
+    assert (tmp_path / "work" / "thesis.txt").read_text() == "years"
+
+
+def test_a_store_that_is_not_there_is_a_mistake_of_usage(tmp_path: Path) -> None:
+    """The error says where it looked."""
+    with pytest.raises(UsageError, match="no store at"):
+        build_site(tmp_path / "nowhere", tmp_path / "site", now=NOW)
+
+
+def test_downloads_hold_what_is_shown(site: Path) -> None:
+    """One row per case, one per metric; strict JSON; the same number of rows in CSV."""
+    import csv
+
+    data = json.loads((site / "results.json").read_text())
+    with (site / "results.csv").open(newline="") as file:
+        results = list(csv.DictReader(file))
+    assert len(data["results"]) == len(results) == 96
+    with (site / "summaries.csv").open(newline="") as file:
+        assert len(list(csv.DictReader(file))) == sum(len(row["numbers"]) for row in data["results"])
+    assert {row["status"] for row in results} == {status.value for status in Status}

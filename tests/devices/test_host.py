@@ -1,0 +1,71 @@
+"""The machine is described by facts that stay the same, apart from those that change."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import pytest
+
+from torchgauge.devices import fingerprint, host
+from torchgauge.devices.conformance import check_session
+from torchgauge.devices.fake import FakeSession
+from torchgauge.devices.session import Absent
+
+linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the files of Linux")
+
+
+def test_identity_is_the_same_twice_and_plain() -> None:
+    """Nothing in it moves by itself, and all of it is JSON."""
+    assert host.host_identity() == host.host_identity()
+    json.dumps(host.host_identity(), allow_nan=False)
+    assert host.host_identity().keys().isdisjoint(host.host_conditions())
+
+
+@linux
+def test_memory_is_rounded_to_a_machine_class() -> None:
+    """Kernels that reserve a little more or less do not make another machine."""
+    total = host.host_identity()["host.memory_bytes"]
+    assert isinstance(total, int)
+    assert total % host.GIB == 0
+
+
+def test_unreadable_facts_are_absent(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where no file can be read nothing is invented."""
+    monkeypatch.setattr(host, "_read", lambda _path: "")
+    identity, conditions = host.host_identity(), host.host_conditions()
+    assert "host.memory_bytes" not in identity
+    assert "host.virtualised" not in identity
+    assert "host.cpu_clock_hz" not in conditions
+    assert None not in {*identity.values(), *conditions.values()}
+
+
+def test_library_paths_lose_their_folders(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A preloaded allocator counts; where it lies does not."""
+    monkeypatch.setenv("LD_PRELOAD", "/opt/a/libjemalloc.so.2:/usr/lib/libgomp.so")
+    assert fingerprint._variables()["env.LD_PRELOAD"] == "libjemalloc.so.2:libgomp.so"
+
+
+class BadSession(FakeSession):
+    """A session that breaks promises in every way."""
+
+    def synchronize(self) -> None:
+        raise RuntimeError("no wait")
+
+    def peak_memory(self) -> Absent:
+        return Absent("two\nlines")
+
+    def is_oom(self, error: BaseException) -> bool:
+        return True
+
+    def telemetry(self) -> dict[str, float]:
+        return {"device.clock_hz": float("nan")}
+
+
+def test_conformance_names_each_broken_promise() -> None:
+    """Every broken promise is one sentence, and one that raises does not hide the next."""
+    found = "\n".join(check_session(BadSession()))
+    assert "synchronize: raised RuntimeError: no wait" in found
+    assert "peak memory: absent with the reason" in found
+    assert "out of memory: ValueError('out of memory') was taken for a full allocator" in found
+    assert "telemetry: device.clock_hz is nan" in found

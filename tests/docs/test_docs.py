@@ -1,0 +1,143 @@
+"""The docs are part of the product: names are in them, links resolve, generated pages are current."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from torchgauge import registry
+from torchgauge.cli.main import COMMANDS
+from torchgauge.harness.configurations import CONFIGURATIONS
+from torchgauge.harness.metrics import METRICS
+from torchgauge.records import Cause, Modifier, Phase, Status
+from torchgauge.suites.catalog import ModelFields, SuiteFields
+from torchgauge.suites.expectations import ExpectationFields
+from torchgauge.suites.tolerances import ExceptionFields
+
+ROOT = Path(__file__).parents[2]
+PAGES = sorted(
+    [
+        *(path for path in ROOT.glob("*.md")),
+        *ROOT.glob("docs/**/*.md"),
+        *ROOT.glob("changelog.d/*.md"),
+        *ROOT.glob("packages/*/README.md"),
+    ]
+)
+LINK = re.compile(r"(?<!!)\[[^\]]*\]\(([^)\s]+)\)")
+FENCE = re.compile(r"^```.*?^```", re.DOTALL | re.MULTILINE)
+YAML_FIELDS = {
+    field.name
+    for kind in (SuiteFields, ModelFields, ExceptionFields, ExpectationFields)
+    for field in msgspec.structs.fields(kind)
+}
+
+
+def text_of(path: Path) -> str:
+    """The page without its fenced blocks, which hold code and no links."""
+    return FENCE.sub("", path.read_text(encoding="utf-8"))
+
+
+def relative_links() -> list[tuple[Path, str]]:
+    """Page and target of every link to a file of this repository."""
+    return [
+        (page, target)
+        for page in PAGES
+        for target in LINK.findall(text_of(page))
+        if not re.match(r"[a-z]+:", target)
+    ]
+
+
+def anchors(page: Path) -> set[str]:
+    """The anchors of a page's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", text_of(page), re.MULTILINE)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-") for heading in headings}
+
+
+def whole(folder: str) -> str:
+    """All pages under ``folder`` as one text."""
+    return "\n".join(path.read_text(encoding="utf-8") for path in sorted((ROOT / folder).glob("**/*.md")))
+
+
+@pytest.mark.parametrize("kind", [Status, Phase, Cause, Modifier], ids=lambda kind: kind.__name__)
+def test_the_glossary_has_a_row_for_every_member_of_the_vocabulary(kind):
+    """Every status, phase, cause and modifier stands in the section of its kind."""
+    text = (ROOT / "docs" / "glossary.md").read_text(encoding="utf-8")
+    title = {"Status": "Statuses"}.get(kind.__name__, f"{kind.__name__}s")
+    section = re.search(rf"^## {title}\n(.*?)(?=^## |\Z)", text, re.DOTALL | re.MULTILINE)
+    assert section is not None, f"the glossary has no section {title}"
+    shown = re.findall(r"^\| `([^`]+)` \|", section[1], re.MULTILINE)
+    assert sorted(shown) == sorted(member.value for member in kind)
+
+
+@pytest.mark.parametrize("name", [*METRICS, *CONFIGURATIONS, *registry.GROUPS])
+def test_every_metric_configuration_and_plugin_group_is_in_the_docs(name):
+    """A name that users meet in results or on the command line is written somewhere in ``docs``."""
+    assert f"`{name}`" in whole("docs")
+
+
+@pytest.mark.parametrize("verb", COMMANDS)
+def test_every_verb_of_the_command_line_is_in_the_reference(verb):
+    """Each verb has a section with its help text."""
+    text = (ROOT / "docs" / "reference" / "cli.md").read_text(encoding="utf-8")
+    assert f"\n## torchgauge {verb}\n" in text
+
+
+@pytest.mark.parametrize("field", sorted(YAML_FIELDS))
+def test_every_field_of_a_data_file_is_in_the_docs(field):
+    """A person who writes YAML finds each field in the guide to suites."""
+    guide = (ROOT / "docs" / "how-to" / "add-a-suite.md").read_text(encoding="utf-8")
+    assert f"`{field}`" in guide
+
+
+@pytest.mark.parametrize(
+    ("page", "target"), relative_links(), ids=lambda value: value if isinstance(value, str) else value.name
+)
+def test_relative_links_resolve(page, target):
+    """A link within the repository leads to a file that is there, and its anchor to a heading."""
+    name, _, anchor = target.partition("#")
+    found = (page.parent / name).resolve() if name else page
+    assert found.exists(), f"{page.relative_to(ROOT)} links to {target}"
+    assert found.is_relative_to(ROOT)
+    if anchor:
+        assert anchor in anchors(found), f"{page.relative_to(ROOT)} links to {target}"
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_no_page_is_unfinished(page):
+    """A page says what is not there yet in words, and leaves no note to its author."""
+    assert "TODO" not in page.read_text(encoding="utf-8")
+
+
+def test_every_decision_is_in_the_index():
+    """The index of decision records lists each page."""
+    index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+    records = {path.name for path in (ROOT / "docs" / "adr").glob("[0-9]*.md")}
+    assert {target for target in LINK.findall(index) if re.match(r"\d{4}-", target)} == records
+
+
+def test_generated_pages_are_what_the_code_says():
+    """``docs/generate_reference.py --check`` finds no difference."""
+    script = ROOT / "docs" / "generate_reference.py"
+    path = os.pathsep.join([str(ROOT / "src"), os.environ.get("PYTHONPATH", "")])
+    done = subprocess.run(
+        [sys.executable, str(script), "--check"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_news_fragments_are_named_by_their_kind():
+    """A fragment is ``<subject>.<kind>.md`` with one of the four kinds, and says something."""
+    for path in (ROOT / "changelog.d").glob("*.md"):
+        if path.name != "README.md":
+            assert re.fullmatch(r"[a-z0-9-]+\.(added|changed|fixed|removed)\.md", path.name), path.name
+            assert path.read_text(encoding="utf-8").strip()

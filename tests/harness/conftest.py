@@ -1,0 +1,169 @@
+"""Runs the real command in processes of its own, with the faults package installed as a third party's."""
+
+from __future__ import annotations
+
+import importlib.util
+import os
+import subprocess
+import sys
+import time
+import uuid
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import torchgauge
+from torchgauge.records import Result
+from torchgauge.results import journal
+from torchgauge.results.store import RunFolder, Store
+
+SOURCE = Path(torchgauge.__file__).resolve().parent.parent
+PLUGIN = Path(__file__).resolve().parents[1] / "faults_plugin"
+MARKER = "TORCHGAUGE_TEST_MARKER"
+QUICK = ("--measure-seconds", "0.1", "--no-calibration", "--no-memory-probe", "--threads", "1")
+TIMEOUT_S = 280.0
+
+
+@pytest.fixture(autouse=True)
+def _torch_or_skip(request: pytest.FixtureRequest) -> None:
+    if request.node.get_closest_marker("torch") and importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+
+
+class Sandbox:
+    """A store, a folder for temporary files and a mark on every process that is started from here."""
+
+    quick = QUICK
+
+    def __init__(self, folder: Path) -> None:
+        self.marker = uuid.uuid4().hex
+        self.store_path = folder / "store"
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir(parents=True)
+        self.started: list[subprocess.Popen[str]] = []
+        self.environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(SOURCE), str(PLUGIN)]),
+            "TMPDIR": str(self.temporary),
+            "OMP_NUM_THREADS": "1",
+            MARKER: self.marker,
+        }
+
+    def command(self, *arguments: str) -> list[str]:
+        """The argument vector of one torchgauge command."""
+        return [sys.executable, "-m", "torchgauge.cli.main", *arguments]
+
+    def run(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """Run one command to its end."""
+        return subprocess.run(
+            self.command(*arguments),
+            env=self.environment | variables,
+            cwd=self.store_path.parent,
+            capture_output=True,
+            text=True,
+            timeout=TIMEOUT_S,
+            check=False,
+        )
+
+    def measure(self, *arguments: str, **variables: str) -> subprocess.CompletedProcess[str]:
+        """``torchgauge run`` with quick settings into the sandbox's store."""
+        return self.run("run", *arguments, *QUICK, "--store", str(self.store_path), **variables)
+
+    def start(self, *arguments: str) -> subprocess.Popen[str]:
+        """Start one command and go on."""
+        process = subprocess.Popen(
+            self.command(*arguments),
+            env=self.environment,
+            cwd=self.store_path.parent,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        self.started.append(process)
+        return process
+
+    def end(self) -> None:
+        """End what a test that failed has left running."""
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+                process.communicate()
+
+    @property
+    def store(self) -> Store:
+        """The store, which a command must have created."""
+        return Store.open(self.store_path)
+
+    def folder(self) -> RunFolder:
+        """The folder of the only run."""
+        (run_id,) = self.store.run_ids()
+        return self.store.run(run_id)
+
+    def rows(self) -> list[Result]:
+        """The rows of the only run as its journal holds them."""
+        return list(journal.results(self.folder().journal_path))
+
+    def survivors(self, patience_s: float = 0.0) -> list[str]:
+        """Command lines of processes that carry the mark and still live when patience ends."""
+        deadline = time.monotonic() + patience_s
+        while (alive := self._marked()) and time.monotonic() < deadline:
+            time.sleep(0.1)
+        return alive
+
+    def scratch(self) -> list[str]:
+        """What was left behind in the folder for temporary files, but for PyTorch's own caches."""
+        return [path.name for path in self.temporary.iterdir() if not path.name.startswith("torchinductor_")]
+
+    def _marked(self) -> list[str]:
+        mark, found = f"{MARKER}={self.marker}".encode(), []
+        for process in Path("/proc").iterdir():
+            if not process.name.isdigit():
+                continue
+            try:
+                if mark in (process / "environ").read_bytes():
+                    found.append((process / "cmdline").read_bytes().replace(b"\0", b" ").decode())
+            except OSError:
+                continue
+        return found
+
+
+@pytest.fixture
+def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
+    """A sandbox of one test, which must leave no process behind."""
+    made = Sandbox(tmp_path)
+    yield made
+    made.end()
+    assert made.survivors(5.0) == []
+
+
+@pytest.fixture(scope="session")
+def make_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Sandbox]:
+    """Sandboxes that several tests share."""
+    return lambda: Sandbox(tmp_path_factory.mktemp("sandbox"))
+
+
+@pytest.fixture(scope="session")
+def child() -> Callable[..., Any]:
+    """Run a script beside the tests in a child that may import torch; gives the JSON that it prints last."""
+
+    def run(script: str, *arguments: str) -> Any:
+        import json
+
+        done = subprocess.run(
+            [sys.executable, str(Path(__file__).parent / script), *arguments],
+            env={
+                **os.environ,
+                "PYTHONPATH": os.pathsep.join([str(SOURCE), str(PLUGIN)]),
+                "OMP_NUM_THREADS": "1",
+            },
+            capture_output=True,
+            text=True,
+            timeout=120,
+            check=False,
+        )
+        assert done.returncode == 0, done.stderr[-4000:]
+        return json.loads(done.stdout.splitlines()[-1])
+
+    return run

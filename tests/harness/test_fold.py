@@ -1,0 +1,111 @@
+"""The parent's half of every status, for endings that no test can provoke at will."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+
+from torchgauge.harness.fold import fold
+from torchgauge.harness.watch import Ending
+from torchgauge.records import Cause, Outcome, Phase, PlannedCase, Status, to_plain
+from torchgauge.testing import TOLERANCE, make_case
+
+CASES = [PlannedCase(make_case(configuration=name), TOLERANCE) for name in ("eager", "inductor", "aot_eager")]
+KEYS = [planned.case.key for planned in CASES]
+SUCCESS = [Outcome(key, Status.PASS, Phase.DONE) for key in KEYS]
+
+
+def phase(name: str, index: int | None = None) -> dict[str, Any]:
+    """A phase event of one case, or of all unfinished ones."""
+    return {"ev": "phase", "phase": name, "case": None if index is None else KEYS[index]}
+
+
+def said(outcome: Outcome) -> dict[str, Any]:
+    """An outcome event."""
+    return {"ev": "outcome", "outcome": to_plain(outcome)}
+
+
+def folded(*events: dict[str, Any], oom: bool = False, **ending: Any):
+    """What comes of a process that said ``events`` and ended as ``ending`` says."""
+    return fold(CASES, Ending(list(events), **ending), lambda: oom)
+
+
+@pytest.mark.parametrize(
+    ("ending", "oom", "status", "cause"),
+    [
+        ({"status": signal.SIGKILL}, True, Status.OOM, Cause.HOST_LIMIT),
+        ({"status": signal.SIGKILL}, False, Status.INFRA, Cause.KILLED),
+        ({"status": signal.SIGABRT}, False, Status.CRASH, Cause.SIGNAL),
+        ({"status": 7 << 8}, False, Status.CRASH, Cause.EXIT),
+        (
+            {"status": signal.SIGKILL, "killed": "memory", "limit": "3 GB"},
+            False,
+            Status.OOM,
+            Cause.HOST_LIMIT,
+        ),
+        ({"status": signal.SIGKILL, "killed": "timeout", "limit": "late"}, True, Status.TIMEOUT, None),
+        ({"status": signal.SIGKILL, "killed": "cancelled"}, False, Status.NOT_RUN, Cause.CANCELLED),
+        ({"lost": True}, False, Status.INFRA, Cause.LOST_WORKER),
+    ],
+)
+def test_an_ending_is_charged_to_one_case(ending, oom, status, cause) -> None:
+    """The case in flight gets the status, with its phase; the others start again."""
+    result = folded(phase("build"), phase("compile", 1), oom=oom, **ending)
+    outcome = result.outcomes[KEYS[1]]
+    assert (outcome.status, outcome.cause, outcome.phase) == (status, cause, Phase.COMPILE)
+    assert result.again == [CASES[0], CASES[2]]
+    assert result.charged == KEYS[1]
+
+
+def test_the_cursor_names_the_guilty_while_timing() -> None:
+    """In interleaved rounds, where no event tells, the cursor does."""
+    events = [
+        phase("compile", 1),
+        phase("warmup", 0),
+        phase("warmup", 1),
+        phase("warmup", 2),
+        phase("measure"),
+    ]
+    result = folded(*events, status=signal.SIGSEGV, cursor=2)
+    assert list(result.outcomes) == [KEYS[2]]
+    assert result.outcomes[KEYS[2]].phase is Phase.MEASURE
+
+
+def test_an_old_cursor_accuses_nobody() -> None:
+    """A cursor that points at a case which was not being timed is ignored."""
+    result = folded(phase("compile", 0), phase("compile", 1), status=signal.SIGSEGV, cursor=0)
+    assert result.outcomes[KEYS[1]].phase is Phase.COMPILE
+
+
+def test_what_was_said_stays_said() -> None:
+    """Outcomes written before the crash are kept; only a case without one is charged."""
+    result = folded(phase("build"), said(SUCCESS[0]), phase("compile", 1), status=signal.SIGSEGV)
+    assert result.outcomes[KEYS[0]] == SUCCESS[0]
+    assert result.outcomes[KEYS[1]].status is Status.CRASH
+    assert result.again == [CASES[2]]
+    assert result.teardown == ""
+
+
+def test_a_crash_after_all_results_is_a_teardown() -> None:
+    """When every case has its outcome, the crash is told and charged to nobody."""
+    result = folded(*map(said, SUCCESS), status=signal.SIGSEGV, leftovers=("sleep 300",))
+    assert [outcome.status for outcome in result.outcomes.values()] == [Status.PASS] * 3
+    assert "SIGSEGV" in result.teardown
+    assert "sleep 300" in result.teardown
+    assert (result.again, result.charged) == ([], "")
+
+
+def test_equal_crashes_have_equal_fingerprints() -> None:
+    """Crashes cluster by signal and phase."""
+    prints = {
+        (number, name): folded(phase(name, 0), status=number).outcomes[KEYS[0]].failure.fingerprint
+        for number in (signal.SIGSEGV, signal.SIGABRT)
+        for name in ("build", "eager")
+    }
+    assert len(set(prints.values())) == 4
+    assert (
+        prints[signal.SIGSEGV, "eager"]
+        == folded(phase("eager", 1), status=signal.SIGSEGV).outcomes[KEYS[1]].failure.fingerprint
+    )

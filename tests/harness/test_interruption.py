@@ -1,0 +1,183 @@
+"""A run that is interrupted, or whose parent is killed, loses no row and repeats none."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import signal
+import subprocess
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchgauge.results.journal import Kind, read
+
+MODELS = 6
+
+
+def start_slow(sandbox: Any) -> subprocess.Popen[str]:
+    """Start a run of six slow models that need no torch."""
+    store = ("--store", str(sandbox.store_path))
+    return sandbox.start("run", "slow", "--device", "fake", "--config", "eager", *sandbox.quick, *store)
+
+
+def wait_for_rows(sandbox: Any, count: int) -> None:
+    """Return when the journal of the only run holds ``count`` rows."""
+    deadline = time.monotonic() + 60
+    while time.monotonic() < deadline:
+        if list(sandbox.store_path.glob("runs/[!.]*/journal.jsonl")) and len(sandbox.rows()) >= count:
+            return
+        time.sleep(0.02)
+    pytest.fail(f"no {count} rows within a minute")
+
+
+def listed(sandbox: Any) -> dict[str, Any]:
+    """The only run as ``torchgauge results list --json`` shows it."""
+    (run,) = json.loads(sandbox.run("results", "list", "--json", "--store", str(sandbox.store_path)).stdout)
+    return run
+
+
+def resume(sandbox: Any) -> subprocess.CompletedProcess[str]:
+    """Go on with the only run."""
+    return sandbox.run("run", "--resume", str(sandbox.folder().path))
+
+
+def assert_complete(sandbox: Any) -> None:
+    """Every case has exactly one row in the journal and in the tables."""
+    rows = [record for record in read(sandbox.folder().journal_path) if record.kind is Kind.RESULT]
+    keys = Counter(record.case_key for record in rows)
+    assert keys == Counter(planned.case.key for planned in sandbox.folder().plan().cases)
+    run = listed(sandbox)
+    assert (run["state"], run["published"], run["counts"]) == ("complete", True, {"pass": MODELS})
+    assert not (sandbox.folder().path / "work").exists()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_an_interrupted_run_keeps_its_rows_and_can_be_resumed(sandbox, number) -> None:
+    """Ctrl-C ends with 130 and a run that is listed as interrupted; a resume runs the rest and no more."""
+    process = start_slow(sandbox)
+    wait_for_rows(sandbox, 1)
+    process.send_signal(number)
+    _, said = process.communicate(timeout=30)
+    assert process.returncode == 130, said
+    assert sandbox.survivors() == []
+    kept = sandbox.rows()
+    assert 1 <= len(kept) < MODELS
+    run = listed(sandbox)
+    assert run["state"] == "interrupted"
+    assert run["counts"]["pass"] == len(kept)
+
+    done = resume(sandbox)
+    assert done.returncode == 0, done.stderr
+    assert f"{len(kept)} done before" in done.stderr
+    assert sandbox.rows()[: len(kept)] == kept
+    assert_complete(sandbox)
+
+
+def test_the_printed_resume_command_works(sandbox) -> None:
+    """What an interrupted run says to type is enough to go on with it."""
+    process = start_slow(sandbox)
+    wait_for_rows(sandbox, 1)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=30)
+    (line,) = [line for line in said.splitlines() if "go on with: torchgauge" in line]
+    done = sandbox.run(*shlex.split(line.partition("go on with: torchgauge ")[2]))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_killed_parent_leaves_no_process_and_loses_no_row(sandbox) -> None:
+    """After a SIGKILL of the command its host and workers end by themselves; a resume completes the run."""
+    process = start_slow(sandbox)
+    wait_for_rows(sandbox, 2)
+    process.kill()
+    process.communicate(timeout=30)
+    assert sandbox.survivors(5.0) == []
+    kept = sandbox.rows()
+    assert listed(sandbox)["state"] == "interrupted"
+
+    done = resume(sandbox)
+    assert done.returncode == 0, done.stderr
+    assert sandbox.rows()[: len(kept)] == kept
+    assert_complete(sandbox)
+
+
+def test_a_complete_run_is_not_resumed(sandbox) -> None:
+    """Resuming a run that is complete is a usage error and changes nothing."""
+    assert sandbox.measure("toy", "--device", "fake", "--config", "eager", "--models", "noop").returncode == 0
+    before = sandbox.folder().journal_path.read_bytes()
+    done = resume(sandbox)
+    assert done.returncode == 2
+    assert "is complete" in done.stderr
+    assert sandbox.folder().journal_path.read_bytes() == before
+
+
+def test_a_running_run_is_not_resumed(sandbox) -> None:
+    """A second writer is refused while the first one writes."""
+    process = start_slow(sandbox)
+    wait_for_rows(sandbox, 1)
+    done = resume(sandbox)
+    assert done.returncode == 2
+    assert "being written by another process" in done.stderr
+    process.communicate(timeout=30)
+    assert process.returncode == 0
+    assert_complete(sandbox)
+
+
+def test_two_runs_share_a_store(sandbox) -> None:
+    """Two commands that write one new store at once both complete."""
+    processes = [start_slow(sandbox) for _ in range(2)]
+    for process in processes:
+        _, said = process.communicate(timeout=60)
+        assert process.returncode == 0, said
+    runs = sandbox.store.runs()
+    assert [(run.state.value, run.published, run.recorded) for run in runs] == [
+        ("complete", True, MODELS)
+    ] * 2
+
+
+def test_a_killed_host_costs_one_row(sandbox) -> None:
+    """When the host dies, the case in flight is infra and a new host runs the others."""
+    process = start_slow(sandbox)
+    wait_for_rows(sandbox, 1)
+    (host,) = children(process.pid)
+    os.kill(host, signal.SIGKILL)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 3, said
+    rows = sandbox.rows()
+    assert Counter(row.status.value for row in rows) == {"pass": MODELS - 1, "infra": 1}
+    (lost,) = [row for row in rows if row.status.value == "infra"]
+    assert lost.cause.value == "lost_worker"
+
+
+@pytest.mark.torch
+def test_an_interrupt_while_the_host_imports_is_heard(sandbox) -> None:
+    """Ctrl-C before the first worker exists ends the run at once: its plan is on disk, and no row is."""
+    words = (
+        "--device",
+        "cpu",
+        "--config",
+        "eager",
+        "--models",
+        "healthy",
+        "--store",
+        str(sandbox.store_path),
+    )
+    process = sandbox.start("run", "faults", *words, *sandbox.quick)
+    deadline = time.monotonic() + 30
+    while not list(sandbox.store_path.glob("runs/[!.]*/logs/host.log")):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=20)
+    assert process.returncode == 130, said
+    assert [planned.case.workload.model for planned in sandbox.folder().plan().cases] == ["healthy"]
+    assert sandbox.rows() == []
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of the direct children of ``pid``."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]

@@ -1,0 +1,182 @@
+"""The simulated device fails in the ways that its environment asks for, and in no other."""
+
+from __future__ import annotations
+
+import pytest
+
+
+def test_missing_operators(python):
+    """A missing operator raises PyTorch's own error for all its overloads; others still work."""
+    child = python(
+        """
+import torch
+x = torch.ones(4, 4, device='npusim')
+for call in (torch.nn.functional.gelu, torch.nn.GELU(), lambda x: x.topk(2), lambda x: x.softmax(0)):
+    try:
+        call(x)
+    except NotImplementedError as error:
+        print(str(error)[:73])
+print((x @ x).sum().item())
+""",
+        TORCHGAUGE_NPUSIM_MISSING_OPS="aten::gelu,aten::topk,aten::softmax",
+    )
+    assert child.stdout.splitlines() == [
+        "Could not run 'aten::gelu' with arguments from the 'npusim' backend. This",
+        "Could not run 'aten::gelu' with arguments from the 'npusim' backend. This",
+        "Could not run 'aten::topk' with arguments from the 'npusim' backend. This",
+        "Could not run 'aten::softmax' with arguments from the 'npusim' backend. T",
+        "64.0",
+    ], child.stderr
+
+
+def test_missing_operator_with_its_own_kernel(python):
+    """An operator that the device implements itself can be missing, too."""
+    code = """
+import torch
+print(torch.nn.Linear(4, 4).npusim()(torch.ones(1, 4).npusim()).shape)
+torch.nn.Conv2d(1, 1, 1).npusim()(torch.ones(1, 1, 2, 2).npusim())
+"""
+    child = python(code, TORCHGAUGE_NPUSIM_MISSING_OPS="aten::convolution_overrideable")
+    assert "torch.Size([1, 4])" in child.stdout
+    assert "NotImplementedError: Could not run 'aten::convolution_overrideable'" in child.stderr
+
+
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [
+        ("TORCHGAUGE_NPUSIM_MISSING_OPS", "aten::no_such_operator"),
+        ("TORCHGAUGE_NPUSIM_FAULT", "no_such_fault"),
+    ],
+)
+def test_misspelt_fault_is_an_error(python, variable, value):
+    """A fault that does not exist fails the import rather than pass unnoticed."""
+    child = python("import torch", **{variable: value})
+    assert child.returncode == 1
+    assert f"ValueError: {variable}: " in child.stderr
+    assert value in child.stderr
+
+
+def test_raise_on_import(python):
+    """The autoload fails as a vendor's does without a driver: the cause stands in a chain of exceptions."""
+    child = python(
+        """
+try:
+    import torch
+except RuntimeError as error:
+    while error:
+        print(type(error).__name__, error)
+        error = error.__cause__
+""",
+        TORCHGAUGE_NPUSIM_FAULT="raise_on_import",
+    )
+    first, second, third = child.stdout.splitlines()
+    assert first.startswith("RuntimeError Failed to load the backend extension: npusim.")
+    assert second == "RuntimeError The npusim runtime could not be initialised."
+    assert third == "OSError libnpusim_driver.so: cannot open shared object file"
+
+
+def test_autoload_off_cures_the_import(python):
+    """Without autoload a broken stack leaves torch usable on the CPU."""
+    child = python(
+        "import torch; print(torch.ones(2).sum().item(), hasattr(torch, 'npusim'))",
+        TORCHGAUGE_NPUSIM_FAULT="raise_on_import",
+        TORCH_DEVICE_BACKEND_AUTOLOAD="0",
+    )
+    assert child.stdout.strip() == "2.0 False", child.stderr
+
+
+def test_hang_in_synchronize(python):
+    """`synchronize` does not return: a watchdog ends the child with its own status."""
+    child = python(
+        """
+import os, threading, torch
+threading.Timer(0.5, os._exit, [42]).start()
+torch.npusim.synchronize()
+print('synchronized')
+""",
+        TORCHGAUGE_NPUSIM_FAULT="hang_in_synchronize",
+    )
+    assert (child.returncode, child.stdout) == (42, ""), child.stderr
+
+
+def test_out_of_memory(python):
+    """Too many live bytes raise a plain RuntimeError; freeing some makes room again."""
+    child = python(
+        """
+import torch
+kept = torch.zeros(1500, device='npusim')
+try:
+    kept * 2
+except RuntimeError as error:
+    print(type(error).__name__, error)
+del kept
+print(torch.zeros(1500, device='npusim').sum().item())
+""",
+        TORCHGAUGE_NPUSIM_FAULT="oom_after_bytes=10000",
+    )
+    assert child.stdout.splitlines() == [
+        "RuntimeError npusim out of memory. Tried to allocate 6000 bytes; 6000 of 10000 bytes are in use.",
+        "0.0",
+    ], child.stderr
+
+
+def test_wrong_in_bf16(python):
+    """bfloat16 products are visibly wrong; float32 ones are right."""
+    code = """
+import torch
+for dtype in (torch.float32, torch.bfloat16):
+    x = torch.ones(4, 4, dtype=dtype).npusim()
+    print((x @ x)[0, 0].item())
+"""
+    assert python(code, TORCHGAUGE_NPUSIM_FAULT="wrong_in_bf16").stdout.split() == ["4.0", "4.5"]
+
+
+def test_chosen_name(python):
+    """The device answers to the name that the environment gives it, in its errors as well."""
+    child = python(
+        """
+import torch
+x = torch.ones(2, device='npu')
+print(torch.accelerator.current_accelerator(), torch.npu.device_count(), x.is_npu, x.relu().device)
+torch.nn.functional.gelu(x)
+""",
+        TORCHGAUGE_NPUSIM_NAME="npu",
+        TORCHGAUGE_NPUSIM_MISSING_OPS="aten::gelu",
+    )
+    assert child.stdout.strip() == "npu 1 True npu:0"
+    assert "from the 'npu' backend" in child.stderr
+
+
+def test_fork_while_untouched(python):
+    """A process that has not yet touched the device can fork children that use it, autograd included."""
+    child = python(
+        """
+import os, torch
+torch.ones(2).sum()
+child = os.fork()
+if not child:
+    x = torch.ones(3, device='npusim', requires_grad=True)
+    (x * 2).sum().backward()
+    os._exit(int(x.grad.sum().item()))
+print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+    )
+    assert child.stdout.strip() == "6", child.stderr
+
+
+def test_unsupported_torch(python):
+    """With another torch, `import torch` works without the device, and a warning says why."""
+    child = python(
+        """
+import warnings
+from unittest import mock
+import torch
+from torchgauge_npusim import autoload, registration
+registration._libraries.clear()
+with warnings.catch_warnings(record=True) as caught, mock.patch.object(torch, '__version__', '2.14.0+cpu'):
+    warnings.simplefilter('always')
+    autoload()
+print(caught[0].message)
+"""
+    )
+    assert "needs torch >=2.13,<2.14" in child.stdout, child.stderr

@@ -1,0 +1,140 @@
+"""Records cross processes and files as plain JSON values, strictly."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+
+import pytest
+
+from torchgauge.records import (
+    Cause,
+    DeviceTarget,
+    Measurement,
+    Outcome,
+    Phase,
+    Plan,
+    RecordError,
+    Result,
+    Status,
+    from_plain,
+    to_json,
+    to_plain,
+)
+from torchgauge.records.codec import digest
+from torchgauge.testing import make_case, make_plan, make_result
+
+
+def test_every_record_survives_the_round_trip() -> None:
+    """A plan and a result with all kinds of fields come back equal through JSON text."""
+    case = make_case("noop", seed=7, shape=(("seq", 3),))
+    samples = Measurement("latency", "s", (0.1, 0.2), (0, 1), "clock", "budget")
+    result = make_result(case, measurements=(samples,), facts=(("a", 1), ("b", None), ("c", "x"), ("d", 0.5)))
+    assert from_plain(Result, json.loads(to_json(result))) == result
+    plan = make_plan(case, replace(case, device=DeviceTarget("fake", 1)))
+    assert from_plain(Plan, json.loads(to_json(plan))) == plan
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"statuss": "pass"}, "Outcome.statuss: unknown field"),
+        ({"status": "passed"}, "Outcome.status: 'passed' is none of pass"),
+        ({"measurements": 3}, "Outcome.measurements: expected a list, found int"),
+        (
+            {"measurements": [{"metric": "x", "unit": "s", "samples": ["a"]}]},
+            "Outcome.measurements[0].samples[0]: ",
+        ),
+        ({"facts": [["only one"]]}, "Outcome.facts[0]: expected 2 items, found 1"),
+    ],
+)
+def test_wrong_values_are_refused_with_the_path(change: dict[str, object], message: str) -> None:
+    """The message starts with the path of the mistake, whatever its depth."""
+    plain = to_plain(Outcome("key", Status.PASS, Phase.DONE))
+    with pytest.raises(RecordError) as caught:
+        from_plain(Outcome, {**plain, **change})
+    assert str(caught.value).startswith(message)
+
+
+def test_missing_field_is_named() -> None:
+    """A record without a required field says which."""
+    with pytest.raises(RecordError, match=r"Outcome\.phase: missing field"):
+        from_plain(Outcome, {"case_key": "k", "status": "pass"})
+
+
+def test_numbers_are_not_booleans_and_integers_may_be_floats() -> None:
+    """JSON's true is no number; an integer where a float is meant becomes one."""
+
+    @dataclass(frozen=True)
+    class Pair:
+        number: float
+        count: int
+
+    assert from_plain(Pair, {"number": 2, "count": 2}) == Pair(2.0, 2)
+    for wrong in (
+        {"number": True, "count": 2},
+        {"number": 1.0, "count": True},
+        {"number": 1.0, "count": 1.5},
+    ):
+        with pytest.raises(RecordError):
+            from_plain(Pair, wrong)
+
+
+def test_non_finite_numbers_are_refused_at_the_source() -> None:
+    """Neither a measurement nor its JSON can hold NaN or infinity."""
+    for bad in (float("nan"), float("inf")):
+        with pytest.raises(ValueError, match="non-finite"):
+            Measurement("latency", "s", (bad,))
+        with pytest.raises(ValueError, match="not JSON compliant"):
+            to_json({"x": bad})
+
+
+def test_missing_value_is_a_reason_and_never_both() -> None:
+    """A measurement has samples or the reason of their absence."""
+    with pytest.raises(ValueError, match="never both or neither"):
+        Measurement("latency", "s")
+    with pytest.raises(ValueError, match="never both or neither"):
+        Measurement("latency", "s", (1.0,), absent="no clock")
+    with pytest.raises(ValueError, match="blocks for"):
+        Measurement("latency", "s", (1.0, 2.0), (0,))
+
+
+def test_causes_belong_to_their_status() -> None:
+    """A cause that a status cannot carry is refused."""
+    with pytest.raises(ValueError, match="cannot carry the cause"):
+        Outcome("k", Status.PASS, Phase.DONE, Cause.SIGNAL)
+    assert Outcome("k", Status.CRASH, Phase.EAGER, Cause.SIGNAL).cause is Cause.SIGNAL
+
+
+def test_digest_ignores_the_order_of_keys_and_nothing_else() -> None:
+    """Equal values have equal digests; another value has another."""
+    assert digest({"a": 1, "b": [2, 3]}) == digest({"b": [2, 3], "a": 1})
+    assert digest({"a": 1, "b": [2, 3]}) != digest({"a": 1, "b": [3, 2]})
+    assert len(digest(None)) == 16
+
+
+def test_case_keys_tell_apart_what_must_not_be_compared() -> None:
+    """Every part of workload, configuration and device enters the key, and the id where people see it."""
+    case = make_case()
+    others = [
+        make_case(batch=2),
+        make_case(dtype="bfloat16"),
+        make_case(seed=1),
+        make_case(size="full"),
+        make_case(shape=(("seq", 8),)),
+        make_case(configuration="inductor"),
+        replace(case, device=DeviceTarget("fake", 1)),
+    ]
+    assert len({each.key for each in [case, *others]}) == len(others) + 1
+    assert len({each.id for each in [case, *others]}) == len(others) + 1
+    assert case.workload.declared_hash == make_case(configuration="inductor").workload.declared_hash
+
+
+def test_unexpected_means_other_than_the_data_file_says() -> None:
+    """A promise is kept or not; without one, only attempted cases that did not pass are unexpected."""
+    case = make_case()
+    assert not make_result(case).unexpected
+    assert make_result(case, Status.ERROR).unexpected
+    assert not make_result(case, Status.UNSUPPORTED).unexpected
+    assert not replace(make_result(case, Status.ERROR), expected=Status.ERROR).unexpected
+    assert replace(make_result(case), expected=Status.ERROR).unexpected

@@ -1,0 +1,78 @@
+"""Stores of other schema versions: older ones read as today's, newer ones refused."""
+
+from __future__ import annotations
+
+import json
+import shutil
+from pathlib import Path
+
+import pytest
+
+from torchgauge.errors import UsageError
+from torchgauge.records import SCHEMA_VERSION
+from torchgauge.results import frames, migrations
+from torchgauge.results.dataset import read_table
+from torchgauge.results.store import Store
+from torchgauge.results.tables import TABLES
+
+V0 = Path(__file__).parent / "data" / "v0"
+
+
+@pytest.fixture
+def old(tmp_path) -> Store:
+    shutil.copytree(V0, tmp_path / "v0")
+    return Store.open(tmp_path / "v0")
+
+
+def test_tables_of_version_0_have_the_columns_of_today(old, build):
+    """A renamed column keeps its values, and columns that were unknown then are empty."""
+    for name, table in TABLES.items():
+        assert read_table(old, name).schema.names == list(table.names)
+    rows = read_table(old, "results").to_pylist()
+    assert [(row["device"], row["modifiers"]) for row in rows] == [("fake", []), ("fake", [])]
+    assert rows[1]["missing_op"] == "aten::conv2d"
+    assert rows[0]["case_key"] == build.case().key
+    assert {row["device"] for row in read_table(old, "summaries").to_pylist()} == {"fake"}
+    assert [row["block"] for row in read_table(old, "samples").to_pylist()] == [None] * 3
+    assert frames.calibrations(old).empty
+
+
+def test_a_journal_of_version_0_is_published_as_today(old, build):
+    """A run that an older torchgauge left unpublished becomes tables of today's schema."""
+    assert {info.run_id: info.recorded for info in old.runs()} == {"old-published": 2, "old-unpublished": 2}
+    old.finish("old-unpublished")
+    rows = read_table(old, "results", "old-unpublished").to_pylist()
+    assert [row["status"] for row in rows] == ["pass", "crash"]
+    assert [row["error_type"] for row in rows] == [None, "RuntimeError"]
+    assert {row["schema_version"] for row in rows} == {SCHEMA_VERSION}
+    assert len(frames.latest(old)) == 2
+
+
+def test_an_old_run_is_not_resumed_and_a_new_one_claims_the_store(old, build):
+    """Versions do not mix in one journal, and the store says that newer files are in it."""
+    with pytest.raises(UsageError, match="can be read but not resumed"):
+        old.run("old-unpublished").open_journal()
+    build.published(old, "new")
+    assert json.loads((old.path / "store.json").read_text())["schema_version"] == SCHEMA_VERSION
+    assert sorted(frames.results(old)["run_id"].unique()) == ["new", "old-published"]
+
+
+def test_a_newer_version_is_refused_with_advice(tmp_path, build):
+    """A store, a plan or a table of tomorrow is not guessed at."""
+    store = Store.open(tmp_path / "s", create=True)
+    build.published(store)
+    plan = store.run("run-1").plan_path
+    newer = {"schema_version": SCHEMA_VERSION + 1}
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | newer))
+    with pytest.raises(UsageError, match="written by a newer torchgauge"):
+        store.run("run-1").plan()
+    (store.path / "store.json").write_text(json.dumps(newer))
+    with pytest.raises(UsageError, match=r"written by a newer torchgauge[^$]*upgrade"):
+        Store.open(store.path)
+
+
+def test_every_older_version_has_its_steps():
+    """A raised schema version without a migration does not pass the tests."""
+    assert set(migrations.RECORD_STEPS) == set(migrations.TABLE_STEPS) == set(range(SCHEMA_VERSION))
+    with pytest.raises(UsageError, match="is no version"):
+        migrations.check_version("1", "store.json")

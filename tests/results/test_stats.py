@@ -1,0 +1,153 @@
+"""Statistics: exact where they can be, and honest about the rest."""
+
+from __future__ import annotations
+
+import math
+import random
+
+import pytest
+from scipy.stats import binom
+
+from torchgauge.records import Better, Measurement, Metric
+from torchgauge.results.stats import (
+    common_set,
+    geometric_mean,
+    median_interval,
+    pair_blocks,
+    paired_ratio,
+    ratios,
+    summarise,
+)
+
+LATENCY = Metric("latency", "s", Better.LOWER, "wall time of one step")
+
+
+@pytest.mark.parametrize("confidence", [0.9, 0.95, 0.99])
+@pytest.mark.parametrize("n", [8, 9, 20, 57, 500, 2000])
+def test_the_interval_is_the_tightest_exact_one(n, confidence):
+    """The order statistics cover the median with the asked confidence, and the next pair would not."""
+    found = median_interval([float(i) for i in range(1, n + 1)], confidence)
+    rank = int(found.low)
+    assert found.method == "order-statistic"
+    assert (found.estimate, found.high) == ((n + 1) / 2, n + 1 - rank)
+    assert 1 - 2 * binom.cdf(rank - 1, n, 0.5) >= confidence - 1e-9
+    assert 1 - 2 * binom.cdf(rank, n, 0.5) < confidence
+
+
+def test_the_interval_covers_the_median_as_often_as_it_says():
+    """In a skewed distribution with a known median, nineteen intervals of twenty hold it."""
+    chance = random.Random(7)
+    held = 0
+    for _ in range(1000):
+        found = median_interval([chance.expovariate(1.0) for _ in range(15)])
+        held += found.low <= math.log(2) <= found.high
+    assert held >= 940
+
+
+def test_few_samples_are_bootstrapped_without_chance():
+    """Five samples cannot give 95 percent, so the method says bootstrap; six can."""
+    five = [5.0, 1.0, 4.0, 2.0, 3.0]
+    found = median_interval(five)
+    assert (found.estimate, found.low, found.high, found.method) == (3.0, 1.0, 5.0, "bootstrap-percentile")
+    assert median_interval(five) == found
+    assert median_interval(five, 0.5).low == 2.0
+    assert median_interval([*five, 6.0]).method == "order-statistic"
+
+
+def test_one_sample_has_no_interval_and_equal_samples_an_empty_one():
+    """A single sample is shown without an interval; a count that never varies is certain."""
+    single = median_interval([0.5])
+    assert (single.estimate, single.low, single.high, single.method) == (0.5, None, None, "single")
+    for n in (2, 5, 30):
+        same = median_interval([3] * n)
+        assert (same.low, same.estimate, same.high) == (3.0, 3.0, 3.0)
+
+
+def test_what_is_absent_stays_absent():
+    """No number becomes a zero; the reason is carried along."""
+    summary = summarise(Measurement("latency", "s", absent="device lost"), LATENCY, 0.9)
+    assert (summary.n, summary.median, summary.low, summary.absent) == (0, None, None, "device lost")
+    assert (summary.method, summary.confidence, summary.better) == ("absent", 0.9, Better.LOWER)
+
+
+def test_a_summary_keeps_what_the_measurement_says():
+    """Unit, direction, provenance and the stopping reason stand beside the median."""
+    measurement = Measurement("latency", "s", (1.0, 2.0, 3.0), provenance="steady", stopped="budget")
+    summary = summarise(measurement, LATENCY)
+    assert (summary.median, summary.provenance, summary.stopped, summary.n) == (2.0, "steady", "budget", 3)
+    with pytest.raises(ValueError, match="no measurement of latency"):
+        summarise(Measurement("latency", "ms", (1.0,)), LATENCY)
+
+
+def test_a_paired_ratio_ignores_what_both_sides_share():
+    """Drift that hits both samples of a pair cancels: the narrow interval holds as often as said."""
+    chance = random.Random(3)
+    held = 0
+    for _ in range(1000):
+        drift = [1 + chance.random() for _ in range(40)]
+        found = paired_ratio(drift, [1.1 * value * math.exp(chance.gauss(0, 0.001)) for value in drift])
+        held += found.low <= 1.1 <= found.high
+        assert found.high - found.low < 0.005
+    assert held >= 940
+
+
+def test_a_ratio_is_other_over_base():
+    """Half the time is a ratio of one half."""
+    inverse = paired_ratio([2.0] * 6, [1.0] * 6)
+    assert (inverse.low, inverse.estimate, inverse.high, inverse.n) == (0.5, 0.5, 0.5, 6)
+
+
+@pytest.mark.parametrize(
+    ("base", "other", "problem"),
+    [([1.0], [1.0, 2.0], "no pairs"), ([0.0], [1.0], "positive"), ([], [], "no sample")],
+)
+def test_samples_that_give_no_ratio_are_refused(base, other, problem):
+    """Unequal lengths, a zero or nothing at all is an error, never an infinity."""
+    with pytest.raises(ValueError, match=problem):
+        paired_ratio(base, other)
+
+
+def test_blocks_pair_samples():
+    """Only rounds that both sides measured are compared, in the order of the rounds."""
+    base = Measurement("latency", "s", (1.0, 2.0, 4.0, 3.0), (0, 1, 1, 2))
+    other = Measurement("latency", "s", (30.0, 10.0, 50.0), (1, 0, 5))
+    assert pair_blocks(base, other) == ((1.0, 3.0), (10.0, 30.0))
+
+
+def test_a_geometric_mean_uses_the_common_set_and_names_who_dropped_out():
+    """A model that one side lacks changes neither mean and is listed."""
+    ratio = ratios({"a": 1.0, "b": 2.0, "c": None}, {"a": 2.0, "b": 1.0, "d": 3.0})
+    assert ratio == {"a": 2.0, "b": 0.5, "c": None, "d": None}
+    found = geometric_mean(ratio)
+    assert (found.estimate, found.n, found.dropped) == (pytest.approx(1.0), 2, ("c", "d"))
+    assert found.low < 1 < found.high
+    assert geometric_mean(ratio) == found
+    assert common_set(ratio, {"a": 1.0, "d": 1.0}) == {"a"}
+    narrowed = geometric_mean(ratio, within={"a"})
+    assert (narrowed.n, narrowed.low, narrowed.method, narrowed.dropped) == (
+        1,
+        None,
+        "single",
+        ("b", "c", "d"),
+    )
+
+
+def test_a_geometric_mean_of_nothing_is_absent_and_of_a_zero_refused():
+    """An empty common set has no mean; a zero is a mistake by name."""
+    nothing = geometric_mean({"a": None})
+    assert (nothing.estimate, nothing.n, nothing.dropped) == (None, 0, ("a",))
+    with pytest.raises(ValueError, match=r"a: .*positive"):
+        geometric_mean({"a": 0.0})
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, 0.9999])
+def test_a_confidence_that_no_method_gives_is_refused(confidence):
+    """Certainty is not for sale."""
+    with pytest.raises(ValueError, match="outside"):
+        median_interval([1.0, 2.0], confidence)
+
+
+def test_a_non_finite_sample_is_refused():
+    """A NaN must not sort itself into a median."""
+    with pytest.raises(ValueError, match="non-finite"):
+        median_interval([1.0, float("nan")])

@@ -1,0 +1,41 @@
+"""Numbers as text."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchgauge.results import units
+
+
+@pytest.mark.parametrize(
+    ("value", "low", "high", "unit", "text"),
+    [
+        (0.0123, 0.0121, 0.0126, "s", "12.3 ms [12.1, 12.6]"),
+        (0.01234, 0.012339, 0.012341, "s", "12.340 ms [12.339, 12.341]"),
+        (1.31, 1.2, 1.4, "ratio", "1.31x [1.20, 1.40]"),
+        (1.31, None, 1.4, "ratio", "1.31x"),
+        (2.5e-6, None, None, "s", "2.50 µs"),
+        (3 * 2.0**20, None, None, "B", "3.00 MiB"),
+        (1.42e11, None, None, "FLOP/s", "142 GFLOP/s"),
+        (0.0, None, None, "count", "0"),
+        (2.5, None, None, "count", "2.50"),
+        (0.0, None, None, "s", "0.00 s"),
+        (7.0, None, None, "widgets", "7.00 widgets"),
+    ],
+)
+def test_numbers_get_a_readable_unit_and_enough_digits(
+    value: float, low: float | None, high: float | None, unit: str, text: str
+) -> None:
+    """The interval decides how many digits there are, between three and six."""
+    assert units.interval(value, low, high, unit) == text
+
+
+def test_ages_and_durations_are_in_their_largest_unit() -> None:
+    """A reader wants to know whether data is minutes, hours or days old."""
+    assert [units.age(s) for s in (5, 300, 7_300, 200_000)] == ["under 1 min", "5 min", "2 h", "2 d"]
+    assert [units.duration(s) for s in (0.82, 245, 4_320)] == ["820 ms", "4 min 5 s", "1 h 12 min"]
+
+
+def test_an_age_that_lies_in_the_future_is_not_negative() -> None:
+    """Clocks of two machines differ."""
+    assert units.age(-4_000) == "under 1 min"

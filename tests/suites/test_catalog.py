@@ -1,0 +1,149 @@
+"""Suites from data files: entries, workloads, and mistakes with file, line and field."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+
+from torchgauge.errors import DataFileError, UnknownNameError, UsageError
+from torchgauge.suites.catalog import YamlSuite, load_suite_file, workload_for
+from torchgauge.suites.huggingface import HuggingFaceRecipe
+from torchgauge.suites.suite import ModelEntry
+
+GOOD = """\
+suite: mine
+models:
+  - name: one
+    tiers: [smoke, standard]
+    batch: {inference: 4, training: 2}
+    shape: {seq: 16, heads: 2}
+    sizes: [small, full]
+    accuracy_class: network
+    packages: [torch]
+    upstream: {batch: {inference: 64}, shape: {seq: 512}}
+  - name: two
+    tiers: [standard]
+    batch: {inference: 1}
+    framework: python
+"""
+
+
+def written(folder: Path, text: str) -> Path:
+    path = folder / "mine.yaml"
+    path.write_text(text, encoding="utf-8")
+    return path
+
+
+def test_a_file_becomes_entries_in_its_order(tmp_path: Path) -> None:
+    """Each model becomes an entry whose fields are those of the file."""
+    one, two = load_suite_file(written(tmp_path, GOOD), suite="mine")
+    assert one == ModelEntry(
+        name="one",
+        tiers=("smoke", "standard"),
+        batch={"inference": 4, "training": 2},
+        shape=(("heads", 2), ("seq", 16)),
+        sizes=("small", "full"),
+        accuracy_class="network",
+        packages=("torch",),
+        recipe={"upstream": {"batch": {"inference": 64}, "shape": {"seq": 512}}},
+    )
+    assert (two.name, two.framework, two.sizes, two.recipe) == ("two", "python", ("small",), {})
+
+
+def test_a_suite_reads_its_file_only_when_asked(tmp_path: Path) -> None:
+    """Building a suite does no I/O; its digest follows the text of the file, not its line ends."""
+    suite = YamlSuite(name="mine", doc="", data=tmp_path / "mine.yaml", builder="a:b")
+    written(tmp_path, GOOD)
+    assert [entry.name for entry in suite.models()] == ["one", "two"]
+    other = tmp_path / "other.yaml"
+    other.write_bytes(GOOD.replace("\n", "\r\n").encode())
+    assert YamlSuite(name="mine", doc="", data=other, builder="a:b").digest == suite.digest
+    other.write_text(GOOD.replace("inference: 1", "inference: 2"), encoding="utf-8")
+    assert YamlSuite(name="mine", doc="", data=other, builder="a:b").digest != suite.digest
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "line", "field", "problem"),
+    [
+        ("    tiers: [standard]", "    tier: [standard]", 12, "models[1].tier", "did you mean tiers?"),
+        ("    framework: python", "    nonsense: 1", 14, "models[1].nonsense", "unknown field 'nonsense'"),
+        ("suite: mine", "suite: mine\nversion: 2", 2, "version", "unknown field 'version'"),
+        ("shape: {seq: 512}}", "shapes: {seq: 512}}", 10, "models[0].upstream.shapes", "did you mean shape?"),
+        ("{inference: 1}", "{inference: one}", 13, "models[1].batch.inference", "expected `int`, got `str`"),
+        ("training: 2}", "training: 0}", 5, "models[0].batch.training", ">= 1"),
+        ("{inference: 1}", "{}", 13, "models[1].batch", "length >= 1"),
+        ("tiers: [standard]", "tiers: []", 12, "models[1].tiers", "length >= 1"),
+        ("tiers: [standard]", "tiers: standard", 12, "models[1].tiers", "expected `array`, got `str`"),
+        ("framework: python", "framework: jax", 14, "models[1].framework", "invalid enum value 'jax'"),
+        ("    batch: {inference: 1}\n", "", 11, "models[1]", "the field 'batch' is missing"),
+        ("name: two", "name: one", 11, "models[1].name", "'one' is declared on line 3 too"),
+        ("suite: mine", "suite: yours", 1, "suite", "this is the file of 'yours', not of 'mine'"),
+    ],
+)
+def test_a_mistake_names_file_line_and_field(
+    tmp_path: Path, *, old: str, new: str, line: int, field: str, problem: str
+) -> None:
+    """The message says which file, which line, which field and what is wrong with it."""
+    path = written(tmp_path, GOOD.replace(old, new))
+    with pytest.raises(DataFileError) as caught:
+        load_suite_file(path, suite="mine")
+    assert caught.value.message.startswith(f"{path}:{line} at `{field}`: ")
+    assert problem in caught.value.message
+
+
+@pytest.mark.parametrize("text", ["- a\n", "just words\n"])
+def test_a_file_that_is_no_mapping_is_an_error(tmp_path: Path, text: str) -> None:
+    """A list or a word is not a suite."""
+    with pytest.raises(DataFileError, match="expected `object`"):
+        load_suite_file(written(tmp_path, text))
+
+
+def test_recipes_are_as_strict_as_the_file(tmp_path: Path) -> None:
+    """A suite's own recipe type checks the recipe, with the line of the mistake."""
+    recipe = "    recipe: {model_class: A, config_class: B, inputs: masked_lm, smal: {layers: 2}}\n"
+    path = written(tmp_path, GOOD.replace("    packages: [torch]\n", recipe))
+    with pytest.raises(
+        DataFileError, match=r"mine.yaml:9 at `models\[0\]\.recipe\.smal`.*did you mean small"
+    ):
+        load_suite_file(path, recipe_type=HuggingFaceRecipe)
+    path = written(tmp_path, GOOD)
+    with pytest.raises(DataFileError, match=r"mine.yaml:3 at .*the field 'recipe' is missing"):
+        load_suite_file(path, recipe_type=HuggingFaceRecipe)
+
+
+def test_a_recipe_is_plain_values(tmp_path: Path) -> None:
+    """What the worker gets is a dict that JSON can carry, with the fields that the file sets."""
+
+    class Recipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+        layers: int = 1
+        kind: str = "a"
+
+    text = GOOD.replace("    packages: [torch]\n", "    recipe: {layers: 3}\n")
+    one, two = load_suite_file(written(tmp_path, text), recipe_type=Recipe)
+    assert one.recipe["layers"] == 3
+    assert "kind" not in one.recipe
+    assert two.recipe == {}
+
+
+def test_size_decides_batch_and_shape(tmp_path: Path) -> None:
+    """``full`` takes upstream's numbers where the file has them, ``small`` never does."""
+    one, _ = load_suite_file(written(tmp_path, GOOD))
+    small = workload_for("mine", one, "inference")
+    assert (small.batch, small.shape, small.size) == (4, (("heads", 2), ("seq", 16)), "small")
+    full = workload_for("mine", one, "inference", size="full")
+    assert (full.batch, full.shape) == (64, (("heads", 2), ("seq", 512)))
+    assert workload_for("mine", one, "training", size="full").batch == 2
+    assert workload_for("mine", one, "training", size="full", batch=8, dtype="bfloat16").batch == 8
+
+
+def test_a_workload_that_a_model_does_not_offer_is_an_error(tmp_path: Path) -> None:
+    """A mode, a size or a batch outside the entry says what there is."""
+    _, two = load_suite_file(written(tmp_path, GOOD))
+    with pytest.raises(UnknownNameError, match="unknown mode of mine/two 'training'"):
+        workload_for("mine", two, "training")
+    with pytest.raises(UnknownNameError, match="unknown size of mine/two 'full'"):
+        workload_for("mine", two, "inference", size="full")
+    with pytest.raises(UsageError, match="batch 0 of mine/two is less than 1"):
+        workload_for("mine", two, "inference", batch=0)

@@ -1,0 +1,76 @@
+"""Plugins, ours and others', come through one door."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchgauge import registry
+from torchgauge.errors import InfrastructureError, UnknownNameError
+from torchgauge.testing import check_suite
+
+ROOT = Path(__file__).parents[1]
+
+
+@pytest.mark.parametrize("group", registry.GROUPS)
+def test_every_built_in_plugin_loads(group: str) -> None:
+    """Each line of the built-in table names something that exists and calls itself so."""
+    for name in registry.names(group):
+        assert registry.load(group, name).name == name
+
+
+@pytest.mark.parametrize("suite", registry.names("torchgauge.suites"))
+def test_built_in_suites_pass_the_public_check(suite: str) -> None:
+    """What suite authors are told to call finds nothing wrong with ours."""
+    assert check_suite(registry.load("torchgauge.suites", suite)) == []
+
+
+def test_unknown_name_has_a_suggestion() -> None:
+    """A near miss is answered with the name that was meant."""
+    with pytest.raises(UnknownNameError, match="did you mean timm") as caught:
+        registry.load("torchgauge.suites", "tim")
+    assert caught.value.exit_code == 2
+
+
+def install(folder: Path, name: str, value: str) -> None:
+    """Write the metadata of a package with one suite."""
+    information = folder / f"{name}-1.0.dist-info"
+    information.mkdir(parents=True)
+    (information / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text(f"[torchgauge.suites]\n{value}\n")
+
+
+def ask(folder: Path, expression: str) -> str:
+    """What ``expression`` prints in an interpreter that has the packages of ``folder``."""
+    path = os.pathsep.join([str(folder), str(ROOT / "src")])
+    script = f"from torchgauge import registry\ntry: print({expression})\nexcept Exception as e: print(e)"
+    done = subprocess.run(
+        [sys.executable, "-c", script],
+        check=True,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+    return done.stdout
+
+
+def test_plugin_cannot_silently_replace_a_built_in(tmp_path: Path) -> None:
+    """Two plugins of one name are an error that names both."""
+    install(tmp_path, "impostor", "timm = impostor:SUITE")
+    said = ask(tmp_path, "registry.names('torchgauge.suites')")
+    assert "two plugins are called 'timm'" in said
+    assert "impostor:SUITE" in said
+
+
+def test_broken_plugin_is_named_and_others_still_load(tmp_path: Path) -> None:
+    """A plugin whose module is missing is an infrastructure error; the rest of the door stays open."""
+    install(tmp_path, "broken", "broken = nowhere_to_be_found:SUITE")
+    said = ask(tmp_path, "registry.load('torchgauge.suites', 'broken')")
+    assert "cannot be loaded: ModuleNotFoundError" in said
+    assert "uninstall the package" in said
+    assert ask(tmp_path, "registry.load('torchgauge.suites', 'toy').name").strip() == "toy"
+    assert InfrastructureError.exit_code == 3
