@@ -23,8 +23,7 @@ import click
 
 from torchgauge import registry
 from torchgauge.cli.main import COMMANDS, cli
-from torchgauge.harness.configurations import CONFIGURATIONS
-from torchgauge.harness.configurations import DOCS as CONFIGURATION_DOCS
+from torchgauge.harness.configurations import bundled
 from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.selection import DTYPES, TIERS
 from torchgauge.records import (
@@ -111,7 +110,7 @@ def plugins() -> str:
         for group in registry.GROUPS
     ]
     configurations = [
-        (f"`{name}`", f"`{each.backend}`", CONFIGURATION_DOCS[name]) for name, each in CONFIGURATIONS.items()
+        (f"`{name}`", f"`{each.configuration.backend}`", each.doc) for name, each in bundled().items()
     ]
     return "\n".join(
         [

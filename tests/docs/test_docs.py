@@ -13,7 +13,7 @@ import pytest
 
 from torchgauge import registry
 from torchgauge.cli.main import COMMANDS
-from torchgauge.harness.configurations import CONFIGURATIONS
+from torchgauge.harness.configurations import bundled
 from torchgauge.harness.metrics import METRICS
 from torchgauge.records import Cause, Modifier, Phase, Status
 from torchgauge.suites.catalog import ModelFields, SuiteFields
@@ -75,7 +75,7 @@ def test_the_glossary_has_a_row_for_every_member_of_the_vocabulary(kind):
     assert sorted(shown) == sorted(member.value for member in kind)
 
 
-@pytest.mark.parametrize("name", [*METRICS, *CONFIGURATIONS, *registry.GROUPS])
+@pytest.mark.parametrize("name", [*METRICS, *bundled(), *registry.GROUPS])
 def test_every_metric_configuration_and_plugin_group_is_in_the_docs(name):
     """A name that users meet in results or on the command line is written somewhere in ``docs``."""
     assert f"`{name}`" in whole("docs")

@@ -10,7 +10,7 @@ import pytest
 from torchgauge import registry
 from torchgauge.devices.fake import DEVICE
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
-from torchgauge.harness.configurations import CONFIGURATIONS
+from torchgauge.harness.configurations import bundled
 from torchgauge.harness.plan import group_of_case, load_suites, select_groups
 from torchgauge.harness.selection import Selection, parse_case_id, parse_shard
 
@@ -19,7 +19,7 @@ EVERYTHING = Selection(
     suites=BUILT_IN,
     devices=(DEVICE.name, f"{DEVICE.name}.1"),
     modes=("inference", "training"),
-    configurations=tuple(CONFIGURATIONS),
+    configurations=tuple(bundled()),
     dtypes=("float32", "bfloat16"),
 )
 
@@ -147,7 +147,7 @@ def test_a_group_is_one_workload_on_one_device() -> None:
         assert {(each.case.workload, each.case.device) for each in group.cases} == {
             (group.workload, group.device)
         }
-        assert [each.case.configuration.name for each in group.cases] == list(CONFIGURATIONS)
+        assert [each.case.configuration.name for each in group.cases] == list(bundled())
     assert len({group.id for group in found}) == len(found)
 
 
@@ -157,4 +157,4 @@ def test_what_cannot_run_is_known_before_anything_starts() -> None:
         for each in group.cases:
             torchless = group.workload.model in ("noop", "sum")
             runs = torchless and not each.case.configuration.compiled
-            assert bool(each.unsupported) is not runs
+            assert (each.refusal is not None) is not runs

@@ -76,3 +76,21 @@ def test_every_older_version_has_its_steps():
     assert set(migrations.RECORD_STEPS) == set(migrations.TABLE_STEPS) == set(range(SCHEMA_VERSION))
     with pytest.raises(UsageError, match="is no version"):
         migrations.check_version("1", "store.json")
+
+
+def test_a_store_of_version_1_is_read_as_today(tmp_path):
+    """A run written by the code of version 1: its plan, its tables and its journal, with unchanged keys."""
+    shutil.copytree(Path(__file__).parent / "data" / "v1", tmp_path / "v1")
+    store = Store.open(tmp_path / "v1")
+    (run_id,) = store.run_ids()
+    plan = store.run(run_id).plan()
+    refused = {planned.case.key for planned in plan.cases if planned.refusal is not None}
+    assert len(refused) == 12
+    rows = read_table(store, "results").to_pylist()
+    assert {row["case_key"] for row in rows if row["status"] == "unsupported"} == refused
+    assert {(row["weights"], row["configuration_compile"]) for row in rows} == {("random", None)}
+    shutil.rmtree(tmp_path / "v1" / "tables")
+    store.finish(run_id)
+    again = read_table(store, "results").to_pylist()
+    assert [row["status"] for row in again] == [row["status"] for row in rows]
+    assert {row["schema_version"] for row in again} == {SCHEMA_VERSION}

@@ -47,7 +47,8 @@ def test_a_file_becomes_entries_in_its_order(tmp_path: Path) -> None:
         sizes=("small", "full"),
         accuracy_class="network",
         packages=("torch",),
-        recipe={"upstream": {"batch": {"inference": 64}, "shape": {"seq": 512}}},
+        upstream_batch={"inference": 64},
+        upstream_shape=(("seq", 512),),
     )
     assert (two.name, two.framework, two.sizes, two.recipe) == ("two", "python", ("small",), {})
 
@@ -128,13 +129,18 @@ def test_a_recipe_is_plain_values(tmp_path: Path) -> None:
 
 
 def test_size_decides_batch_and_shape(tmp_path: Path) -> None:
-    """``full`` takes upstream's numbers where the file has them, ``small`` never does."""
+    """``full`` takes upstream's numbers where the file has them, ``small`` only where they are asked for."""
     one, _ = load_suite_file(written(tmp_path, GOOD))
     small = workload_for("mine", one, "inference")
     assert (small.batch, small.shape, small.size) == (4, (("heads", 2), ("seq", 16)), "small")
     full = workload_for("mine", one, "inference", size="full")
     assert (full.batch, full.shape) == (64, (("heads", 2), ("seq", 512)))
     assert workload_for("mine", one, "training", size="full").batch == 2
+    mixed = workload_for("mine", one, "inference", batch_profile="pytorch")
+    assert (mixed.batch, mixed.shape, mixed.size) == (64, (("heads", 2), ("seq", 16)), "small")
+    assert workload_for("mine", one, "inference", size="full", batch_profile="small").batch == 4
+    with pytest.raises(UnknownNameError, match="unknown batch profile 'large'"):
+        workload_for("mine", one, "inference", batch_profile="large")
     assert workload_for("mine", one, "training", size="full", batch=8, dtype="bfloat16").batch == 8
 
 

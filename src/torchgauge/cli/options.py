@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
@@ -9,7 +11,7 @@ import click
 
 from torchgauge.errors import UsageError
 from torchgauge.harness.selection import Selection
-from torchgauge.records import Provenance, RunSettings
+from torchgauge.records import PRETRAINED, RANDOM_WEIGHTS, Provenance, RunSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -50,14 +52,66 @@ def selectors(command: Command) -> Command:
         ),
         click.option("--mode", type=CommaList(), default=("inference",), help="inference,training"),
         click.option(
-            "--config", type=CommaList(), default=("eager", "inductor"), help="eager,inductor,aot_eager"
+            "--config",
+            type=CommaList(),
+            default=("eager", "inductor"),
+            help="named configurations: eager,inductor,... (torchgauge plan --config help lists them)",
         ),
-        click.option("--dtype", type=CommaList(), default=("float32",), help="float32,bfloat16"),
+        click.option(
+            "--dtype",
+            type=CommaList(),
+            default=("float32",),
+            help="float32,bfloat16,float16,amp (autocast to bfloat16),amp_float16",
+        ),
         click.option("--tier", default="smoke", help="smoke, standard or full"),
         click.option("--size", default="small", help="small or full models"),
+        click.option(
+            "--batch-profile",
+            help="small (a laptop's) or pytorch (upstream's) batches; default: as the size",
+        ),
+        click.option("--pretrained", is_flag=True, help="published weights, which may be downloaded"),
         click.option("--shard", default="1/1", help="i/n: the i-th of n parts"),
     ]
     return _apply(options, command)
+
+
+def sources(command: Command) -> Command:
+    """Where configurations and models that do not ship with torchgauge come from."""
+    options = [
+        click.option("--config-file", metavar="FILE", help="YAML with named configurations of your own"),
+        click.option(
+            "--torchbench",
+            metavar="PATH",
+            expose_value=True,
+            callback=_use_torchbench,
+            help="checkout of pytorch/benchmark (or TORCHGAUGE_TORCHBENCH)",
+        ),
+    ]
+    return _apply(options, command)
+
+
+def _use_torchbench(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
+    """Name the checkout to the suite and to every worker, through the environment."""
+    from torchgauge.harness.campaigns import TORCHBENCH_VARIABLE
+
+    if value is not None:
+        os.environ[TORCHBENCH_VARIABLE] = os.path.abspath(value)  # noqa: PTH100  links are kept as typed
+    return os.environ.get(TORCHBENCH_VARIABLE)
+
+
+class Seconds(click.ParamType[float]):
+    """A duration such as ``90``, ``90s``, ``30m`` or ``1.5h`` in seconds."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Read a positive number with or without a unit."""
+        if isinstance(value, (int, float)):
+            return float(value)
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(value).strip())
+        if found is None or float(found[1]) <= 0:
+            self.fail(f"{value!r} is no duration; try: 90s, 30m or 1.5h", param, ctx)
+        return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
 def measuring(command: Command) -> Command:
@@ -111,7 +165,11 @@ def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
         dtypes=options["dtype"],
         tier=options["tier"],
         size=options["size"],
+        batch_profile=options["batch_profile"],
+        weights=PRETRAINED if options["pretrained"] else RANDOM_WEIGHTS,
+        configuration_file=options["config_file"],
         shard=options["shard"],
+        breadth_first=options.get("budget") is not None,
     )
 
 
@@ -126,6 +184,9 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
         "precision_target": options.get("precision"),
         "measure_budget_s": options.get("measure_seconds"),
         "memory_limit_bytes": options.get("memory_limit"),
+        "budget_s": options.get("budget"),
+        "configuration_file": _absolute(options.get("config_file")),
+        "torchbench": _absolute(options.get("torchbench")),
         "accuracy": False if options.get("no_accuracy") else None,
         "memory_probe": False if options.get("no_memory_probe") else None,
         "warm_compile": False if options.get("no_warm_compile") else None,
@@ -145,6 +206,11 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
         for item in fields(RunSettings)
     )
     return settings, sources
+
+
+def _absolute(path: str | None) -> str | None:
+    """``path`` from the root, so that a row's command works in any folder."""
+    return None if path is None else os.path.abspath(path)  # noqa: PTH100  links are kept as typed
 
 
 def _apply(options: list[Any], command: Command) -> Command:

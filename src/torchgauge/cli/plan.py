@@ -6,11 +6,12 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import selection_of, selectors
+from torchgauge.cli.options import selection_of, selectors, settings_of, sources
 
 
 @click.command("plan")
 @selectors
+@sources
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show the plan of SUITE... as it would run; nothing is written.
@@ -19,9 +20,9 @@ def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """
     from torchgauge.harness.campaigns import make_plan
     from torchgauge.harness.summary import plan_lines
-    from torchgauge.records import RunSettings, to_json
+    from torchgauge.records import to_json
 
-    plan, _, _ = make_plan(selection_of(suite, options), RunSettings())
+    plan, _, _ = make_plan(selection_of(suite, options), settings_of(options)[0])
     if as_json:
         click.echo(to_json(plan))
         return

@@ -7,11 +7,12 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import measuring, settings_of
+from torchgauge.cli.options import measuring, settings_of, sources
 
 
 @click.command("repro")
 @click.argument("case")
+@sources
 @measuring
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")

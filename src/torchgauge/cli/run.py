@@ -7,12 +7,16 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import measuring, selection_of, selectors, settings_of
+from torchgauge.cli.options import Seconds, measuring, selection_of, selectors, settings_of, sources
 
 
 @click.command("run")
 @selectors
+@sources
 @measuring
+@click.option(
+    "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), smallest tiers first"
+)
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
 @click.option("--executor", default="local", show_default=True, help="where workers run")
 @click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")

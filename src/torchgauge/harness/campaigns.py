@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Iterable
 from dataclasses import replace
@@ -12,13 +13,16 @@ from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import Presence, find_device, known_devices, parse_target
 from torchgauge.errors import UsageError
-from torchgauge.harness.plan import group_of_case, load_suites, select_groups
+from torchgauge.harness.plan import check_available, group_of_case, load_suites, select_groups
 from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign
 from torchgauge.harness.selection import Selection, parse_case_id
 from torchgauge.records import Group, Plan, Provenance, RunSettings
 from torchgauge.results.store import RunFolder, Store, new_run_id
 from torchgauge.suites.suite import Suite
+
+TORCHBENCH_VARIABLE = "TORCHGAUGE_TORCHBENCH"
+"""Environment variable that names a checkout of TorchBench."""
 
 
 def make_plan(
@@ -29,6 +33,7 @@ def make_plan(
     Raises :class:`torchgauge.errors.UsageError` for any name that nothing answers to.
     """
     suites = load_suites(selection.suites)
+    check_available(suites, selection.suites)
     selection = replace(selection, devices=expand_devices(selection.devices))
     devices = find_devices(selection.devices)
     groups = select_groups(selection, devices, suites)
@@ -80,6 +85,8 @@ def resumed_campaign(path: str, progress: Progress, executor: str = "local") -> 
     if not folder.plan_path.is_file():
         raise UsageError(f"{path} is no run folder", hint="STORE/runs/ID, as `torchgauge results list` shows")
     plan = folder.plan()
+    if plan.settings.torchbench is not None:
+        os.environ[TORCHBENCH_VARIABLE] = plan.settings.torchbench
     suites = load_suites([name for name, _ in plan.suite_digests])
     for name, digest in plan.suite_digests:
         if suites[name].digest != digest:
@@ -97,9 +104,10 @@ def repro_campaign(case: str, settings: RunSettings, *, store: str, progress: Pr
     """A campaign that runs the case called ``case`` again, eager beside it."""
     name = parse_case_id(case)
     suites = load_suites([name.suite])
+    check_available(suites, [name.suite])
     devices = find_devices([name.device])
     target = parse_target(name.device)
-    group = group_of_case(name, devices[target.name], suites[name.suite])
+    group = group_of_case(name, devices[target.name], suites[name.suite], settings.configuration_file)
     plan = plan_of((group,), settings, suites.values())
     return Campaign(plan, Store.open(store, create=True), devices, suites, progress, sys.executable)
 

@@ -88,7 +88,14 @@ def compiled(module: Any, configuration: Configuration) -> Callable[..., Any]:
     import torch
 
     options: dict[str, Scalar] = dict(configuration.options)
-    return torch.compile(module, backend=configuration.backend, options=options or None)  # type: ignore[no-any-return]
+    return torch.compile(  # type: ignore[no-any-return]
+        module,
+        backend=configuration.backend,
+        mode=configuration.compile_mode or None,
+        dynamic=configuration.dynamic,
+        fullgraph=configuration.fullgraph,
+        options=options or None,
+    )
 
 
 def timed_call(call: Callable[[], Any], session: DeviceSession) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import Any
@@ -17,6 +17,7 @@ from torchgauge.harness.realise import realise
 from torchgauge.harness.timing import Lane, measure, warm_up
 from torchgauge.harness.verdicts import outcome_of
 from torchgauge.records import (
+    AUTOCAST,
     Accuracy,
     Cause,
     Measurement,
@@ -53,12 +54,21 @@ class CaseState:
 class GroupRun:
     """One group in one process; every case gets exactly one outcome unless the process dies."""
 
-    def __init__(self, job: Job, session: DeviceSession, events: EventWriter) -> None:
+    def __init__(
+        self,
+        job: Job,
+        session: DeviceSession,
+        events: EventWriter,
+        where: Mapping[str, Scalar] | None = None,
+    ) -> None:
+        """``where`` says on which CPUs and threads this process runs; every row carries it."""
         if job.group is None:
             raise ValueError("a measuring job needs a group")
         self.job, self.session, self.events, self.group = job, session, events, job.group
         self.settings = job.settings
-        self.states = [CaseState(planned, i) for i, planned in enumerate(job.group.cases)]
+        self.states = [
+            CaseState(planned, i, facts=dict(where or {})) for i, planned in enumerate(job.group.cases)
+        ]
         self.realised: Realised | None = None
         self.fallbacks: Any = None
         self.items_per_step = 1
@@ -118,8 +128,14 @@ class GroupRun:
     # --- stages ------------------------------------------------------------------------------
 
     def _refuse_unsupported(self) -> None:
+        dtype = self.group.workload.dtype
+        low = dtype.removeprefix(AUTOCAST) if dtype.startswith(AUTOCAST) else ""
+        refused = ""
+        if low and low not in self.session.autocast_dtypes():
+            working = ", ".join(self.session.autocast_dtypes()) or "no dtype"
+            refused = f"autocast to {low} does not work on {self.session.name}: {working} does"
         for state in self.live:
-            reason = self.session.unsupported(state.planned.case.configuration)
+            reason = refused or self.session.unsupported(state.planned.case.configuration)
             if reason:
                 self.end(state, Outcome(state.key, Status.UNSUPPORTED, Phase.START, None, reason))
 

@@ -42,16 +42,13 @@ def probe_memory(job: Job, session: DeviceSession, events: EventWriter) -> None:
 
 
 def _torch_step(job: Job, session: DeviceSession, built: BuiltWorkload):  # type: ignore[no-untyped-def]
-    import torch
-
     from torchgauge.harness.subjects import make_subject
 
     assert job.group is not None
     workload = job.group.workload
-    scenario = import_module(job.scenario)
+    scenario = built.steps or import_module(job.scenario)
     scenario.enter()
-    device, dtype = session.torch_device, getattr(torch, workload.dtype)
-    subject = make_subject(built, workload, session, device, dtype)
+    subject = make_subject(built, workload, session, session.torch_device)
     configuration = job.group.cases[0].case.configuration
     compilation.use_cache(job.cache, configuration)
     call = compilation.compiled(subject.module, configuration)

@@ -11,6 +11,7 @@ from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.harness.configurations import configuration
 from torchgauge.harness.selection import (
+    DTYPE_ALIASES,
     DTYPES,
     TIERS,
     CaseName,
@@ -19,8 +20,19 @@ from torchgauge.harness.selection import (
     parse_shard,
     select_models,
 )
-from torchgauge.records import Case, Configuration, DeviceTarget, Group, PlannedCase, Workload, digest
-from torchgauge.suites.catalog import workload_for
+from torchgauge.records import (
+    Case,
+    Cause,
+    Configuration,
+    DeviceTarget,
+    Group,
+    PlannedCase,
+    Refusal,
+    Status,
+    Workload,
+    digest,
+)
+from torchgauge.suites.catalog import BATCH_PROFILES, workload_for
 from torchgauge.suites.expectations import expectation_for
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
@@ -33,6 +45,16 @@ def load_suites(names: Sequence[str]) -> dict[str, Suite]:
     return {name: registry.load("torchgauge.suites", name) for name in wanted}
 
 
+def check_available(suites: Mapping[str, Suite], names: Sequence[str]) -> None:
+    """Raise :class:`UsageError` for a suite named in ``names`` of which nothing can be built here.
+
+    Inside ``all`` the cases of such a suite become rows instead.
+    """
+    for name, suite in suites.items():
+        if suite.unavailable is not None and "all" not in names:
+            raise UsageError(f"suite {name!r}: {suite.unavailable.reason}", hint=suite.unavailable.hint)
+
+
 def select_groups(
     selection: Selection, devices: Mapping[str, Device], suites: Mapping[str, Suite]
 ) -> tuple[Group, ...]:
@@ -43,17 +65,18 @@ def select_groups(
     """
     _check_names(selection)
     shard, shards = parse_shard(selection.shard)
-    configurations = [configuration(name) for name in dict.fromkeys(selection.configurations)]
+    file = selection.configuration_file
+    configurations = [configuration(name, file) for name in dict.fromkeys(selection.configurations)]
     entries = {name: suite.models() for name, suite in suites.items()}
     check_plain_names(dict(entries), selection.models)
     groups = []
     for target in dict.fromkeys(parse_target(text) for text in selection.devices):
-        for suite, models in entries.items():
-            for entry in select_models(suite, models, selection.models, selection.tier):
-                groups += [
-                    make_group(workload, entry, configurations, target, devices[target.name])
-                    for workload in _workloads(suite, entry, selection)
-                ]
+        for suite, entry in _ordered(entries, selection):
+            missing = _missing(suites[suite])
+            groups += [
+                make_group(workload, entry, configurations, target, devices[target.name], missing=missing)
+                for workload in _workloads(suite, entry, selection)
+            ]
     if not groups:
         raise NothingSelectedError(
             "nothing matches the selection", hint="torchgauge plan with fewer filters, or another --tier"
@@ -72,23 +95,31 @@ def make_group(
     configurations: Sequence[Configuration],
     target: DeviceTarget,
     device: Device,
+    *,
+    missing: Refusal | None = None,
 ) -> Group:
-    """The group of ``workload`` on ``target``, with tolerances, expectations and refusals attached."""
+    """The group of ``workload`` on ``target``, with tolerances, expectations and refusals attached.
+
+    ``missing`` says that nothing of the suite can be built here.
+    """
     tolerance = tolerance_for(workload, entry)
     planned = []
     for each in configurations:
         case = Case(workload, each, target)
-        refusal = device.cannot_run(workload, each) or ""
+        reason = device.cannot_run(workload, each) or ""
         if entry.framework != "torch" and each.compiled:
-            refusal = "a workload without torch cannot be compiled"
+            reason = "a workload without torch cannot be compiled"
         if entry.framework == "torch" and device.torch_type is None:
-            refusal = f"device {device.name!r} runs no torch"
+            reason = f"device {device.name!r} runs no torch"
+        refusal = Refusal(Status.UNSUPPORTED, reason) if reason else missing
         planned.append(PlannedCase(case, tolerance, expectation_for(case), refusal))
     identity = digest([workload.declared_hash, str(target)])
     return Group(identity, tuple(planned), dict(entry.recipe))
 
 
-def group_of_case(name: CaseName, device: Device, suite: Suite) -> Group:
+def group_of_case(
+    name: CaseName, device: Device, suite: Suite, configuration_file: str | None = None
+) -> Group:
     """The group that runs one named case again, with eager beside it so that a speed-up can be taken.
 
     Raises :class:`UnknownNameError` for a model, mode, size or configuration that does not exist.
@@ -97,16 +128,52 @@ def group_of_case(name: CaseName, device: Device, suite: Suite) -> Group:
     if name.model not in entries:
         raise UnknownNameError("model", name.model, entries)
     entry = entries[name.model]
-    workload = workload_for(name.suite, entry, name.mode, size=name.size, dtype=name.dtype, batch=name.batch)
+    workload = workload_for(
+        name.suite,
+        entry,
+        name.mode,
+        size=name.size,
+        dtype=name.dtype,
+        batch=name.batch,
+        weights=name.weights,
+    )
     workload = replace(
         workload,
         shape=tuple(sorted({**dict(workload.shape), **dict(name.shape)}.items())),
         seed=workload.seed if name.seed is None else name.seed,
     )
     wanted = dict.fromkeys(("eager", name.configuration))
-    return make_group(
-        workload, entry, [configuration(each) for each in wanted], parse_target(name.device), device
-    )
+    configurations = [configuration(each, configuration_file) for each in wanted]
+    return make_group(workload, entry, configurations, parse_target(name.device), device)
+
+
+def _ordered(
+    entries: Mapping[str, Sequence[ModelEntry]], selection: Selection
+) -> list[tuple[str, ModelEntry]]:
+    """Suite and model of everything selected: suite by suite, or tier by tier with the suites in turn."""
+    chosen = {
+        suite: select_models(suite, models, selection.models, selection.tier)
+        for suite, models in entries.items()
+    }
+    if not selection.breadth_first:
+        return [(suite, entry) for suite, models in chosen.items() for entry in models]
+    found: list[tuple[str, ModelEntry]] = []
+    for tier in range(len(TIERS)):
+        lists = {s: [e for e in models if _first_tier(e) == tier] for s, models in chosen.items()}
+        for number in range(max(map(len, lists.values()), default=0)):
+            found += [(s, models[number]) for s, models in lists.items() if number < len(models)]
+    return found
+
+
+def _first_tier(entry: ModelEntry) -> int:
+    return min((TIERS.index(tier) for tier in entry.tiers if tier in TIERS), default=len(TIERS) - 1)
+
+
+def _missing(suite: Suite) -> Refusal | None:
+    if suite.unavailable is None:
+        return None
+    reason = f"{suite.unavailable.reason}; try: {suite.unavailable.hint}"
+    return Refusal(Status.SKIPPED, reason, Cause.MISSING_PACKAGE)
 
 
 def _workloads(suite: str, entry: ModelEntry, selection: Selection) -> list[Workload]:
@@ -114,10 +181,18 @@ def _workloads(suite: str, entry: ModelEntry, selection: Selection) -> list[Work
     if selection.size not in entry.sizes:
         return []
     return [
-        workload_for(suite, entry, mode, size=selection.size, dtype=dtype)
+        workload_for(
+            suite,
+            entry,
+            mode,
+            size=selection.size,
+            dtype=dtype,
+            batch_profile=selection.batch_profile,
+            weights=selection.weights,
+        )
         for mode in selection.modes
         if mode in entry.batch
-        for dtype in selection.dtypes
+        for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in selection.dtypes)
         if entry.framework == "torch" or dtype == DTYPES[0]
     ]
 
@@ -128,8 +203,10 @@ def _check_names(selection: Selection) -> None:
         if mode not in modes:
             raise UnknownNameError("mode", mode, modes)
     for dtype in selection.dtypes:
-        if dtype not in DTYPES:
-            raise UnknownNameError("dtype", dtype, DTYPES)
+        if dtype not in DTYPES and dtype not in DTYPE_ALIASES:
+            raise UnknownNameError("dtype", dtype, (*DTYPES, *DTYPE_ALIASES))
+    if selection.batch_profile not in (None, *BATCH_PROFILES):
+        raise UnknownNameError("batch profile", str(selection.batch_profile), BATCH_PROFILES)
     if selection.tier not in TIERS:
         raise UnknownNameError("tier", selection.tier, TIERS)
     if selection.size not in ("small", "full"):

@@ -44,7 +44,7 @@ def float64_reference(built: BuiltWorkload, workload: Workload, scenario: Any, o
     """Run the reference of ``workload``; says in ``name`` which one it is."""
     host = None
     if not on_host:
-        host = _observe(built, workload, scenario, getattr(torch, workload.dtype))
+        host = _observe(built, workload, scenario)
     if not _fits(built.module):
         alone = "eager alone" if on_host else f"{workload.dtype} eager on the host"
         return Reference(f"{alone}: a float64 copy does not fit", None, host)
@@ -58,8 +58,9 @@ def float64_reference(built: BuiltWorkload, workload: Workload, scenario: Any, o
     return Reference("float64 on the host", fp64, host)
 
 
-def _observe(built: BuiltWorkload, workload: Workload, scenario: Any, dtype: Any) -> Observation:
-    subject = make_subject(built, workload, HostSession(), HOST, dtype, module=copy.deepcopy(built.module))
+def _observe(built: BuiltWorkload, workload: Workload, scenario: Any, dtype: Any = None) -> Observation:
+    module = copy.deepcopy(built.module)
+    subject = make_subject(built, workload, HostSession(), HOST, dtype=dtype, module=module)
     seen: Observation = scenario.observe(subject)
     del subject
     gc.collect()

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from pathlib import Path
+from typing import Any
 
 from torchgauge.harness.metrics import METRICS
 from torchgauge.records import (
@@ -107,7 +108,7 @@ def excerpt(log: Path) -> str:
         return ""
 
 
-_FLAGS = {
+_FLAGS: dict[str, Callable[[Any], list[str]]] = {
     "threads": lambda value: ["--threads", str(value)],
     "precision_target": lambda value: ["--precision", str(value)],
     "measure_budget_s": lambda value: ["--measure-seconds", str(value)],
@@ -116,5 +117,7 @@ _FLAGS = {
     "memory_limit_bytes": lambda value: ["--memory-limit", str(value)],
     "memory_probe": lambda value: [] if value else ["--no-memory-probe"],
     "calibrate": lambda value: [] if value else ["--no-calibration"],
+    "configuration_file": lambda value: ["--config-file", value],
+    "torchbench": lambda value: ["--torchbench", value],
     "warm_compile": lambda value: [] if value else ["--no-warm-compile"],
 }

@@ -15,7 +15,7 @@ from typing import Any
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
 from torchgauge.errors import UsageError
-from torchgauge.harness.executors.executor import Executor, Remark, Submission, Yield
+from torchgauge.harness.executors.executor import BudgetSpent, Executor, Remark, Submission, Yield
 from torchgauge.harness.progress import Progress
 from torchgauge.records import (
     INCOMPLETE,
@@ -41,6 +41,7 @@ class RunReport:
     counts: Counter[Status] = field(default_factory=Counter)
     unexpected: list[Result] = field(default_factory=list)
     interrupted: bool = False
+    out_of_budget: bool = False
 
     @property
     def incomplete(self) -> bool:
@@ -107,8 +108,7 @@ class Campaign:
             for item in self._execute(folder, done, stop):
                 self._keep(journal, item, report)
             report.interrupted = stop.is_set()
-            state = RunState.INTERRUPTED if report.interrupted else RunState.COMPLETE
-            journal.append(Kind.END, [End(state, self.clock.now())])
+            journal.append(Kind.END, [End(_state(report), self.clock.now())])
 
     def _execute(self, folder: RunFolder, done: set[str], stop: threading.Event) -> Iterator[Yield]:
         executor: Executor = load("torchgauge.executors", self.executor)
@@ -131,6 +131,8 @@ class Campaign:
             journal.append(Kind.ENVIRONMENT, [item])
         elif isinstance(item, Calibration):
             journal.append(Kind.CALIBRATION, [item])
+        elif isinstance(item, BudgetSpent):
+            report.out_of_budget = True
         elif isinstance(item, Remark):
             journal.append(Kind.NOTE, [Note(item.text, self.clock.now())])
             self.progress.remark(item.text)
@@ -162,6 +164,12 @@ def stop_on_interrupt() -> Iterator[threading.Event]:
             signal.signal(number, handler)
 
 
+def _state(report: RunReport) -> RunState:
+    if report.interrupted:
+        return RunState.INTERRUPTED
+    return RunState.OUT_OF_BUDGET if report.out_of_budget else RunState.COMPLETE
+
+
 def _left(group: Group, done: set[str]) -> Group:
     cases = tuple(planned for planned in group.cases if planned.case.key not in done)
     return Group(group.id, cases, group.recipe)
@@ -177,6 +185,7 @@ def report_as_json(report: RunReport) -> str:
             {"case": r.case_id, "status": r.status.value, "reason": r.reason} for r in report.unexpected
         ],
         "interrupted": report.interrupted,
+        "out_of_budget": report.out_of_budget,
         "incomplete": report.incomplete,
         "exit_code": report.exit_code,
     }

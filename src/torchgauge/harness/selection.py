@@ -8,11 +8,14 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.records import RANDOM_WEIGHTS
 from torchgauge.suites.suite import ModelEntry
 
 TIERS = ("smoke", "standard", "full")
 """Each tier holds the ones before it."""
-DTYPES = ("float32", "bfloat16")
+DTYPES = ("float32", "bfloat16", "float16", "amp_bfloat16", "amp_float16")
+DTYPE_ALIASES = {"amp": "amp_bfloat16"}
+"""A bare ``amp`` would mean another dtype on each device; what a row says is always explicit."""
 _WILD = re.compile(r"[*?\[]")
 _CASE_ID = re.compile(
     r"(?P<suite>[^/:@]+)/(?P<model>[^:@\[]+):(?P<mode>[^:]+):(?P<dtype>[^:]+):b(?P<batch>\d+)"
@@ -22,7 +25,10 @@ _CASE_ID = re.compile(
 
 @dataclass(frozen=True)
 class Selection:
-    """A selection of cases; ``models`` are names, globs or ``/regex/``, empty for the whole tier."""
+    """A selection of cases; ``models`` are names, globs or ``/regex/``, empty for the whole tier.
+
+    ``breadth_first`` puts the small tiers of all suites first, for a run that may end before its plan.
+    """
 
     suites: tuple[str, ...]
     devices: tuple[str, ...]
@@ -32,7 +38,11 @@ class Selection:
     dtypes: tuple[str, ...] = ("float32",)
     tier: str = "smoke"
     size: str = "small"
+    batch_profile: str | None = None
+    weights: str = RANDOM_WEIGHTS
+    configuration_file: str | None = None
     shard: str = "1/1"
+    breadth_first: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,6 +58,7 @@ class CaseName:
     device: str
     size: str = "small"
     seed: int | None = None
+    weights: str = RANDOM_WEIGHTS
     shape: tuple[tuple[str, int], ...] = ()
 
 
@@ -59,11 +70,13 @@ def parse_case_id(text: str) -> CaseName:
             f"{text!r} is no case id",
             hint="suite/model:mode:dtype:bN:config@device[field=value], as `results show` prints it",
         )
-    size, seed, shape = "small", None, []
+    size, weights, seed, shape = "small", RANDOM_WEIGHTS, None, []
     for item in filter(None, (found["fields"] or "").split(",")):
         key, _, value = item.partition("=")
         if key == "size":
             size = value
+        elif key == "weights":
+            weights = value
         elif not value.lstrip("-").isdigit():
             raise UsageError(f"{text!r}: field {item!r} is no number", hint="write it as name=number")
         elif key == "seed":
@@ -79,6 +92,7 @@ def parse_case_id(text: str) -> CaseName:
         device=found["device"],
         size=size,
         seed=seed,
+        weights=weights,
         shape=tuple(sorted(shape)),
     )
 

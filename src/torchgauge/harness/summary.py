@@ -27,6 +27,8 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
     folder = store / "runs" / report.run_id
     if report.interrupted:
         lines.append(f"interrupted; go on with: torchgauge run --resume {folder}")
+    elif report.out_of_budget:
+        lines.append(f"the budget is spent; go on with: torchgauge run --resume {folder}")
     elif report.incomplete:
         lines.append("incomplete: some cases are infra or not_run")
     lines.append(f"run {report.run_id} in {store}; logs in {folder / 'logs'}")
@@ -37,7 +39,8 @@ def plan_lines(plan: Plan) -> list[str]:
     """One line per case, marked where it will not be attempted, and the totals."""
     lines = []
     for planned in plan.cases:
-        mark = f"  ({planned.unsupported})" if planned.unsupported else ""
+        refusal = planned.refusal
+        mark = f"  ({refusal.status.value}: {refusal.reason})" if refusal is not None else ""
         if planned.expectation is not None:
             mark += f"  (expected {planned.expectation.status.value}: {planned.expectation.reason})"
         lines.append(f"{planned.case.id}{mark}")

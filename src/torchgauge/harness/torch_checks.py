@@ -8,8 +8,6 @@ from dataclasses import replace
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
-import torch
-
 from torchgauge.harness import compilation
 from torchgauge.harness.accuracy import Verdict, compare, nonfinite, spread
 from torchgauge.harness.case_measurements import absent, single
@@ -32,15 +30,14 @@ class TorchChecks:
         self.run_, self.built = run, built
         self.session, self.settings = run.session, run.settings
         self.workload = run.group.workload
-        self.scenario: Any = import_module(run.job.scenario)
+        self.scenario: Any = built.steps or import_module(run.job.scenario)
         run.fallbacks = compilation.FallbackWatch().install()
 
     def run(self) -> dict[int, Callable[[], Any]] | None:
         """Check every case; returns the step functions of those that are right."""
         self.scenario.enter()
         reference = self._references()
-        device, dtype = self.session.torch_device, getattr(torch, self.workload.dtype)
-        subject = make_subject(self.built, self.workload, self.session, device, dtype)
+        subject = make_subject(self.built, self.workload, self.session, self.session.torch_device)
         eager = self._eager(subject, reference)
         if eager is None:
             return None

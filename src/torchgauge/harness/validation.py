@@ -8,6 +8,7 @@ from typing import Any
 
 from torchgauge import registry
 from torchgauge.errors import DataFileError
+from torchgauge.harness.configurations import BUNDLED, load_configurations
 from torchgauge.suites.catalog import AnyRecipe, load_suite_file
 from torchgauge.suites.document import read_document
 from torchgauge.suites.expectations import load_expectations
@@ -21,7 +22,7 @@ def validate(files: Sequence[str]) -> list[str]:
 
     Raises :class:`DataFileError` with file, line and field at the first mistake.
     """
-    paths = [Path(name) for name in files] or sorted(DATA.rglob("*.yaml"))
+    paths = [Path(name) for name in files] or [*sorted(DATA.rglob("*.yaml")), BUNDLED]
     for path in paths:
         _validate_one(path)
     return [str(path) for path in paths]
@@ -45,9 +46,12 @@ def _validate_one(path: Path) -> None:
         load_expectations(path)
     elif "classes" in keys:
         load_tolerances(path)
+    elif "configurations" in keys:
+        load_configurations(path)
     else:
         raise DataFileError(
             str(path),
             f"its top-level keys ({', '.join(sorted(keys)) or 'none'}) fit no kind of data file",
-            hint="a suite has `models`, expectations have `device`, tolerances have `classes`",
+            hint="a suite has `models`, expectations have `device`, tolerances have `classes`, "
+            "configurations have `configurations`",
         )

@@ -14,7 +14,9 @@ from pathlib import Path
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import EventWriter
 from torchgauge.harness.job import CALIBRATE, MEMORY, Job
-from torchgauge.records import Phase, from_plain, prepare
+from torchgauge.harness.pinning import PinningError, pin, set_threads
+from torchgauge.records import Outcome, Phase, Scalar, Status, from_plain, prepare
+from torchgauge.records.placement import Placement, placement_of
 from torchgauge.registry import resolve
 
 
@@ -24,6 +26,11 @@ def run_job(path: str) -> None:
     events = EventWriter(job.events, job.cursor)
     events.phase(Phase.START)
     _dump_stacks_on_signals()
+    try:
+        where = place(job)
+    except PinningError as error:
+        _refuse_all(job, events, str(error))
+        return
     session = open_session(job, events)
     if session is None:
         return
@@ -36,7 +43,7 @@ def run_job(path: str) -> None:
     else:
         from torchgauge.harness.group_run import GroupRun
 
-        GroupRun(job, session, events).run()
+        GroupRun(job, session, events, where).run()
 
 
 def warm_up_host() -> None:
@@ -51,8 +58,6 @@ def open_session(job: Job, events: EventWriter) -> DeviceSession | None:
     from torchgauge.harness.failure import describe
 
     try:
-        if job.runs_torch:
-            _prepare_torch(job)
         session: DeviceSession = resolve(job.session)(job.device.name, job.device.index)
     except Exception as error:  # noqa: BLE001  the device is lost or broken, not the model
         events.emit("no_device", failure=describe(error))
@@ -60,11 +65,21 @@ def open_session(job: Job, events: EventWriter) -> DeviceSession | None:
     return session
 
 
-def _prepare_torch(job: Job) -> None:
-    import torch
+def place(job: Job) -> dict[str, Scalar]:
+    """Bind this process to the CPUs and threads that its cases ask for; the facts of where it runs.
 
-    if job.settings.threads is not None:
-        torch.set_num_threads(job.settings.threads)
+    Raises :class:`PinningError`.
+    """
+    placement = Placement() if job.group is None else placement_of(job.group.cases[0].case.configuration)
+    facts = pin(placement)
+    return {**facts, **set_threads(placement, job.settings.threads)} if job.runs_torch else facts
+
+
+def _refuse_all(job: Job, events: EventWriter, reason: str) -> None:
+    """Every case of ``job`` asks for what this machine has not."""
+    for planned in job.group.cases if job.group is not None else ():
+        events.outcome(Outcome(planned.case.key, Status.UNSUPPORTED, Phase.START, None, reason))
+    events.phase(Phase.DONE)
 
 
 def _calibrate(job: Job, session: DeviceSession, events: EventWriter) -> None:

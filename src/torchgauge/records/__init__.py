@@ -5,7 +5,16 @@ The package uses the standard library only and runs on Python 3.10 and later; bu
 nothing else. Units are base units (seconds, bytes); ``docs/glossary.md`` defines the words.
 """
 
-from torchgauge.records.case import Case, Configuration, DeviceTarget, Workload
+from torchgauge.records.case import (
+    AUTOCAST,
+    PRETRAINED,
+    RANDOM_WEIGHTS,
+    Case,
+    Configuration,
+    DeviceTarget,
+    Workload,
+    key_of_plain,
+)
 from torchgauge.records.codec import (
     SCHEMA_VERSION,
     RecordError,
@@ -25,6 +34,7 @@ from torchgauge.records.plan import (
     Plan,
     PlannedCase,
     Provenance,
+    Refusal,
     RunSettings,
     Tolerance,
 )
@@ -41,8 +51,11 @@ from torchgauge.records.status import (
 
 __all__ = [
     "ATTEMPTED",
+    "AUTOCAST",
     "CAUSES_OF",
     "INCOMPLETE",
+    "PRETRAINED",
+    "RANDOM_WEIGHTS",
     "SCHEMA_VERSION",
     "Accuracy",
     "Better",
@@ -66,6 +79,7 @@ __all__ = [
     "Provenance",
     "Realised",
     "RecordError",
+    "Refusal",
     "Result",
     "RunSettings",
     "Scalar",
@@ -75,6 +89,7 @@ __all__ = [
     "Workload",
     "digest",
     "from_plain",
+    "key_of_plain",
     "prepare",
     "to_json",
     "to_plain",

@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 from torchgauge.records.codec import Scalar, digest, to_plain
+
+RANDOM_WEIGHTS = "random"
+PRETRAINED = "pretrained"
+AUTOCAST = "amp_"
+"""Prefix of the dtypes that mean float32 weights under autocast."""
+_LATER = ("weights", "interop_threads", "compile_mode", "dynamic", "fullgraph", "cpus", "numa")
+"""Fields that came after the first results: at their defaults they leave an identity as it was."""
 
 
 @dataclass(frozen=True)
@@ -13,6 +21,8 @@ class Workload:
     """The mathematics: what is computed, whatever executes it.
 
     ``batch`` is in items; ``shape`` holds further sizes such as ``(("seq", 128),)``, sorted by name.
+    ``dtype`` is a dtype, or ``amp_`` and a dtype for float32 weights under autocast. ``weights`` is
+    ``"random"`` (from the seed) or ``"pretrained"`` (as the library publishes them).
     """
 
     suite: str
@@ -23,22 +33,35 @@ class Workload:
     size: str = "small"
     shape: tuple[tuple[str, int], ...] = ()
     seed: int = 1234
+    weights: str = RANDOM_WEIGHTS
 
     @cached_property
     def declared_hash(self) -> str:
         """Sixteen hex digits over every field: the part of the identity known at plan time."""
-        return digest(to_plain(self))
+        return digest(_identity(to_plain(self), Workload))
 
 
 @dataclass(frozen=True)
 class Configuration:
-    """How a workload is executed; ``backend`` is ``"eager"`` or the name of a dynamo backend."""
+    """How a workload is executed; ``backend`` is ``"eager"`` or the name of a dynamo backend.
+
+    ``compile_mode``, ``dynamic`` and ``fullgraph`` are those of ``torch.compile``; ``options`` are the
+    backend's. ``env`` is set before the worker imports anything. ``cpus`` pins the worker: a list such as
+    ``"0-3,8"``, or ``"physical"`` for one hardware thread of each core; ``numa`` is the node that its CPUs
+    and memory come from.
+    """
 
     name: str
     backend: str
     options: tuple[tuple[str, Scalar], ...] = ()
     env: tuple[tuple[str, str], ...] = ()
     threads: int | None = None
+    interop_threads: int | None = None
+    compile_mode: str = ""
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    cpus: str = ""
+    numa: int | None = None
 
     @property
     def compiled(self) -> bool:
@@ -75,6 +98,8 @@ class Case:
             fields.insert(0, f"size={w.size}")
         if w.seed != Workload.seed:
             fields.append(f"seed={w.seed}")
+        if w.weights != RANDOM_WEIGHTS:
+            fields.append(f"weights={w.weights}")
         suffix = f"[{','.join(fields)}]" if fields else ""
         return (
             f"{w.suite}/{w.model}:{w.mode}:{w.dtype}:b{w.batch}"
@@ -84,4 +109,15 @@ class Case:
     @cached_property
     def key(self) -> str:
         """Sixteen hex digits that identify the case across runs."""
-        return digest(to_plain(self))
+        return key_of_plain(to_plain(self))
+
+
+def key_of_plain(case: dict[str, Any]) -> str:
+    """The key of a case given as plain JSON values, written by this or an older version."""
+    parts = {"workload": _identity(case["workload"], Workload), "device": case["device"]}
+    return digest({**parts, "configuration": _identity(case["configuration"], Configuration)})
+
+
+def _identity(plain: dict[str, Any], kind: type) -> dict[str, Any]:
+    """``plain`` without later fields that stand at their defaults."""
+    return {key: value for key, value in plain.items() if key not in _LATER or value != getattr(kind, key)}

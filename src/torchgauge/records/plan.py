@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 from torchgauge.records.case import Case, DeviceTarget, Workload
 from torchgauge.records.codec import SCHEMA_VERSION, Scalar, digest, to_plain
-from torchgauge.records.status import Phase, Status
+from torchgauge.records.status import Cause, Phase, Status
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,22 @@ class Tolerance:
 
 
 @dataclass(frozen=True)
-class PlannedCase:
-    """A case with the data that the parent attached to it before anything ran.
+class Refusal:
+    """Why a case is not even tried, known before any process starts."""
 
-    ``unsupported`` is the reason why the device cannot run the case at all, where that is known already.
-    """
+    status: Status
+    reason: str
+    cause: Cause | None = None
+
+
+@dataclass(frozen=True)
+class PlannedCase:
+    """A case with the data that the parent attached to it before anything ran."""
 
     case: Case
     tolerance: Tolerance
     expectation: Expectation | None = None
-    unsupported: str = ""
+    refusal: Refusal | None = None
     expected_duration_s: float | None = None
 
 
@@ -108,6 +114,9 @@ class RunSettings:
     log_limit_bytes: int = 1 << 20
     deadlines: Deadlines = field(default_factory=Deadlines)
     order_seed: int = 0
+    budget_s: float | None = None
+    configuration_file: str | None = None
+    torchbench: str | None = None
 
 
 @dataclass(frozen=True)

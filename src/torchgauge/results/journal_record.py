@@ -16,7 +16,15 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import UsageError
-from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Result, digest, from_plain, to_json
+from torchgauge.records import (
+    SCHEMA_VERSION,
+    Calibration,
+    Environment,
+    Result,
+    from_plain,
+    key_of_plain,
+    to_json,
+)
 from torchgauge.results.migrations import migrate_record
 
 
@@ -36,6 +44,7 @@ class RunState(str, Enum):
 
     RUNNING = "running"
     INTERRUPTED = "interrupted"
+    OUT_OF_BUDGET = "out_of_budget"
     COMPLETE = "complete"
 
 
@@ -95,7 +104,7 @@ class JournalRecord:
     @property
     def case_key(self) -> str:
         """The key of the case that a ``result`` line is about."""
-        return digest(self.data["case"])
+        return key_of_plain(self.data["case"])
 
 
 _HEAD = re.compile(rb'\{"n":([1-9][0-9]*),"kind":"([a-z_]+)","crc":"([0-9a-f]{8})","data":')

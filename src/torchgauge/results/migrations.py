@@ -3,7 +3,9 @@
 Why: results outlive the code that wrote them. Every journal (by its stamp), every Parquet file (by its
 metadata) and the store as a whole say their version; a step turns version n into n + 1. Version 0 is the
 format of the prototype: ``error`` in place of ``failure`` in a result, a column ``device_name`` in place of
-``device``, and no ``modifiers``, ``realised_notes``, ``block``, ``observation`` or calibrations.
+``device``, and no ``modifiers``, ``realised_notes``, ``block``, ``observation`` or calibrations. Version 1
+had random weights only, configurations without compile mode and pinning, and in a plan the text
+``unsupported`` in place of a ``refusal``.
 """
 
 from __future__ import annotations
@@ -15,6 +17,8 @@ from torchgauge.errors import UsageError
 from torchgauge.records import SCHEMA_VERSION
 
 Plain = dict[str, Any]
+PLAN = "plan"
+"""The kind of a ``plan.json``, which is no line of a journal."""
 ArrowTable = Any
 """A ``pyarrow.Table``; not named, so that the journal can be read without pyarrow."""
 
@@ -71,5 +75,36 @@ def _table_0_to_1(name: str, table: ArrowTable) -> ArrowTable:
 
 _LISTS_SINCE_1 = ("modifiers", "realised_notes")
 
-RECORD_STEPS: Mapping[int, Callable[[str, Plain], Plain]] = {0: _record_0_to_1}
-TABLE_STEPS: Mapping[int, Callable[[str, ArrowTable], ArrowTable]] = {0: _table_0_to_1}
+
+
+def _record_1_to_2(kind: str, data: Plain) -> Plain:
+    """What came with version 2 has defaults; only the plan's words changed."""
+    if kind == PLAN:
+        return _plan_1_to_2(data)
+    return data | {"schema_version": 2} if "schema_version" in data else data
+
+
+def _plan_1_to_2(plan: Plain) -> Plain:
+    def planned(case: Plain) -> Plain:
+        reason = case.get("unsupported", "")
+        kept = {key: value for key, value in case.items() if key != "unsupported"}
+        return kept | {"refusal": {"status": "unsupported", "reason": reason} if reason else None}
+
+    groups = [group | {"cases": [planned(case) for case in group["cases"]]} for group in plan["groups"]]
+    return plan | {"groups": groups, "schema_version": 2}
+
+
+def _table_1_to_2(name: str, table: ArrowTable) -> ArrowTable:
+    import pyarrow as pa
+
+    rows = table.num_rows
+    if name in ("results", "summaries"):
+        table = table.append_column("weights", pa.array(["random"] * rows, pa.string()))
+    if name == "results":
+        for column in ("configuration_compile", "configuration_pinning"):
+            table = table.append_column(column, pa.nulls(rows, pa.string()))
+    return table
+
+
+RECORD_STEPS: Mapping[int, Callable[[str, Plain], Plain]] = {0: _record_0_to_1, 1: _record_1_to_2}
+TABLE_STEPS: Mapping[int, Callable[[str, ArrowTable], ArrowTable]] = {0: _table_0_to_1, 1: _table_1_to_2}

@@ -51,6 +51,12 @@ from torchgauge.results.tables import TABLES, Table
 VERSION_KEY = b"torchgauge.schema_version"
 """Key of a Parquet file's metadata that holds the schema version which wrote it."""
 
+CUT_SHORT = {
+    RunState.INTERRUPTED: (Cause.CANCELLED, "the run was interrupted before this case"),
+    RunState.OUT_OF_BUDGET: (Cause.BUDGET, "the budget of the run was spent before this case"),
+}
+"""Ends that leave cases unreached: their cause, and the reason in the rows."""
+
 _CHUNK_ROWS = 2_000
 """Rows that are held in memory per table while a run is published."""
 
@@ -67,7 +73,7 @@ def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None) -> No
         if store.is_published(folder.run_id) and not _interrupted_before(folder):
             return
         found = _survey(folder, version)
-        if found.state is RunState.INTERRUPTED:
+        if found.state in CUT_SHORT:
             found.never_reached = _never_reached(plan, found)
         _check_complete(plan, found)
         with ExitStack() as stack, storage_errors(store.path / "tables"):
@@ -160,11 +166,12 @@ def _interrupted_before(folder: RunFolder) -> bool:
         info = json.loads(folder.info_path.read_bytes())
     except (OSError, ValueError):
         return False
-    return isinstance(info, dict) and info.get("state") == RunState.INTERRUPTED.value
+    return isinstance(info, dict) and info.get("state") in {state.value for state in CUT_SHORT}
 
 
 def _never_reached(plan: Plan, found: _Survey) -> list[Result]:
-    """Rows for the planned cases that an interrupted run did not reach; they are not in its journal."""
+    """Rows for the planned cases that a run did not reach; they are not in its journal."""
+    cause, reason = CUT_SHORT[found.state or RunState.INTERRUPTED]
     rows = [
         Result(
             run_id=plan.run_id,
@@ -173,8 +180,8 @@ def _never_reached(plan: Plan, found: _Survey) -> list[Result]:
             status=Status.NOT_RUN,
             phase=Phase.START,
             expected=planned.expectation.status if planned.expectation else None,
-            cause=Cause.CANCELLED,
-            reason="the run was interrupted before this case",
+            cause=cause,
+            reason=reason,
             reproduce=shlex.join(["torchgauge", "repro", planned.case.id]),
         )
         for planned in plan.cases

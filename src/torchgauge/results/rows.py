@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
 
-from torchgauge.records import Calibration, Environment, Failure, Result, Scalar
+from torchgauge.records import Calibration, Configuration, Environment, Failure, Result, Scalar
 
 Row = dict[str, Any]
 
@@ -40,6 +40,8 @@ def result_row(result: Result, context: RunContext) -> Row:
     configuration = result.case.configuration
     return {
         **_case(result, context),
+        "configuration_compile": _chosen(configuration, ("compile_mode", "dynamic", "fullgraph")),
+        "configuration_pinning": _chosen(configuration, ("interop_threads", "cpus", "numa")),
         "configuration_options": _object(configuration.options),
         "configuration_env": _object(configuration.env),
         "threads": configuration.threads,
@@ -149,6 +151,7 @@ def _case(result: Result, context: RunContext) -> Row:
         "size": workload.size,
         "shape": json.dumps(dict(workload.shape)),
         "seed": workload.seed,
+        "weights": workload.weights,
         "declared_hash": workload.declared_hash,
         "configuration": configuration.name,
         "backend": configuration.backend,
@@ -195,6 +198,12 @@ def _accuracy(result: Result) -> Row:
 
 def _object(pairs: tuple[tuple[str, Any], ...]) -> str | None:
     return json.dumps(dict(pairs), allow_nan=False) if pairs else None
+
+
+def _chosen(configuration: Configuration, names: tuple[str, ...]) -> str | None:
+    """Those of the fields ``names`` that do not stand at their defaults."""
+    values = ((name, getattr(configuration, name)) for name in names)
+    return _object(tuple((name, value) for name, value in values if value != getattr(Configuration, name)))
 
 
 def _time(seconds: float) -> datetime:

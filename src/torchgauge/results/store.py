@@ -38,7 +38,7 @@ from torchgauge.results.atomic_file import (
     write_atomically,
 )
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
-from torchgauge.results.migrations import check_version
+from torchgauge.results.migrations import PLAN, check_version, migrate_record
 
 _RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
 
@@ -99,9 +99,9 @@ class RunFolder:
     def plan(self) -> Plan:
         """The plan; raises :class:`DataFileError` where it does not fit its schema."""
         data = _read_json(self.plan_path)
-        check_version(data.get("schema_version"), str(self.plan_path))
+        version = check_version(data.get("schema_version"), str(self.plan_path))
         try:
-            return from_plain(Plan, data | {"schema_version": SCHEMA_VERSION})
+            return from_plain(Plan, migrate_record(PLAN, data, version) | {"schema_version": SCHEMA_VERSION})
         except RecordError as error:
             raise DataFileError(str(self.plan_path), str(error), hint="restore the file") from error
 

@@ -68,6 +68,7 @@ _WORKLOAD = (
     _key("size", STRING, "size profile of the workload"),
     _key("shape", STRING, "further sizes, a JSON object of integers"),
     _key("seed", INTEGER, "random seed"),
+    _key("weights", STRING, "`random`, or `pretrained` as the library publishes them"),
     _key("declared_hash", STRING, "hash of the workload as planned; unequal hashes are never compared"),
 )
 _EXECUTION = (
@@ -94,6 +95,8 @@ RESULTS = Table(
         *_EXECUTION,
         Column("configuration_options", STRING, "options of the backend, a JSON object"),
         Column("configuration_env", STRING, "environment variables of the configuration, a JSON object"),
+        Column("configuration_compile", STRING, "mode, dynamic and fullgraph of torch.compile, JSON"),
+        Column("configuration_pinning", STRING, "interop threads, CPUs and NUMA node asked for, JSON"),
         Column("threads", INTEGER, "CPU threads that the configuration asks for"),
         _key("status", STRING, "one of the ten statuses"),
         _key("phase", STRING, "the last phase that was reached"),

@@ -9,7 +9,7 @@ publishes, with upstream's batch where the file has one. Each data file says wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar
@@ -17,13 +17,16 @@ from typing import Annotated, Generic, Literal, TypeVar
 import msgspec
 
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.records import Workload, digest
+from torchgauge.records import RANDOM_WEIGHTS, Workload, digest
 from torchgauge.suites.document import read_document
 from torchgauge.suites.schema import convert, refuse
-from torchgauge.suites.suite import ModelEntry
+from torchgauge.suites.suite import ModelEntry, Unavailable
 
 DATA = Path(__file__).parent / "data"
 """Folder of the data files that ship with the package."""
+
+BATCH_PROFILES = ("small", "pytorch")
+"""Batches that a laptop runs, or those of upstream's own benchmark."""
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Size = Annotated[int, msgspec.Meta(ge=1)]
@@ -53,6 +56,8 @@ class ModelFields(msgspec.Struct, Generic[Recipe], forbid_unknown_fields=True):
     framework: Literal["torch", "python"] = "torch"
     packages: tuple[Name, ...] = ()
     recipe: Recipe | None = None
+    live: bool = False
+    parameters: Size | None = None
     upstream: Upstream | None = None
 
 
@@ -74,6 +79,8 @@ class YamlSuite:
     preload: tuple[str, ...] = ()
     install_hint: str = ""
     recipe_type: type[msgspec.Struct] = AnyRecipe
+    unavailable: Unavailable | None = None
+    environment: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def _models(self) -> tuple[ModelEntry, ...]:
@@ -122,21 +129,27 @@ def workload_for(
     size: str = "small",
     dtype: str = "float32",
     batch: int | None = None,
+    batch_profile: str | None = None,
+    weights: str = RANDOM_WEIGHTS,
 ) -> Workload:
-    """The workload of ``entry`` in ``mode``: where ``size`` meets batch and shape.
+    """The workload of ``entry`` in ``mode``: where size and batch profile meet batch and shape.
 
-    ``full`` takes upstream's batch and shape where the data file has them. Raises :class:`UsageError`
-    for a mode or a size that the model does not offer.
+    ``full`` takes upstream's shape where the data file has one; the batch profile ``pytorch``, which is
+    the default of ``full``, upstream's batch. ``batch`` overrules every profile. Raises
+    :class:`UsageError` for a mode, a size or a profile that the model does not offer.
     """
+    profile = batch_profile or ("pytorch" if size == "full" else "small")
+    if profile not in BATCH_PROFILES:
+        raise UnknownNameError("batch profile", profile, BATCH_PROFILES)
     if mode not in entry.batch:
         raise UnknownNameError(f"mode of {suite}/{entry.name}", mode, entry.batch)
     if size not in entry.sizes:
         raise UnknownNameError(f"size of {suite}/{entry.name}", size, entry.sizes)
     batches, shape = dict(entry.batch), dict(entry.shape)
     if size == "full":
-        upstream = msgspec.convert(entry.recipe.get("upstream") or {}, Upstream)
-        batches.update(upstream.batch)
-        shape.update(upstream.shape)
+        shape.update(entry.upstream_shape)
+    if profile == "pytorch":
+        batches.update(entry.upstream_batch)
     if batch is not None and batch < 1:
         raise UsageError(f"batch {batch} of {suite}/{entry.name} is less than 1", hint="a batch is 1 or more")
     return Workload(
@@ -147,6 +160,7 @@ def workload_for(
         batch=batch or batches[mode],
         size=size,
         shape=tuple(sorted(shape.items())),
+        weights=weights,
     )
 
 
@@ -156,8 +170,7 @@ def _has_required_fields(kind: type[msgspec.Struct]) -> bool:
 
 def _entry(model: ModelFields[msgspec.Struct]) -> ModelEntry:
     recipe: dict[str, object] = {} if model.recipe is None else msgspec.to_builtins(model.recipe)
-    if model.upstream is not None:
-        recipe["upstream"] = msgspec.to_builtins(model.upstream)
+    upstream = model.upstream or Upstream()
     return ModelEntry(
         name=model.name,
         tiers=model.tiers,
@@ -168,4 +181,8 @@ def _entry(model: ModelFields[msgspec.Struct]) -> ModelEntry:
         framework=model.framework,
         packages=model.packages,
         recipe=recipe,
+        live=model.live,
+        parameters=model.parameters,
+        upstream_batch=dict(upstream.batch),
+        upstream_shape=tuple(sorted(upstream.shape.items())),
     )

@@ -16,7 +16,9 @@ class ModelEntry:
     ``batch`` maps a mode to a batch size in items; a mode that is absent is not offered. ``recipe`` holds
     plain JSON values that only the suite's own build function reads. ``accuracy_class`` keys the
     tolerance (see ``data/tolerances.yaml``). ``framework`` is ``"torch"``, or ``"python"`` for models
-    that need no torch.
+    that need no torch. ``live`` says that upstream still runs the model in 2026; ``upstream_batch`` (by
+    mode) and ``upstream_shape`` are upstream's own sizes. ``parameters`` counts those of the model at size
+    ``full``, None where nobody has said it.
     """
 
     name: str
@@ -28,6 +30,18 @@ class ModelEntry:
     framework: str = "torch"
     packages: tuple[str, ...] = ()
     recipe: dict[str, object] = field(default_factory=dict)
+    live: bool = False
+    parameters: int | None = None
+    upstream_batch: dict[str, int] = field(default_factory=dict)
+    upstream_shape: tuple[tuple[str, int], ...] = ()
+
+
+@dataclass(frozen=True)
+class Unavailable:
+    """Why no model of a suite can be built here, and what to type."""
+
+    reason: str
+    hint: str
 
 
 class Suite(Protocol):
@@ -57,6 +71,14 @@ class Suite(Protocol):
     def digest(self) -> str:
         """Sixteen hex digits over the suite's data."""
 
+    @property
+    def unavailable(self) -> Unavailable | None:
+        """Why nothing of the suite can be built here, for example without a checkout; None where it can."""
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """Environment variables that a worker of the suite needs before it imports anything."""
+
     def models(self) -> tuple[ModelEntry, ...]:
         """All models, in the order of the data file."""
 
@@ -67,9 +89,11 @@ class BuiltWorkload:
 
     ``module`` is a ``torch.nn.Module`` on the CPU in float32 with seeded random weights (in ``train()`` or
     ``eval()`` as the mode asks; no dropout), or any callable for framework ``"python"``. ``loss`` maps the
-    module's output to a scalar tensor. ``args`` and ``kwargs`` are CPU tensors (or nested tuples, lists
-    and dicts of them); floating-point inputs are cast to the workload's dtype by the harness.
-    ``items_per_step`` counts what ``item`` names (images, sequences, ...).
+    module's output to a scalar tensor. ``steps``, an object with the functions of a scenario's
+    implementation, takes their place where upstream's own step is what has to be measured. ``args`` and
+    ``kwargs`` are CPU tensors (or nested tuples, lists and dicts of them); floating-point inputs are cast to
+    the workload's dtype by the harness. ``items_per_step`` counts what ``item`` names (images, sequences,
+    ...).
     """
 
     module: Any
@@ -80,6 +104,7 @@ class BuiltWorkload:
     item: str = "item"
     framework: str = "torch"
     notes: tuple[str, ...] = ()
+    steps: Any = None
 
 
 Build = Callable[[Workload, "dict[str, object]"], BuiltWorkload]

@@ -10,7 +10,7 @@ from typing import Annotated
 import msgspec
 
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.records import Tolerance, Workload
+from torchgauge.records import AUTOCAST, Tolerance, Workload
 from torchgauge.suites.catalog import DATA, Name
 from torchgauge.suites.document import read_document
 from torchgauge.suites.evidence import Date, Link, Reason
@@ -90,7 +90,8 @@ class ToleranceTable:
             raise UnknownNameError(
                 f"accuracy class of {workload.suite}/{entry.name}", entry.accuracy_class, self.fields.classes
             )
-        values = getattr(self.fields.classes[entry.accuracy_class], workload.dtype, None)
+        dtype = workload.dtype.removeprefix(AUTOCAST)  # products are rounded as if all were in it
+        values = getattr(self.fields.classes[entry.accuracy_class], dtype, None)
         if not isinstance(values, DtypeFields):
             raise UsageError(
                 f"no tolerance for the dtype {workload.dtype!r} in {self.file}",

@@ -21,6 +21,7 @@ from torchgauge.results.store import RunInfo, Store
 _STATES = {
     RunState.RUNNING: "running",
     RunState.INTERRUPTED: "interrupted",
+    RunState.OUT_OF_BUDGET: "out of budget",
     RunState.COMPLETE: "ended",
 }
 """The states in words; a run that ended may still be incomplete, which is said apart."""

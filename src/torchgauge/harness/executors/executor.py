@@ -20,7 +20,12 @@ class Remark:
     text: str
 
 
-Yield = Union[Environment, Calibration, Remark, "list[Result]"]
+@dataclass(frozen=True)
+class BudgetSpent:
+    """The time of the run is over: groups were left out."""
+
+
+Yield = Union[Environment, Calibration, Remark, BudgetSpent, "list[Result]"]
 
 
 @dataclass(frozen=True)

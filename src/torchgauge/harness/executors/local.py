@@ -23,8 +23,16 @@ class LocalExecutor:
         shutil.rmtree(work, ignore_errors=True)
         work.mkdir(parents=True)
         try:
-            for target, groups in groupby(submission.groups, key=lambda group: group.device):
-                yield from Station(submission, target, work, list(groups)).run()
+            stations = [
+                (target, list(groups))
+                for target, groups in groupby(submission.groups, key=lambda group: group.device)
+            ]
+            budget, started = submission.plan.settings.budget_s, submission.clock.steady()
+            for number, (target, groups) in enumerate(stations):
+                now = submission.clock.steady()
+                share = (started + budget - now) / (len(stations) - number) if budget is not None else None
+                until = None if share is None else now + share
+                yield from Station(submission, target, work, groups, until=until).run()
         finally:
             shutil.rmtree(work, ignore_errors=True)
 

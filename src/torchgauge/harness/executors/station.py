@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
@@ -10,13 +11,14 @@ from typing import Any
 
 from torchgauge.devices.device import Device
 from torchgauge.harness.events import EventReader
-from torchgauge.harness.executors.executor import Remark, Submission, Yield
+from torchgauge.harness.executors.executor import BudgetSpent, Remark, Submission, Yield
 from torchgauge.harness.fold import Folded, fold
 from torchgauge.harness.host_process import HostOptions, HostProcess
 from torchgauge.harness.job import CALIBRATE, MEASURE, MEMORY, Job
 from torchgauge.harness.rows import RowContext, excerpt, row, unattempted
 from torchgauge.harness.watch import TICK_S, Ending, Watcher, default_memory_limit, kernel_oom_kills
 from torchgauge.records import (
+    PRETRAINED,
     Calibration,
     Cause,
     DeviceTarget,
@@ -30,9 +32,14 @@ from torchgauge.records import (
     from_plain,
     to_json,
 )
+from torchgauge.records.placement import Placement, placement_of
 from torchgauge.registry import load
 
 READY_TIMEOUT_S = 300.0
+MAX_HOSTS = 2
+"""Hosts kept alive at once: each holds the imported libraries in memory."""
+Variables = tuple[tuple[str, str], ...]
+"""Environment variables by name, sorted: what tells the hosts of a station apart."""
 TORCH_MODULES = (
     "torch",
     "torch._dynamo",
@@ -56,18 +63,24 @@ TORCH_WORKER_MODULES = ("torchgauge.harness.torch_checks", "torch.utils.flop_cou
 
 @dataclass
 class Station:
-    """One device of this machine with its host process."""
+    """One device of this machine with its host processes.
+
+    No group is started that would probably end after ``until`` (steady seconds), judged by the mean of those
+    before it.
+    """
 
     submission: Submission
     target: DeviceTarget
     work: Path
     groups: list[Group]
-    host: HostProcess | None = None
+    until: float | None = None
+    hosts: dict[Variables, HostProcess] = field(default_factory=dict)
     environment_id: str = ""
     jobs: int = 0
     oom_kills: int = field(default_factory=kernel_oom_kills)
     remarks: list[str] = field(default_factory=list)
-    dead: bool = False
+    durations: list[float] = field(default_factory=list)
+    dead: set[Variables] = field(default_factory=set)
 
     @property
     def device(self) -> Device:
@@ -80,15 +93,29 @@ class Station:
             runnable = [group for group in self.groups if any(not _refused(p) for p in group.cases)]
             if runnable:
                 yield from self.calibrate("start")
-            for group in self.groups:
+            for number, group in enumerate(self.groups):
                 if self.submission.cancelled():
                     return
+                if self.out_of_time():
+                    left = len(self.groups) - number
+                    yield Remark(f"the budget of {self.target} is spent: {left} groups are left")
+                    yield BudgetSpent()
+                    break
+                began = self.submission.clock.steady()
                 yield self.run_group(group)
+                self.durations.append(self.submission.clock.steady() - began)
                 yield from self.said()
             if runnable and not self.submission.cancelled():
                 yield from self.calibrate("end")
         finally:
             self.close()
+
+    def out_of_time(self) -> bool:
+        """Whether another group would probably end after the deadline."""
+        if self.until is None:
+            return False
+        mean = sum(self.durations) / len(self.durations) if self.durations else 0.0
+        return self.submission.clock.steady() + mean > self.until
 
     def said(self) -> Iterator[Yield]:
         """What was remarked since this was last asked."""
@@ -97,13 +124,19 @@ class Station:
 
     # --- host --------------------------------------------------------------------------------
 
-    def open(self) -> HostProcess:
-        """The host; one that dies of its imports is started anew without them: a worker may die of them."""
-        if self.host is not None:
-            return self.host
-        if self.dead:  # it did not come up before: do not wait again for every case
+    def open(self, variables: Variables) -> HostProcess:
+        """The host whose workers have ``variables``.
+
+        One that dies of its imports is started anew without them: a worker may die of them.
+        """
+        if variables in self.hosts:
+            self.hosts[variables] = self.hosts.pop(variables)  # the last one used stands last
+            return self.hosts[variables]
+        if variables in self.dead:  # it did not come up before: do not wait again for every case
             raise _HostLostError
-        options = self.options()
+        while len(self.hosts) >= MAX_HOSTS:
+            self.hosts.pop(next(iter(self.hosts))).close()
+        options = self.options(variables)
         host = self.start(options)
         if host is None and options.warm and not self.submission.cancelled():
             self.remarks.append(
@@ -114,12 +147,12 @@ class Station:
         if host is None:
             if not self.submission.cancelled():
                 self.remarks.append(f"the host of {self.target} did not come up; see logs/host.log")
-                self.dead = True
+                self.dead.add(variables)
             raise _HostLostError
-        self.host = host
+        self.hosts[variables] = host
         return host
 
-    def options(self) -> HostOptions:
+    def options(self, variables: Variables) -> HostOptions:
         """What the host imports, and whether its workers may be forked."""
         suites = {group.workload.suite for group in self.submission.groups}
         torch = self.device.torch_type is not None
@@ -131,9 +164,15 @@ class Station:
         preload += [*WORKER_MODULES, *(TORCH_WORKER_MODULES if torch else ())]
         preload.append(self.device.session.partition(":")[0])
         preload += sorted({self.submission.suites[name].builder.partition(":")[0] for name in suites})
+        environment = dict(self.device.environment(()))
+        for name in sorted(suites):
+            environment.update(self.submission.suites[name].environment)
+        if any(group.workload.weights == PRETRAINED for group in self.submission.groups):
+            environment["HF_HUB_OFFLINE"] = os.environ.get("HF_HUB_OFFLINE", "0")
+        environment.update(variables)
         return HostOptions(
             python=self.submission.python,
-            environment=tuple(sorted(self.device.environment(()).items())),
+            environment=tuple(sorted(environment.items())),
             preload=tuple(preload),
             warm=self.device.fork_safe,
         )
@@ -158,10 +197,10 @@ class Station:
         return None
 
     def close(self) -> None:
-        """End the host."""
-        if self.host is not None:
-            self.host.close()
-            self.host = None
+        """End the hosts."""
+        for host in self.hosts.values():
+            host.close()
+        self.hosts.clear()
 
     def process(self, job: Job, log: Path, group: Group | None = None) -> Ending:
         """Run one worker process from start to end."""
@@ -170,8 +209,9 @@ class Station:
         job = replace(job, events=str(files[1]), cursor=str(files[2]))
         files[0].write_text(to_json(job), encoding="utf-8")
         settings = self.submission.plan.settings
+        variables = self.variables(job.group)
         try:
-            host = self.open()
+            host = self.open(variables)
         except _HostLostError:
             if self.submission.cancelled():
                 return Ending(killed="cancelled", limit="interrupted")
@@ -187,10 +227,14 @@ class Station:
         host.send(cmd="run", job=str(files[0]), log=str(log), log_limit=settings.log_limit_bytes)
         ending = watcher.follow(EventReader(files[1], files[2]))
         if ending.lost:
-            self.close()
+            self.hosts.pop(variables).close()
         for file in files:
             file.unlink(missing_ok=True)
         return ending
+
+    def variables(self, group: Group | None) -> Variables:
+        """The environment variables that the cases of ``group`` ask for beside those of all suites."""
+        return () if group is None else group.cases[0].case.configuration.env
 
     def job(self, kind: str, **more: object) -> Job:
         """A job of this device, with the paths still open."""
@@ -233,17 +277,28 @@ class Station:
 
     def run_group(self, group: Group) -> list[Result]:
         """Run one group to its end; rows of all its cases, fewer where the run was cancelled."""
-        plan, clock = self.submission.plan, self.submission.clock
         rows = [_refusal_row(self.submission, p) for p in group.cases if _refused(p)]
-        pending = [p for p in group.cases if not _refused(p)]
+        parts: dict[Placement, list[PlannedCase]] = {}
+        for planned in group.cases:
+            if not _refused(planned):
+                parts.setdefault(placement_of(planned.case.configuration), []).append(planned)
+        for cases in parts.values():
+            rows += self.run_part(group, cases)
+        return rows
+
+    def run_part(self, group: Group, pending: list[PlannedCase]) -> list[Result]:
+        """Run cases of ``group`` that can share a process."""
+        plan, clock = self.submission.plan, self.submission.clock
+        rows: list[Result] = []
         found: list[tuple[PlannedCase, Outcome, RowContext]] = []
         caches: dict[str, Path] = {}
         attempt = 0
         while pending and not self.submission.cancelled():
             attempt += 1
             started, cases = clock.now(), pending
-            log = self.submission.folder / "logs" / f"{_slug(cases[0].case.id)}-{group.id[:8]}-{attempt}.log"
-            cache = self.work / f"cache-{group.id}-{attempt}"
+            name = f"{_slug(cases[0].case.id)}-{group.id[:8]}-{cases[0].case.key[:4]}-{attempt}.log"
+            log = self.submission.folder / "logs" / name
+            cache = self.work / f"cache-{group.id}-{self.jobs}"
             caches.update({planned.case.key: cache for planned in cases})
             ending = self.process(
                 self.group_job(MEASURE, replace(group, cases=tuple(cases)), cache), log, group
@@ -322,12 +377,13 @@ class _HostLostError(Exception):
 
 def _refused(planned: PlannedCase) -> bool:
     skipped = planned.expectation is not None and planned.expectation.status is Status.SKIPPED
-    return bool(planned.unsupported) or skipped
+    return planned.refusal is not None or skipped
 
 
 def _refusal_row(submission: Submission, planned: PlannedCase) -> Result:
-    if planned.unsupported:
-        return unattempted(submission.plan, planned, Status.UNSUPPORTED, None, planned.unsupported)
+    refusal = planned.refusal
+    if refusal is not None:
+        return unattempted(submission.plan, planned, refusal.status, refusal.cause, refusal.reason)
     assert planned.expectation is not None
     reason = f"{planned.expectation.reason} {planned.expectation.link}".strip()
     return unattempted(submission.plan, planned, Status.SKIPPED, Cause.DECLARED, reason)

@@ -17,6 +17,8 @@ def enter() -> None:
 
 def step(subject: Subject) -> Callable[[], Any]:
     """A function that runs one forward pass."""
+    if subject.autocast is not None:
+        return subject.forward
     call, args, kwargs = subject.call, subject.args, subject.kwargs
     return lambda: call(*args, **kwargs)
 
@@ -26,4 +28,4 @@ def observe(subject: Subject) -> dict[str, Any]:
     from torchgauge.harness.outputs import observe as to_host
 
     subject.session.seed(subject.seed)
-    return to_host(subject.call(*subject.args, **subject.kwargs))
+    return to_host(subject.forward())

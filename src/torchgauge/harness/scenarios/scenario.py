@@ -18,7 +18,8 @@ class Seeded(Protocol):
 class Subject:
     """A model ready to run: moved to its device and dtype, with its inputs.
 
-    ``call`` is what runs the mathematics: the module itself, or its compiled form.
+    ``call`` is what runs the mathematics: the module itself, or its compiled form. ``autocast`` makes the
+    context that forward and loss run in, None where there is none.
     """
 
     module: Any
@@ -29,6 +30,23 @@ class Subject:
     session: Seeded
     seed: int
     initial: dict[str, Any] | None = None
+    autocast: Callable[[], Any] | None = None
+
+    def forward(self) -> Any:
+        """The output of one forward pass."""
+        if self.autocast is None:
+            return self.call(*self.args, **self.kwargs)
+        with self.autocast():
+            return self.call(*self.args, **self.kwargs)
+
+    def forward_loss(self) -> Any:
+        """The loss of one forward pass; raises ``NotImplementedError`` where the suite declares none."""
+        if self.loss is None:
+            raise NotImplementedError("the suite declares no loss for this model")
+        if self.autocast is None:
+            return self.loss(self.call(*self.args, **self.kwargs))
+        with self.autocast():
+            return self.loss(self.call(*self.args, **self.kwargs))
 
 
 class Scenario(Protocol):

@@ -24,7 +24,7 @@ def step(subject: Subject) -> Callable[[], Any]:
 
     def train() -> Any:
         optimizer.zero_grad(set_to_none=True)
-        loss = _loss(subject)
+        loss = subject.forward_loss()
         loss.backward()
         optimizer.step()
         return loss
@@ -42,7 +42,7 @@ def observe(subject: Subject) -> dict[str, Any]:
     for iteration in range(ITERATIONS):
         subject.session.seed(subject.seed + iteration)
         optimizer.zero_grad(set_to_none=True)
-        loss = _loss(subject)
+        loss = subject.forward_loss()
         loss.backward()
         grads = {name: p.grad for name, p in subject.module.named_parameters() if p.grad is not None}
         seen.update(to_host({"loss": loss, "grad": grads}, f"iteration{iteration}"))
@@ -62,13 +62,6 @@ def restore(subject: Subject) -> None:
         subject.initial = {name: value.detach().clone() for name, value in state.items()}
         return
     subject.module.load_state_dict(subject.initial)
-
-
-def _loss(subject: Subject) -> Any:
-    output = subject.call(*subject.args, **subject.kwargs)
-    if subject.loss is None:
-        raise NotImplementedError("the suite declares no loss for this model")
-    return subject.loss(output)
 
 
 def _optimizer(subject: Subject, rate: float) -> Any:

@@ -1,0 +1,68 @@
+"""How an interpreter comes to torchgauge's worker half: our installed tree, or a private copy of it.
+
+Why: another interpreter must see the package and nothing else of this environment. The folder that holds an
+installed package is a ``site-packages``, so for a foreign interpreter the package's own tree is copied.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import site
+import sys
+import sysconfig
+from pathlib import Path
+
+import torchgauge
+
+PACKAGE = Path(torchgauge.__file__).resolve().parent
+COPY = "package"
+"""Name of the copy's folder among the scratch files of a run."""
+
+
+def is_own(python: str) -> bool:
+    """Whether ``python`` is the interpreter of this process, under whatever name its folder gives it.
+
+    Links are not followed: the interpreter of a virtual environment is a link out of it.
+    """
+    ours, other = Path(sys.executable), Path(python)
+    if ours == other:
+        return True
+    try:
+        return ours.parent.samefile(other.parent) and ours.samefile(other)
+    except OSError:
+        return False
+
+
+def tree_for(python: str, folder: Path) -> Path:
+    """The folder on the path of ``python`` in which the package lies.
+
+    For a foreign interpreter that is a copy in ``folder``, made when it is first asked for.
+    """
+    if is_own(python):
+        return PACKAGE.parent
+    tree = folder / COPY
+    if not tree.exists():
+        shutil.copytree(PACKAGE, tree / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+    return tree
+
+
+def environment_for(python: str, tree: Path | None = None) -> dict[str, str]:
+    """Variables that lead ``python`` to ``tree`` first; one that is empty undoes what is set here.
+
+    A foreign interpreter keeps what the user has put on ``PYTHONPATH``, but for the folders of this one.
+    """
+    entries = list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
+    variables = {}
+    if not is_own(python):
+        entries = [entry for entry in entries if Path(entry).resolve() not in _our_folders()]
+        variables = {"PYTHONHOME": ""}
+    path = [*([] if tree is None else [str(tree)]), *entries]
+    return {**variables, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path))}
+
+
+def _our_folders() -> set[Path]:
+    """Folders from which this process imports what is installed."""
+    paths = sysconfig.get_paths()
+    named = [*site.getsitepackages(), paths["purelib"], paths["platlib"], str(PACKAGE.parent)]
+    return {Path(name).resolve() for name in named}
