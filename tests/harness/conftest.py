@@ -22,7 +22,15 @@ from torchgauge.results.store import RunFolder, Store
 SOURCE = Path(torchgauge.__file__).resolve().parent.parent
 PLUGIN = Path(__file__).resolve().parents[1] / "faults_plugin"
 MARKER = "TORCHGAUGE_TEST_MARKER"
-QUICK = ("--measure-seconds", "0.1", "--no-calibration", "--no-memory-probe", "--threads", "1")
+QUICK = (
+    "--measure-seconds",
+    "0.1",
+    "--no-calibration",
+    "--no-memory-probe",
+    "--no-warm-compile",
+    "--threads",
+    "1",
+)
 TIMEOUT_S = 280.0
 
 

@@ -30,6 +30,13 @@ class CommaList(click.ParamType[tuple[str, ...]]):
         return tuple(item.strip() for item in str(value).split(",") if item.strip())
 
 
+PYTHON = click.option(
+    "--python",
+    metavar="PATH",
+    help="interpreter of the workers or its virtual environment, with torch (default: torchgauge's own)",
+)
+
+
 def selectors(command: Command) -> Command:
     """Suites and the filters on their cases."""
     options = [
@@ -55,7 +62,7 @@ def selectors(command: Command) -> Command:
             "--config",
             type=CommaList(),
             default=("eager", "inductor"),
-            help="named configurations: eager,inductor,... (torchgauge plan --config help lists them)",
+            help="named configurations: eager,inductor,... (an unknown name lists them all)",
         ),
         click.option(
             "--dtype",

@@ -7,13 +7,13 @@ from dataclasses import dataclass
 from torchgauge.records import DeviceTarget, Group, RunSettings
 
 MEASURE = "measure"
-MEMORY = "memory"
+FRESH = "fresh"
 CALIBRATE = "calibrate"
 
 
 @dataclass(frozen=True)
 class Job:
-    """One process's work: measure a group, probe one case's memory, or calibrate the machine.
+    """One process's work: measure a group, run one case afresh, or calibrate the machine.
 
     ``session``, ``builder`` and ``scenario`` are ``module:attribute`` references that the worker imports.
     ``cache`` is the compile-cache folder shared by the processes of one group.

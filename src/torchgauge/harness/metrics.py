@@ -16,7 +16,7 @@ METRICS: dict[str, Metric] = {
         Metric("throughput", "1/s", _HIGHER, "items per second: items of one step divided by its wall time"),
         Metric("speedup", "ratio", _HIGHER, "eager wall time divided by this configuration's, same round"),
         Metric("compile_cold", "s", _LOWER, "first call with an empty compile cache, synchronised"),
-        Metric("compile_warm", "s", _LOWER, "first call after a compiler reset with the filled cache"),
+        Metric("compile_warm", "s", _LOWER, "first call of a new process with the filled cache"),
         Metric("graph_count", "count", _NEITHER, "graphs that dynamo captured for one step"),
         Metric("graph_breaks", "count", _LOWER, "graph breaks that dynamo counted"),
         Metric("recompiles", "count", _LOWER, "compilations of a frame beyond its first"),

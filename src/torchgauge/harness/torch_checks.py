@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchgauge.harness import compilation
 from torchgauge.harness.accuracy import Verdict, compare, nonfinite, spread
-from torchgauge.harness.case_measurements import absent, single
+from torchgauge.harness.case_measurements import single
 from torchgauge.harness.flops import count_flops
 from torchgauge.harness.outputs import HOST, Observation
 from torchgauge.harness.reference import Reference, float64_reference
@@ -107,7 +107,7 @@ class TorchChecks:
     def _compile(
         self, state: CaseState, subject: Subject, eager: Observation, reference: Reference
     ) -> Callable[..., Any]:
-        """Compile cold, judge against eager, compile warm; returns the callable to time."""
+        """Compile cold and judge against eager; returns the callable to time."""
         run, configuration = self.run_, state.planned.case.configuration
         run.enter(Phase.COMPILE, state)
         run.point_at(state)
@@ -124,8 +124,6 @@ class TorchChecks:
                 self._judge(state, replace(subject, call=call), eager, reference)
             if not state.ended:
                 self._count(state)
-                run.enter(Phase.COMPILE, state)
-                self._compile_warm(state, step)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             run.end_raised(state, error)
         return call
@@ -150,16 +148,6 @@ class TorchChecks:
             state.facts["graph_break_reasons"] = " | ".join(counts.break_reasons)
         if counts.graphs == 0:
             state.degraded.append("dynamo captured no graph: every step runs eager")
-
-    def _compile_warm(self, state: CaseState, step: Callable[[], Any]) -> None:
-        if not self.settings.warm_compile:
-            state.measurements.append(absent("compile_warm", "switched off"))
-            return
-        compilation.reset()
-        seconds = compilation.timed_call(step, self.session)
-        state.measurements.append(single("compile_warm", seconds, "first call after reset, filled cache"))
-        hits = compilation.counters().cache_hits
-        state.measurements.append(single("cache_hits", hits, "fxgraph and autograd cache"))
 
 
 def _accuracy(reference: str, verdict: Verdict) -> Accuracy:

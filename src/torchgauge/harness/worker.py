@@ -13,7 +13,7 @@ from pathlib import Path
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import EventWriter
-from torchgauge.harness.job import CALIBRATE, MEMORY, Job
+from torchgauge.harness.job import CALIBRATE, FRESH, Job
 from torchgauge.harness.pinning import PinningError, pin, set_threads
 from torchgauge.records import Outcome, Phase, Scalar, Status, from_plain, prepare
 from torchgauge.records.placement import Placement, placement_of
@@ -36,10 +36,10 @@ def run_job(path: str) -> None:
         return
     if job.kind == CALIBRATE:
         _calibrate(job, session, events)
-    elif job.kind == MEMORY:
-        from torchgauge.harness.memory_probe import probe_memory
+    elif job.kind == FRESH:
+        from torchgauge.harness.fresh_process import probe_afresh
 
-        probe_memory(job, session, events)
+        probe_afresh(job, session, events)
     else:
         from torchgauge.harness.group_run import GroupRun
 

@@ -10,12 +10,15 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.devices.device import Device
+from torchgauge.harness.case_measurements import absent
 from torchgauge.harness.events import EventReader
 from torchgauge.harness.executors.executor import BudgetSpent, Remark, Submission, Yield
 from torchgauge.harness.fold import Folded, fold
 from torchgauge.harness.host_process import HostOptions, HostProcess
-from torchgauge.harness.job import CALIBRATE, MEASURE, MEMORY, Job
+from torchgauge.harness.interpreter import hint_for
+from torchgauge.harness.job import CALIBRATE, FRESH, MEASURE, Job
 from torchgauge.harness.rows import RowContext, excerpt, row, unattempted
+from torchgauge.harness.staging import tree_for
 from torchgauge.harness.watch import TICK_S, Ending, Watcher, default_memory_limit, kernel_oom_kills
 from torchgauge.records import (
     PRETRAINED,
@@ -48,7 +51,7 @@ TORCH_MODULES = (
 )
 WORKER_MODULES = (
     "torchgauge.harness.group_run",
-    "torchgauge.harness.memory_probe",
+    "torchgauge.harness.fresh_process",
     "torchgauge.harness.python_checks",
     "torchgauge.harness.scenarios.inference_steps",
     "torchgauge.harness.scenarios.training_steps",
@@ -65,8 +68,8 @@ TORCH_WORKER_MODULES = ("torchgauge.harness.torch_checks", "torch.utils.flop_cou
 class Station:
     """One device of this machine with its host processes.
 
-    No group is started that would probably end after ``until`` (steady seconds), judged by the mean of those
-    before it.
+    No group but the first is started that would probably end after ``until`` (steady seconds), judged by the
+    mean of those before it: a run with any budget gets on, and so does each of its resumptions.
     """
 
     submission: Submission
@@ -111,10 +114,10 @@ class Station:
             self.close()
 
     def out_of_time(self) -> bool:
-        """Whether another group would probably end after the deadline."""
-        if self.until is None:
+        """Whether another group would probably end after the deadline; never before the first one."""
+        if self.until is None or not self.durations:
             return False
-        mean = sum(self.durations) / len(self.durations) if self.durations else 0.0
+        mean = sum(self.durations) / len(self.durations)
         return self.submission.clock.steady() + mean > self.until
 
     def said(self) -> Iterator[Yield]:
@@ -175,6 +178,7 @@ class Station:
             environment=tuple(sorted(environment.items())),
             preload=tuple(preload),
             warm=self.device.fork_safe,
+            tree=tree_for(self.submission.python, self.work),
         )
 
     def start(self, options: HostOptions) -> HostProcess | None:
@@ -309,9 +313,9 @@ class Station:
         for planned, outcome, context in found:
             if outcome.status is Status.NOT_RUN and outcome.cause is Cause.CANCELLED:
                 continue
-            if outcome.status is Status.PASS and plan.settings.memory_probe:
-                reading = self.probe_memory(group, planned, caches[planned.case.key])
-                outcome = replace(outcome, measurements=(*outcome.measurements, reading))  # noqa: PLW2901
+            if outcome.status is Status.PASS:
+                more = self.run_afresh(group, planned, caches[planned.case.key])
+                outcome = replace(outcome, measurements=(*outcome.measurements, *more))  # noqa: PLW2901
             rows.append(row(plan, planned, outcome, context))
         for folder in set(caches.values()):
             shutil.rmtree(folder, ignore_errors=True)
@@ -353,22 +357,30 @@ class Station:
             cache=str(cache),
             builder=suite.builder,
             scenario=load("torchgauge.scenarios", group.workload.mode).implementation,
-            install_hint=suite.install_hint,
+            install_hint=hint_for(self.submission.python, suite.install_hint),
             preload=suite.preload,
         )
 
-    def probe_memory(self, group: Group, planned: PlannedCase, cache: Path) -> Measurement:
-        """Peak memory of one case, from a process of its own."""
+    def run_afresh(self, group: Group, planned: PlannedCase, cache: Path) -> list[Measurement]:
+        """Warm compilation and peak memory of one case, from a process of its own."""
+        settings, compiled = self.submission.plan.settings, planned.case.configuration.compiled
+        wanted = ["compile_warm"] if compiled and settings.warm_compile else []
+        wanted += ["peak_memory"] if settings.memory_probe else []
+        switched_off = (
+            [absent("compile_warm", "switched off")] if compiled and not settings.warm_compile else []
+        )
+        if not wanted:
+            return switched_off
         if self.submission.cancelled():
-            return Measurement("peak_memory", "B", absent="interrupted before the memory probe")
-        log = self.submission.folder / "logs" / f"{_slug(planned.case.id)}-{group.id[:8]}-memory.log"
-        job = self.group_job(MEMORY, replace(group, cases=(planned,)), cache)
+            return switched_off + [absent(name, "interrupted before its fresh process") for name in wanted]
+        log = self.submission.folder / "logs" / f"{_slug(planned.case.id)}-{group.id[:8]}-fresh.log"
+        job = self.group_job(FRESH, replace(group, cases=(planned,)), cache)
         ending = self.process(job, log, group)
         for event in ending.events:
-            if event["ev"] == "memory":
-                return from_plain(Measurement, event["measurement"])
+            if event["ev"] == "fresh":
+                return switched_off + [from_plain(Measurement, each) for each in event["measurements"]]
         how = fold([planned], ending, self.kernel_killed).outcomes[planned.case.key].reason
-        return Measurement("peak_memory", "B", absent=f"the memory probe failed: {how}")
+        return switched_off + [absent(name, f"its fresh process failed: {how}") for name in wanted]
 
 
 class _HostLostError(Exception):

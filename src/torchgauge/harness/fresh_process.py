@@ -1,4 +1,8 @@
-"""Peak memory of one case, in a process that runs nothing else."""
+"""What only a fresh process can tell of one case: compile time with a filled cache, and peak memory.
+
+Why one process for both: each needs one that has run nothing else, and starting the model again is what both
+cost. The first call of a compiled case is the warm compilation; memory is that of the steps after it.
+"""
 
 from __future__ import annotations
 
@@ -18,27 +22,38 @@ from torchgauge.suites.suite import BuiltWorkload
 STEPS = 2
 
 
-def probe_memory(job: Job, session: DeviceSession, events: EventWriter) -> None:
-    """Build the one case of ``job``, step it, and report the peak of the steps after the first."""
+def probe_afresh(job: Job, session: DeviceSession, events: EventWriter) -> None:
+    """Build the one case of ``job``, time its first step, and report the peak of the steps after it."""
     if job.group is None:
-        raise ValueError("a memory probe needs a group")
+        raise ValueError("a fresh process needs a group")
     planned = job.group.cases[0]
     events.phase(Phase.BUILD, planned.case.key)
     build = import_builder(job)
     rss = RssProbe()
     built: BuiltWorkload = build(job.group.workload, job.group.recipe)
     step = built.module if built.framework == "python" else _torch_step(job, session, built)
-    events.phase(Phase.WARMUP, planned.case.key)
-    step()
-    session.synchronize()
-    rss.reset()
-    session.reset_peak_memory()
-    events.phase(Phase.MEASURE, planned.case.key)
-    for _ in range(STEPS):
-        step()
-    session.synchronize()
-    events.emit("memory", case=planned.case.key, measurement=_reading(session, rss))
+    compiled = planned.case.configuration.compiled
+    events.phase(Phase.COMPILE if compiled else Phase.WARMUP, planned.case.key)
+    seconds = compilation.timed_call(step, session)
+    found = _compilation(seconds) if compiled and job.settings.warm_compile else []
+    if job.settings.memory_probe:
+        rss.reset()
+        session.reset_peak_memory()
+        events.phase(Phase.MEASURE, planned.case.key)
+        for _ in range(STEPS):
+            step()
+        session.synchronize()
+        found.append(_reading(session, rss))
+    events.emit("fresh", case=planned.case.key, measurements=found)
     events.phase(Phase.DONE, planned.case.key)
+
+
+def _compilation(seconds: float) -> list[Measurement]:
+    hits = compilation.counters().cache_hits
+    return [
+        single("compile_warm", seconds, "first call of a new process, filled cache"),
+        single("cache_hits", hits, "fxgraph and autograd cache"),
+    ]
 
 
 def _torch_step(job: Job, session: DeviceSession, built: BuiltWorkload):  # type: ignore[no-untyped-def]
