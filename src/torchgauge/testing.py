@@ -1,6 +1,7 @@
 """Public helpers for plugin authors and for torchgauge's own tests.
 
-A device author calls :func:`check_session` on a live session; a suite author calls :func:`check_suite`. The
+A device author calls :func:`check_device` on the descriptor and :func:`check_session` on a live session; a
+suite author calls :func:`check_suite`. The
 builders make valid records with as few words as a test needs.
 """
 
@@ -10,6 +11,7 @@ from dataclasses import replace
 from typing import Any
 
 from torchgauge.devices.conformance import check_session
+from torchgauge.devices.descriptor_conformance import check_device
 from torchgauge.devices.fake import DEVICE as FAKE_DEVICE
 from torchgauge.records import (
     Case,
@@ -27,7 +29,15 @@ from torchgauge.records import (
 )
 from torchgauge.suites.suite import Suite
 
-__all__ = ["FAKE_DEVICE", "check_session", "check_suite", "make_case", "make_plan", "make_result"]
+__all__ = [
+    "FAKE_DEVICE",
+    "check_device",
+    "check_session",
+    "check_suite",
+    "make_case",
+    "make_plan",
+    "make_result",
+]
 
 TOLERANCE = Tolerance(1e-4, 1e-4, 2.0, "testing")
 
@@ -63,6 +73,9 @@ def check_suite(suite: Suite) -> list[str]:
         problems.append("two models share a name")
     if ":" not in suite.builder:
         problems.append(f"builder {suite.builder!r} is not module:function")
+    for member in ("unavailable", "environment"):
+        if not hasattr(suite, member):
+            problems.append(f"it has no {member!r}: None and an empty dict where there is nothing to say")
     if len(suite.digest) != 16:
         problems.append(f"digest {suite.digest!r} has not sixteen hex digits")
     for model in suite.models():

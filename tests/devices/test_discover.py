@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import pytest
 
-from torchgauge.devices.discover import Presence, find_device, known_devices, parse_target
+from torchgauge.devices.discover import Presence, Why, find_device, known_devices, parse_target
 from torchgauge.devices.health import CheckState, diagnose
 from torchgauge.devices.probe import (
     DeviceFacts,
@@ -16,7 +17,9 @@ from torchgauge.devices.probe import (
     ProbeState,
     TorchBuild,
     Trouble,
+    Unit,
 )
+from torchgauge.devices.standing import Standing
 from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
 from torchgauge.records import DeviceTarget
 
@@ -32,6 +35,10 @@ BROKEN = ProbeReport(
     extensions=(Extension("torch_npu", "torch_npu:_autoload", "torch-npu", "2.13.0"),),
     trouble=Trouble("OSError: libhccl.so: not found", "import torch", (), "", "uninstall torch-npu"),
     without_autoload=SOUND,
+)
+
+BROKEN_STRANGER = replace(
+    BROKEN, extensions=(Extension("torch_xyz", "torch_xyz:_autoload", "torch-xyz", "2.13.0"),)
 )
 
 
@@ -68,21 +75,58 @@ def test_unknown_name_beside_a_broken_extension_shows_the_cause() -> None:
         find_device("xyz", "python", report=BROKEN)
 
 
-@pytest.mark.parametrize("name", ["npu", "torch_npu"])
+@pytest.mark.parametrize("name", ["xyz", "torch_xyz"])
 def test_device_of_a_broken_extension_is_no_mistake_of_the_user(name: str) -> None:
     """The name may be right: the environment is what broke."""
     with pytest.raises(InfrastructureError, match=r"device '\w+' is broken: OSError: libhccl\.so"):
-        find_device(name, "python", report=BROKEN)
+        find_device(name, "python", report=BROKEN_STRANGER)
 
 
 def test_broken_extension_is_listed_with_cause_and_remedy() -> None:
-    """The other devices stay present."""
+    """A package of a known adapter breaks that device, a stranger's is listed by its own name."""
     found = {entry.name: entry for entry in known_devices("python", report=BROKEN)}
-    assert found["torch_npu"].presence is Presence.BROKEN
-    assert found["torch_npu"].reason == "OSError: libhccl.so: not found"
-    assert found["torch_npu"].provider == "torch-npu 2.13.0"
+    assert found["npu"].presence is Presence.BROKEN
+    assert found["npu"].why is Why.IMPORT_RAISED
+    assert found["npu"].reason == "OSError: libhccl.so: not found"
+    assert "torch_npu" not in found
     assert found["cpu"].presence is Presence.PRESENT
     assert found["fake"].presence is Presence.PRESENT
+    strange = {entry.name: entry for entry in known_devices("python", report=BROKEN_STRANGER)}
+    assert strange["torch_xyz"].presence is Presence.BROKEN
+    assert strange["torch_xyz"].provider == "torch-xyz 2.13.0"
+    assert strange["npu"].why is Why.PACKAGE_MISSING
+
+
+@pytest.mark.parametrize(
+    ("name", "standing", "packages", "why", "reason"),
+    [
+        ("npu", None, (), Why.PACKAGE_MISSING, "package torch-npu is not installed"),
+        ("npu", None, (("torch_npu", "2.9.0"),), Why.NOT_BUILT, "did not load it"),
+        ("cuda", Standing("cuda", False, 0), (), Why.NOT_BUILT, "torch 2.13.0 is not built for it"),
+        ("cuda", Standing("cuda", True, 0, "Found no driver"), (), Why.NO_DEVICE, "Found no driver"),
+    ],
+)
+def test_absent_device_says_which_thing_is_missing(
+    name: str, standing: Standing | None, packages: tuple[tuple[str, str], ...], why: Why, reason: str
+) -> None:
+    """A package, a build of torch and a driver are told apart, each with something to type."""
+    report = replace(SOUND, standings=(standing,) if standing else (), packages=packages)
+    found = {entry.name: entry for entry in known_devices("python", report=report)}[name]
+    assert (found.presence, found.why) == (Presence.ABSENT, why)
+    assert reason in found.reason
+    assert found.fix
+
+
+def test_label_follows_the_flavour_of_the_torch_build() -> None:
+    """One torch type serves two vendors: the build says which."""
+    build = replace(BUILD, flavour="hip 7.0")
+    unit = Unit(0, "AMD Instinct MI300X", 192 << 30)
+    facts = DeviceFacts("cuda", 1, False, "", units=(unit,), driver="6.12")
+    report = replace(SOUND, torch=build, devices=(CPU, facts))
+    found = {entry.name: entry for entry in known_devices("python", report=report)}["cuda"]
+    assert found.presence is Presence.PRESENT
+    assert found.label == "AMD GPU (ROCm)"
+    assert (found.units, found.driver, found.verified.date) == ((unit,), "6.12", "never")
 
 
 def test_interpreter_without_torch_leaves_only_devices_without_torch() -> None:
@@ -125,8 +169,10 @@ def test_simulated_accelerator_end_to_end(
     entry = {entry.name: entry for entry in known_devices(sys.executable, report=report)}["npusim"]
     assert entry.presence is Presence.PRESENT
     assert "npusim" in entry.provider
-    assert entry.autocast_dtypes == ("bfloat16", "float16")
+    assert set(entry.autocast_dtypes) == {"bfloat16", "float16"}
     assert "no code generator" in dict(entry.compile)["inductor"]
+    assert entry.units[0].model == "npusim (simulated)"
+    assert entry.profiler == "NPUSIM"
     assert find_device("npusim", sys.executable, report=report).torch_type == "npusim"
 
     monkeypatch.setattr("torchgauge.devices.health.probe", lambda *_args, **_options: report)
@@ -139,11 +185,11 @@ def test_simulated_accelerator_end_to_end(
 def test_doctor_fails_for_the_device_that_was_asked_for(monkeypatch: pytest.MonkeyPatch) -> None:
     """The broken device that was named fails with a remedy; nothing else does."""
     monkeypatch.setattr("torchgauge.devices.health.probe", lambda *_args, **_options: BROKEN)
-    checks = {check.name: check for check in diagnose("python", "torch_npu")}
+    checks = {check.name: check for check in diagnose("python", "npu")}
     failed = [name for name, check in checks.items() if check.state is CheckState.FAIL]
-    assert failed == ["device torch_npu"]
+    assert failed == ["device npu"]
     assert checks["extensions"].state is CheckState.WARN
-    assert checks["device torch_npu"].fix == "uninstall torch-npu"
+    assert checks["device npu"].fix == "uninstall torch-npu"
 
 
 def test_doctor_names_a_missing_interpreter() -> None:
@@ -152,3 +198,13 @@ def test_doctor_names_a_missing_interpreter() -> None:
     assert checks["python"].state is CheckState.FAIL
     assert "torch" not in checks
     assert {"memory", "disk", "load", "device fake"} <= checks.keys()
+
+
+def test_doctor_names_absent_devices_in_one_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A device that is merely not here is no warning, unless it was asked for."""
+    monkeypatch.setattr("torchgauge.devices.health.probe", lambda *_args, **_options: SOUND)
+    checks = {check.name: check for check in diagnose("python", "xpu")}
+    assert checks["other devices"].state is CheckState.OK
+    assert "cuda" in checks["other devices"].message
+    assert "xpu" not in checks["other devices"].message
+    assert checks["device xpu"].state is CheckState.FAIL

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from torchgauge.devices import cpu, fake
+from torchgauge.devices import cpu, fake, npu
 from torchgauge.devices.privateuse1 import device_for
 from torchgauge.devices.probe import AUTOLOAD_VARIABLE, DeviceFacts, ProbeReport, ProbeState, TorchBuild
 
@@ -92,6 +92,7 @@ SESSIONS = {
     "cpu": cpu.DEVICE.session,
     "fake": fake.DEVICE.session,
     "npusim": "torchgauge.devices.privateuse1:PrivateUse1Session",
+    "npu": npu.DEVICE.session,
 }
 
 
@@ -102,13 +103,15 @@ def live(worker: Worker, npusim_path: str) -> Callable[[str], dict[str, Any]]:
 
     def answers(name: str) -> dict[str, Any]:
         if name not in known:
-            autoload = "1" if name == "npusim" else "0"
+            autoload = "1" if name.startswith("npu") else "0"
             variables = {
                 AUTOLOAD_VARIABLE: autoload,
                 "OMP_NUM_THREADS": "1",
                 "HF_TOKEN": "hf_secret",
                 "TORCH_SECRET_KEY": "hf_secret",
                 "TORCHINDUCTOR_CACHE_DIR": "/somewhere/else",
+                "TORCHGAUGE_NPUSIM_NAME": name if name.startswith("npu") else "",
+                "ACME_VISIBLE_DEVICES": "3",
             }
             known[name] = worker(LIVE, SESSIONS[name], name, path=npusim_path, **variables)
         return known[name]
@@ -118,7 +121,12 @@ def live(worker: Worker, npusim_path: str) -> Callable[[str], dict[str, Any]]:
 
 every_session = pytest.mark.parametrize(
     "name",
-    ["fake", pytest.param("cpu", marks=pytest.mark.torch), pytest.param("npusim", marks=pytest.mark.torch)],
+    [
+        "fake",
+        pytest.param("cpu", marks=pytest.mark.torch),
+        pytest.param("npusim", marks=pytest.mark.torch),
+        pytest.param("npu", marks=pytest.mark.torch),
+    ],
 )
 
 
@@ -137,6 +145,8 @@ def test_environment_is_stable_and_holds_no_secret(live: Callable[[str], dict[st
     assert "hf_secret" not in str(found["identity"])
     assert "env.TORCHINDUCTOR_CACHE_DIR" not in found["identity"]
     assert "host.load_1min" in found["conditions"]
+    assert found["conditions"]["env.ACME_VISIBLE_DEVICES"] == "3"
+    assert "env.ACME_VISIBLE_DEVICES" not in found["identity"]
 
 
 @pytest.mark.torch
@@ -177,6 +187,24 @@ def test_degraded_device_says_what_it_lacks(live: Callable[[str], dict[str, Any]
     assert "events: torch.Event: " in notes
     assert "INTERNAL ASSERT: Allocator for npusim" in found["peak"]
     assert "no code generator registered for device type 'npusim'" in found["inductor"]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize("name", ["cpu", "npusim"])
+def test_precision_is_pinned_and_part_of_the_identity(
+    live: Callable[[str], dict[str, Any]], name: str
+) -> None:
+    """Float32 products are float32, whatever the build's default is."""
+    assert live(name)["identity"]["precision.float32_matmul"] == "highest"
+    assert live(name)["identity"]["precision.deterministic_algorithms"] is False
+
+
+@pytest.mark.torch
+def test_npu_adapter_serves_a_device_of_that_name(live: Callable[[str], dict[str, Any]]) -> None:
+    """The adapter names the hardware that is there, and notes what the real package would have."""
+    found = live("npu")
+    assert found["identity"]["device.model"] == "npu (simulated)"
+    assert "precision conv: there is no torch.npu.conv to pin" in found["notes"]
 
 
 @pytest.fixture(scope="module")

@@ -14,7 +14,7 @@ from torchgauge.harness.configurations import (
     known_configurations,
     load_configurations,
 )
-from torchgauge.harness.pinning import PinningError, pin
+from torchgauge.devices.pinning import PinningError, pin
 from torchgauge.records.placement import CpuListError, Placement, format_cpus, parse_cpus, placement_of
 
 GOOD = """configurations:

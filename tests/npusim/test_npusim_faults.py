@@ -180,3 +180,30 @@ print(caught[0].message)
 """
     )
     assert "needs torch >=2.13,<2.14" in child.stdout, child.stderr
+
+
+def test_vanished_device_answers_nothing_any_more(python):
+    """After the given number of calls every operator, copy and wait fails, until the process ends."""
+    child = python(
+        """
+import torch
+x = torch.ones(4, device='npusim')
+done = 0
+try:
+    while True:
+        x.add_(1)
+        done += 1
+except RuntimeError as error:
+    print(error)
+print(done > 10)
+for call in (torch.npusim.synchronize, x.cpu, lambda: torch.empty(1, device='npusim')):
+    try:
+        call()
+    except RuntimeError as error:
+        print('device lost' in str(error))
+""",
+        TORCHGAUGE_NPUSIM_FAULT="vanish_after_calls=40",
+    )
+    first, *others = child.stdout.splitlines()
+    assert first == "npusim runtime error: device lost, it no longer answers (call 41)", child.stderr
+    assert others == ["True"] * 4

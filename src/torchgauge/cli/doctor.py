@@ -7,21 +7,29 @@ import sys
 
 import click
 
+from torchgauge.cli.options import PYTHON
+
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
 
 
 @click.command("doctor")
 @click.option("--device", help="look at this device more closely")
+@PYTHON
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
-def command(device: str | None, as_json: bool) -> None:
+def command(device: str | None, python: str | None, as_json: bool) -> None:
     """Say what is missing on this machine and what to type; exit 3 where something must be mended.
 
     Example: torchgauge doctor
     """
     from torchgauge.devices.health import diagnose
+    from torchgauge.harness.foreign_plugins import plugin_devices
+    from torchgauge.harness.interpreter import interpreter
+    from torchgauge.harness.staging import environment_for
     from torchgauge.records import to_plain
 
-    checks = diagnose(sys.executable, device)
+    there = interpreter(python)
+    plugins, environment = plugin_devices(there), environment_for(there.path)
+    checks = diagnose(there.path, device, plugins=plugins, environment=environment)
     if as_json:
         click.echo(json.dumps([to_plain(check) for check in checks], indent=1))
     else:

@@ -6,25 +6,17 @@ is a note, never an exception. Runs in the worker, on Python 3.10 and torch 2.5 
 
 from __future__ import annotations
 
-import errno
-import re
 from functools import cached_property
-from typing import Any, Union
+from typing import Any, ClassVar, Union
 
-from torchgauge.devices import compilers, hooks
+from torchgauge.devices import autocast, compilers, hooks, messages
+from torchgauge.devices.device import Provision, driver_version
+from torchgauge.devices.event_timer import TorchEventTimer
 from torchgauge.devices.hooks import HOOK_ERRORS, first_line
+from torchgauge.devices.opening import compute_once, refuse_absent
 from torchgauge.devices.session import Absent, EventTimer, MemoryReading
 from torchgauge.errors import InfrastructureError
 from torchgauge.records import Configuration, Scalar
-
-OUT_OF_MEMORY = re.compile(
-    r"\bout of (?:(?:device|host|gpu|system) )?memory\b(?! (?:pool|format|order|bound|range|access))"
-    r"|\b(?:can't|cannot|could not|unable to|failed to) allocate (?:memory\b|[\d.]+ ?(?:[kmgt]i?b|bytes?)\b)"
-    r"|defaultcpuallocator: (?:can't allocate|not enough) memory"
-    r"|\bstd::bad_alloc\b|\b(?:cublas|cudnn|hipblas|rocblas)_status_alloc_failed\b",
-    re.IGNORECASE,
-)
-"""Messages of plain RuntimeErrors that mean a full allocator. Shared memory of a kernel is another matter."""
 
 PROPERTIES = (
     "major",
@@ -35,34 +27,19 @@ PROPERTIES = (
     "gpu_eu_count",
     "vendor",
     "platform_name",
-    "driver_version",
 )
 """Fields of the devices' property objects that tell machine classes apart; serial numbers are left out."""
 
 
-class TorchEventTimer:
-    """Two events of the device; ``elapsed_s`` waits for the second."""
-
-    def __init__(self, first: Any, second: Any) -> None:
-        self._first = first
-        self._second = second
-
-    def start(self) -> None:
-        """Record the first event on the current stream."""
-        self._first.record()
-
-    def stop(self) -> None:
-        """Record the second event on the current stream."""
-        self._second.record()
-
-    def elapsed_s(self) -> float:
-        """Seconds between the events."""
-        self._second.synchronize()
-        return float(self._first.elapsed_time(self._second)) / 1e3
-
-
 class AcceleratorSession:
-    """A torch device reached only through the interfaces that torch shares between devices."""
+    """A torch device reached only through the interfaces that torch shares between devices.
+
+    Opening it asks for one operator with a known answer, so that a device that went away, or that an
+    earlier process left broken, is not blamed on a model.
+    """
+
+    provision: ClassVar[Provision] = Provision()
+    """Where the device comes from: what an adapter's errors tell to type."""
 
     def __init__(self, name: str, index: int = 0, torch_type: str | None = None) -> None:
         self._name = name
@@ -79,13 +56,23 @@ class AcceleratorSession:
         except RuntimeError as error:
             raise InfrastructureError(
                 f"device {self._name!r}: torch {torch.__version__} does not know it: {first_line(error)}",
-                hint="install the package that provides it, and leave TORCH_DEVICE_BACKEND_AUTOLOAD on",
+                hint=self.provision.install
+                or "install the package that provides it, and leave TORCH_DEVICE_BACKEND_AUTOLOAD on",
             ) from error
+        refuse_absent(self._name, self._torch_type, self._index, self.provision)
         if self._torch_type != "cpu":
             selected = hooks.select(self._torch_type, self._index)
             if selected.call is None:
                 self._note("device index", selected.problem)
+        self._pin_precision()
+        compute_once(self._name, device, self.provision)
         return device
+
+    def _pin_precision(self) -> None:
+        """Make float32 mean float32, whatever the build's defaults are; undone by a configuration only."""
+        import torch
+
+        torch.set_float32_matmul_precision("highest")
 
     def _note(self, hook: str, problem: str) -> None:
         if problem:
@@ -188,29 +175,50 @@ class AcceleratorSession:
                 "seed", f"torch.{self._torch_type} has no manual_seed; only torch.manual_seed was called"
             )
 
+    def rng_state(self) -> Any:
+        """The state of the host's generator and of the device's (None where it cannot be read)."""
+        import torch
+
+        getter = getattr(hooks.device_module(self._torch_type), "get_rng_state", None)
+        if self._torch_type == "cpu":
+            return torch.get_rng_state(), None
+        try:
+            if getter is None:
+                raise AttributeError(name="get_rng_state")
+            return torch.get_rng_state(), getter()
+        except HOOK_ERRORS as error:
+            self._note("rng state", f"torch.{self._torch_type}.get_rng_state: {first_line(error)}")
+            return torch.get_rng_state(), None
+
+    def set_rng_state(self, state: Any) -> None:
+        """Restore what :meth:`rng_state` gave."""
+        import torch
+
+        host, device = state
+        torch.set_rng_state(host)
+        if device is not None:
+            hooks.device_module(self._torch_type).set_rng_state(device)
+
     def is_oom(self, error: BaseException) -> bool:
         """Whether ``error``, or the error that it reports, means that an allocator was full."""
         import torch
 
-        types = tuple(
-            found for found in (getattr(torch, "OutOfMemoryError", None), MemoryError) if found is not None
-        )
-        seen: set[int] = set()
-        current: BaseException | None = error
-        while current is not None and id(current) not in seen:
-            seen.add(id(current))
-            if isinstance(current, types):
-                return True
-            if isinstance(current, OSError) and current.errno == errno.ENOMEM:
-                return True
-            if isinstance(current, RuntimeError) and OUT_OF_MEMORY.search(str(current)):
-                return True
-            current = getattr(current, "inner_exception", None) or current.__cause__
-        return False
+        return messages.is_full_allocator(error, (torch.OutOfMemoryError, MemoryError))
+
+    def is_lost(self, error: BaseException) -> bool:
+        """Whether ``error``, or the error that it reports, means that the device is gone."""
+        return messages.is_lost_device(error)
+
+    @cached_property
+    def profiler_activity(self) -> str | None:
+        """The activity of ``torch.profiler`` that records the device, None where there is none."""
+        activity, problem = hooks.profiler_activity(self._torch_type)
+        self._note("profiler", problem)
+        return activity
 
     @cached_property
     def _autocast_dtypes(self) -> tuple[str, ...]:
-        dtypes = hooks.autocast_dtypes(self._torch_type)
+        dtypes = autocast.autocast_dtypes(self._torch_type)
         if not dtypes:
             self._note("autocast", "no low-precision dtype ran under torch.autocast")
         return dtypes
@@ -225,35 +233,52 @@ class AcceleratorSession:
             return None
         return compilers.compile_refusal(self._torch_type, configuration.backend)
 
+    def precision(self) -> dict[str, Scalar]:
+        """The switches that decide what float32 means and whether operators repeat themselves."""
+        import torch
+
+        return {
+            "precision.float32_matmul": str(torch.get_float32_matmul_precision()),
+            "precision.deterministic_algorithms": bool(torch.are_deterministic_algorithms_enabled()),
+        }
+
+    def driver(self) -> str:
+        """The version of the driver, from the device's properties or the driver's own file; "" if unknown."""
+        reported = self._property("driver_version")
+        return str(reported) if reported else driver_version(self.provision)
+
     def fingerprint(self) -> dict[str, Scalar]:
-        """Model, memory, capability, driver and the package that provides the device."""
-        found: dict[str, Scalar] = {"device.type": self._torch_type}
+        """Model, memory, capability, driver, precision and the package that provides the device."""
+        found: dict[str, Scalar] = {"device.type": self._torch_type, **self.precision()}
         model = hooks.model_name(self._torch_type, self._index)
         if model.call is None:
             self._note("model name", model.problem)
         else:
             found["device.model"] = model.call
-        found.update(self._properties())
-        module = hooks.device_module(self._torch_type)
-        version = getattr(module, "__version__", None)
+        for name in ("total_memory", *PROPERTIES):
+            value = self._property(name)
+            if isinstance(value, (str, int)) and value != "":
+                key = "memory_bytes" if name == "total_memory" else name
+                found[f"device.{key}"] = value
+        driver = self.driver()
+        if driver:
+            found["device.driver"] = driver
+        version = getattr(hooks.device_module(self._torch_type), "__version__", None)
         if isinstance(version, str):
             found["device.module_version"] = version
         return found
 
-    def _properties(self) -> dict[str, Scalar]:
+    @cached_property
+    def _properties(self) -> Any:
         module = hooks.device_module(self._torch_type)
         try:
-            properties = module.get_device_properties(self._index)
+            return module.get_device_properties(self._index)
         except HOOK_ERRORS as error:
             self._note("properties", f"torch.{self._torch_type}.get_device_properties: {first_line(error)}")
-            return {}
-        found: dict[str, Scalar] = {}
-        for name in ("total_memory", *PROPERTIES):
-            value = getattr(properties, name, None)
-            if isinstance(value, (str, int)) and value != "":
-                key = "memory_bytes" if name == "total_memory" else name
-                found[f"device.{key}"] = value
-        return found
+            return None
+
+    def _property(self, name: str) -> Any:
+        return getattr(self._properties, name, None)
 
     def telemetry(self) -> dict[str, Scalar]:
         """Utilisation, temperature, power, clock and free memory, as far as the device gives them."""

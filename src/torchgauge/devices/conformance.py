@@ -1,6 +1,7 @@
 """The promises of a device session, checked on a live one: for vendors' tests as well as ours.
 
-Worker side: call :func:`check_session` in a process that may use the device.
+Worker side: call :func:`check_session` in a process that may use the device. The descriptor's promises are in
+:mod:`torchgauge.devices.descriptor_conformance`.
 """
 
 from __future__ import annotations
@@ -107,6 +108,11 @@ def _seed(session: DeviceSession) -> Violations:
         yield "the same seed gave different random numbers"
     if draws[0] == draws[2]:
         yield "different seeds gave the same random numbers"
+    state = session.rng_state()
+    first = _draw(session)
+    session.set_rng_state(state)
+    if _draw(session) != first:
+        yield "a restored state gave other random numbers"
 
 
 def _out_of_memory(session: DeviceSession) -> Violations:
@@ -120,6 +126,19 @@ def _out_of_memory(session: DeviceSession) -> Violations:
 
         if not session.is_oom(torch.OutOfMemoryError("full")):
             yield "torch.OutOfMemoryError is not recognised"
+
+
+def _lost_device(session: DeviceSession) -> Violations:
+    harmless = (
+        ValueError("device lost"),
+        RuntimeError("CUDA error: device-side assert triggered"),
+        RuntimeError("CUDA out of memory"),
+    )
+    for error in harmless:
+        if session.is_lost(error):
+            yield f"{error!r} was taken for a lost device"
+    if session.torch_device is not None and not session.is_lost(RuntimeError("device lost")):
+        yield "a device lost is not recognised"
 
 
 def _autocast(session: DeviceSession) -> Violations:
@@ -165,6 +184,9 @@ def _names(session: DeviceSession) -> Violations:
     backend: object = session.distributed_backend
     if not isinstance(backend, (str, type(None))):
         yield f"distributed_backend is {backend!r}"
+    activity: object = session.profiler_activity
+    if not isinstance(activity, (str, type(None))):
+        yield f"profiler_activity is {activity!r}"
     notes = session.notes
     if not _strings(notes) or not all(note and "\n" not in note for note in notes):
         yield f"notes {notes!r} are no tuple of single lines"
@@ -180,6 +202,7 @@ CHECKS: tuple[Callable[[DeviceSession], Violations], ...] = (
     _peak_memory,
     _seed,
     _out_of_memory,
+    _lost_device,
     _autocast,
     _configurations,
     _fingerprint,

@@ -8,6 +8,7 @@ from torchgauge.devices.accelerator import AcceleratorSession
 from torchgauge.devices.device import DeviceDescriptor
 from torchgauge.devices.host import host_conditions, host_identity
 from torchgauge.devices.session import Absent, EventTimer, MemoryReading
+from torchgauge.errors import InfrastructureError
 from torchgauge.records import Scalar
 
 DEVICE = DeviceDescriptor(
@@ -26,6 +27,11 @@ class CpuSession(AcceleratorSession):
     """The CPU: work has ended when the call returns, and the host's clock is the device's."""
 
     def __init__(self, name: str = "cpu", index: int = 0) -> None:
+        if index != 0:
+            raise InfrastructureError(
+                f"device {name!r} is one device: there is no index {index}",
+                hint="name it without an index; threads and pinning choose its cores",
+            )
         super().__init__(name, index, torch_type="cpu")
 
     def synchronize(self) -> None:
@@ -47,7 +53,7 @@ class CpuSession(AcceleratorSession):
 
     def fingerprint(self) -> dict[str, Scalar]:
         """Model, cores, memory and the instruction set that torch's kernels use."""
-        found = host_identity()
+        found = {**host_identity(), **self.precision()}
         found["device.type"] = "cpu"
         found["device.model"] = found["cpu.model"]
         try:

@@ -6,11 +6,13 @@ Parent side: registered descriptors plus whatever accelerator a probe of the tar
 from __future__ import annotations
 
 import re
+import shutil
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from enum import Enum
 
 from torchgauge import registry
-from torchgauge.devices.device import Device
+from torchgauge.devices.device import Device, driver_version
 from torchgauge.devices.host import host_conditions, host_identity
 from torchgauge.devices.privateuse1 import device_for
 from torchgauge.devices.probe import (
@@ -21,8 +23,10 @@ from torchgauge.devices.probe import (
     ProbeReport,
     ProbeState,
     TorchBuild,
+    Unit,
     probe,
 )
+from torchgauge.devices.verified import NOT_STATED, Verified, verified
 from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
 from torchgauge.records import DeviceTarget
 
@@ -38,6 +42,17 @@ class Presence(str, Enum):
     BROKEN = "broken"
 
 
+class Why(str, Enum):
+    """Why a device is not present, as far as a probe can tell."""
+
+    PACKAGE_MISSING = "package missing"
+    NOT_BUILT = "not in this torch"
+    NO_DEVICE = "no device or driver"
+    IMPORT_RAISED = "import raised"
+    HOOK_FAILED = "does not answer"
+    PLUGIN_BROKEN = "plugin broken"
+
+
 @dataclass(frozen=True)
 class DeviceReport:
     """One device as the target interpreter sees it; ``compile`` pairs backends with refusals (or "")."""
@@ -46,20 +61,30 @@ class DeviceReport:
     label: str
     torch_type: str | None
     presence: Presence
+    why: Why | None = None
     reason: str = ""
     fix: str = ""
     provider: str = ""
     count: int = 0
-    model: str = ""
-    memory_bytes: int | None = None
+    units: tuple[Unit, ...] = ()
+    driver: str = ""
     fork_safe: bool = False
     torch: TorchBuild | None = None
     autocast_dtypes: tuple[str, ...] = ()
+    compile_default: str = ""
     compile: tuple[tuple[str, str], ...] = ()
     distributed_backend: str | None = None
+    profiler: str = ""
     telemetry: tuple[str, ...] = ()
+    tool: str = ""
     hooks: tuple[HookFact, ...] = ()
     runner_labels: tuple[str, ...] = ()
+    verified: Verified = NOT_STATED
+
+    @property
+    def model(self) -> str:
+        """The model of the first device of the type."""
+        return self.units[0].model if self.units else ""
 
 
 def parse_target(text: str) -> DeviceTarget:
@@ -100,60 +125,109 @@ def find_device(
 
 
 def known_devices(
-    python: str, *, report: ProbeReport | None = None, timeout: float = TIMEOUT_S
+    python: str,
+    *,
+    report: ProbeReport | None = None,
+    timeout: float = TIMEOUT_S,
+    plugins: Mapping[str, Device] | None = None,
 ) -> list[DeviceReport]:
-    """Every registered device, then the accelerator and the broken extensions that a deep probe finds."""
+    """Every registered device, then the accelerator and the broken extensions that a deep probe finds.
+
+    ``plugins`` are the registered devices by name where ``python`` has others than this process.
+    """
     report = report or probe(python, timeout=timeout, deep=True)
-    found = [_registered(name, python, report, timeout) for name in registry.names(GROUP)]
+    found: list[DeviceReport] = []
+    claimed: set[str] = set()
+    for name in registry.names(GROUP) if plugins is None else sorted(plugins):
+        try:
+            device: Device = registry.load(GROUP, name) if plugins is None else plugins[name]
+        except InfrastructureError as error:
+            broken = (Presence.BROKEN, Why.PLUGIN_BROKEN, error.message, error.hint)
+            found.append(DeviceReport(name, name, None, *broken))
+            continue
+        claimed.update(_plain(each) for each in device.provision.distributions)
+        found.append(replace(_registered(device, python, report, timeout), verified=verified(name)))
     named = {entry.torch_type for entry in found}
     facts = report.accelerator
     if facts is not None and facts.torch_type not in named and (report.ok or facts.count):
         found.append(_discovered(facts, report))
     elif report.state is ProbeState.BROKEN and report.extensions:
-        found.extend(_broken_extensions(report))
+        found.extend(_broken_extensions(report, claimed))
     return found
 
 
-def _registered(name: str, python: str, report: ProbeReport, timeout: float) -> DeviceReport:
-    try:
-        device: Device = registry.load(GROUP, name)
-    except InfrastructureError as error:
-        return DeviceReport(name, name, None, Presence.BROKEN, error.message, error.hint)
+def _registered(device: Device, python: str, report: ProbeReport, timeout: float) -> DeviceReport:
     if device.torch_type is None:
-        return DeviceReport(name, device.label, None, Presence.PRESENT, count=1, fork_safe=device.fork_safe)
-    variables = device.environment(())
-    own = {key: value for key, value in variables.items() if key != AUTOLOAD_VARIABLE}
-    if own:
-        autoload = variables.get(AUTOLOAD_VARIABLE, "1") == "1"
-        report = probe(python, autoload, timeout, deep=True, environment=own)
+        entry = DeviceReport(device.name, device.label, None, Presence.PRESENT, count=1)
+        return replace(entry, fork_safe=device.fork_safe, runner_labels=device.runner_labels)
     usable = report.usable or report
     facts = usable.device(device.torch_type)
     if facts is None or facts.count == 0:
-        presence = Presence.BROKEN if usable.trouble is not None else Presence.ABSENT
-        trouble = usable.trouble
-        reason = trouble.cause if trouble is not None else f"this torch sees no {device.torch_type!r} device"
-        fix = trouble.fix if trouble is not None else ""
-        return DeviceReport(name, device.label, device.torch_type, presence, reason, fix, torch=usable.torch)
+        presence, why, reason, fix = _why_not(device, report)
+        entry = DeviceReport(device.name, device.label, device.torch_type, presence, why, reason, fix)
+        return replace(
+            entry, torch=usable.torch, tool=device.provision.tool, runner_labels=device.runner_labels
+        )
+    own = {key: value for key, value in device.environment(()).items() if key != AUTOLOAD_VARIABLE}
+    if own and report.ok:  # only a device that is there is worth another probe under its own variables
+        again = probe(python, report.autoload, timeout, deep=True, environment=own)
+        facts = again.device(device.torch_type) or facts
     return _filled(device, facts, usable)
+
+
+def _why_not(device: Device, report: ProbeReport) -> tuple[Presence, Why, str, str]:
+    """What keeps a registered device away, and what to type: the first of the causes that applies."""
+    provision, trouble = device.provision, report.trouble
+    packages = {_plain(name): version for name, version in report.packages}
+    packages.update({_plain(item.package): item.version for item in report.extensions})
+    wanted = [_plain(name) for name in provision.distributions]
+    installed = next((name for name in wanted if name in packages), "")
+    loaded = any(_plain(item.package) in wanted for item in report.extensions)
+    if trouble is not None and (loaded or report.usable is None):
+        why = Why.PACKAGE_MISSING if report.state is ProbeState.NO_TORCH else Why.IMPORT_RAISED
+        return Presence.BROKEN, why, trouble.cause, trouble.fix
+    if wanted and not installed and not _built(device, report):
+        reason = f"package {' or '.join(provision.distributions)} is not installed"
+        return Presence.ABSENT, Why.PACKAGE_MISSING, reason, provision.install
+    usable = report.usable or report
+    version = usable.torch.version if usable.torch is not None else "?"
+    if not _built(device, report):
+        reason = f"torch {version} is not built for it"
+        if installed:
+            reason = f"{installed} {packages[installed]} is installed, but torch {version} did not load it"
+        return Presence.ABSENT, Why.NOT_BUILT, reason, provision.install
+    found = usable.standing(str(device.torch_type))
+    said = found.problem if found is not None and found.problem else "torch counts none"
+    tool = provision.tool
+    if tool and shutil.which(tool) is None:
+        return Presence.ABSENT, Why.NO_DEVICE, said, f"install the driver: there is no {tool} on the PATH"
+    return Presence.ABSENT, Why.NO_DEVICE, said, f"{tool} shows what the driver sees" if tool else ""
+
+
+def _built(device: Device, report: ProbeReport) -> bool:
+    usable = report.usable or report
+    found = usable.standing(str(device.torch_type))
+    return found is not None and found.built
 
 
 def _discovered(facts: DeviceFacts, report: ProbeReport) -> DeviceReport:
     device = device_for(facts.torch_type, report)
     entry = _filled(device, facts, report)
-    absent = next((hook for hook in facts.hooks if hook.name == "synchronize" and not hook.source), None)
     if report.trouble is not None:
         trouble = report.trouble
-        return replace(entry, presence=Presence.BROKEN, reason=trouble.cause, fix=trouble.fix)
+        why = Why.IMPORT_RAISED
+        return replace(entry, presence=Presence.BROKEN, why=why, reason=trouble.cause, fix=trouble.fix)
     if facts.count == 0:
         reason = f"torch is built for {facts.torch_type!r}, but this machine shows no such device"
-        return replace(entry, presence=Presence.ABSENT, reason=reason)
-    if absent is not None:
-        return replace(entry, presence=Presence.BROKEN, reason=absent.problem)
+        return replace(entry, presence=Presence.ABSENT, why=Why.NO_DEVICE, reason=reason)
     return entry
 
 
-def _broken_extensions(report: ProbeReport) -> list[DeviceReport]:
-    """One entry for each package that ``import torch`` loads: which of them is to blame is not known."""
+def _broken_extensions(report: ProbeReport, claimed: set[str]) -> list[DeviceReport]:
+    """One entry for each package that ``import torch`` loads and that no adapter has ``claimed``.
+
+    Which of them is to blame is not known.
+    """
     trouble = report.trouble
     assert trouble is not None
     return [
@@ -162,46 +236,62 @@ def _broken_extensions(report: ProbeReport) -> list[DeviceReport]:
             label=item.package or item.name,
             torch_type=None,
             presence=Presence.BROKEN,
+            why=Why.IMPORT_RAISED,
             reason=trouble.cause,
             fix=trouble.fix,
             provider=_provider(item.package, item.version),
             torch=report.torch,
         )
         for item in report.extensions
+        if _plain(item.package) not in claimed
     ]
 
 
 def _filled(device: Device, facts: DeviceFacts, report: ProbeReport) -> DeviceReport:
     on_cpu = facts.torch_type == "cpu"
-    host = host_identity() if on_cpu else {}
-    own = report.torch is not None and report.torch.privateuse1 == facts.torch_type
+    build = report.torch
+    own = build is not None and build.privateuse1 == facts.torch_type
     providers = [_provider(item.package, item.version) for item in report.extensions] if own else []
+    flavour = build.flavour.partition(" ")[0] if build is not None else ""
+    silent = next((hook for hook in facts.hooks if hook.name == "synchronize" and not hook.source), None)
     return DeviceReport(
         name=device.name,
-        label=device.label,
+        label=getattr(device, "flavour_labels", {}).get(flavour, device.label),
         torch_type=device.torch_type,
-        presence=Presence.PRESENT,
+        presence=Presence.PRESENT if silent is None else Presence.BROKEN,
+        why=None if silent is None else Why.HOOK_FAILED,
+        reason="" if silent is None else silent.problem,
         provider=", ".join(providers),
         count=facts.count,
-        model=str(host["cpu.model"]) if on_cpu else facts.model,
-        memory_bytes=_bytes(host.get("host.memory_bytes")) if on_cpu else facts.memory_bytes,
+        units=(_host_unit(),) if on_cpu else facts.units,
+        driver=facts.driver or driver_version(device.provision),
         fork_safe=device.fork_safe,
-        torch=report.torch,
+        torch=build,
         autocast_dtypes=facts.autocast_dtypes,
+        compile_default=device.compile_backend,
         compile=facts.compile,
         distributed_backend=facts.distributed_backend,
+        profiler=facts.profiler,
         telemetry=tuple(sorted(host_conditions())) if on_cpu else facts.telemetry,
+        tool=device.provision.tool,
         hooks=facts.hooks,
         runner_labels=device.runner_labels,
     )
 
 
+def _host_unit() -> Unit:
+    host = host_identity()
+    memory = host.get("host.memory_bytes")
+    return Unit(0, str(host["cpu.model"]), memory if isinstance(memory, int) else None)
+
+
+def _plain(package: str) -> str:
+    """A distribution's name as package indexes normalise it."""
+    return re.sub(r"[-_.]+", "-", package).lower()
+
+
 def _provider(package: str, version: str) -> str:
     return f"{package} {version}".strip()
-
-
-def _bytes(value: object) -> int | None:
-    return value if isinstance(value, int) else None
 
 
 def _alike(name: str, extension: str) -> bool:

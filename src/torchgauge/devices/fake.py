@@ -109,6 +109,23 @@ class FakeSession:
         """Whether the host ran out of memory."""
         return isinstance(error, MemoryError)
 
+    def is_lost(self, error: BaseException) -> bool:
+        """Never: what does not exist cannot go away."""
+        return False
+
+    def rng_state(self) -> Any:
+        """The state of Python's own generator."""
+        return random.getstate()
+
+    def set_rng_state(self, state: Any) -> None:
+        """Restore it."""
+        random.setstate(state)
+
+    @property
+    def profiler_activity(self) -> str | None:
+        """None: there is no torch to profile."""
+        return None
+
     def autocast_dtypes(self) -> tuple[str, ...]:
         """None: there is no autocast without torch."""
         return ()

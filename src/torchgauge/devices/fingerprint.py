@@ -21,9 +21,15 @@ from torchgauge.records import Environment, Scalar
 
 VARIABLE = re.compile(
     r"(?:OMP|GOMP|KMP|MKL|OPENBLAS|BLIS|VECLIB|NUMEXPR|ATEN|DNNL|ONEDNN|TORCH|TORCHINDUCTOR|TORCHDYNAMO|AOT"
-    r"|PYTORCH|TRITON|CUBLAS|CUDNN|NCCL|MIOPEN|HIPBLASLT|NVIDIA_TF32)_[A-Z0-9_]+|MALLOC_CONF|LD_PRELOAD|CXX"
+    r"|PYTORCH|TRITON|CUBLAS|CUDNN|NCCL|MIOPEN|HIPBLASLT|NVIDIA_TF32|CUDA|HIP|HSA|ZE|SYCL|UR|ASCEND|HCCL"
+    r"|HABANA|PT_HPU|PT_ENABLE)_[A-Z0-9_]+|MALLOC_CONF|LD_PRELOAD|CXX"
 )
 """Variables that change what torch computes or how fast; others are never read."""
+
+VISIBILITY = re.compile(
+    r"[A-Z0-9_]+_VISIBLE_(?:DEVICES|MODULES|CORES|CHIPS)|ZE_AFFINITY_MASK|ONEAPI_DEVICE_SELECTOR"
+)
+"""Variables that choose among equal devices: conditions, as the machine class is the same either way."""
 
 PRIVATE = re.compile(r"TOKEN|KEY|SECRET|PASSW|CREDENTIAL|AUTH|URL|PROXY|USER")
 CHANGES_PER_RUN = re.compile(
@@ -39,7 +45,7 @@ def environment(session: DeviceSession) -> Environment:
     if session.torch_device is not None:
         identity.update(_torch())
     identity.update(session.fingerprint())
-    conditions = {**host_conditions(), **session.telemetry()}
+    conditions = {**host_conditions(), **_visibility(), **session.telemetry()}
     return Environment(
         device=session.name,
         identity=tuple(sorted(identity.items())),
@@ -66,9 +72,15 @@ def _packages() -> dict[str, Scalar]:
 def _variables() -> dict[str, Scalar]:
     found: dict[str, Scalar] = {}
     for name, value in os.environ.items():
-        if VARIABLE.fullmatch(name) and not PRIVATE.search(name) and not CHANGES_PER_RUN.search(name):
+        if VISIBILITY.fullmatch(name) or PRIVATE.search(name) or CHANGES_PER_RUN.search(name):
+            continue
+        if VARIABLE.fullmatch(name):
             found[f"env.{name}"] = _without_paths(value)
     return found
+
+
+def _visibility() -> dict[str, Scalar]:
+    return {f"env.{name}": value[:200] for name, value in os.environ.items() if VISIBILITY.fullmatch(name)}
 
 
 def _without_paths(value: str) -> str:

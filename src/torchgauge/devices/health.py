@@ -8,16 +8,17 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from torchgauge.devices.device import Device
 from torchgauge.devices.discover import DeviceReport, Presence, known_devices
 from torchgauge.devices.host import GIB, available_cores, available_memory
+from torchgauge.devices.minimum import OLDEST_PYTHON, OLDEST_TORCH, release
 from torchgauge.devices.probe import TIMEOUT_S, ProbeReport, ProbeState, probe
 
 MODEL_LIBRARIES = ("timm", "transformers")
-OLDEST_PYTHON = (3, 10)
-OLDEST_TORCH = (2, 5)
 MEMORY_WANTED = 4 * GIB
 DISK_WANTED = 5 * GIB
 
@@ -40,36 +41,43 @@ class Check:
     fix: str = ""
 
 
-def diagnose(python: str, device: str | None = None, *, timeout: float = TIMEOUT_S) -> list[Check]:
+def diagnose(
+    python: str,
+    device: str | None = None,
+    *,
+    timeout: float = TIMEOUT_S,
+    plugins: Mapping[str, Device] | None = None,
+    environment: Mapping[str, str] | None = None,
+) -> list[Check]:
     """Checks of the target interpreter, its torch, this machine and its devices.
 
     Where ``device`` names one, its absence is a failure; other devices only warn. One deep probe (seconds).
+    ``plugins`` and ``environment`` are those of :func:`known_devices` and :func:`probe`.
     """
-    report = probe(python, timeout=timeout, deep=True)
+    report = probe(python, timeout=timeout, deep=True, libraries=True, environment=environment)
     checks = [_python(report)]
     if report.state is not ProbeState.NO_INTERPRETER:
         checks += [_torch(report), _autoload(report), _torchvision(report)]
         checks += [_library(report, name) for name in MODEL_LIBRARIES]
-    devices = known_devices(python, report=report, timeout=timeout)
+    devices = known_devices(python, report=report, timeout=timeout, plugins=plugins)
     checks.append(_compiler(devices))
     checks += [_memory(), _disk(), _load()]
-    checks += [_device(entry, entry.name == device) for entry in devices]
+    absent = [e for e in devices if e.presence is Presence.ABSENT and e.name != device]
+    checks += [_device(entry, entry.name == device) for entry in devices if entry not in absent]
+    if absent:
+        message = f"not here: {', '.join(entry.name for entry in absent)}; torchgauge devices says why"
+        checks.append(Check("other devices", CheckState.OK, message))
     if device is not None and all(entry.name != device for entry in devices):
         message = f"{device}: no plugin and no torch device of this name"
         checks.append(Check(f"device {device}", CheckState.FAIL, message, "torchgauge devices lists them"))
     return checks
 
 
-def _numbers(version: str) -> tuple[int, ...]:
-    parts = version.partition("+")[0].split(".")[:2]
-    return tuple(int(part) for part in parts if part.isdigit())
-
-
 def _python(report: ProbeReport) -> Check:
     if report.state is ProbeState.NO_INTERPRETER:
         assert report.trouble is not None
         return Check("python", CheckState.FAIL, report.trouble.cause, report.trouble.fix)
-    if _numbers(report.version) < OLDEST_PYTHON:
+    if release(report.version) < OLDEST_PYTHON:
         message = f"Python {report.version} is too old for a worker"
         return Check("python", CheckState.FAIL, message, "name a Python 3.10 or later with --python PATH")
     return Check("python", CheckState.OK, f"Python {report.version}")
@@ -83,7 +91,7 @@ def _torch(report: ProbeReport) -> Check:
         return Check("torch", CheckState.FAIL, trouble.cause, trouble.fix)
     build = usable.torch
     message = f"torch {build.version} ({build.flavour}), imported in {build.import_s:.1f} s"
-    if _numbers(build.version) < OLDEST_TORCH:
+    if release(build.version) < OLDEST_TORCH:
         return Check(
             "torch", CheckState.FAIL, f"{message}: too old", f"{report.python} -m pip install -U torch"
         )

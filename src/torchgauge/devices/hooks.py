@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import re
 import time
-import warnings
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -175,6 +174,7 @@ def free_and_total_memory(torch_type: str, index: int) -> Hook:
                 lambda: _pair(_accelerator(torch_type).get_memory_info(index)),
             ),
             (f"torch.{torch_type}.mem_get_info", lambda: _pair(module.mem_get_info(index))),
+            (f"torch.{torch_type}.recommended_max_memory", lambda: _recommended(module)),
         ]
     )
 
@@ -189,6 +189,7 @@ def model_name(torch_type: str, index: int) -> Hook:
                 f"torch.{torch_type}.get_device_properties",
                 lambda: str(module.get_device_properties(index).name),
             ),
+            (f"torch.backends.{torch_type}.get_name", lambda: _backend_name(torch_type)),
         ]
     )
 
@@ -209,19 +210,6 @@ def telemetry(torch_type: str, index: int) -> tuple[dict[str, float], str]:
     return readings, "; ".join(problems)
 
 
-def autocast_dtypes(torch_type: str) -> tuple[str, ...]:
-    """Low-precision dtypes in which a matrix product really runs under autocast on the device."""
-    import torch
-
-    offered = getattr(device_module(torch_type), "get_amp_supported_dtype", None)
-    try:
-        dtypes = list(offered()) if offered is not None else [torch.bfloat16, torch.float16]
-    except HOOK_ERRORS:
-        dtypes = [torch.bfloat16, torch.float16]
-    low = [dtype for dtype in dtypes if dtype not in (torch.float32, torch.float64)]
-    return tuple(str(dtype).removeprefix("torch.") for dtype in low if _autocasts(torch_type, dtype))
-
-
 def distributed_backend(torch_type: str) -> tuple[str | None, str]:
     """The name of the default collectives backend, or None and the reason."""
     import torch.distributed as dist
@@ -235,6 +223,18 @@ def distributed_backend(torch_type: str) -> tuple[str | None, str]:
         return str(dist.Backend.default_device_backend_map[torch_type]), ""
     except HOOK_ERRORS as error:
         return None, first_line(error)
+
+
+def profiler_activity(torch_type: str) -> tuple[str | None, str]:
+    """The activity of ``torch.profiler`` that records the device, or None and the reason."""
+    try:
+        from torch.profiler import supported_activities
+
+        names = sorted(activity.name for activity in supported_activities())
+    except HOOK_ERRORS as error:
+        return None, first_line(error)
+    found = next((name for name in names if name.lower() == torch_type), None)
+    return found, "" if found else f"torch.profiler records only {', '.join(names)} here"
 
 
 def _first_that_works(candidates: list[tuple[str, Callable[[], Any]]]) -> Hook:
@@ -254,7 +254,10 @@ def _accelerator(torch_type: str) -> Any:
 
     if current_accelerator() != torch_type:
         raise LookupError(f"{torch_type!r} is not the current accelerator")
-    return torch.accelerator
+    found = getattr(torch, "accelerator", None)
+    if found is None:
+        raise LookupError(f"torch {torch.__version__} has no torch.accelerator, which came with 2.6")
+    return found
 
 
 def _set_index(accelerator: Any, index: int) -> bool:
@@ -325,14 +328,13 @@ def _pair(values: Any) -> tuple[int, int]:
     return int(free), int(total)
 
 
-def _autocasts(torch_type: str, dtype: Any) -> bool:
+def _recommended(module: Any) -> tuple[int, int]:
+    """Free and total bytes where only a recommended maximum is known (Metal shares the host's memory)."""
+    total = int(module.recommended_max_memory())
+    return total - int(module.driver_allocated_memory()), total
+
+
+def _backend_name(torch_type: str) -> str:
     import torch
 
-    try:
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")
-            operand = torch.ones(8, 8, device=torch_type)
-            with torch.autocast(torch_type, dtype=dtype):
-                return bool((operand @ operand).dtype == dtype)
-    except HOOK_ERRORS:
-        return False
+    return str(getattr(torch.backends, torch_type).get_name())

@@ -23,6 +23,8 @@ TORCH_LIBRARIES = (
     "pytorch-triton-rocm",
     "pytorch-triton-xpu",
     "intel-extension-for-pytorch",
+    "torch-npu",
+    "habana-torch-plugin",
 )
 """Distributions whose version may change a number or a status."""
 

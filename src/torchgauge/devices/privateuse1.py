@@ -6,7 +6,6 @@ shared session serves it under whatever name it has.
 
 from __future__ import annotations
 
-from torchgauge.devices import hooks
 from torchgauge.devices.accelerator import AcceleratorSession
 from torchgauge.devices.device import Device, DeviceDescriptor
 from torchgauge.devices.probe import AUTOLOAD_VARIABLE, ProbeReport
@@ -24,7 +23,7 @@ def device_for(name: str, report: ProbeReport) -> Device:
     """
     facts = report.device(name)
     own = report.torch is not None and report.torch.privateuse1 == name
-    model = facts.model if facts is not None else ""
+    model = facts.units[0].model if facts is not None and facts.units else ""
     return DeviceDescriptor(
         name=name,
         label=model or name,
@@ -47,12 +46,7 @@ class PrivateUse1Session(AcceleratorSession):
             found = "none" if registered == "privateuseone" else repr(registered)
             raise InfrastructureError(
                 f"device {name!r} is not registered with torch {torch.__version__}; registered here: {found}",
-                hint=f"install the package that provides it and leave {AUTOLOAD_VARIABLE} on",
+                hint=self.provision.install
+                or f"install the package that provides it and leave {AUTOLOAD_VARIABLE} on",
             )
         super().__init__(name, index, torch_type=name)
-        count = hooks.device_count(name)
-        if index >= count:
-            raise InfrastructureError(
-                f"device {name!r} has {count} device(s): there is no index {index}",
-                hint="torchgauge devices lists them",
-            )

@@ -20,6 +20,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from torchgauge.devices.standing import Standing
 from torchgauge.records import RecordError, from_plain
 
 AUTOLOAD_VARIABLE = "TORCH_DEVICE_BACKEND_AUTOLOAD"
@@ -69,6 +70,15 @@ class HookFact:
 
 
 @dataclass(frozen=True)
+class Unit:
+    """One device of a type: index among the visible ones, model, bytes (None where unknown)."""
+
+    index: int
+    model: str
+    memory_bytes: int | None
+
+
+@dataclass(frozen=True)
 class DeviceFacts:
     """What a device answered; ``compile`` pairs backends with the reason of their refusal (empty: none)."""
 
@@ -76,8 +86,9 @@ class DeviceFacts:
     count: int
     fork_safe: bool | None
     fork_problem: str
-    model: str = ""
-    memory_bytes: int | None = None
+    units: tuple[Unit, ...] = ()
+    driver: str = ""
+    profiler: str = ""
     autocast_dtypes: tuple[str, ...] = ()
     distributed_backend: str | None = None
     distributed_problem: str = ""
@@ -110,6 +121,7 @@ class ProbeReport:
     packages: tuple[tuple[str, str], ...] = ()
     torch: TorchBuild | None = None
     devices: tuple[DeviceFacts, ...] = ()
+    standings: tuple[Standing, ...] = ()
     torchvision_problem: str | None = None
     trouble: Trouble | None = None
     without_autoload: ProbeReport | None = None
@@ -130,6 +142,10 @@ class ProbeReport:
         """What the device of this type answered, None where torch has none."""
         return next((facts for facts in self.devices if facts.torch_type == torch_type), None)
 
+    def standing(self, torch_type: str) -> Standing | None:
+        """Whether torch is built for this type and what it counts, None where it was not asked."""
+        return next((found for found in self.standings if found.torch_type == torch_type), None)
+
     @property
     def accelerator(self) -> DeviceFacts | None:
         """The one accelerator of this torch that is no CPU."""
@@ -142,16 +158,19 @@ def probe(
     timeout: float = TIMEOUT_S,
     *,
     deep: bool = False,
+    libraries: bool = False,
     environment: Mapping[str, str] | None = None,
 ) -> ProbeReport:
     """What ``python`` and its torch answer; a failure with extensions is tried again without them.
 
-    ``deep`` also asks for compile support and imports torchvision (seconds more). ``environment`` is set on
-    top of this process's own. Raises nothing: a failure is a report with a :class:`Trouble`.
+    ``deep`` also asks for compile support and ``libraries`` imports torchvision (seconds more each).
+    ``environment`` is set on top of this process's own. Raises nothing: a failure is a report with a
+    :class:`Trouble`.
     """
-    report = _probe_once(python, autoload, timeout, deep, environment or {})
+    options = (*(["--deep"] if deep else []), *(["--libraries"] if libraries else []))
+    report = _probe_once(python, autoload, timeout, options, environment or {})
     if report.state is ProbeState.BROKEN and autoload and report.extensions:
-        second = _probe_once(python, False, timeout, deep, environment or {})
+        second = _probe_once(python, False, timeout, options, environment or {})
         report = replace(report, without_autoload=second)
         assert report.trouble is not None
         report = replace(report, trouble=replace(report.trouble, fix=_fix(report)))
@@ -159,7 +178,7 @@ def probe(
 
 
 @dataclass(frozen=True)
-class _Ending:
+class Ending:
     """How the child process ended; ``returncode`` is None where it was killed for its time."""
 
     returncode: int | None
@@ -168,16 +187,16 @@ class _Ending:
 
 
 def _probe_once(
-    python: str, autoload: bool, timeout: float, deep: bool, environment: Mapping[str, str]
+    python: str, autoload: bool, timeout: float, options: tuple[str, ...], environment: Mapping[str, str]
 ) -> ProbeReport:
     began = time.perf_counter()
     variables = {**os.environ, **environment, AUTOLOAD_VARIABLE: "1" if autoload else "0"}
     empty = ProbeReport(python=python, autoload=autoload, state=ProbeState.NO_INTERPRETER, wall_s=0.0)
     with tempfile.TemporaryDirectory(prefix="torchgauge-probe-") as folder:
         path = Path(folder, "report.jsonl")
-        command = [python, str(CHILD), *(["--deep"] if deep else []), str(path)]
+        command = [python, str(CHILD), *options, str(path)]
         try:
-            ending = _spawn(command, variables, timeout, Path(folder, "output"))
+            ending = spawn(command, variables, timeout, Path(folder, "output"))
         except OSError as error:
             cause = f"{python}: {error.strerror or error}"
             return replace(
@@ -185,11 +204,11 @@ def _probe_once(
                 wall_s=time.perf_counter() - began,
                 trouble=Trouble(cause, "start the interpreter", (), "", "name a Python with --python PATH"),
             )
-        stages = _read_stages(path)
+        stages = read_stages(path)
     return replace(_fold(empty, stages, ending), wall_s=time.perf_counter() - began)
 
 
-def _spawn(command: list[str], variables: Mapping[str, str], timeout: float, output: Path) -> _Ending:
+def spawn(command: list[str], variables: Mapping[str, str], timeout: float, output: Path) -> Ending:
     """Run the child in a process group of its own, which is killed when time is up."""
     with output.open("wb") as sink:
         child = subprocess.Popen(
@@ -207,7 +226,7 @@ def _spawn(command: list[str], variables: Mapping[str, str], timeout: float, out
         finally:
             _kill_group(child)
     lines = output.read_bytes()[-8192:].decode(errors="replace").strip().splitlines()
-    return _Ending(returncode, timeout, "\n".join(lines[-DETAIL_LINES:]))
+    return Ending(returncode, timeout, "\n".join(lines[-DETAIL_LINES:]))
 
 
 def _kill_group(child: subprocess.Popen[bytes]) -> None:
@@ -217,7 +236,7 @@ def _kill_group(child: subprocess.Popen[bytes]) -> None:
     child.wait()
 
 
-def _read_stages(path: Path) -> list[tuple[str, Any]]:
+def read_stages(path: Path) -> list[tuple[str, Any]]:
     """Stage and data of each whole line; a torn last line is dropped."""
     stages: list[tuple[str, Any]] = []
     if not path.exists():
@@ -231,7 +250,7 @@ def _read_stages(path: Path) -> list[tuple[str, Any]]:
     return stages
 
 
-def _fold(report: ProbeReport, stages: list[tuple[str, Any]], ending: _Ending) -> ProbeReport:
+def _fold(report: ProbeReport, stages: list[tuple[str, Any]], ending: Ending) -> ProbeReport:
     doing = "start the interpreter"
     raised: dict[str, Any] | None = None
     done = False
@@ -264,6 +283,8 @@ def _absorb(report: ProbeReport, stage: str, data: Any) -> ProbeReport:
             return replace(report, torch=from_plain(TorchBuild, data))
         if stage == "device":
             return replace(report, devices=(*report.devices, from_plain(DeviceFacts, data)))
+        if stage == "standings":
+            return replace(report, standings=tuple(from_plain(Standing, item) for item in data))
         if stage == "torchvision":
             return replace(report, torchvision_problem=data)
         if stage == "compile":
@@ -278,23 +299,24 @@ def _absorb(report: ProbeReport, stage: str, data: Any) -> ProbeReport:
     return report
 
 
-def _no_python(report: ProbeReport, ending: _Ending) -> Trouble:
-    how = _how_it_ended(ending)
+def _no_python(report: ProbeReport, ending: Ending) -> Trouble:
+    how = how_it_ended(ending)
     fix = "name a Python 3.10 or later with --python PATH"
     return Trouble(f"{report.python} ran no probe: it {how}", "start the interpreter", (), ending.output, fix)
 
 
-def _trouble(report: ProbeReport, doing: str, raised: dict[str, Any] | None, ending: _Ending) -> Trouble:
+def _trouble(report: ProbeReport, doing: str, raised: dict[str, Any] | None, ending: Ending) -> Trouble:
     if raised is not None:
         chain = tuple(raised["chain"])
         cause = chain[-1].splitlines()[0] if chain else "an exception without a message"
     else:
         chain = ()
-        cause = f"the interpreter {_how_it_ended(ending)} during: {doing}"
+        cause = f"the interpreter {how_it_ended(ending)} during: {doing}"
     return Trouble(cause, doing, chain, ending.output, _fix(report))
 
 
-def _how_it_ended(ending: _Ending) -> str:
+def how_it_ended(ending: Ending) -> str:
+    """``was killed by SIGSEGV`` and the like."""
     if ending.returncode is None:
         return f"did not end within {ending.timeout_s:g} s"
     if ending.returncode < 0:

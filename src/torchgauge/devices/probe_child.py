@@ -1,13 +1,14 @@
 """Runs in the target interpreter, by its path: says what torch and its devices answer there.
 
-Usage: ``python probe_child.py [--deep] [REPORT]``. Each stage appends one line of JSON to REPORT (or prints
-it), so that whatever ends this process leaves behind how far it came. Standard library and torch only;
-torchgauge need not be installed. Read by :mod:`torchgauge.devices.probe`.
+Usage: ``python probe_child.py [--deep] [--libraries] [REPORT]``. Each stage appends one line of JSON to
+REPORT (or prints it), so that whatever ends this process leaves behind how far it came. Standard library and
+torch only; torchgauge need not be installed. Read by :mod:`torchgauge.devices.probe`.
 """
 
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import importlib
 import importlib.util
 import json
@@ -28,19 +29,19 @@ FORK_DEADLINE_S = 20.0
 
 def main(arguments: list[str]) -> int:
     """Write the stages in order; an exception ends in a stage of its own."""
-    deep = "--deep" in arguments
+    options = {argument for argument in arguments if argument.startswith("--")}
     paths = [argument for argument in arguments if not argument.startswith("--")]
     with contextlib.ExitStack() as stack:
         report = stack.enter_context(Path(paths[0]).open("a", encoding="utf-8")) if paths else sys.stdout
         try:
-            _run(report, deep)
+            _run(report, options)
         except BaseException as error:  # noqa: BLE001 - the top of the child: an extension may raise anything
             _write(report, "raised", _trouble(error))
             return 1
     return 0
 
 
-def _run(report: IO[str], deep: bool) -> None:
+def _run(report: IO[str], options: set[str]) -> None:
     installed, hooks = _sibling("installed"), _sibling("hooks")
     _write(report, "interpreter", _interpreter(installed))
     _write(report, "begin", "import torch")
@@ -48,7 +49,7 @@ def _run(report: IO[str], deep: bool) -> None:
     import torch
 
     _write(report, "torch", _torch_build(torch, time.perf_counter() - began))
-    accelerator = hooks.current_accelerator()
+    accelerator = _accelerator(hooks)
     fork: tuple[bool | None, str] = (True, "")
     if accelerator is not None:
         _write(report, "begin", f"use {accelerator} in a forked process")
@@ -60,12 +61,32 @@ def _run(report: IO[str], deep: bool) -> None:
         _write(report, "begin", f"ask what {accelerator} answers")
         facts.append(_device_facts(hooks, accelerator, fork))
         _write(report, "device", facts[1])
-    if deep:
-        _deep(report, installed, [str(fact["torch_type"]) for fact in facts])
+    _write(report, "begin", "ask which devices torch is built for")
+    _write(report, "standings", _standings(accelerator))
+    if "--deep" in options:
+        _compile(report, installed, [str(fact["torch_type"]) for fact in facts])
+    if "--libraries" in options and importlib.util.find_spec("torchvision") is not None:
+        _write(report, "begin", "import torchvision")
+        _write(report, "torchvision", _torchvision_problem())
     _write(report, "done", None)
 
 
-def _deep(report: IO[str], installed: Any, torch_types: list[str]) -> None:
+def _accelerator(hooks: Any) -> str | None:
+    """The accelerator of this torch; an older torch does not call every type with devices one."""
+    types = _sibling("standing").IN_TREE
+    return hooks.current_accelerator() or next((each for each in types if hooks.device_count(each)), None)
+
+
+def _standings(accelerator: str | None) -> list[dict[str, Any]]:
+    """What each accelerator type is in this torch; the one in use has its facts as well."""
+    module = _sibling("standing")
+    types = dict.fromkeys([*module.IN_TREE, *([accelerator] if accelerator else [])])
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        return [dataclasses.asdict(module.standing(torch_type)) for torch_type in types]
+
+
+def _compile(report: IO[str], installed: Any, torch_types: list[str]) -> None:
     compilers = _sibling("compilers")
     _write(report, "begin", "ask what torch.compile supports")
     vendors = [point["name"] for point in installed.extensions(installed.COMPILE_GROUP)]
@@ -73,9 +94,6 @@ def _deep(report: IO[str], installed: Any, torch_types: list[str]) -> None:
         backends = ["inductor", "aot_eager", *vendors]
         refusals = {backend: compilers.compile_refusal(torch_type, backend) or "" for backend in backends}
         _write(report, "compile", {"torch_type": torch_type, "refusals": refusals})
-    if importlib.util.find_spec("torchvision") is not None:
-        _write(report, "begin", "import torchvision")
-        _write(report, "torchvision", _torchvision_problem())
 
 
 def _interpreter(installed: Any) -> dict[str, Any]:
@@ -111,33 +129,51 @@ def _device_facts(hooks: Any, torch_type: str, fork: tuple[bool | None, str]) ->
     if count == 0:
         return facts
     if torch_type != "cpu":
-        facts.update(_accelerator_facts(hooks, torch_type))
+        facts.update(_accelerator_facts(hooks, torch_type, count))
+    facts["profiler"] = hooks.profiler_activity(torch_type)[0] or ""
     backend, problem = hooks.distributed_backend(torch_type)
     facts.update(
-        autocast_dtypes=list(hooks.autocast_dtypes(torch_type)),
+        autocast_dtypes=list(_sibling("autocast").autocast_dtypes(torch_type)),
         distributed_backend=backend,
         distributed_problem=problem,
     )
     return facts
 
 
-def _accelerator_facts(hooks: Any, torch_type: str) -> dict[str, Any]:
+def _accelerator_facts(hooks: Any, torch_type: str, count: int) -> dict[str, Any]:
     """What only an accelerator has; the CPU needs none of these hooks."""
     wait = hooks.synchronize(torch_type, 0)
     tried = {"synchronize": wait}
     if wait.call is not None:
         tried["events"] = hooks.event_pair(torch_type, 0, wait.call)
         tried["peak memory"] = hooks.peak_memory(torch_type, 0, wait.call)
-    model = tried["model name"] = hooks.model_name(torch_type, 0)
-    memory = tried["memory"] = hooks.free_and_total_memory(torch_type, 0)
+    tried["model name"] = hooks.model_name(torch_type, 0)
+    tried["memory"] = hooks.free_and_total_memory(torch_type, 0)
     return {
-        "model": model.call or "",
-        "memory_bytes": memory.call[1] if memory.call is not None else None,
+        "units": [_unit(hooks, torch_type, index) for index in range(count)],
+        "driver": _driver(hooks, torch_type),
         "telemetry": sorted(hooks.telemetry(torch_type, 0)[0]),
         "hooks": [
             {"name": name, "source": hook.source, "problem": hook.problem} for name, hook in tried.items()
         ],
     }
+
+
+def _unit(hooks: Any, torch_type: str, index: int) -> dict[str, Any]:
+    memory = hooks.free_and_total_memory(torch_type, index).call
+    return {
+        "index": index,
+        "model": hooks.model_name(torch_type, index).call or "",
+        "memory_bytes": memory[1] if memory is not None else None,
+    }
+
+
+def _driver(hooks: Any, torch_type: str) -> str:
+    try:
+        properties = hooks.device_module(torch_type).get_device_properties(0)
+        return str(getattr(properties, "driver_version", "") or "")
+    except hooks.HOOK_ERRORS:
+        return ""
 
 
 def _fork_works(torch: Any, torch_type: str) -> tuple[bool | None, str]:

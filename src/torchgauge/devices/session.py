@@ -82,8 +82,21 @@ class DeviceSession(Protocol):
     def is_oom(self, error: BaseException) -> bool:
         """Whether ``error`` means that the device (or host allocator) ran out of memory."""
 
+    def is_lost(self, error: BaseException) -> bool:
+        """Whether ``error`` means that the device is gone, whatever the model did."""
+
+    def rng_state(self) -> Any:
+        """The state of the device's generator and the host's; opaque."""
+
+    def set_rng_state(self, state: Any) -> None:
+        """Restore what :meth:`rng_state` gave."""
+
+    @property
+    def profiler_activity(self) -> str | None:
+        """The activity of ``torch.profiler`` that records the device, None where there is none."""
+
     def autocast_dtypes(self) -> tuple[str, ...]:
-        """Low-precision dtypes that autocast accepts, for example ``("bfloat16",)``."""
+        """Low-precision dtypes that autocast accepts, the device's default first: ``("bfloat16",)``."""
 
     def unsupported(self, configuration: Configuration) -> str | None:
         """Why this configuration cannot run on the device in this process; None where it may."""

@@ -72,12 +72,14 @@ def _no_device(cases: Sequence[PlannedCase], ending: Ending) -> list[Outcome]:
     for event in ending.events:
         if event["ev"] == "no_device":
             failure = from_plain(Failure, event["failure"])
-            reason = f"the device could not be opened: {failure.message.splitlines()[0]}"
-            return [
-                Outcome(p.case.key, Status.INFRA, Phase.START, Cause.NO_DEVICE, reason, failure)
-                for p in cases
-            ]
+            return [no_device(planned.case.key, failure) for planned in cases]
     return []
+
+
+def no_device(key: str, failure: Failure) -> Outcome:
+    """The outcome of a case whose device could not be opened."""
+    reason = f"the device could not be opened: {failure.message.splitlines()[0]}"
+    return Outcome(key, Status.INFRA, Phase.START, Cause.NO_DEVICE, reason, failure)
 
 
 def _in_flight(cases: Sequence[PlannedCase], left: list[PlannedCase], ending: Ending) -> PlannedCase:

@@ -153,7 +153,7 @@ def describe_rows(results: Sequence[Result]) -> str:
 def _describe(result: Result) -> str:
     text = f"{result.case.configuration.name} {result.status.value}"
     if result.status is not Status.PASS:
-        return f"{text} ({result.reason[:80]})" if result.reason else text
+        return f"{text} ({units.shortened(result.reason, 100)})" if result.reason else text
     values = {s.metric: s.median for s in result.summaries if s.median is not None}
     if "latency" in values:
         text += f" {units.quantity(values['latency'], 's')}"

@@ -18,7 +18,7 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
         f"{passed}/{report.planned} pass ({passed}/{attempted} of those attempted): {counts}",
     ]
     for result in report.unexpected[:20]:
-        reason = f": {result.reason[:160]}" if result.reason else ""
+        reason = f": {units.shortened(result.reason, 160)}" if result.reason else ""
         lines.append(
             f"  unexpected {result.status.value} in phase {result.phase.value}  {result.case_id}{reason}"
         )

@@ -102,3 +102,8 @@ def _decimals(scaled: float, digits: int, *, whole: bool) -> int:
         return 0
     magnitude = math.floor(math.log10(abs(scaled))) if scaled else 0
     return max(0, min(12, digits - 1 - magnitude))
+
+
+def shortened(text: str, limit: int) -> str:
+    """``text``, or its beginning with three dots, in at most ``limit`` characters."""
+    return text if len(text) <= limit else text[: limit - 3].rstrip() + "..."

@@ -5,7 +5,7 @@ It is what a vendor's package would be: it imports the seams of torchgauge and n
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torchgauge.records import digest
 from torchgauge.suites.suite import ModelEntry
@@ -54,6 +54,8 @@ class FaultSuite:
     builder: str = "torchgauge_faults.models:build"
     preload: tuple[str, ...] = ()
     install_hint: str = "pip install no-such-package"
+    unavailable: None = None
+    environment: dict[str, str] = field(default_factory=dict)
 
     @property
     def digest(self) -> str:

@@ -92,6 +92,7 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 def synchronize(device: Device = None) -> None:
     """Return at once, truthfully: an operator has finished when its call returns."""
     check_index(_device(device))
+    faults.answer_or_vanish(DEVICE_NAME)
     if faults.ACTIVE.hang_in_synchronize:
         faults.hang()
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 import torch
 
 from torchgauge_npusim import generator
-from torchgauge_npusim.faults import ACTIVE
+from torchgauge_npusim.faults import ACTIVE, answer_or_vanish
 from torchgauge_npusim.identity import DEVICE_NAME
 from torchgauge_npusim.memory import (
     CPU,
@@ -206,6 +206,7 @@ class _Call:
 
 def boxed_fallback(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Run an operator for the device; raises NotImplementedError when the CPU has no kernel for it either."""
+    answer_or_vanish(DEVICE_NAME)
     try:
         result = _Call(op).run(args, kwargs)
     except NotImplementedError as missing:

@@ -15,6 +15,7 @@ from __future__ import annotations
 import os
 import time
 from dataclasses import dataclass
+from pathlib import Path
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
@@ -33,6 +34,8 @@ class Faults:
     hang_in_synchronize: bool = False
     wrong_in_bf16: bool = False
     oom_after_bytes: int | None = None
+    vanish_after_calls: int | None = None
+    vanish_once: str = ""
 
 
 def faults_from(environment: Mapping[str, str]) -> Faults:
@@ -57,22 +60,62 @@ def hang() -> None:
         time.sleep(3600)
 
 
+class _Presence:
+    """Whether this process still has its device, and how many calls the device has answered."""
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.gone = False
+
+
+_PRESENCE = _Presence()
+
+
+def answer_or_vanish(device_name: str) -> None:
+    """Count a call to the device; raises RuntimeError, now and ever after, once it has vanished."""
+    if ACTIVE.vanish_after_calls is None:
+        return
+    _PRESENCE.calls += 1
+    if not _PRESENCE.gone and _PRESENCE.calls > ACTIVE.vanish_after_calls:
+        _PRESENCE.gone = _is_my_turn(ACTIVE.vanish_once)
+    if _PRESENCE.gone:
+        message = f"{device_name} runtime error: device lost, it no longer answers (call {_PRESENCE.calls})"
+        raise RuntimeError(message)
+
+
+def _is_my_turn(token: str) -> bool:
+    # The process that makes the file loses its device; where the file is there, another one did.
+    if not token:
+        return True
+    try:
+        Path(token).touch(exist_ok=False)
+    except FileExistsError:
+        return False
+    return True
+
+
 def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
 def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
     flags = {"raise_on_import", "hang_in_synchronize", "wrong_in_bf16"}
+    numbers = {"oom_after_bytes", "vanish_after_calls"}
     chosen: set[str] = set()
-    limit: int | None = None
+    limits: dict[str, int] = {}
+    token = ""
     for word in words:
         name, _, value = word.partition("=")
-        if name == "oom_after_bytes" and value.isdecimal():
-            limit = int(value)
+        if name in numbers and value.isdecimal():
+            limits[name] = int(value)
+        elif name == "vanish_once" and value:
+            token = value
         elif name in flags and not value:
             chosen.add(name)
         else:
-            known = ", ".join([*sorted(flags), "oom_after_bytes=N"])
+            known = ", ".join(
+                [*sorted(flags), *(f"{each}=N" for each in sorted(numbers)), "vanish_once=FILE"]
+            )
             message = f"{FAULT_VARIABLE}: {word!r} is not a fault; known faults: {known}"
             raise ValueError(message)
     return Faults(
@@ -80,7 +123,9 @@ def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
         raise_on_import="raise_on_import" in chosen,
         hang_in_synchronize="hang_in_synchronize" in chosen,
         wrong_in_bf16="wrong_in_bf16" in chosen,
-        oom_after_bytes=limit,
+        oom_after_bytes=limits.get("oom_after_bytes"),
+        vanish_after_calls=limits.get("vanish_after_calls"),
+        vanish_once=token,
     )
 
 

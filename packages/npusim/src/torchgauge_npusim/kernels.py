@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
+from torchgauge_npusim.faults import answer_or_vanish
 from torchgauge_npusim.identity import DEVICE_NAME
 from torchgauge_npusim.memory import (
     CPU,
@@ -40,6 +41,7 @@ def empty(
     memory_format: torch.memory_format | None = None,
 ) -> torch.Tensor:
     """Allocate; raises RuntimeError for an absent device index, pinned memory or a sparse layout."""
+    answer_or_vanish(DEVICE_NAME)
     _check_placement(device, layout, pin_memory)
     return adopt(torch.empty(size, dtype=dtype, device=CPU, memory_format=memory_format))
 
@@ -86,6 +88,7 @@ def resize_(
 def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
     """Copy between host and device, or within the device; nothing is ever asynchronous."""
     del non_blocking
+    answer_or_vanish(DEVICE_NAME)
     _host_side(target).copy_(_host_side(source))
     return target
 
@@ -100,6 +103,7 @@ def convolution(
     tensor: torch.Tensor, weight: torch.Tensor, bias: torch.Tensor | None, *geometry: Any
 ) -> torch.Tensor:
     """Convolve; geometry is stride, padding, dilation, transposed, output padding, groups."""
+    answer_or_vanish(DEVICE_NAME)
     _refuse_cpu(tensor, weight, bias)
     host_bias = None if bias is None else host_alias(bias)
     return adopt(aten.convolution.default(host_alias(tensor), host_alias(weight), host_bias, *geometry))

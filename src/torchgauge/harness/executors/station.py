@@ -13,7 +13,7 @@ from torchgauge.devices.device import Device
 from torchgauge.harness.case_measurements import absent
 from torchgauge.harness.events import EventReader
 from torchgauge.harness.executors.executor import BudgetSpent, Remark, Submission, Yield
-from torchgauge.harness.fold import Folded, fold
+from torchgauge.harness.fold import Folded, fold, no_device
 from torchgauge.harness.host_process import HostOptions, HostProcess
 from torchgauge.harness.interpreter import hint_for
 from torchgauge.harness.job import CALIBRATE, FRESH, MEASURE, Job
@@ -26,6 +26,7 @@ from torchgauge.records import (
     Cause,
     DeviceTarget,
     Environment,
+    Failure,
     Group,
     Measurement,
     Outcome,
@@ -82,6 +83,7 @@ class Station:
     jobs: int = 0
     oom_kills: int = field(default_factory=kernel_oom_kills)
     remarks: list[str] = field(default_factory=list)
+    absent: Failure | None = None
     durations: list[float] = field(default_factory=list)
     dead: set[Variables] = field(default_factory=set)
 
@@ -108,7 +110,7 @@ class Station:
                 yield self.run_group(group)
                 self.durations.append(self.submission.clock.steady() - began)
                 yield from self.said()
-            if runnable and not self.submission.cancelled():
+            if runnable and self.absent is None and not self.submission.cancelled():
                 yield from self.calibrate("end")
         finally:
             self.close()
@@ -266,6 +268,8 @@ class Station:
         ending = self.process(self.job(CALIBRATE, at=at), self.submission.folder / "logs" / name)
         yield from self.said()
         for event in ending.events:
+            if event["ev"] == "no_device" and at == "start":
+                self.absent = from_plain(Failure, event["failure"])
             if event["ev"] == "environment":
                 environment = from_plain(Environment, event["environment"])
                 notes = (*environment.notes, *event["notes"])
@@ -286,9 +290,16 @@ class Station:
         for planned in group.cases:
             if not _refused(planned):
                 parts.setdefault(placement_of(planned.case.configuration), []).append(planned)
+        if self.absent is not None:  # it was not there at the start: no need to ask for every group
+            return rows + [self.no_device_row(p, self.absent) for cases in parts.values() for p in cases]
         for cases in parts.values():
             rows += self.run_part(group, cases)
         return rows
+
+    def no_device_row(self, planned: PlannedCase, failure: Failure) -> Result:
+        """The row of a case whose device could not be opened when the run began."""
+        outcome = no_device(planned.case.key, failure)
+        return row(self.submission.plan, planned, outcome, RowContext(environment_id=self.environment_id))
 
     def run_part(self, group: Group, pending: list[PlannedCase]) -> list[Result]:
         """Run cases of ``group`` that can share a process."""

@@ -1,0 +1,84 @@
+"""The promises of a device descriptor, checked in any process: for vendors' tests as well as ours."""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Callable, Iterator
+
+from torchgauge.devices.device import Device, Provision
+from torchgauge.records import Configuration, Workload
+from torchgauge.registry import resolve
+
+WORKLOAD = Workload(suite="toy", model="mlp")
+
+Violations = Iterator[str]
+
+
+def check_device(device: Device) -> list[str]:
+    """Sentences that say which promises a descriptor breaks; imports no torch, and its modules may not."""
+    violations: list[str] = []
+    for check in DEVICE_CHECKS:
+        label = check.__name__.strip("_").replace("_", " ")
+        try:
+            violations.extend(f"{label}: {problem}" for problem in check(device))
+        except Exception as error:  # noqa: BLE001 - whatever a descriptor raises here is a violation
+            violations.append(f"{label}: raised {type(error).__name__}: {error}")
+    return violations
+
+
+def _names_of_device(device: Device) -> Violations:
+    if not re.fullmatch(r"[^.@:/\s]+", device.name):
+        yield f"{device.name!r} cannot stand in a case id"
+    if not device.label:
+        yield "no label"
+    if device.torch_type == "":
+        yield "an empty torch type; None means that it runs no torch"
+    if not all(isinstance(label, str) for label in device.runner_labels):
+        yield f"runner_labels is {device.runner_labels!r}"
+    if device.torch_type is not None and not device.compile_backend:
+        yield "no compile_backend"
+
+
+def _environment(device: Device) -> Violations:
+    fixed, one, two = device.environment(()), device.environment((0,)), device.environment((2, 5))
+    for variables in (fixed, one, two):
+        if not all(isinstance(text, str) for pair in variables.items() for text in pair):
+            yield f"{variables!r} is no mapping of texts"
+    if fixed.items() - two.items():
+        yield "the choice of an index drops a fixed variable"
+    chosen = {name: value for name, value in two.items() if name not in fixed}
+    if len(chosen) > 1 or any(value != "2,5" for value in chosen.values()):
+        yield f"indices 2 and 5 became {chosen!r}"
+
+
+def _provision(device: Device) -> Violations:
+    provision: object = device.provision
+    if not isinstance(provision, Provision):
+        yield f"provision is {provision!r}"
+    elif device.torch_type not in (None, "cpu") and not provision.install:
+        yield "nothing to type where it is absent"
+
+
+def _session_reference(device: Device) -> Violations:
+    before = "torch" in sys.modules
+    if not callable(resolve(device.session)):
+        yield f"{device.session} is not callable"
+    if "torch" in sys.modules and not before:
+        yield f"reading {device.session} imports torch"
+
+
+def _refusals(device: Device) -> Violations:
+    for backend in ("eager", "inductor"):
+        answer: object = device.cannot_run(WORKLOAD, Configuration(name=backend, backend=backend))
+        if answer is not None and not (isinstance(answer, str) and answer):
+            yield f"cannot_run gave {answer!r}"
+
+
+DEVICE_CHECKS: tuple[Callable[[Device], Violations], ...] = (
+    _names_of_device,
+    _environment,
+    _provision,
+    _session_reference,
+    _refusals,
+)

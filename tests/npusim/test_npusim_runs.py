@@ -1,0 +1,73 @@
+"""Real runs on the simulated device: under a vendor's name, and when it goes away on the way."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchgauge.records import Cause, Status
+from torchgauge.results import journal
+from torchgauge.results.store import Store
+
+QUICK = ("--measure-seconds", "0.05", "--no-calibration", "--no-memory-probe", "--threads", "1")
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Return a function that runs cases in eager mode and gives the command's end and its rows by case."""
+    for name in ("TORCHGAUGE_NPUSIM_NAME", "TORCHGAUGE_NPUSIM_FAULT", "TORCH_DEVICE_BACKEND_AUTOLOAD"):
+        monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("OMP_NUM_THREADS", "1")
+
+    def measure(*arguments, **variables):
+        for name, value in variables.items():
+            monkeypatch.setenv(name, value)
+        store = tmp_path / "store"
+        command = [
+            sys.executable,
+            "-m",
+            "torchgauge.cli.main",
+            "run",
+            *arguments,
+            "--config",
+            "eager",
+            *QUICK,
+        ]
+        done = subprocess.run(
+            [*command, "--store", str(store)], capture_output=True, text=True, timeout=280, check=False
+        )
+        opened = Store.open(store)
+        (run_id,) = opened.run_ids()
+        rows = journal.results(opened.run(run_id).journal_path)
+        return done, {f"{row.case.workload.model}@{row.case.device}": row for row in rows}
+
+    return measure
+
+
+@pytest.mark.torch
+def test_run_under_a_vendors_name_passes_through_its_adapter(run):
+    """The device called npu is served by the npu adapter, from plan to row."""
+    done, rows = run("toy/mlp", "--device", "npu", TORCHGAUGE_NPUSIM_NAME="npu")
+    assert done.returncode == 0, done.stderr
+    assert {name: row.status for name, row in rows.items()} == {"mlp@npu": Status.PASS}
+
+
+@pytest.mark.torch
+def test_device_that_vanishes_costs_its_group_and_no_other(run, tmp_path: Path):
+    """Its cases are infra, as are those of an index that does not exist; the next group passes."""
+    fault = f"vanish_after_calls=300,vanish_once={tmp_path / 'token'}"
+    done, rows = run("toy/mlp", "toy/embedding", "--device", "npusim,cpu.3", TORCHGAUGE_NPUSIM_FAULT=fault)
+    found = {name: (row.status, row.cause) for name, row in rows.items()}
+    assert found == {
+        "mlp@npusim": (Status.INFRA, Cause.NO_DEVICE),
+        "embedding@npusim": (Status.PASS, None),
+        "mlp@cpu.3": (Status.INFRA, Cause.NO_DEVICE),
+        "embedding@cpu.3": (Status.INFRA, Cause.NO_DEVICE),
+    }, done.stderr
+    assert rows["mlp@npusim"].reason.startswith("the device was lost: RuntimeError: npusim runtime error")
+    assert "there is no index 3" in rows["mlp@cpu.3"].reason
+    assert done.returncode == 3
+    assert "Traceback" not in done.stdout + done.stderr
