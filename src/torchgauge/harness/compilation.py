@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
+import contextlib
+import hashlib
+import importlib
 import logging
 import os
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 from typing import Any
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.records import Configuration, Scalar
 
 _FALLBACK_MARKS = ("hit config.", "WON'T CONVERT", "falling back to eager")
+
+COMPILER_MODULES = (
+    "torch._inductor.async_compile",
+    "torch._inductor.bounds",
+    "torch._inductor.compiler_bisector",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.codegen.cpp_wrapper_cpu",
+    "torch._inductor.fx_passes.joint_graph",
+    "torch._inductor.fx_passes.post_grad",
+    "torch._inductor.fx_passes.pre_grad",
+    "torch._inductor.lowering",
+    "torch._inductor.mkldnn_lowerings",
+    "torch._export.db",
+    "torch._higher_order_ops.passes",
+    "torch.export._trace",
+    "torch.export._unlift",
+    "sympy.combinatorics",
+    "sympy.physics.units",
+)
+"""What the first compilation of a process imports (seen with torch 2.13); a missing one is no loss."""
 
 
 @dataclass
@@ -71,14 +96,69 @@ def probe_vector_isa() -> None:
     pick_vec_isa()
 
 
+def prepare_machine() -> None:
+    """Do what inductor does once for a machine, before any case can be charged for it.
+
+    Imports what it would import while it compiles, finds the vector instructions
+    (:func:`probe_vector_isa`), and builds the precompiled headers that torch keeps for all processes: ten
+    seconds and more on a small machine, which the first compiled case would pay. The headers depend on the
+    flags of a real compilation, so a forked child does one, in a cache of its own; a mark beside the headers
+    says that it was done for this torch and compiler.
+    """
+    for name in COMPILER_MODULES:
+        with contextlib.suppress(ImportError):
+            importlib.import_module(name)
+    probe_vector_isa()
+    try:
+        from torch._inductor import codecache, cpp_builder
+
+        folder = Path(codecache._HEADER_DIR)
+        known = (torch_build(), cpp_builder.get_cpp_compiler())
+    except (ImportError, AttributeError, RuntimeError):
+        return  # an older torch has no such headers, a machine without a compiler builds none
+    mark = folder / f"torchgauge-{hashlib.sha256(repr(known).encode()).hexdigest()[:16]}"
+    if mark.exists() and any(folder.glob("*.gch")):
+        return
+    pid = os.fork()
+    if pid == 0:
+        _compile_once_and_exit()
+    os.waitpid(pid, 0)
+    if any(folder.glob("*.gch")):
+        mark.touch()
+
+
+def torch_build() -> str:
+    """Version and place of this torch."""
+    import torch
+
+    return f"{torch.__version__} {torch.__file__}"
+
+
+def _compile_once_and_exit() -> None:
+    """In a child: compile one operator with a cache that is thrown away."""
+    code = 1
+    try:
+        with tempfile.TemporaryDirectory() as folder:
+            os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+            import torch
+            import torch._inductor.config as settings
+
+            settings.compile_threads = 1
+            torch.compile(torch.sin)(torch.ones(64))
+        code = 0
+    finally:
+        os._exit(code)
+
+
 def reset() -> None:
     """Forget all compiled code of this process; caches on disk stay."""
     import torch._dynamo.utils
-    from torch._inductor.utils import clear_caches
+    from torch._inductor import utils
 
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
-    clear_caches()
+    clear = getattr(utils, "clear_caches", None) or utils.clear_inductor_caches  # renamed after torch 2.5
+    clear()
 
 
 def compiled(module: Any, configuration: Configuration) -> Callable[..., Any]:

@@ -21,6 +21,8 @@ from torchgauge.records import RunSettings
 
 STEADY_WINDOW = 4
 STEADY_TOLERANCE = 0.03
+CEILING = 8.0
+"""How many budgets a slow step may take for the smallest number of rounds: few samples say little."""
 
 
 @dataclass(frozen=True)
@@ -120,13 +122,14 @@ def measure(lanes: Sequence[Lane], session: DeviceSession, settings: RunSettings
 
     Returns ``"precision"``, ``"budget"``, ``"max_blocks"``, or ``"failed"`` where no lane is left. A lane
     whose step raises is left out of the later rounds with the exception in ``lane.failed``. The budget
-    counts per lane.
+    counts per lane; a slow step may overrun it up to ``CEILING`` times for the smallest number of rounds.
     """
     order = random.Random(settings.order_seed)  # noqa: S311  an order, not a secret
     timers = {lane.key: session.event_timer() for lane in lanes}
     next_check = settings.min_blocks
     with quiet_collector():
-        deadline = time.perf_counter() + settings.measure_budget_s * len(lanes)
+        began, budget = time.perf_counter(), settings.measure_budget_s * len(lanes)
+        deadline, ceiling = began + budget, began + CEILING * budget
         for number in range(settings.max_blocks):
             live = [lane for lane in lanes if lane.failed is None]
             if not live:
@@ -139,7 +142,8 @@ def measure(lanes: Sequence[Lane], session: DeviceSession, settings: RunSettings
                 if _precise([lane for lane in lanes if lane.failed is None], settings):
                     return "precision"
                 next_check = done + max(2, done // 8)
-            if time.perf_counter() > deadline and done >= 3:
+            now = time.perf_counter()
+            if (now > deadline and done >= settings.min_blocks) or (now > ceiling and done >= 3):
                 return "budget"
     return "max_blocks"
 

@@ -11,10 +11,10 @@ import json
 import signal
 from pathlib import Path
 
+from torchgauge.devices.pinning import PinningError, pin, set_threads
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import EventWriter
 from torchgauge.harness.job import CALIBRATE, FRESH, Job
-from torchgauge.devices.pinning import PinningError, pin, set_threads
 from torchgauge.records import Outcome, Phase, Scalar, Status, from_plain, prepare
 from torchgauge.records.placement import Placement, placement_of
 from torchgauge.registry import resolve

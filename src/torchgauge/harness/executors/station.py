@@ -15,7 +15,6 @@ from torchgauge.harness.events import EventReader
 from torchgauge.harness.executors.executor import BudgetSpent, Remark, Submission, Yield
 from torchgauge.harness.fold import Folded, fold, no_device
 from torchgauge.harness.host_process import HostOptions, HostProcess
-from torchgauge.harness.interpreter import hint_for
 from torchgauge.harness.job import CALIBRATE, FRESH, MEASURE, Job
 from torchgauge.harness.rows import RowContext, excerpt, row, unattempted
 from torchgauge.harness.staging import tree_for
@@ -165,7 +164,7 @@ class Station:
         if torch:
             preload += [m for name in sorted(suites) for m in self.submission.suites[name].preload]
         if torch and any(p.case.configuration.backend == "inductor" for g in self.groups for p in g.cases):
-            preload.append("torchgauge.harness.compilation:probe_vector_isa")
+            preload.append("torchgauge.harness.compilation:prepare_machine")
         preload += [*WORKER_MODULES, *(TORCH_WORKER_MODULES if torch else ())]
         preload.append(self.device.session.partition(":")[0])
         preload += sorted({self.submission.suites[name].builder.partition(":")[0] for name in suites})
@@ -368,7 +367,7 @@ class Station:
             cache=str(cache),
             builder=suite.builder,
             scenario=load("torchgauge.scenarios", group.workload.mode).implementation,
-            install_hint=hint_for(self.submission.python, suite.install_hint),
+            install_hint=suite.install_hint,
             preload=suite.preload,
         )
 

@@ -1,0 +1,99 @@
+"""What the campaign benchmark measures, in which order, and the command line that says so."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from campaign_table import PEER
+
+from torchgauge.harness.plan import load_suites
+from torchgauge.suites.catalog import workload_for
+
+MODELS = (
+    "convnextv2_nano.fcmae_ft_in22k_in1k",
+    "deit_base_distilled_patch16_224",
+    "deit_tiny_patch16_224.fb_in1k",
+    "ghostnet_100",
+    "inception_v3",
+    "mobilenetv2_100",
+    "mobilenetv3_large_100",
+    "mobilevit_s",
+    "nfnet_l0",
+    "repvgg_a2",
+    "tf_efficientnet_b0",
+    "visformer_small",
+)
+"""The twelve smallest architectures of the peer's list (adv_inception_v3 is inception_v3 again)."""
+
+VARIANTS: dict[str, tuple[str, ...]] = {
+    "default": (),
+    "restricted": ("--no-memory-probe", "--no-warm-compile"),
+}
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What a work folder was begun with: numbers of other settings are not mixed with these."""
+
+    torchbench: str
+    models: tuple[str, ...]
+    variants: tuple[str, ...]
+    chunk: int
+    threads: int
+    peer_python: str
+
+
+@dataclass(frozen=True)
+class Unit:
+    """What runs in one go: a model on the peer's side, a chunk of models on ours."""
+
+    side: str
+    models: tuple[str, ...]
+
+    @property
+    def key(self) -> str:
+        """The unit's name in the records."""
+        return f"{self.side}: {', '.join(self.models)}"
+
+
+def schedule(settings: Settings) -> list[Unit]:
+    """All units, sides in turn by chunk of models, in an order that is reversed from chunk to chunk."""
+    units: list[Unit] = []
+    chunks = [settings.models[i : i + settings.chunk] for i in range(0, len(settings.models), settings.chunk)]
+    for number, models in enumerate(chunks):
+        sides = [PEER, *settings.variants]
+        for side in reversed(sides) if number % 2 else sides:
+            units += [Unit(PEER, (model,)) for model in models] if side == PEER else [Unit(side, models)]
+    return units
+
+
+def batches() -> dict[str, int]:
+    """Model of the timm suite to torchgauge's small inference batch, which the peer is told to use too."""
+    entries = load_suites(["timm"])["timm"].models()
+    return {entry.name: workload_for("timm", entry, "inference").batch for entry in entries}
+
+
+def settings_of(arguments: Sequence[str]) -> tuple[Settings, Path]:
+    """Settings and work folder of a command line; ends the process where they make no sense."""
+    parser = argparse.ArgumentParser(description="A campaign against PyTorch's own benchmark runner.")
+    parser.add_argument("--torchbench", required=True, help="checkout of pytorch/benchmark")
+    parser.add_argument("--work", default="campaign-work", help="folder of records, caches and stores")
+    parser.add_argument("--models", default=",".join(MODELS), help="names out of the peer's timm list")
+    parser.add_argument("--variants", default=",".join(VARIANTS), help="sides of ours: default,restricted")
+    parser.add_argument("--chunk", type=int, default=3, help="models until the sides change")
+    parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="OMP_NUM_THREADS")
+    parser.add_argument("--peer-python", default=sys.executable, help="interpreter of the peer")
+    given = parser.parse_args(arguments)
+    models, variants = tuple(given.models.split(",")), tuple(given.variants.split(","))
+    unknown = [name for name in models if name not in batches()]
+    unknown += [name for name in variants if name not in VARIANTS]
+    if unknown or given.chunk < 1 or given.threads < 1:
+        parser.error(f"unknown: {', '.join(unknown)}" if unknown else "--chunk and --threads are 1 or more")
+    torchbench = str(Path(given.torchbench).resolve())
+    settings = Settings(torchbench, models, variants, given.chunk, given.threads, given.peer_python)
+    return settings, Path(given.work)
