@@ -65,7 +65,11 @@ def make_result(case: Case, status: Status = Status.PASS, run_id: str = "run", *
 
 def check_suite(suite: Suite) -> list[str]:
     """What is wrong with ``suite`` on the parent side; an empty list where nothing is."""
-    problems = []
+    problems = [
+        f"it has no {member!r}: None and an empty dict where there is nothing to say"
+        for member in ("unavailable", "environment")
+        if not hasattr(suite, member)
+    ]
     names = [model.name for model in suite.models()]
     if not names:
         problems.append("it has no models")
@@ -73,9 +77,6 @@ def check_suite(suite: Suite) -> list[str]:
         problems.append("two models share a name")
     if ":" not in suite.builder:
         problems.append(f"builder {suite.builder!r} is not module:function")
-    for member in ("unavailable", "environment"):
-        if not hasattr(suite, member):
-            problems.append(f"it has no {member!r}: None and an empty dict where there is nothing to say")
     if len(suite.digest) != 16:
         problems.append(f"digest {suite.digest!r} has not sixteen hex digits")
     for model in suite.models():

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from torchgauge.devices.pinning import PinningError, pin
 from torchgauge.errors import DataFileError, UnknownNameError
 from torchgauge.harness.configurations import (
     bundled,
@@ -14,7 +15,6 @@ from torchgauge.harness.configurations import (
     known_configurations,
     load_configurations,
 )
-from torchgauge.devices.pinning import PinningError, pin
 from torchgauge.records.placement import CpuListError, Placement, format_cpus, parse_cpus, placement_of
 
 GOOD = """configurations:

@@ -26,7 +26,7 @@ from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
 from torchgauge.harness import staging
 from torchgauge.harness.campaigns import make_plan
 from torchgauge.harness.foreign_plugins import device_of, plugin_devices, suites_of
-from torchgauge.harness.interpreter import Interpreter, hint_for, interpreter, locate, require_torch
+from torchgauge.harness.interpreter import Interpreter, hint_for, interpreter, locate
 from torchgauge.harness.selection import Selection
 from torchgauge.records import Result, RunSettings, Status, from_plain
 from torchgauge.results.journal import read
@@ -159,6 +159,12 @@ class Environment:
                 continue  # required on other systems
 
 
+def skip_without_torch() -> None:
+    """There is nothing to link where the tests' own environment has no torch."""
+    if importlib.util.find_spec("torch") is None:
+        pytest.skip("torch is not installed")
+
+
 @pytest.fixture(scope="module")
 def make_environment(tmp_path_factory: pytest.TempPathFactory) -> Callable[[str], Environment]:
     """Environments that the tests of this module share."""
@@ -174,6 +180,7 @@ def bare(make_environment: Callable[[str], Environment]) -> Environment:
 @pytest.fixture(scope="module")
 def plain(make_environment: Callable[[str], Environment]) -> Environment:
     """Torch and what it requires."""
+    skip_without_torch()
     found = make_environment("plain")
     found.link_installed("torch")
     return found
@@ -182,6 +189,7 @@ def plain(make_environment: Callable[[str], Environment]) -> Environment:
 @pytest.fixture(scope="module")
 def rich(make_environment: Callable[[str], Environment]) -> Environment:
     """Torch, numpy, the simulated accelerator, third parties' plugins and another package's version."""
+    skip_without_torch()
     found = make_environment("rich")
     for name in ("torch", "numpy"):
         found.link_installed(name)
@@ -513,6 +521,11 @@ def test_resuming_goes_on_in_the_interpreter_of_the_plan(sandbox: Any, bare: Env
     other = sandbox.run("run", "--resume", str(folder.path), "--python", sys.executable)
     assert other.returncode == 2, other.stderr
     assert f"was planned for {bare.python}" in other.stderr
+    aside = Path(bare.python).rename(f"{bare.python}.aside")
+    gone = sandbox.run("run", "--resume", str(folder.path))
+    aside.rename(bare.python)
+    assert gone.returncode == 2, gone.stderr
+    assert "cannot go on where it was planned" in gone.stderr
     done = sandbox.run("run", "--resume", str(folder.path))
     assert done.returncode == 0, done.stderr
     assert not [key for key in identities(sandbox)["fake"] if key.startswith("package.")]
@@ -555,14 +568,26 @@ def test_own_folders_do_not_reach_another_interpreter(
 def test_install_hint_names_the_pip_of_the_target(bare: Environment) -> None:
     """Each pip of a hint is replaced; our own interpreter's hint stays as it is."""
     assert hint_for(bare.python, "pip install timm") == f"{bare.python} -m pip install timm"
+    named = f"get it: {bare.python} -m pip install timm"
+    assert hint_for(bare.python, named) == named
     assert hint_for(sys.executable, "pip install timm") == "pip install timm"
 
 
-def test_own_interpreter_without_torch_is_said_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_own_interpreter_without_torch_is_said_as_well(sandbox: Any) -> None:
     """Without any child process: by what is installed."""
-    monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    with pytest.raises(UsageError, match=r"has no torch\n  try: .*-m pip install torch"):
-        require_torch(interpreter())
+    code = "import sys; sys.modules['torch'] = None; from torchgauge.cli.main import main; main()"
+    words = ("run", "toy", *CPU, "--store", str(sandbox.store_path))
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words],
+        env=sandbox.environment,
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert done.returncode == 2, done.stderr
+    assert f"{sys.executable} has no torch\n  try: {sys.executable} -m pip install torch" in done.stderr
+    assert not sandbox.store_path.exists()
 
 
 def test_plan_record_reads_back(rich: Environment) -> None:

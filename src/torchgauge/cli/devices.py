@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 
 import click
 
@@ -22,13 +23,14 @@ def command(python: str | None, as_json: bool) -> None:
     from torchgauge.devices.listing import listing
     from torchgauge.devices.probe import probe
     from torchgauge.harness.foreign_plugins import plugin_devices
-    from torchgauge.harness.interpreter import interpreter
+    from torchgauge.harness.interpreter import hint_for, interpreter
     from torchgauge.harness.staging import environment_for
     from torchgauge.records import to_plain
 
     there = interpreter(python)
     report = probe(there.path, deep=True, environment=environment_for(there.path))
-    reports = known_devices(there.path, report=report, plugins=plugin_devices(there))
+    found = known_devices(there.path, report=report, plugins=plugin_devices(there))
+    reports = [replace(entry, fix=hint_for(there.path, entry.fix)) for entry in found]
     if as_json:
         click.echo(json.dumps([to_plain(report) for report in reports], indent=1))
         return

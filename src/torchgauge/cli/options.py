@@ -133,7 +133,9 @@ def measuring(command: Command) -> Command:
             help="half-width of the interval to reach, relative (0.01)",
         ),
         click.option(
-            "--measure-seconds", type=click.FloatRange(0.01), help="measuring budget per case in seconds (3); slow steps may take eight times it"
+            "--measure-seconds",
+            type=click.FloatRange(0.01),
+            help="measuring budget per case in seconds (3); slow steps may take eight times it",
         ),
         click.option(
             "--timeout",

@@ -6,12 +6,13 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import selection_of, selectors, settings_of, sources
+from torchgauge.cli.options import PYTHON, selection_of, selectors, settings_of, sources
 
 
 @click.command("plan")
 @selectors
 @sources
+@PYTHON
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show the plan of SUITE... as it would run; nothing is written.
@@ -22,7 +23,7 @@ def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
     from torchgauge.harness.summary import plan_lines
     from torchgauge.records import to_json
 
-    plan, _, _ = make_plan(selection_of(suite, options), settings_of(options)[0])
+    plan, _, _ = make_plan(selection_of(suite, options), settings_of(options)[0], python=options["python"])
     if as_json:
         click.echo(to_json(plan))
         return

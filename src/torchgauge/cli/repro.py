@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import measuring, settings_of, sources
+from torchgauge.cli.options import PYTHON, measuring, settings_of, sources
 
 
 @click.command("repro")
 @click.argument("case")
 @sources
+@PYTHON
 @measuring
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
@@ -28,7 +29,9 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     from torchgauge.results.journal import results
 
     settings, _ = settings_of(options)
-    campaign = repro_campaign(case, settings, store=store, progress=choose_progress())
+    campaign = repro_campaign(
+        case, settings, store=store, progress=choose_progress(), python=options["python"]
+    )
     report = campaign.run()
     folder = campaign.store.run(report.run_id)
     found = list(results(folder.journal_path))

@@ -7,12 +7,13 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import Seconds, measuring, selection_of, selectors, settings_of, sources
+from torchgauge.cli.options import PYTHON, Seconds, measuring, selection_of, selectors, settings_of, sources
 
 
 @click.command("run")
 @selectors
 @sources
+@PYTHON
 @measuring
 @click.option(
     "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), smallest tiers first"
@@ -33,7 +34,9 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
 
     progress = choose_progress()
     if options["resume"]:
-        campaign, folder = resumed_campaign(options["resume"], progress, options["executor"])
+        campaign, folder = resumed_campaign(
+            options["resume"], progress, options["executor"], python=options["python"]
+        )
     else:
         settings, provenance = settings_of(options)
         selection = selection_of(suite, options)
@@ -44,6 +47,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
             store=options["store"],
             progress=progress,
             executor=options["executor"],
+            python=options["python"],
         )
         folder = None
     report = campaign.run(folder)

@@ -11,9 +11,17 @@ from pathlib import Path
 from torchgauge import registry
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.device import Device
-from torchgauge.devices.discover import Presence, find_device, known_devices, parse_target
+from torchgauge.devices.discover import Presence, known_devices, parse_target
 from torchgauge.errors import UsageError
-from torchgauge.harness.plan import check_available, group_of_case, load_suites, select_groups
+from torchgauge.harness.foreign_plugins import (
+    check_scenarios,
+    device_of,
+    plugin_devices,
+    refuse,
+    suites_of,
+)
+from torchgauge.harness.interpreter import Interpreter, interpreter, require_torch
+from torchgauge.harness.plan import check_available, group_of_case, select_groups
 from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign
 from torchgauge.harness.selection import Selection, parse_case_id
@@ -26,18 +34,27 @@ TORCHBENCH_VARIABLE = "TORCHGAUGE_TORCHBENCH"
 
 
 def make_plan(
-    selection: Selection, settings: RunSettings, provenance: tuple[Provenance, ...] = ()
+    selection: Selection,
+    settings: RunSettings,
+    provenance: tuple[Provenance, ...] = (),
+    *,
+    python: str | None = None,
 ) -> tuple[Plan, dict[str, Device], dict[str, Suite]]:
     """The plan of ``selection`` with the devices and suites that it needs; writes nothing.
 
-    Raises :class:`torchgauge.errors.UsageError` for any name that nothing answers to.
+    ``python`` names the interpreter of the workers (None: our own). Raises
+    :class:`torchgauge.errors.UsageError` for any name that nothing answers to, and for an interpreter that
+    cannot run workers.
     """
-    suites = load_suites(selection.suites)
+    there = interpreter(python)
+    suites = suites_of(there, selection.suites)
     check_available(suites, selection.suites)
-    selection = replace(selection, devices=expand_devices(selection.devices))
-    devices = find_devices(selection.devices)
-    groups = select_groups(selection, devices, suites)
-    return plan_of(groups, settings, suites.values(), selection.shard, provenance), devices, suites
+    check_scenarios(there, selection.modes)
+    selection = replace(selection, devices=expand_devices(selection.devices, there))
+    devices = find_devices(selection.devices, there)
+    groups = refuse(there, select_groups(selection, devices, suites), devices)
+    plan = plan_of(groups, settings, suites.values(), selection.shard, provenance)
+    return replace(plan, python=there.path), devices, suites
 
 
 def plan_of(
@@ -69,14 +86,17 @@ def new_campaign(
     store: str,
     progress: Progress,
     executor: str = "local",
+    python: str | None = None,
 ) -> Campaign:
     """A campaign of ``selection``; nothing is written before all names are known to be right."""
     registry.load("torchgauge.executors", executor)
-    plan, devices, suites = make_plan(selection, settings, provenance)
-    return Campaign(plan, Store.open(store, create=True), devices, suites, progress, sys.executable, executor)
+    plan, devices, suites = make_plan(selection, settings, provenance, python=python)
+    return Campaign(plan, Store.open(store, create=True), devices, suites, progress, plan.python, executor)
 
 
-def resumed_campaign(path: str, progress: Progress, executor: str = "local") -> tuple[Campaign, RunFolder]:
+def resumed_campaign(
+    path: str, progress: Progress, executor: str = "local", *, python: str | None = None
+) -> tuple[Campaign, RunFolder]:
     """The campaign of the run folder at ``path``, to be continued.
 
     Raises :class:`UsageError` where the folder is no run, or where the suites' data has changed since.
@@ -87,41 +107,61 @@ def resumed_campaign(path: str, progress: Progress, executor: str = "local") -> 
     plan = folder.plan()
     if plan.settings.torchbench is not None:
         os.environ[TORCHBENCH_VARIABLE] = plan.settings.torchbench
-    suites = load_suites([name for name, _ in plan.suite_digests])
+    there = _interpreter_of(plan, python)
+    suites = suites_of(there, [name for name, _ in plan.suite_digests])
     for name, digest in plan.suite_digests:
         if suites[name].digest != digest:
             raise UsageError(
                 f"the data of suite {name!r} has changed since run {plan.run_id} was planned",
                 hint="start a new run",
             )
-    devices = find_devices(sorted({str(group.device) for group in plan.groups}))
+    devices = find_devices(sorted({str(group.device) for group in plan.groups}), there)
     store = Store.open(folder.path.parent.parent)
-    python = plan.python or sys.executable
-    return Campaign(plan, store, devices, suites, progress, python, executor), folder
+    return Campaign(plan, store, devices, suites, progress, there.path, executor), folder
 
 
-def repro_campaign(case: str, settings: RunSettings, *, store: str, progress: Progress) -> Campaign:
+def repro_campaign(
+    case: str, settings: RunSettings, *, store: str, progress: Progress, python: str | None = None
+) -> Campaign:
     """A campaign that runs the case called ``case`` again, eager beside it."""
     name = parse_case_id(case)
-    suites = load_suites([name.suite])
+    there = interpreter(python)
+    suites = suites_of(there, [name.suite])
     check_available(suites, [name.suite])
-    devices = find_devices([name.device])
+    check_scenarios(there, [name.mode])
+    devices = find_devices([name.device], there)
     target = parse_target(name.device)
     group = group_of_case(name, devices[target.name], suites[name.suite], settings.configuration_file)
-    plan = plan_of((group,), settings, suites.values())
-    return Campaign(plan, Store.open(store, create=True), devices, suites, progress, sys.executable)
+    plan = replace(plan_of(refuse(there, [group], devices), settings, suites.values()), python=there.path)
+    return Campaign(plan, Store.open(store, create=True), devices, suites, progress, there.path)
 
 
-def expand_devices(names: tuple[str, ...]) -> tuple[str, ...]:
+def _interpreter_of(plan: Plan, python: str | None) -> Interpreter:
+    """The interpreter of a plan that is resumed; raises :class:`UsageError` where ``python`` is another."""
+    try:
+        planned = interpreter(plan.python or None)
+    except UsageError as error:
+        message = f"run {plan.run_id} cannot go on where it was planned. {error.message}"
+        raise UsageError(message, hint="mend that interpreter, or start a new run") from error
+    if python is not None and interpreter(python).path != planned.path:
+        raise UsageError(
+            f"run {plan.run_id} was planned for {planned.path}, not for {python}",
+            hint="resume it without --python, or start a new run",
+        )
+    return planned
+
+
+def expand_devices(names: tuple[str, ...], there: Interpreter) -> tuple[str, ...]:
     """``names`` with ``all`` replaced by every present device that runs torch.
 
     Raises :class:`UsageError` where ``all`` finds none.
     """
     if "all" not in names:
         return names
+    require_torch(there)
     present = [
         report.name
-        for report in known_devices(sys.executable)
+        for report in known_devices(there.path, report=there.report, plugins=plugin_devices(there))
         if report.presence is Presence.PRESENT and report.torch_type is not None
     ]
     if not present:
@@ -131,9 +171,12 @@ def expand_devices(names: tuple[str, ...]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for each in names for name in (present if each == "all" else [each])))
 
 
-def find_devices(names: Iterable[str]) -> dict[str, Device]:
-    """Device name to device for every target in ``names``."""
+def find_devices(names: Iterable[str], there: Interpreter) -> dict[str, Device]:
+    """Device name to device for every target in ``names``; torch must be there where one of them needs it."""
     wanted = dict.fromkeys(parse_target(text).name for text in names)
     if not wanted:
         raise UsageError("no device is named", hint="torchgauge devices lists them")
-    return {name: find_device(name, sys.executable) for name in wanted}
+    devices = {name: device_of(there, name) for name in wanted}
+    if any(device.torch_type is not None for device in devices.values()):
+        require_torch(there)
+    return devices

@@ -66,7 +66,7 @@ def suites_of(target: Interpreter, names: Sequence[str]) -> dict[str, Suite]:
 
 
 def device_of(target: Interpreter, name: str) -> Device:
-    """The device called ``name`` as ``target`` has it: built in, a plugin there, or registered with its torch.
+    """The device called ``name`` as ``target`` has it: built in, a plugin there, or one of its torch.
 
     Raises :class:`UsageError` for a plugin that is installed here only, and what :func:`find_device` raises.
     """
@@ -189,7 +189,7 @@ def _missing(target: Interpreter, group: str, name: str) -> Unavailable:
     package = point.dist.name if point.dist is not None else name
     kind = group.rpartition(".")[2].rstrip("s")
     return Unavailable(
-        f"{kind} {name!r} is part of {package}, which is installed beside torchgauge and not in {target.path}",
+        f"{kind} {name!r} is part of {package}, which is installed beside torchgauge, not in {target.path}",
         target.pip(f"install {package}"),
     )
 
@@ -208,9 +208,7 @@ def _absent(suite: Suite, missing: Unavailable) -> ForeignSuite:
     )
 
 
-def _cannot_be_loaded(
-    target: Interpreter, plugin: Plugin, error: PluginAnswerError
-) -> InfrastructureError:
+def _cannot_be_loaded(target: Interpreter, plugin: Plugin, error: PluginAnswerError) -> InfrastructureError:
     kind = plugin.group.rpartition(".")[2].rstrip("s")
     fix = f"install {error.missing.partition('.')[0]}" if error.missing else f"uninstall {plugin.package}"
     return InfrastructureError(

@@ -8,29 +8,31 @@ import os
 import selectors
 import signal
 import subprocess
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import torchgauge
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness import process_tree
+from torchgauge.harness.staging import PACKAGE, environment_for
 
-PACKAGE_PARENT = Path(torchgauge.__file__).resolve().parent.parent
 _SINGLE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Libraries that would start threads on import; a template must have one thread when it forks."""
 
 
 @dataclass(frozen=True)
 class HostOptions:
-    """How a host is started: interpreter, environment, what it imports and whether it may fork."""
+    """How a host is started: interpreter, environment, what it imports and whether it may fork.
+
+    ``tree`` is the folder in which the interpreter finds the package.
+    """
 
     python: str
     environment: tuple[tuple[str, str], ...]
     preload: tuple[str, ...]
     warm: bool
+    tree: Path = PACKAGE.parent
 
 
 class HostProcess:
@@ -48,7 +50,7 @@ class HostProcess:
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,
-                    env=worker_environment(options.environment),
+                    env=worker_environment(options),
                     pass_fds=(write,),
                     start_new_session=True,
                 )
@@ -106,12 +108,10 @@ class HostProcess:
             os.close(self._replies)
 
 
-def worker_environment(extra: Sequence[tuple[str, str]]) -> dict[str, str]:
-    """The environment of a host: ours, the package's own tree on the path, and ``extra``."""
-    environment = {**os.environ, **_SINGLE_THREAD}
-    path = [str(PACKAGE_PARENT), *filter(None, [os.environ.get("PYTHONPATH", "")])]
-    environment["PYTHONPATH"] = os.pathsep.join(dict.fromkeys(os.pathsep.join(path).split(os.pathsep)))
+def worker_environment(options: HostOptions) -> dict[str, str]:
+    """The environment of a host: ours, the package's own tree on the path, and that of ``options``."""
+    environment = {**os.environ, **_SINGLE_THREAD, **environment_for(options.python, options.tree)}
     environment["PYTHONUNBUFFERED"] = "1"
     environment["HF_HUB_OFFLINE"] = os.environ.get("HF_HUB_OFFLINE", "1")
-    environment.update(extra)
+    environment.update(options.environment)
     return environment

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import importlib.util
 import os
+import re
 import shutil
 import sys
 import tempfile
@@ -29,6 +30,7 @@ PLUGIN_TIMEOUT_S = 120.0
 _QUESTION = "import sys; print('torchgauge-python %d.%d.%d' % sys.version_info[:3])"
 """Runs on every Python there ever was; older ones could not even parse our own files."""
 _ANSWER = "torchgauge-python "
+_BARE_PIP = re.compile(r"(?<![\w./-])(?<!-m )pip install\b")
 
 
 @dataclass(frozen=True)
@@ -57,7 +59,7 @@ class Interpreter:
 
     @cached_property
     def report(self) -> ProbeReport | None:
-        """What its torch and devices answer (a child process, seconds); None for our own, which is not asked."""
+        """What its torch and devices answer (a child process, seconds); None for our own: it is not asked."""
         return None if self.own else probe(self.path, environment=environment_for(self.path))
 
     def plugin(self, group: str, name: str) -> Plugin | None:
@@ -125,7 +127,9 @@ def ask_version(python: str, timeout: float = START_TIMEOUT_S) -> str:
     lines = [line for line in ending.output.splitlines() if line.startswith(_ANSWER)]
     if lines and ending.returncode == 0:
         return lines[-1].removeprefix(_ANSWER).strip()
-    how = how_it_ended(ending) if ending.returncode != 0 else "ended without a word of its version"
+    how = how_it_ended(ending).removesuffix(" and no exception")
+    if ending.returncode == 0:
+        how = "ended without a word of it"
     said = f"\n  it said: {ending.output.splitlines()[-1][:200]}" if ending.output else ""
     raise UsageError(
         f"--python {python}: this is no working Python: asked for its version, it {how}{said}",
@@ -145,11 +149,20 @@ def require_torch(target: Interpreter) -> None:
         return
     if report.state is ProbeState.NO_TORCH:
         raise UsageError(f"{target.path} has no torch", hint=target.pip("install torch"))
+    installed = dict(report.packages).get("torch")
+    if installed is not None:  # one that is too old may well break of our questions
+        _check_version(target, installed)
     usable = report.usable
     if usable is None or usable.torch is None:
-        assert report.trouble is not None
         raise _broken(target, report)
     _check_version(target, usable.torch.version)
+
+
+def hint_for(python: str, hint: str) -> str:
+    """An install hint whose pip is that of ``python``."""
+    if not python or is_own(python):
+        return hint
+    return _BARE_PIP.sub(lambda _: f"{python} -m pip install", hint)
 
 
 def ask_plugins(python: str, task: str, *arguments: str, timeout: float = PLUGIN_TIMEOUT_S) -> Any:

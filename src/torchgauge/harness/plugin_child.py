@@ -1,7 +1,7 @@
-"""Runs in a foreign interpreter, from a copy of the package: the plugins installed there, and what they declare.
+"""Runs in a foreign interpreter, from a copy of the package: which plugins are there, and what they declare.
 
 Usage: ``python -m torchgauge.harness.plugin_child REPORT TASK [ARGUMENT...]``. Appends one line of JSON to
-REPORT: the task with its answer, or what was raised. Standard library only; the plugins import what they like.
+REPORT: the task with its answer, or what was raised. Standard library only; plugins import what they like.
 """
 
 from __future__ import annotations
@@ -50,8 +50,13 @@ def plugins() -> list[dict[str, str]]:
 def suite(reference: str) -> dict[str, Any]:
     """The suite as plain data."""
     found = resolve(reference)
-    names = ("name", "doc", "builder", "preload", "install_hint", "digest", "unavailable", "environment")
-    return {**{name: getattr(found, name) for name in names}, "entries": found.models()}
+    names = ("name", "doc", "builder", "preload", "install_hint", "digest")
+    later: dict[str, Any] = {"unavailable": None, "environment": {}}  # members that older suites lack
+    return {
+        **{name: getattr(found, name) for name in names},
+        **{name: getattr(found, name, default) for name, default in later.items()},
+        "entries": found.models(),
+    }
 
 
 def device(reference: str) -> dict[str, Any]:

@@ -8,7 +8,9 @@ from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
+from torchgauge.harness.interpreter import hint_for
 from torchgauge.harness.metrics import METRICS
+from torchgauge.harness.staging import is_own
 from torchgauge.records import (
     Case,
     Cause,
@@ -56,7 +58,7 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
         phase=outcome.phase,
         expected=expected,
         cause=outcome.cause,
-        reason=outcome.reason,
+        reason=_reason(plan, outcome),
         failure=outcome.failure,
         modifiers=tuple(modifiers),
         measurements=outcome.measurements,
@@ -71,7 +73,7 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
         teardown=context.teardown,
         log=context.log,
         log_excerpt="" if quiet else context.log_excerpt,
-        reproduce=reproduce_command(planned.case, plan.settings),
+        reproduce=reproduce_command(planned.case, plan.settings, plan.python),
     )
 
 
@@ -86,15 +88,26 @@ def summaries(measurements: Sequence[Measurement], confidence: float) -> tuple[S
     return tuple(summarise(each, METRICS[each.metric], confidence) for each in measurements)
 
 
-def reproduce_command(case: Case, settings: RunSettings) -> str:
-    """The command that runs ``case`` again with every setting that differs from its default."""
+def reproduce_command(case: Case, settings: RunSettings, python: str = "") -> str:
+    """The command that runs ``case`` again with every setting that differs from its default.
+
+    ``python`` is named where it is another interpreter than the one that runs torchgauge.
+    """
     words = ["torchgauge", "repro", case.id]
+    if python and not is_own(python):
+        words += ["--python", python]
     default = RunSettings()
     for item in fields(RunSettings):
         value = getattr(settings, item.name)
         if item.name in _FLAGS and value != getattr(default, item.name):
             words += _FLAGS[item.name](value)
     return shlex.join(words)
+
+
+def _reason(plan: Plan, outcome: Outcome) -> str:
+    """The worker's reason; a package that is missing is to be installed for the worker's interpreter."""
+    missing = outcome.cause is Cause.MISSING_PACKAGE
+    return hint_for(plan.python, outcome.reason) if missing else outcome.reason
 
 
 def excerpt(log: Path) -> str:

@@ -48,7 +48,7 @@ def tree_for(python: str, folder: Path) -> Path:
 
 
 def environment_for(python: str, tree: Path | None = None) -> dict[str, str]:
-    """Variables that lead ``python`` to ``tree`` first; one that is empty undoes what is set here.
+    """Variables, on top of ours, that lead ``python`` to ``tree`` first.
 
     A foreign interpreter keeps what the user has put on ``PYTHONPATH``, but for the folders of this one.
     """
@@ -56,7 +56,8 @@ def environment_for(python: str, tree: Path | None = None) -> dict[str, str]:
     variables = {}
     if not is_own(python):
         entries = [entry for entry in entries if Path(entry).resolve() not in _our_folders()]
-        variables = {"PYTHONHOME": ""}
+        # Empty means unset; older Pythons take even that for a place, so it is said only where it must be.
+        variables = {"PYTHONHOME": ""} if "PYTHONHOME" in os.environ else {}
     path = [*([] if tree is None else [str(tree)]), *entries]
     return {**variables, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path))}
 

@@ -23,11 +23,16 @@ def make_subject(
 ) -> Subject:
     """The subject of ``built`` on ``device``, in the workload's precision or all in ``dtype``.
 
-    ``module`` is moved instead of the built one.
+    ``module`` is moved instead of the built one. Steps that have a function ``place(device, dtype)`` give the
+    module themselves; it raises ``NotImplementedError`` for a dtype that they do not run in.
     """
     autocast = autocast_of(workload, device) if dtype is None else None
     dtype = weight_dtype(workload) if dtype is None else dtype
-    moved = (built.module if module is None else module).to(device=device, dtype=dtype)
+    place = getattr(built.steps, "place", None)  # steps that need an instance of their own on each device
+    if place is not None:
+        moved = place(device, dtype)
+    else:
+        moved = (built.module if module is None else module).to(device=device, dtype=dtype)
     return Subject(
         module=moved,
         call=moved,

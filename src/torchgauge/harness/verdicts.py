@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import (
     MissingDataError,
@@ -24,8 +22,9 @@ def outcome_of(
     """The outcome of ``case`` whose ``phase`` raised ``error``."""
     reason = _first_line(error)
     if isinstance(error, ModuleNotFoundError) and phase in (Phase.IMPORT, Phase.BUILD):
-        hint = install_hint or f"{sys.executable} -m pip install {error.name}"
-        reason = f"package {error.name!r} is not installed; try: {hint}"
+        reason = (
+            f"package {error.name!r} is not installed; try: {install_hint or f'pip install {error.name}'}"
+        )
         return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)
     if isinstance(error, MissingPackageError):
         return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)

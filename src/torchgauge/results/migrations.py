@@ -76,7 +76,6 @@ def _table_0_to_1(name: str, table: ArrowTable) -> ArrowTable:
 _LISTS_SINCE_1 = ("modifiers", "realised_notes")
 
 
-
 def _record_1_to_2(kind: str, data: Plain) -> Plain:
     """What came with version 2 has defaults; only the plan's words changed."""
     if kind == PLAN:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from torchgauge.suites.suite import ModelEntry
 
@@ -17,6 +17,8 @@ class HostileSuite:
     preload: tuple[str, ...] = ()
     install_hint: str = ""
     digest: str = "0" * 16
+    unavailable: None = None
+    environment: dict[str, str] = field(default_factory=dict)
 
     def models(self) -> tuple[ModelEntry, ...]:
         """The one model."""
