@@ -74,12 +74,12 @@ LIGHT = (
 
 
 def latest(store: Store, core: Iterable[str], mode: str, configuration: str) -> dict[str, Mapping[str, Any]]:
-    """The newest row of each core model in ``mode`` and ``configuration``."""
+    """The newest row of each core model that was run in ``mode`` and ``configuration``."""
     frame = query(store, ["suite=torchbench", f"mode={mode}", f"configuration={configuration}"])
     wanted = set(core)
     rows: dict[str, Mapping[str, Any]] = {}
     for row in frame.sort_values("started_at").to_dict("records"):
-        if row["model"] in wanted:
+        if row["model"] in wanted and row["status"] != "not_run":
             rows[row["model"]] = row
     return rows
 

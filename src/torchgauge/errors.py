@@ -8,10 +8,15 @@
     │   └── DataFileError     malformed YAML or JSON: file, line and path of the field
     ├── NothingSelectedError  a selection that matches no case: exit 5
     ├── InfrastructureError   the environment broke: exit 3
+    ├── NoNetworkError        a case needs a download that cannot be had: status skipped
+    ├── MissingDataError      a case needs weights or data that are not there: status skipped
+    ├── MissingPackageError   a case needs a package, or another version of one: status skipped
+    ├── NotOfferedError       upstream's code does not do what the case asks for: status unsupported
     ├── DamagedJournalError   a journal or table that cannot be trusted: exit 3
     └── DashboardError        a site that would not be true to its store: exit 3 (dashboard room)
 
-A failing case is a ``Status``, never one of these. Every message says what, where and what to try.
+A failing case is a ``Status``, never one of these; a build function raises those that name what a case
+lacks, and the worker turns them into its status. Every message says what, where and what to try.
 """
 
 from __future__ import annotations
@@ -73,6 +78,22 @@ class InfrastructureError(TorchgaugeError):
     """The environment broke (disk, lost device, missing interpreter): not the model's fault."""
 
     exit_code = 3
+
+
+class NoNetworkError(TorchgaugeError):
+    """Something that a case needs would have to be downloaded, and cannot be."""
+
+
+class MissingDataError(TorchgaugeError):
+    """Weights or data that a case needs are not there."""
+
+
+class MissingPackageError(TorchgaugeError):
+    """A package that a case needs is missing or does not fit: the case is skipped."""
+
+
+class NotOfferedError(TorchgaugeError):
+    """Upstream's code does not do what the case asks for, whatever its phase: the case is unsupported."""
 
 
 class DamagedJournalError(TorchgaugeError):

@@ -1,6 +1,7 @@
-"""Child: build the models of a suite's tier, run one eager inference and one training step, print JSON.
+"""Child: build models of a suite, run one eager inference and one training step, print JSON.
 
-Usage: child_build.py SUITE TIER run|digest. ``digest`` only builds, for inference.
+Usage: child_build.py SUITE WHICH run|digest. WHICH is a tier (without those before it) or names with commas
+between them. ``digest`` only builds, for inference.
 """
 
 from __future__ import annotations
@@ -19,12 +20,14 @@ from torchgauge.suites.catalog import workload_for
 from torchgauge.suites.suite import BuiltWorkload, ModelEntry, Suite
 
 
-def main(name: str, tier: str, what: str) -> None:
+def main(name: str, which: str, what: str) -> None:
     torch.set_num_threads(1)
     suite: Suite = load("torchgauge.suites", name)
     rows = []
     for entry in suite.models():
-        if tier in entry.tiers and entry.framework == "torch":
+        if which in entry.tiers or entry.name in which.split(","):
+            if entry.framework != "torch":
+                continue
             modes = sorted(entry.batch) if what == "run" else ["inference"]
             rows += [row(suite, entry, mode, what) for mode in modes]
     print(json.dumps(rows))

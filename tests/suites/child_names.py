@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import warnings
+from typing import Any
 
 from torchgauge.suites import huggingface
 from torchgauge.suites import timm as timm_suite
@@ -32,8 +33,18 @@ def unknown_fields() -> list[str]:
     for entry in huggingface.SUITE.models():
         config = getattr(transformers, str(entry.recipe["config_class"]))()
         for key in ("config", "small"):
-            fields = entry.recipe.get(key) or {}
-            found += [f"{entry.name}: {field}" for field in fields if not hasattr(config, field)]
+            found += [f"{entry.name}: {field}" for field in missing(config, entry.recipe.get(key) or {})]
+    return found
+
+
+def missing(config: Any, fields: Any) -> list[str]:
+    """Paths of ``fields`` that ``config`` lacks, those of nested configurations too."""
+    found = []
+    for name, value in fields.items():
+        if not hasattr(config, name):
+            found.append(name)
+        elif isinstance(value, dict):
+            found += [f"{name}.{field}" for field in missing(getattr(config, name), value)]
     return found
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import os
 import subprocess
@@ -21,7 +22,7 @@ FOLDER = Path(__file__).parent
 def child() -> Callable[..., Any]:
     """A function that runs a script beside the tests in a child, single-threaded, and returns its JSON."""
 
-    def run(script: str, *arguments: str) -> Any:
+    def run(script: str, *arguments: str, timeout_s: float = 300) -> Any:
         environment = {
             **os.environ,
             "PYTHONPATH": str(Path(torchgauge.__file__).parents[1]),
@@ -33,10 +34,21 @@ def child() -> Callable[..., Any]:
             env=environment,
             capture_output=True,
             text=True,
-            timeout=300,
+            timeout=timeout_s,
             check=False,
         )
         assert done.returncode == 0, done.stderr[-4000:]
         return json.loads(done.stdout.splitlines()[-1])
 
     return run
+
+
+@pytest.fixture(scope="session")
+def fake_torchbench() -> Any:
+    """The module that makes a tiny repository laid out like TorchBench."""
+    spec = importlib.util.spec_from_file_location("fake_torchbench", FOLDER / "fake_torchbench.py")
+    assert spec is not None
+    assert spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module

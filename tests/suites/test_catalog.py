@@ -23,6 +23,8 @@ models:
     accuracy_class: network
     packages: [torch]
     upstream: {batch: {inference: 64}, shape: {seq: 512}}
+    live: true
+    parameters: 1234
   - name: two
     tiers: [standard]
     batch: {inference: 1}
@@ -47,9 +49,12 @@ def test_a_file_becomes_entries_in_its_order(tmp_path: Path) -> None:
         sizes=("small", "full"),
         accuracy_class="network",
         packages=("torch",),
+        live=True,
+        parameters=1234,
         upstream_batch={"inference": 64},
         upstream_shape=(("seq", 512),),
     )
+    assert (two.live, two.parameters, two.upstream_batch) == (False, None, {})
     assert (two.name, two.framework, two.sizes, two.recipe) == ("two", "python", ("small",), {})
 
 
@@ -68,18 +73,19 @@ def test_a_suite_reads_its_file_only_when_asked(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "line", "field", "problem"),
     [
-        ("    tiers: [standard]", "    tier: [standard]", 12, "models[1].tier", "did you mean tiers?"),
-        ("    framework: python", "    nonsense: 1", 14, "models[1].nonsense", "unknown field 'nonsense'"),
+        ("    tiers: [standard]", "    tier: [standard]", 14, "models[1].tier", "did you mean tiers"),
+        ("    framework: python", "    nonsense: 1", 16, "models[1].nonsense", "unknown field 'nonsense'"),
         ("suite: mine", "suite: mine\nversion: 2", 2, "version", "unknown field 'version'"),
         ("shape: {seq: 512}}", "shapes: {seq: 512}}", 10, "models[0].upstream.shapes", "did you mean shape?"),
-        ("{inference: 1}", "{inference: one}", 13, "models[1].batch.inference", "expected `int`, got `str`"),
+        ("{inference: 1}", "{inference: one}", 15, "models[1].batch.inference", "expected `int`, got `str`"),
+        ("parameters: 1234", "parameters: 0", 12, "models[0].parameters", ">= 1"),
         ("training: 2}", "training: 0}", 5, "models[0].batch.training", ">= 1"),
-        ("{inference: 1}", "{}", 13, "models[1].batch", "length >= 1"),
-        ("tiers: [standard]", "tiers: []", 12, "models[1].tiers", "length >= 1"),
-        ("tiers: [standard]", "tiers: standard", 12, "models[1].tiers", "expected `array`, got `str`"),
-        ("framework: python", "framework: jax", 14, "models[1].framework", "invalid enum value 'jax'"),
-        ("    batch: {inference: 1}\n", "", 11, "models[1]", "the field 'batch' is missing"),
-        ("name: two", "name: one", 11, "models[1].name", "'one' is declared on line 3 too"),
+        ("{inference: 1}", "{}", 15, "models[1].batch", "length >= 1"),
+        ("tiers: [standard]", "tiers: []", 14, "models[1].tiers", "length >= 1"),
+        ("tiers: [standard]", "tiers: standard", 14, "models[1].tiers", "expected `array`, got `str`"),
+        ("framework: python", "framework: jax", 16, "models[1].framework", "invalid enum value 'jax'"),
+        ("    batch: {inference: 1}\n", "", 13, "models[1]", "the field 'batch' is missing"),
+        ("name: two", "name: one", 13, "models[1].name", "'one' is declared on line 3 too"),
         ("suite: mine", "suite: yours", 1, "suite", "this is the file of 'yours', not of 'mine'"),
     ],
 )

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 PARENT = ["catalog", "document", "schema", "tolerances", "expectations", "toy", "timm", "huggingface"]
-WORKER = ["suite", "toy_models", "timm_models", "huggingface_models", "torchvision_schemas"]
+WORKER = ["suite", "hub", "toy_models", "timm_models", "huggingface_models", "torchvision_schemas"]
 
 
 @pytest.mark.parametrize(("half", "modules"), [("parent", PARENT), ("worker", WORKER)])

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+from typing import TYPE_CHECKING
 
 import click
+
+if TYPE_CHECKING:
+    from torchgauge.suites.suite import Suite
 
 JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 
@@ -37,6 +41,8 @@ def list_suites(as_json: bool = False) -> None:
         models = suite.models()
         smoke = sum("smoke" in model.tiers for model in models)
         click.echo(f"{name:<14} {len(models):>4} models, {smoke} in tier smoke  {suite.doc}")
+        if suite.unavailable is not None:
+            click.echo(f"{'':<14} not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}")
 
 
 @command.command("show")
@@ -59,3 +65,39 @@ def show(name: str, as_json: bool) -> None:
         modes = ", ".join(f"{mode} b{batch}" for mode, batch in model.batch.items())
         click.echo(f"{model.name:<44} {','.join(model.tiers):<16} {','.join(model.sizes):<11} {modes}")
     click.echo(f"needs: {suite.install_hint or 'nothing more'}", err=True)
+    for line in _state(suite):
+        click.echo(line, err=True)
+
+
+@command.command("fetch")
+@click.argument("name")
+@click.option("--into", metavar="DIR", help="an empty folder (default: one in the user's cache)")
+@click.option("--from", "source", metavar="URL", help="another git repository than upstream's")
+def fetch(name: str, into: str | None, source: str | None) -> None:
+    """Fetch what the models of one suite are built from: for torchbench, one commit of its repository.
+
+    Example: torchgauge suites fetch torchbench
+    """
+    from pathlib import Path
+
+    from torchgauge.errors import UsageError
+    from torchgauge.harness.plan import load_suites
+
+    suite = load_suites([name])[name]
+    fetcher = getattr(suite, "fetch", None)
+    if fetcher is None:
+        raise UsageError(
+            f"suite {name!r} has nothing to fetch", hint=suite.install_hint or f"torchgauge run {name}"
+        )
+    folder, fetched = fetcher(None if into is None else Path(into), source)
+    click.echo(f"{folder}: {'fetched' if fetched else 'is there already'}")
+    if into is not None:
+        click.echo(f"name it at each run: torchgauge run {name} --{name} {folder}", err=True)
+
+
+def _state(suite: Suite) -> list[str]:
+    """Whether the suite can be built here, and from what."""
+    if suite.unavailable is not None:
+        return [f"not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}"]
+    found = [f"{name}: {value}" for name, value in suite.environment.items()]
+    return [*found, *(f"note: {remark}" for remark in getattr(suite, "remarks", ()))]

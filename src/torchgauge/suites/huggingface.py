@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Literal
+from typing import Any, Literal
 
 import msgspec
 
 from torchgauge.suites.catalog import DATA, YamlSuite
 
-ConfigValue = str | int | float | bool | list[int] | None
+ConfigValue = str | int | float | bool | list[Any] | dict[str, Any] | None
+"""A value of a configuration field; a mapping overrides fields of a nested configuration."""
 
 InputKind = Literal[
     "masked_lm",
@@ -24,15 +25,17 @@ InputKind = Literal[
 
 
 class HuggingFaceRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """How ``huggingface_models.build`` builds a model: never a download.
+    """How ``huggingface_models.build`` builds a model.
 
     ``config`` overrides fields of the configuration class at every size; ``small`` overrides them
-    again at size ``small``.
+    again at size ``small``. ``checkpoint`` is the name on the hub, or the folder, of pretrained weights;
+    nothing is read from it unless a run asks for them.
     """
 
     model_class: str
     config_class: str
     inputs: InputKind
+    checkpoint: str = ""
     config: dict[str, ConfigValue] = {}
     small: dict[str, ConfigValue] = {}
 

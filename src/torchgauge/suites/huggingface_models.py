@@ -1,24 +1,32 @@
-"""Build transformers' models in the worker from their configuration class: never a download."""
+"""Build transformers' models in the worker: from their configuration class, or from a checkpoint if asked."""
 
 from __future__ import annotations
 
 import os
 from typing import Any
 
-from torchgauge.records import Workload
+from torchgauge.errors import MissingPackageError
+from torchgauge.records import PRETRAINED, Workload
+from torchgauge.suites.hub import reaching_hub
 from torchgauge.suites.suite import BuiltWorkload
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
 
-# Read once by huggingface_hub when it is imported, hence before transformers is.
-os.environ["HF_HUB_OFFLINE"] = "1"
+# Read once by huggingface_hub when it is imported, hence before transformers is. A run with pretrained
+# weights has set it to 0 already.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+_BEHAVIOUR = ("pad_token_id", "apply_spec_augment", "is_decoder", "hash_seed")
+"""Fields of a recipe that change no tensor of a model: they overrule a checkpoint's configuration too."""
 
 
 def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     """The model that ``recipe`` describes (see ``HuggingFaceRecipe``), with inputs of its kind.
 
     Inference returns the model's output without a loss; training passes labels, and the loss is the
-    model's own. Raises ``ImportError`` without transformers or where it lacks the class,
-    ``NotImplementedError`` for another mode than inference and training.
+    model's own. Pretrained weights come with the checkpoint's configuration, at both sizes. Raises
+    ``ImportError`` without transformers, :class:`MissingPackageError` where it lacks the class and
+    ``NotImplementedError`` for another mode than inference and training. Where published weights are asked
+    for: ``NotImplementedError`` where none are known, :class:`NoNetworkError` and :class:`MissingDataError`.
     """
     if workload.mode not in {"inference", "training"}:
         raise NotImplementedError(f"the suite does not build models for the mode {workload.mode!r}")
@@ -30,11 +38,11 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     from torchgauge.suites.losses import model_loss
 
     training = workload.mode == "training"
-    config, silenced = _config(workload, recipe)
     torch.manual_seed(workload.seed)
-    module = _class(recipe["model_class"])(config)
-    notes += silenced + silence_modules(module)
-    inputs = make_inputs(recipe["inputs"], config, workload, labels=training)
+    make = _pretrained if workload.weights == PRETRAINED else _random
+    module, made = make(workload, recipe)
+    notes += made + silence_modules(module)
+    inputs = make_inputs(recipe["inputs"], module.config, workload, labels=training)
     return BuiltWorkload(
         module=module.train(training),
         kwargs=inputs,
@@ -45,16 +53,40 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     )
 
 
-def _config(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
-    from torchgauge.suites.dropout import silence_config
-
+def _random(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
     fields = dict(recipe.get("config", {}))
     if workload.size == "small":
         fields.update(recipe.get("small", {}))
     config = _class(recipe["config_class"])(**fields)
+    notes = _settle(config)
+    return _class(recipe["model_class"])(config), notes
+
+
+def _pretrained(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    checkpoint = recipe.get("checkpoint")
+    if not checkpoint:
+        raise NotImplementedError(f"no pretrained weights of {workload.model} are known")
+    with reaching_hub(checkpoint):
+        config = _class(recipe["config_class"]).from_pretrained(checkpoint)
+        for name in _BEHAVIOUR:
+            if name in recipe.get("config", {}):
+                setattr(config, name, recipe["config"][name])
+        notes = _settle(config)
+        kind = _class(recipe["model_class"])
+        module, loaded = kind.from_pretrained(checkpoint, config=config, output_loading_info=True)
+    notes += (f"weights and configuration: {checkpoint}",)
+    if missing := len(loaded["missing_keys"]):
+        notes += (f"{missing} tensors are not in {checkpoint} and have random weights",)
+    return module.float(), notes
+
+
+def _settle(config: Any) -> tuple[str, ...]:
+    """Switch off in ``config`` what makes two executions differ; notes of what was changed."""
+    from torchgauge.suites.dropout import silence_config
+
     silenced = silence_config(config)
     config.use_cache = False
-    return config, ((f"dropout is off: {', '.join(silenced)}",) if silenced else ())
+    return (f"dropout is off: {', '.join(silenced)}",) if silenced else ()
 
 
 def _class(name: str) -> Any:
@@ -63,4 +95,7 @@ def _class(name: str) -> Any:
     try:
         return getattr(transformers, name)
     except AttributeError:
-        raise ImportError(f"transformers {transformers.__version__} has no {name}") from None
+        raise MissingPackageError(
+            f"transformers {transformers.__version__} has no {name}",
+            hint="install another version of transformers",
+        ) from None

@@ -1,39 +1,48 @@
-"""Build timm's models in the worker: random weights from the seed, never a download."""
+"""Build timm's models in the worker: random weights from the seed, or timm's own if a run asks for them."""
 
 from __future__ import annotations
 
 from typing import Any
 
-from torchgauge.records import Workload
+from torchgauge.errors import MissingPackageError
+from torchgauge.records import PRETRAINED, Workload
+from torchgauge.suites.hub import reaching_hub
 from torchgauge.suites.suite import BuiltWorkload
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
+
+_ANOTHER = "install another version of timm"
+_FACTORS = {"weight", "gain", "skipinit_gain"}
+"""Parameters that multiply what passes; one that is added, such as a bias, hides nothing at zero."""
 
 
 def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     """The timm model that ``workload`` names, on random images of the size that timm publishes for it.
 
     ``shape`` may hold ``image``, the side of a square image. Raises ``ImportError`` without timm,
-    ``NotImplementedError`` for another mode than inference and training.
+    :class:`MissingPackageError` for a model that the installed timm does not have and
+    ``NotImplementedError`` for another mode than inference and training. Where published weights are asked
+    for: ``NotImplementedError`` for a model without any, :class:`NoNetworkError` and
+    :class:`MissingDataError`.
     """
     if workload.mode not in {"inference", "training"}:
         raise NotImplementedError(f"image models have no mode {workload.mode!r}")
     notes = define_missing_schemas()
-    import timm
     import torch
 
     from torchgauge.suites.dropout import silence_modules
     from torchgauge.suites.losses import ClassLoss
 
     training = workload.mode == "training"
+    pretrained = workload.weights == PRETRAINED
     torch.manual_seed(workload.seed)
-    name = recipe.get("model") or workload.model
-    module = timm.create_model(name, pretrained=False, **recipe.get("arguments", {}))
+    module = _create(recipe.get("model") or workload.model, pretrained, recipe.get("arguments", {}))
+    notes += (f"weights: timm's {_source(module.pretrained_cfg)}",) if pretrained else _open_blocks(module)
     notes += silence_modules(module)
     channels, height, width = module.pretrained_cfg["input_size"]
     side = dict(workload.shape).get("image")
     size = (workload.batch, channels, side or height, side or width)
     images = torch.randn(size, generator=torch.Generator().manual_seed(workload.seed))
-    if not training:
+    if not training and not pretrained:
         notes += _calibrate_batch_norm(module, size[1:], workload.seed)
     return BuiltWorkload(
         module=module.train(training),
@@ -43,6 +52,62 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
         item="image",
         notes=notes,
     )
+
+
+def _create(name: str, pretrained: bool, arguments: dict[str, Any]) -> Any:
+    import timm
+
+    if ":" not in name:  # with one, it is a folder or a repository that brings its own configuration
+        published = _published(name)
+        if pretrained and not published:
+            raise NotImplementedError(f"timm {timm.__version__} publishes no weights of {name}")
+    if not pretrained:
+        return timm.create_model(name, pretrained=False, **arguments)
+    with reaching_hub(f"timm's {name}"):
+        return timm.create_model(name, pretrained=True, **arguments)
+
+
+def _published(name: str) -> bool:
+    """Whether timm publishes weights of ``name``; :class:`MissingPackageError` if it has no such model."""
+    import timm
+    from timm.models import get_pretrained_cfg, is_model
+
+    if not is_model(name.partition(".")[0]):
+        raise MissingPackageError(f"timm {timm.__version__} has no {name}", hint=_ANOTHER)
+    try:
+        config = get_pretrained_cfg(name)
+    except RuntimeError as error:  # the architecture is there, and the tag is not
+        raise MissingPackageError(f"timm {timm.__version__} has no {name}: {error}", hint=_ANOTHER) from None
+    return config is not None and config.has_weights
+
+
+def _source(config: dict[str, Any]) -> str:
+    """Where the weights of a pretrained configuration come from."""
+    places = ("hf_hub_id", "url", "file", "source")
+    found = next((str(config[place]) for place in places if config.get(place)), "own")
+    return f"{config.get('architecture', 'model')} from {found}"
+
+
+def _open_blocks(module: Any) -> tuple[str, ...]:
+    """Give factors that start at zero a value; a note where the module has any.
+
+    Why: many recipes of training start the last gain of each residual block, or the classifier, at zero. The
+    output then depends on no such block, or is zero, and an accuracy check compares nothing of them.
+    """
+    import torch
+
+    opened = 0
+    with torch.no_grad():
+        for part in module.modules():
+            for name, factor in part.named_parameters(recurse=False):
+                if name not in _FACTORS or factor.any():
+                    continue
+                opened += 1
+                if isinstance(part, torch.nn.Linear):
+                    factor.normal_(std=part.in_features**-0.5)
+                else:
+                    factor.fill_(1.0)
+    return (f"{opened} gains or classifiers that start at zero have other values",) if opened else ()
 
 
 def _calibrate_batch_norm(module: Any, image: tuple[int, ...], seed: int) -> tuple[str, ...]:

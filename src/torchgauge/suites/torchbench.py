@@ -1,0 +1,98 @@
+"""The TorchBench suite: models of pytorch/benchmark, from a checkout that a person provides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from torchgauge.records import digest
+from torchgauge.suites import torchbench_checkout
+from torchgauge.suites.catalog import DATA, YamlSuite
+from torchgauge.suites.suite import ModelEntry, Unavailable
+
+ConfigValue = str | int | float | bool | list[int] | None
+
+
+class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """How ``torchbench_models.build`` builds a model.
+
+    ``canary``: it lives in the folder of canaries. ``libraries``: whose downloads are replaced by random
+    weights. ``configs``: hub name to ``model_type`` and the fields that differ from its defaults.
+    ``eval_step``: whether inference runs the module or upstream's whole ``eval()``. ``requirements``: what
+    pip must install for it. ``data``: what it reads that its own ``install.py`` would fetch. ``variable``: an
+    environment variable without which it refuses.
+    """
+
+    canary: bool = False
+    libraries: tuple[Literal["torchvision", "timm", "transformers"], ...] = ()
+    configs: dict[str, dict[str, ConfigValue]] = {}
+    eval_step: Literal["module", "invoke"] = "module"
+    requirements: tuple[str, ...] = ()
+    data: str = ""
+    variable: str = ""
+
+
+@dataclass(frozen=True)
+class TorchBenchSuite:
+    """The models of one data file, which need a checkout that is part of what is measured."""
+
+    name: str
+    doc: str
+    data: Path
+    builder: str
+    preload: tuple[str, ...]
+    install_hint: str
+    recipe_type: type[msgspec.Struct] = TorchBenchRecipe
+
+    @cached_property
+    def _listed(self) -> YamlSuite:
+        return YamlSuite(self.name, self.doc, self.data, self.builder, recipe_type=self.recipe_type)
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """All models, in the order of the data file; raises :class:`DataFileError`."""
+        return self._listed.models()
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits over the data file and the checkout's commit."""
+        path = torchbench_checkout.checkout()
+        commit = torchbench_checkout.commit_of(path) if path else ""
+        return digest([self._listed.digest, commit])
+
+    @property
+    def unavailable(self) -> Unavailable | None:
+        """Why nothing can be built: no checkout is named, or the path is none."""
+        return torchbench_checkout.unavailable()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The checkout, for workers; read when asked for, because the command line may still name it."""
+        path = torchbench_checkout.checkout()
+        return {} if path is None else {torchbench_checkout.VARIABLE: str(path)}
+
+    def fetch(self, into: Path | None = None, url: str | None = None) -> tuple[Path, bool]:
+        """The folder with the pinned commit, and whether it had to be fetched."""
+        return torchbench_checkout.fetch(into, url or torchbench_checkout.URL)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should hear before a run: the checkout is not the one that our data describes."""
+        path = torchbench_checkout.checkout()
+        if path is None or self.unavailable is not None:
+            return ()
+        said = torchbench_checkout.remark(path)
+        return (said,) if said else ()
+
+
+SUITE = TorchBenchSuite(
+    name="torchbench",
+    doc="Models of pytorch/benchmark from a checkout, with random weights.",
+    data=DATA / "torchbench.yaml",
+    builder="torchgauge.suites.torchbench_models:build",
+    preload=("torchgauge.suites.torchbench_libraries",),
+    install_hint=f"{torchbench_checkout.FETCH}, and for each model the pip install line that its row names",
+)

@@ -1,0 +1,214 @@
+"""Everything that one upstream step can change, so that a step can be taken again from the same state.
+
+Why so much: a TorchBench model is a Python object around its modules. Optimizers, schedulers, replay buffers,
+counters and environments live in its attributes, and two seeded steps are only equal if all of them are put
+back. Worker side only.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+import types
+from collections import deque
+from collections.abc import Iterator
+from typing import Any
+
+import torch
+from torch import nn
+
+_CONTAINERS = (dict, list, tuple, set, deque)
+_OPAQUE = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType, str, bytes, int, float)
+_PLAIN_STANDARD = (argparse.Namespace, types.SimpleNamespace)
+"""Objects of the standard library that hold a model's values; all others belong to the process."""
+_MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+MAX_OBJECTS = 200_000
+"""More objects than this are no model any more: the rest is left alone."""
+
+
+class Snapshot:
+    """The state below ``root`` at the time of construction; tensors are kept as copies.
+
+    ``tensors`` maps a path such as ``agent.actor.weight`` to the live tensor; ``trained`` and ``buffers`` are
+    paths of trainable tensors and of modules' buffers. Two objects that the same code built have the same
+    paths. What cannot be copied (Python's generators, files, handles) is left out.
+    """
+
+    def __init__(self, root: Any) -> None:
+        self.tensors: dict[str, torch.Tensor] = {}
+        self.modules: list[nn.Module] = []
+        self.trained: set[str] = set()
+        self.buffers: set[str] = set()
+        self._copies: dict[str, torch.Tensor] = {}
+        self._attributes: list[tuple[dict[str, Any], dict[str, Any]]] = []
+        self._containers: list[tuple[Any, Any]] = []
+        self._optimizers: list[tuple[torch.optim.Optimizer, dict[Any, Any], list[dict[str, Any]]]] = []
+        self._arrays: list[tuple[Any, Any]] = []
+        self._generators: list[tuple[Any, Any]] = []
+        self._walk(root)
+        self._copies = {path: tensor.detach().clone() for path, tensor in self.tensors.items()}
+
+    def restore(self) -> None:
+        """Put everything back; parameters lose their gradients."""
+        with torch.no_grad():
+            for path, copy in self._copies.items():
+                tensor = self.tensors[path]
+                if tensor.is_leaf:
+                    tensor.grad = None
+                if tensor.shape != copy.shape:  # observers of quantisation grow with their first step
+                    tensor.resize_(copy.shape)
+                tensor.copy_(copy)
+        for container, values in (*self._attributes, *self._containers):
+            if not _same_items(container, values):
+                container.clear()
+                (container.update if isinstance(container, dict) else container.extend)(values)
+        for optimizer, state, groups in self._optimizers:
+            optimizer.state.clear()
+            optimizer.state.update(_copied(state))
+            for group, values in zip(optimizer.param_groups, groups):  # noqa: B905  groups may have been added
+                group.update(values)
+        for array, values in self._arrays:
+            array[...] = values
+        for generator, state in self._generators:
+            _set_generator_state(generator, state)
+
+    def load(self, other: Snapshot) -> None:
+        """Take over the tensors of ``other``, on any device; raises ``ValueError`` for other weights."""
+        odd = sorted(self.trained ^ other.trained)
+        if odd:
+            raise ValueError(f"two instances of one model have different weights: {', '.join(odd[:3])}")
+        for path, copy in self._copies.items():
+            theirs = other._copies.get(path)
+            if theirs is not None and theirs.shape == copy.shape:
+                copy.copy_(theirs)
+        self.restore()
+
+    def parameters(self) -> Iterator[tuple[str, torch.Tensor]]:
+        """Path and live tensor of everything that can be trained."""
+        return ((path, tensor) for path, tensor in self.tensors.items() if path in self.trained)
+
+    def changed(self) -> bool:
+        """Whether a parameter differs from its copy or has a gradient."""
+        return any(
+            tensor.grad is not None or not torch.equal(tensor.detach(), self._copies[path])
+            for path, tensor in self.parameters()
+        )
+
+    # --- the walk ------------------------------------------------------------------------------
+
+    def _walk(self, root: Any) -> None:
+        seen: set[int] = set()
+        pending: deque[tuple[str, Any]] = deque([("", root)])
+        later: deque[tuple[str, Any]] = deque()  # a parameter is called after its module, not its optimizer
+        while (pending or later) and len(seen) < MAX_OBJECTS:
+            path, value = (pending or later).popleft()
+            if value is None or isinstance(value, _OPAQUE) or id(value) in seen or _of_process(value):
+                continue
+            if isinstance(value, torch.optim.Optimizer) and pending:
+                later.append((path, value))
+                continue
+            seen.add(id(value))
+            pending.extend(self._visit(path, value))
+
+    def _visit(self, path: str, value: Any) -> list[tuple[str, Any]]:
+        if isinstance(value, torch.Tensor):
+            self._keep_tensor(path, value)
+            return []
+        if type(value).__module__.partition(".")[0] == "numpy":
+            self._keep_numpy(value)
+            return []
+        if isinstance(value, random.Random):
+            self._generators.append((value, value.getstate()))
+            return []
+        if isinstance(value, _CONTAINERS):
+            if isinstance(value, (dict, list, deque)):
+                self._containers.append((value, value.copy()))
+            items = value.items() if isinstance(value, dict) else enumerate(value)
+            return [(f"{path}.{_label(key)}", item) for key, item in items]
+        table = getattr(value, "__dict__", None)
+        if not isinstance(table, dict):
+            return []
+        self._attributes.append((table, dict(table)))
+        below = dict(table)
+        if isinstance(value, torch.optim.Optimizer):
+            self._keep_optimizer(value)
+            below = {k: v for k, v in table.items() if k not in {"state", "param_groups", "defaults"}}
+            below.update((f"group{i}", group["params"]) for i, group in enumerate(value.param_groups))
+        elif isinstance(value, nn.Module):
+            self.modules.append(value)
+            below = {name: item for key in _MODULE_TABLES for name, item in table[key].items()}
+            below.update((k, v) for k, v in table.items() if not k.startswith("_"))
+            self.buffers.update(f"{path}.{name}".lstrip(".") for name in table["_buffers"])
+        return [(f"{path}.{_label(name)}", item) for name, item in below.items()]
+
+    def _keep_optimizer(self, optimizer: torch.optim.Optimizer) -> None:
+        groups = [{k: v for k, v in group.items() if k != "params"} for group in optimizer.param_groups]
+        self._optimizers.append((optimizer, _copied(optimizer.state), groups))
+
+    def _keep_tensor(self, path: str, tensor: torch.Tensor) -> None:
+        path = path.lstrip(".")
+        spread_out = any(step == 0 and size > 1 for size, step in zip(tensor.shape, _strides(tensor)))  # noqa: B905
+        if tensor.is_quantized or tensor.layout != torch.strided or tensor.grad_fn is not None or spread_out:
+            return
+        if path in self.tensors:  # keys that are no names, such as tensors, have none of their own
+            path = f"{path}#{len(self.tensors)}"
+        self.tensors[path] = tensor
+        if tensor.requires_grad and tensor.is_leaf:
+            self.trained.add(path)
+
+    def _keep_numpy(self, value: Any) -> None:
+        import numpy as np
+
+        if isinstance(value, np.ndarray) and value.flags.writeable and value.dtype != object:
+            self._arrays.append((value, value.copy()))
+        elif isinstance(value, (np.random.Generator, np.random.RandomState)):
+            self._generators.append((value, _generator_state(value)))
+
+
+def _of_process(value: Any) -> bool:
+    """Whether ``value`` is an object of the standard library, such as a logger or a lock."""
+    kind = type(value)
+    room = kind.__module__.partition(".")[0]
+    if room in {"builtins", "collections", "random"} or isinstance(value, _PLAIN_STANDARD):
+        return False
+    return room in sys.stdlib_module_names
+
+
+def _same_items(container: Any, values: Any) -> bool:
+    """Whether ``container`` still holds the very objects of ``values`` in their order."""
+    if len(container) != len(values):
+        return False
+    if isinstance(container, dict):
+        return all(k in container and container[k] is v for k, v in values.items())
+    return all(mine is theirs for mine, theirs in zip(container, values))  # noqa: B905  lengths are equal
+
+
+def _label(key: Any) -> str:
+    return str(key) if isinstance(key, (str, int)) else type(key).__name__
+
+
+def _copied(state: Any) -> dict[Any, Any]:
+    """An optimizer's state with its tensors copied."""
+    return {
+        key: {k: v.detach().clone() if isinstance(v, torch.Tensor) else v for k, v in values.items()}
+        for key, values in state.items()
+        if isinstance(values, dict)
+    }
+
+
+def _strides(tensor: torch.Tensor) -> tuple[int, ...]:
+    return tensor.stride() if tensor.layout == torch.strided else ()
+
+
+def _generator_state(generator: Any) -> Any:
+    return generator.get_state() if hasattr(generator, "get_state") else generator.bit_generator.state
+
+
+def _set_generator_state(generator: Any, state: Any) -> None:
+    if isinstance(generator, random.Random):
+        generator.setstate(state)
+    elif hasattr(generator, "set_state"):
+        generator.set_state(state)
+    else:
+        generator.bit_generator.state = state

@@ -1,0 +1,195 @@
+"""What a step of a TorchBench model is, and what of it is compared; worker side only.
+
+Inference runs the module that ``get_module()`` gives, so that it is compared, compiled and timed as in every
+other suite. Training, and the few models whose ``eval()`` does more than run that module, are stepped by
+upstream's own ``invoke()``.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import random
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import torch
+
+from torchgauge.errors import NotOfferedError
+from torchgauge.suites.torchbench_reasons import Facts, explained
+from torchgauge.suites.torchbench_state import Snapshot
+
+HOST = torch.device("cpu").type
+"""PyTorch's name of the host, where models are built first."""
+
+
+class ModuleSteps:
+    """One forward pass of the module, without gradients."""
+
+    def __init__(self, facts: Facts) -> None:
+        self.facts = facts
+
+    def enter(self) -> None:
+        """Switch gradients off for the whole process."""
+        torch.set_grad_enabled(False)
+
+    def step(self, subject: Any) -> Callable[[], Any]:
+        """A function that runs one forward pass."""
+        if subject.autocast is not None:
+            return subject.forward  # type: ignore[no-any-return]
+        call, args, kwargs = subject.call, subject.args, subject.kwargs
+        return lambda: call(*args, **kwargs)
+
+    def observe(self, subject: Any) -> dict[str, Any]:
+        """The outputs of one seeded forward pass, on the host."""
+        seed_all(subject)
+        with explained(self.facts):
+            return dict(_leaves(subject.forward(), "out"))
+
+
+@dataclasses.dataclass
+class Instance:
+    """One object of upstream's ``Model`` on one device."""
+
+    model: Any
+    module: Any
+    snapshot: Snapshot
+    current: Any = None
+
+    def use(self, call: Any) -> None:
+        """Make the next step run ``call`` in the place of the module."""
+        if call is (self.module if self.current is None else self.current):
+            return
+        try:
+            self.model.set_module(call)
+        except NotImplementedError as error:
+            raise NotOfferedError(
+                f"upstream's step takes no other module, so none is compiled: {error}"
+            ) from error
+        self.current = call
+
+
+class InvokeSteps:
+    """Upstream's own step, taken from one remembered state.
+
+    ``construct`` makes another instance on a device that is not the host; ``gradients`` says whether the step
+    needs autograd.
+    """
+
+    def __init__(
+        self,
+        host: Instance,
+        construct: Callable[[str], Instance],
+        facts: Facts,
+        *,
+        training: bool,
+        gradients: bool,
+    ) -> None:
+        self.instances = {HOST: host}
+        self.construct, self.facts = construct, facts
+        self.training, self.gradients = training, gradients
+
+    def place(self, device: Any, dtype: Any) -> Any:
+        """The module of the instance on ``device``; raises ``NotImplementedError`` for another dtype."""
+        if dtype is not torch.float32:
+            raise NotImplementedError(f"upstream's own step was built in float32, not in {dtype}")
+        kind = torch.device(device).type
+        if kind not in self.instances:
+            with explained(self.facts):
+                instance = self.construct(kind)
+            instance.snapshot.load(self.instances[HOST].snapshot)
+            self.instances[kind] = instance
+        return self.instances[kind].module
+
+    def enter(self) -> None:
+        """Switch gradients off for the whole process, unless the step needs them."""
+        torch.set_grad_enabled(self.gradients)
+
+    def step(self, subject: Any) -> Callable[[], Any]:
+        """A function that runs one step, from the remembered state on."""
+        instance, call = self._instance(subject), subject.call
+        instance.snapshot.restore()
+
+        def run() -> Any:
+            instance.use(call)
+            return instance.model.invoke()
+
+        return run if subject.autocast is None else lambda: _inside(subject.autocast, run)
+
+    def observe(self, subject: Any) -> dict[str, Any]:
+        """What one seeded step from the remembered state returns, or what it makes of the parameters.
+
+        Raises :class:`NotOfferedError` for a training step that changes nothing.
+        """
+        instance = self._instance(subject)
+        run = self.step(subject)
+        seed_all(subject)
+        with explained(self.facts):
+            returned = run()
+        if not self.training:
+            return dict(_leaves(returned, "out"))
+        if not instance.snapshot.changed():
+            raise NotOfferedError(_does_nothing(instance.model))
+        seen = dict(_leaves(_state(instance.snapshot), "state"))
+        instance.snapshot.restore()
+        return seen
+
+    def _instance(self, subject: Any) -> Instance:
+        for instance in self.instances.values():
+            if instance.module is subject.module:
+                return instance
+        raise NotImplementedError("upstream's own step runs its own module only")
+
+
+def seed_all(subject: Any) -> None:
+    """Seed the device, PyTorch, Python and, where it is loaded, numpy: models draw from any of them."""
+    subject.session.seed(subject.seed)
+    random.seed(subject.seed)
+    if "numpy" in sys.modules:
+        sys.modules["numpy"].random.seed(subject.seed)
+
+
+def _state(snapshot: Snapshot) -> dict[str, Any]:
+    parameters = dict(snapshot.parameters())
+    gradients = {path: tensor.grad for path, tensor in parameters.items() if tensor.grad is not None}
+    buffers = {path: snapshot.tensors[path] for path in sorted(snapshot.buffers & snapshot.tensors.keys())}
+    return {"parameter": parameters, "gradient": gradients, "buffer": buffers}
+
+
+def _does_nothing(model: Any) -> str:
+    """Why a training step left every parameter as it was; upstream often returns its refusal."""
+    reason = "no parameter changed and none has a gradient"
+    train = getattr(model, "train", None)
+    returned = train() if callable(train) else None
+    if isinstance(returned, BaseException):
+        text = " ".join(str(returned).split())
+        reason += f"; it returns {type(returned).__name__}({text[:200]!r})"
+    return f"train() does nothing: {reason}"
+
+
+def _inside(context: Callable[[], Any], run: Callable[[], Any]) -> Any:
+    with context():
+        return run()
+
+
+def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Path and value of every tensor, copied to the host, and of every number in ``value``.
+
+    A sparse gradient, which cannot be compared element by element, becomes its indices and its values.
+    """
+    if isinstance(value, torch.Tensor) and value.layout == torch.sparse_coo:
+        whole = value.detach().coalesce()
+        yield from _leaves({"indices": whole.indices(), "values": whole.values()}, path)
+    elif isinstance(value, torch.Tensor):
+        yield path, value.detach().to(HOST, copy=True)
+    elif isinstance(value, (bool, int, float)):
+        yield path, value
+    elif isinstance(value, Mapping):
+        for key, item in value.items():
+            yield from _leaves(item, f"{path}.{key}")
+    elif isinstance(value, (list, tuple)):
+        for index, item in enumerate(value):
+            yield from _leaves(item, f"{path}.{index}")
+    elif dataclasses.is_dataclass(value):
+        for item in dataclasses.fields(value):
+            yield from _leaves(getattr(value, item.name), f"{path}.{item.name}")

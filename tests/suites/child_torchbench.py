@@ -1,0 +1,88 @@
+"""Build and observe models of a checkout, each in a fork: prints one JSON list.
+
+Arguments: cases as JSON lists ``[model, mode, recipe, batch, seed]``. The checkout is in the environment.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from dataclasses import replace
+from typing import Any
+
+import torch
+import torch._dynamo.utils
+
+from torchgauge.devices.cpu import DEVICE
+from torchgauge.harness.accuracy import spread
+from torchgauge.harness.reference import HostSession, float64_reference
+from torchgauge.harness.subjects import make_subject
+from torchgauge.harness.verdicts import outcome_of
+from torchgauge.records import Phase, Workload
+from torchgauge.registry import resolve
+from torchgauge.suites.torchbench_models import build
+
+
+def look(model: str, mode: str, recipe: dict[str, Any], batch: int, seed: int = 7) -> dict[str, Any]:
+    """What becomes of one model: its notes and observations, or its outcome."""
+    workload = Workload("torchbench", model, mode=mode, batch=batch, seed=seed)
+    phase = Phase.BUILD
+    compiled = recipe.pop("compiled", False)
+    try:
+        built = build(workload, recipe)
+        seed = torch.manual_seed(3).initial_seed()
+        phase = Phase.EAGER
+        built.steps.enter()
+        reference = float64_reference(built, workload, built.steps, True)
+        subject = make_subject(built, workload, HostSession(), "cpu")
+        first, second = built.steps.observe(subject), built.steps.observe(subject)
+        step = built.steps.step(subject)
+        step()
+        step()
+        if compiled:
+            subject = replace(subject, call=torch.compile(subject.module, backend="eager"))
+        third = built.steps.observe(subject)
+        graphs = int(torch._dynamo.utils.counters["stats"]["unique_graphs"]) if compiled else 0
+        weights = [p.detach().sum().item() for p in built.module.parameters()]
+    except Exception as error:  # noqa: BLE001  the outcome is what is looked at
+        session = resolve(DEVICE.session)("cpu", 0)
+        outcome = outcome_of(error, "case", phase, session, "")
+        return {
+            "status": outcome.status.value,
+            "cause": outcome.cause.value if outcome.cause else "",
+            "reason": outcome.reason,
+        }
+    return {
+        "status": "pass",
+        "keys": list(first),
+        "gap": max(spread(first, second), spread(first, third)),
+        "reference": reference.name,
+        "notes": list(built.notes),
+        "items": built.items_per_step,
+        "seed": seed,
+        "graphs": graphs,
+        "weights": weights,
+        "inputs": [len(built.args), sorted(built.kwargs)],
+        "training": bool(getattr(built.module, "training", False)),
+        "dropout": [part.p for part in built.module.modules() if isinstance(part, torch.nn.Dropout)],
+    }
+
+
+def forked(case: list[Any]) -> dict[str, Any]:
+    """``look`` in a process of its own."""
+    read, write = os.pipe()
+    pid = os.fork()
+    if pid == 0:
+        os.close(read)
+        with os.fdopen(write, "w") as pipe:
+            json.dump(look(*case), pipe)
+        os._exit(0)
+    os.close(write)
+    with os.fdopen(read) as pipe:
+        text = pipe.read()
+    os.waitpid(pid, 0)
+    return json.loads(text)  # type: ignore[no-any-return]
+
+
+print(json.dumps([forked(json.loads(text)) for text in sys.argv[1:]]))

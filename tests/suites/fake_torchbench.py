@@ -1,0 +1,277 @@
+"""A tiny git repository laid out like TorchBench, with models that show its traps; all of it written here."""
+
+from __future__ import annotations
+
+import subprocess
+from pathlib import Path
+
+BASE = """
+import torch
+from torchbenchmark.util.env_check import set_random_seed
+
+
+class PostInit(type):
+    def __call__(cls, *args, **kwargs):
+        made = type.__call__(cls, *args, **kwargs)
+        assert not made.extra_args, made.extra_args
+        return made
+
+
+class BenchmarkModel(metaclass=PostInit):
+    DEFAULT_TRAIN_BSIZE = None
+    DEFAULT_EVAL_BSIZE = None
+
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        assert list(extra_args) == ["--precision", "fp32"]
+        self.metadata = {"not_implemented": [{"device": "cpu", "test": "train"}]}
+        self.test, self.device, self.extra_args = test, device, []
+        set_random_seed()
+        default = self.DEFAULT_TRAIN_BSIZE if test == "train" else self.DEFAULT_EVAL_BSIZE
+        self.batch_size = batch_size or default
+        if not getattr(self, "ALLOW_CUSTOMIZE_BSIZE", True) and self.batch_size != default:
+            raise NotImplementedError("Model doesn't support customizing batch size")
+        self.model = torch.nn.Sequential(torch.nn.Linear(4, 3), torch.nn.Dropout(0.5)).to(device)
+        self.example_inputs = (torch.randn(self.batch_size, 4, device=device),)
+        self.model.train(test == "train")
+        self.optimizer = torch.optim.Adam(self.model.parameters(), lr=0.1)
+
+    def get_module(self):
+        return self.model, self.example_inputs
+
+    def set_module(self, module):
+        self.model = module
+
+    def eval(self):
+        return (self.model(*self.example_inputs),)
+
+    def train(self):
+        self.optimizer.zero_grad()
+        self.model(*self.example_inputs).square().sum().backward()
+        self.optimizer.step()
+
+    def invoke(self):
+        if self.test == "train" and self.train is None:
+            self.optimizer.zero_grad()
+            self.backward(self.forward())
+            self.optimizer.step()
+            return None
+        return self.train() and None if self.test == "train" else self.eval()
+"""
+
+ENV_CHECK = """
+import torch
+
+MAIN_RANDOM_SEED = 1337
+USE_GRAD_IN_INFERENCE = ["needs_grad"]
+
+
+def set_random_seed():
+    def always_the_same(*_):
+        return torch._C.default_generator.manual_seed(MAIN_RANDOM_SEED)
+
+    torch.manual_seed(MAIN_RANDOM_SEED)
+    torch.manual_seed = always_the_same
+"""
+
+HEAD = """
+import torch
+from torchbenchmark.util.model import BenchmarkModel
+
+
+class Model(BenchmarkModel):
+    DEFAULT_TRAIN_BSIZE = 2
+    DEFAULT_EVAL_BSIZE = 2
+"""
+
+MODELS = {
+    "plain": HEAD,
+    "lennard_jones": HEAD,
+    "mapping": HEAD
+    + """
+    def get_module(self):
+        return self.model, {"input": self.example_inputs[0]}
+""",
+    "listed": HEAD
+    + """
+    def get_module(self):
+        return self.model, [self.example_inputs[0]]
+""",
+    "llama": HEAD
+    + """
+    def train(self):
+        return NotImplementedError("no training loop is written")
+""",
+    "rollout": HEAD
+    + """
+    def train(self):
+        self.model(*self.example_inputs)
+""",
+    "no_train_batch": HEAD.replace("DEFAULT_TRAIN_BSIZE = 2", "DEFAULT_TRAIN_BSIZE = None"),
+    "refuses_to_be_made": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        raise NotImplementedError("not on this device")
+""",
+    "refuses_the_step": HEAD
+    + """
+    def train(self):
+        loss = self.model(*self.example_inputs)
+        raise NotImplementedError("the loss is not written")
+""",
+    "refuses_eval": HEAD
+    + """
+    def eval(self):
+        raise NotImplementedError("eval is a raise")
+""",
+    "fixed_batch": HEAD
+    + """
+    ALLOW_CUSTOMIZE_BSIZE = False
+""",
+    "halves_the_batch": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size // 2, extra_args)
+""",
+    "downloads": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model.load_state_dict(torch.hub.load_state_dict_from_url("https://weights.invalid/a.pth"))
+""",
+    "fetches": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        import urllib.request
+
+        urllib.request.urlopen("http://images.invalid/cat.jpg")
+""",
+    "needs_package": "import no_such_package\n" + HEAD,
+    "needs_fitting_package": "from json import no_such_name\n" + HEAD,
+    "needs_file": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        open("data/batch.pt")
+""",
+    "asserts_data": 'assert False, "Couldn\'t find the data dir, please run install.py again."\n' + HEAD,
+    "elsewhere": "from torchbenchmark.util.framework.fb import loader\n" + HEAD,
+    "wants_cuda": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        raise RuntimeError("Torch not compiled with CUDA enabled")
+""",
+    "broken": HEAD
+    + """
+    def eval(self):
+        return self.model.forward()
+
+    def get_module(self):
+        raise ValueError("a bug of the model")
+""",
+    "staged": HEAD
+    + """
+    train = None
+
+    def forward(self):
+        return self.model(*self.example_inputs).square().sum()
+
+    def backward(self, loss):
+        loss.backward()
+""",
+    "draws": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = Noisy()
+
+
+class Noisy(torch.nn.Module):
+    def forward(self, input):
+        import random
+
+        import numpy
+
+        return input + random.random() + float(numpy.random.rand())
+""",
+    "sparse": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        self.model = torch.nn.EmbeddingBag(8, 2, sparse=True)
+        self.example_inputs = (torch.tensor([[1, 5], [5, 6]]),)
+        self.optimizer = torch.optim.SGD(self.model.parameters(), lr=0.1)
+""",
+    "litters": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        import os
+
+        os.makedirs("samples")
+        self.model.register_buffer("seen", torch.zeros(0))
+
+    def train(self):
+        self.model.seen.resize_(3).fill_(len(self.model.seen))
+        super().train()
+""",
+    "stateful": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        import numpy
+
+        self.steps, self.seen, self.world = 0, [], numpy.random.default_rng(0)
+        self.scheduler = torch.optim.lr_scheduler.StepLR(self.optimizer, 1, gamma=0.5)
+
+    def train(self):
+        self.steps += 1
+        self.seen.append(self.steps)
+        self.example_inputs[0].mul_(float(self.world.random()) + len(self.seen) + self.steps)
+        super().train()
+        self.scheduler.step()
+""",
+    "needs_grad": HEAD
+    + """
+    def eval(self):
+        loss = self.model(*self.example_inputs).sum()
+        return torch.autograd.grad(loss, list(self.model.parameters()))
+""",
+    "fixed_module": HEAD
+    + """
+    def set_module(self, module):
+        raise NotImplementedError("no set_module here")
+""",
+}
+
+
+def write(folder: Path) -> str:
+    """Make the repository in ``folder`` and return its one commit."""
+    files = {
+        "utils/__init__.py": "",
+        "torchbenchmark/__init__.py": "",
+        "torchbenchmark/util/__init__.py": "",
+        "torchbenchmark/util/env_check.py": ENV_CHECK,
+        "torchbenchmark/util/model.py": BASE,
+        "torchbenchmark/models/__init__.py": "",
+        **{f"torchbenchmark/models/{name}/__init__.py": text for name, text in MODELS.items()},
+    }
+    for name, text in files.items():
+        path = folder / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text(text, encoding="utf-8")
+    git(folder, "init", "--quiet")
+    git(folder, "config", "uploadpack.allowAnySHA1InWant", "true")
+    return commit(folder)
+
+
+def commit(folder: Path) -> str:
+    """Commit everything in ``folder``; returns the commit."""
+    git(folder, "add", "--all")
+    git(folder, "-c", "user.name=t", "-c", "user.email=t@t.invalid", "commit", "--quiet", "-m", "models")
+    return git(folder, "rev-parse", "HEAD")
+
+
+def git(folder: Path, *arguments: str) -> str:
+    """What git prints."""
+    done = subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True)
+    return done.stdout.strip()

@@ -1,0 +1,276 @@
+"""TorchBench's traps, on models of our own in a repository laid out like it: each ends as it should."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import torchgauge
+from torchgauge.harness.selection import TIERS
+from torchgauge.suites import torchbench_checkout
+from torchgauge.suites.torchbench import SUITE
+
+CASES: dict[str, tuple[Any, ...]] = {
+    "plain": ("plain", "inference", {}, 2),
+    "reseeded": ("plain", "inference", {}, 2, 8),
+    "trained": ("plain", "training", {}, 2),
+    "mapping": ("mapping", "inference", {}, 2),
+    "listed": ("listed", "inference", {}, 2),
+    "staged": ("staged", "training", {}, 2),
+    "litters": ("litters", "training", {}, 2),
+    "sparse": ("sparse", "training", {}, 2),
+    "draws": ("draws", "inference", {}, 2),
+    "stateful": ("stateful", "training", {}, 2),
+    "compiled": ("plain", "training", {"compiled": True}, 2),
+    "uncompiled": ("fixed_module", "training", {"compiled": True}, 2),
+    "invoked": ("plain", "inference", {"eval_step": "invoke"}, 2),
+    "needs_grad": ("needs_grad", "inference", {"eval_step": "invoke"}, 2),
+    "downloads": ("downloads", "inference", {}, 2),
+    "halves": ("halves_the_batch", "inference", {}, 4),
+    "returned": ("llama", "training", {}, 2),
+    "rollout": ("rollout", "training", {}, 2),
+    "no_batch": ("no_train_batch", "training", {}, 2),
+    "constructor": ("refuses_to_be_made", "inference", {}, 2),
+    "first_step": ("refuses_the_step", "training", {}, 2),
+    "eval_refused": ("refuses_eval", "inference", {}, 2),
+    "batch_refused": ("fixed_batch", "inference", {}, 1),
+    "fetches": ("fetches", "inference", {}, 2),
+    "package": ("needs_package", "inference", {"requirements": ["no-such-package>=2"]}, 2),
+    "pins": ("needs_fitting_package", "inference", {}, 2),
+    "file": ("needs_file", "inference", {"data": "batch.pt"}, 2),
+    "asserted": ("asserts_data", "inference", {"data": "coco.tar.gz"}, 2),
+    "elsewhere": ("elsewhere", "inference", {"data": "sam.pth"}, 2),
+    "cuda": ("wants_cuda", "inference", {}, 2),
+    "broken": ("broken", "inference", {}, 2),
+}
+
+
+@pytest.fixture(scope="module")
+def repository(tmp_path_factory: pytest.TempPathFactory, fake_torchbench: Any) -> Path:
+    """A repository that is no checkout of the pinned commit."""
+    folder = tmp_path_factory.mktemp("upstream")
+    fake_torchbench.write(folder)
+    return folder
+
+
+@pytest.fixture(scope="module")
+def found(child: Callable[..., Any], repository: Path, tmp_path_factory: Any) -> dict[str, dict[str, Any]]:
+    """What became of each of :data:`CASES`; none leaves a file where the process stands."""
+    empty = tmp_path_factory.mktemp("here")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv(torchbench_checkout.VARIABLE, str(repository))
+        patch.chdir(empty)
+        rows = child("child_torchbench.py", *(json.dumps(case) for case in CASES.values()))
+    assert list(empty.iterdir()) == []
+    return dict(zip(CASES, rows, strict=True))
+
+
+def test_the_data_file_holds_every_model_of_upstream() -> None:
+    """104 core models and 25 canaries, which no tier of the command line selects; both modes for each."""
+    tiers = [model.tiers for model in SUITE.models()]
+    assert [tiers.count((tier,)) for tier in ("smoke", "standard", "full", "canary")] == [6, 61, 37, 25]
+    assert "canary" not in TIERS
+    for model in SUITE.models():
+        assert set(model.batch) == {"inference", "training"}
+        assert bool(model.recipe.get("canary")) is (model.tiers == ("canary",))
+        for config in model.recipe.get("configs", {}).values():  # type: ignore[attr-defined]
+            assert config["model_type"]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "name",
+    [
+        "plain",
+        "trained",
+        "mapping",
+        "listed",
+        "staged",
+        "draws",
+        "sparse",
+        "litters",
+        "stateful",
+        "invoked",
+        "needs_grad",
+        "downloads",
+    ],
+)
+def test_a_model_repeats_itself(found: dict[str, dict[str, Any]], name: str) -> None:
+    """Two seeded observations agree to the bit, and so does a third after two more steps."""
+    row = found[name]
+    assert row["status"] == "pass", row
+    assert row["keys"]
+    assert row["gap"] == 0.0
+
+
+@pytest.mark.torch
+def test_inference_runs_the_module_and_training_upstreams_step(found: dict[str, dict[str, Any]]) -> None:
+    """The module has a float64 reference; a training step is judged by parameters and gradients."""
+    assert found["plain"]["reference"] == "float64 on the host"
+    assert "no float64 run" in found["trained"]["reference"]
+    assert not found["plain"]["training"]
+    keys = found["trained"]["keys"]
+    assert {"state.parameter.model.0.weight", "state.gradient.model.0.weight"} <= set(keys)
+    assert found["mapping"]["inputs"] == [0, ["input"]]
+    assert found["listed"]["inputs"] == [1, []]
+
+
+@pytest.mark.torch
+def test_a_training_step_runs_the_compiled_module(found: dict[str, dict[str, Any]]) -> None:
+    """Upstream's step captures graphs and gives eager's numbers; without ``set_module`` it is unsupported."""
+    assert found["compiled"]["graphs"] > 0
+    assert found["compiled"]["gap"] < 1e-5
+    assert found["uncompiled"]["status"] == "unsupported"
+    assert "no set_module here" in found["uncompiled"]["reason"]
+
+
+@pytest.mark.torch
+def test_the_seed_is_ours_again(found: dict[str, dict[str, Any]]) -> None:
+    """Upstream replaces ``torch.manual_seed`` by one that ignores its argument; afterwards it obeys."""
+    assert found["plain"]["seed"] == 3
+    assert found["plain"]["weights"] == found["listed"]["weights"] != found["reseeded"]["weights"]
+
+
+@pytest.mark.torch
+def test_dropout_is_off_and_a_changed_batch_is_said(found: dict[str, dict[str, Any]]) -> None:
+    """Notes tell what was changed, by us or by upstream, and what upstream's own CI skips."""
+    assert found["trained"]["dropout"] == [0.0]
+    assert any("dropout is off" in note for note in found["trained"]["notes"])
+    assert any("skips" in note for note in found["trained"]["notes"])
+    assert not any("skips" in note for note in found["plain"]["notes"])
+    assert found["halves"]["items"] == 2
+    assert "upstream made batch 2 of 4" in found["halves"]["notes"]
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    ("name", "status", "cause", "words"),
+    [
+        ("returned", "unsupported", "", "it returns NotImplementedError('no training loop is written')"),
+        ("rollout", "unsupported", "", "train() does nothing"),
+        ("no_batch", "unsupported", "", "DEFAULT_TRAIN_BSIZE is None"),
+        ("constructor", "unsupported", "", "upstream: not on this device"),
+        ("first_step", "unsupported", "", "upstream: the loss is not written"),
+        ("eval_refused", "unsupported", "", "upstream: eval is a raise"),
+        ("batch_refused", "unsupported", "", "doesn't support customizing batch size"),
+        ("cuda", "unsupported", "", "asks for CUDA"),
+        ("fetches", "skipped", "no_network", "images.invalid"),
+        ("package", "skipped", "missing_package", 'pip install "no-such-package>=2"'),
+        ("pins", "skipped", "missing_package", "do not fit together"),
+        ("file", "skipped", "missing_data", "python install.py needs_file"),
+        ("asserted", "skipped", "missing_data", "coco.tar.gz"),
+        ("elsewhere", "skipped", "missing_data", "sam.pth"),
+        ("broken", "error", "", "ValueError: a bug of the model"),
+    ],
+)  # fmt: skip
+def test_what_does_not_run_says_why(
+    found: dict[str, dict[str, Any]], name: str, status: str, cause: str, words: str
+) -> None:
+    """A refusal is never a failure or a pass, and a model's own bug is never a refusal."""
+    row = found[name]
+    assert (row["status"], row["cause"]) == (status, cause), row
+    assert words in row["reason"]
+
+
+def test_without_a_checkout_it_says_what_to_type(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, repository: Path
+) -> None:
+    """No path, a path that does not exist and a folder that is none: each is named."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    monkeypatch.delenv(torchbench_checkout.VARIABLE, raising=False)
+    assert SUITE.unavailable is not None
+    assert "suites fetch torchbench" in SUITE.unavailable.hint
+    assert SUITE.environment == {}
+    monkeypatch.setenv(torchbench_checkout.VARIABLE, str(tmp_path / "nowhere"))
+    assert "does not exist" in SUITE.unavailable.reason
+    monkeypatch.setenv(torchbench_checkout.VARIABLE, str(tmp_path))
+    assert "torchbenchmark/__init__.py" in SUITE.unavailable.reason
+    monkeypatch.setenv(torchbench_checkout.VARIABLE, str(repository))
+    assert SUITE.unavailable is None
+    assert SUITE.environment == {torchbench_checkout.VARIABLE: str(repository)}
+
+
+def test_another_commit_is_named_and_part_of_the_digest(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_torchbench: Any
+) -> None:
+    """The checkout's commit enters the digest; one that is not the pinned one, or is changed, is said."""
+    first = fake_torchbench.write(tmp_path)
+    monkeypatch.setenv(torchbench_checkout.VARIABLE, str(tmp_path))
+    before = SUITE.digest
+    assert first[:12] in SUITE.remarks[0]
+    assert torchbench_checkout.COMMIT[:12] in SUITE.remarks[0]
+    monkeypatch.setattr(torchbench_checkout, "COMMIT", first)
+    assert SUITE.remarks == ()
+    (tmp_path / "utils" / "__init__.py").write_text("changed = True\n", encoding="utf-8")
+    assert "changed files" in SUITE.remarks[0]
+    fake_torchbench.commit(tmp_path)
+    assert SUITE.digest != before
+
+
+def test_a_folder_inside_another_repository_has_no_commit_of_its_own(
+    tmp_path: Path, fake_torchbench: Any
+) -> None:
+    """The commit of an unpacked copy is unknown, whatever repository it lies in."""
+    fake_torchbench.write(tmp_path)
+    inner = tmp_path / "copy"
+    inner.mkdir()
+    assert torchbench_checkout.commit_of(inner) == ""
+    assert "no commit" in torchbench_checkout.remark(inner)
+
+
+def cli(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+    """One torchgauge command in a process of its own."""
+    environment = {**os.environ, "PYTHONPATH": str(Path(torchgauge.__file__).parents[1]), **more}
+    environment.setdefault("OMP_NUM_THREADS", "1")
+    return subprocess.run(
+        [sys.executable, "-m", "torchgauge.cli.main", *arguments],
+        capture_output=True, text=True, check=False, env=environment,
+    )  # fmt: skip
+
+
+@pytest.mark.torch
+@pytest.mark.parametrize(
+    "device",
+    [
+        "cpu",
+        pytest.param(
+            "npusim", marks=pytest.mark.skipif(find_spec("torchgauge_npusim") is None, reason="needs npusim")
+        ),
+    ],
+)
+def test_a_run_over_a_checkout_ends_in_true_rows(tmp_path: Path, repository: Path, device: str) -> None:
+    """A model that trains passes, one that does nothing is unsupported, and the other commit is said.
+
+    On a device that is not the host, upstream's step runs on an instance of its own with equal weights.
+    """
+    done = cli(
+        "run", "torchbench", "--models", "lennard_jones,llama", "--mode", "training", "--device", device,
+        "--config", "eager", "--measure-seconds", "0.02", "--no-memory-probe", "--no-calibration",
+        "--torchbench", str(repository), "--store", str(tmp_path / "store"), "--json",
+    )  # fmt: skip
+    assert done.returncode in {0, 1}, done.stderr
+    assert "our data describes" in done.stderr
+    rows = cli("results", "query", "--store", str(tmp_path / "store"), "--json")
+    status = {row["model"]: (row["status"], row["reason"]) for row in json.loads(rows.stdout)}
+    assert status["lennard_jones"][0] == "pass", status
+    assert status["llama"][0] == "unsupported"
+    assert "does nothing" in status["llama"][1]
+
+
+def test_asked_for_alone_without_a_checkout_it_ends_with_2(tmp_path: Path) -> None:
+    """Nothing is planned, and the message says what to type."""
+    empty = {torchbench_checkout.VARIABLE: "", "XDG_CACHE_HOME": str(tmp_path)}
+    done = cli("run", "torchbench", "--device", "cpu", "--store", str(tmp_path / "store"), **empty)
+    assert done.returncode == 2
+    assert "torchgauge suites fetch torchbench" in done.stderr
+    shown = cli("suites", "show", "torchbench", **empty)
+    assert "not here: no checkout" in shown.stderr
+    assert "lennard_jones" in shown.stdout
