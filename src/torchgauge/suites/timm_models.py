@@ -13,6 +13,8 @@ from torchgauge.suites.torchvision_schemas import define_missing_schemas
 _ANOTHER = "install another version of timm"
 _FACTORS = {"weight", "gain", "skipinit_gain"}
 """Parameters that multiply what passes; one that is added, such as a bias, hides nothing at zero."""
+_GAIN = 0.2
+"""What they get: with 1, the tens of residual blocks of some models take the logits to thousands."""
 
 
 def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
@@ -106,7 +108,7 @@ def _open_blocks(module: Any) -> tuple[str, ...]:
                 if isinstance(part, torch.nn.Linear):
                     factor.normal_(std=part.in_features**-0.5)
                 else:
-                    factor.fill_(1.0)
+                    factor.fill_(_GAIN)
     return (f"{opened} gains or classifiers that start at zero have other values",) if opened else ()
 
 

@@ -21,6 +21,7 @@ from typing import Any
 
 from torchgauge.errors import MissingDataError, NotOfferedError
 from torchgauge.records import Workload
+from torchgauge.suites.host import HOST
 from torchgauge.suites.suite import BuiltWorkload
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
 
@@ -52,7 +53,7 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
             facts.refused = offline.refused
             offline.install(recipe.get("libraries", ()))
         upstream = Upstream(workload, recipe, checkout)
-        model = upstream.construct("cpu")
+        model = upstream.construct(HOST)
         module, args, kwargs = _module_of(model)
     built = BuiltWorkload(
         module=module,
@@ -104,7 +105,7 @@ class Upstream:
         notes += [
             f"upstream's CI skips this one: metadata.yaml says {skip}"
             for skip in (model.metadata or {}).get("not_implemented") or ()
-            if skip.get("device") in {None, "cpu"} and skip.get("test") in {None, self.test}
+            if skip.get("device") in {None, HOST} and skip.get("test") in {None, self.test}
         ]
         return tuple(notes)
 

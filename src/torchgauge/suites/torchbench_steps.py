@@ -16,11 +16,9 @@ from typing import Any
 import torch
 
 from torchgauge.errors import NotOfferedError
+from torchgauge.suites.host import HOST
 from torchgauge.suites.torchbench_reasons import Facts, explained
 from torchgauge.suites.torchbench_state import Snapshot
-
-HOST = torch.device("cpu").type
-"""PyTorch's name of the host, where models are built first."""
 
 
 class ModuleSteps:
