@@ -99,11 +99,12 @@ def sources(command: Command) -> Command:
 
 def _use_torchbench(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """Name the checkout to the suite and to every worker, through the environment."""
-    from torchgauge.harness.campaigns import TORCHBENCH_VARIABLE
+    from torchgauge.suites.torchbench_checkout import VARIABLE
 
-    if value is not None:
-        os.environ[TORCHBENCH_VARIABLE] = os.path.abspath(value)  # noqa: PTH100  links are kept as typed
-    return os.environ.get(TORCHBENCH_VARIABLE)
+    path = _absolute(value)
+    if path is not None:
+        os.environ[VARIABLE] = path
+    return os.environ.get(VARIABLE)
 
 
 class Seconds(click.ParamType[float]):

@@ -8,9 +8,10 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from typing import Any
 
+from torchgauge.devices.checking import Violations, violations_of
 from torchgauge.devices.session import Absent, DeviceSession, MemoryReading
 from torchgauge.records import Configuration
 
@@ -18,19 +19,10 @@ PROBE_BYTES = 1 << 20
 AUTOCAST_DTYPES = {"bfloat16", "float16", "float8_e4m3fn", "float8_e5m2"}
 NO_SUCH_BACKEND = Configuration(name="no-such-backend", backend="no_such_backend_of_torchgauge")
 
-Violations = Iterator[str]
-
 
 def check_session(session: DeviceSession) -> list[str]:
     """Sentences that say which promises ``session`` breaks; empty for a sound session."""
-    violations: list[str] = []
-    for check in CHECKS:
-        label = check.__name__.strip("_").replace("_", " ")
-        try:
-            violations.extend(f"{label}: {problem}" for problem in check(session))
-        except Exception as error:  # noqa: BLE001 - whatever a session raises here is a violation
-            violations.append(f"{label}: raised {type(error).__name__}: {error}")
-    return violations
+    return violations_of(CHECKS, session)
 
 
 def _identity(session: DeviceSession) -> Violations:

@@ -4,27 +4,19 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 
+from torchgauge.devices.checking import Violations, violations_of
 from torchgauge.devices.device import Device, Provision
 from torchgauge.records import Configuration, Workload
 from torchgauge.registry import resolve
 
 WORKLOAD = Workload(suite="toy", model="mlp")
 
-Violations = Iterator[str]
-
 
 def check_device(device: Device) -> list[str]:
     """Sentences that say which promises a descriptor breaks; imports no torch, and its modules may not."""
-    violations: list[str] = []
-    for check in DEVICE_CHECKS:
-        label = check.__name__.strip("_").replace("_", " ")
-        try:
-            violations.extend(f"{label}: {problem}" for problem in check(device))
-        except Exception as error:  # noqa: BLE001 - whatever a descriptor raises here is a violation
-            violations.append(f"{label}: raised {type(error).__name__}: {error}")
-    return violations
+    return violations_of(DEVICE_CHECKS, device)
 
 
 def _names_of_device(device: Device) -> Violations:

@@ -27,10 +27,8 @@ from torchgauge.harness.runner import Campaign
 from torchgauge.harness.selection import Selection, parse_case_id
 from torchgauge.records import Group, Plan, Provenance, RunSettings
 from torchgauge.results.store import RunFolder, Store, new_run_id
+from torchgauge.suites import torchbench_checkout
 from torchgauge.suites.suite import Suite
-
-TORCHBENCH_VARIABLE = "TORCHGAUGE_TORCHBENCH"
-"""Environment variable that names a checkout of TorchBench."""
 
 
 def make_plan(
@@ -106,7 +104,7 @@ def resumed_campaign(
         raise UsageError(f"{path} is no run folder", hint="STORE/runs/ID, as `torchgauge results list` shows")
     plan = folder.plan()
     if plan.settings.torchbench is not None:
-        os.environ[TORCHBENCH_VARIABLE] = plan.settings.torchbench
+        os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     there = _interpreter_of(plan, python)
     suites = suites_of(there, [name for name, _ in plan.suite_digests])
     for name, digest in plan.suite_digests:

@@ -18,7 +18,7 @@ from torchgauge.devices.discover import GROUP as DEVICES
 from torchgauge.devices.discover import find_device
 from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
 from torchgauge.harness.interpreter import Interpreter, Plugin, PluginAnswerError, ask_plugins, require_torch
-from torchgauge.harness.plan import load_suites
+from torchgauge.harness.plan import load_suites, wanted_suites
 from torchgauge.records import Group, PlannedCase, Refusal, Status, from_plain, to_json
 from torchgauge.suites.suite import ModelEntry, Suite, Unavailable
 
@@ -61,8 +61,7 @@ def suites_of(target: Interpreter, names: Sequence[str]) -> dict[str, Suite]:
     if target.own:
         return load_suites(names)
     known = _known(target, SUITES)
-    wanted = [name for name in known if name != "toy"] if "all" in names else list(dict.fromkeys(names))
-    return {name: _suite(target, name, known) for name in wanted}
+    return {name: _suite(target, name, known) for name in wanted_suites(known, names)}
 
 
 def device_of(target: Interpreter, name: str) -> Device:

@@ -41,8 +41,12 @@ from torchgauge.suites.tolerances import tolerance_for
 def load_suites(names: Sequence[str]) -> dict[str, Suite]:
     """The suites called ``names``; ``all`` stands for every one but the toy suite of the harness's tests."""
     known = registry.names("torchgauge.suites")
-    wanted = [name for name in known if name != "toy"] if "all" in names else list(dict.fromkeys(names))
-    return {name: registry.load("torchgauge.suites", name) for name in wanted}
+    return {name: registry.load("torchgauge.suites", name) for name in wanted_suites(known, names)}
+
+
+def wanted_suites(known: Sequence[str], names: Sequence[str]) -> list[str]:
+    """``names`` without repetition, with ``all`` standing for every one of ``known`` but the toy suite."""
+    return [name for name in known if name != "toy"] if "all" in names else list(dict.fromkeys(names))
 
 
 def check_available(suites: Mapping[str, Suite], names: Sequence[str]) -> None:

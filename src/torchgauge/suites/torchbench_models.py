@@ -23,9 +23,9 @@ from torchgauge.errors import MissingDataError, NotOfferedError
 from torchgauge.records import Workload
 from torchgauge.suites.host import HOST
 from torchgauge.suites.suite import BuiltWorkload
+from torchgauge.suites.torchbench_checkout import VARIABLE
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
 
-VARIABLE = "TORCHGAUGE_TORCHBENCH"
 TESTS = {"inference": "eval", "training": "train"}
 _FLOAT32 = ("float32", "amp_")
 _ENV_CHECK = "torchbenchmark.util.env_check"
