@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
+import time
 import venv
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -126,7 +127,7 @@ time.sleep(600)
     assert report.state is ProbeState.BROKEN
     assert report.trouble is not None
     assert "did not end within 3 s during: import torch" in report.trouble.cause
-    assert _gone(int(pid_file.read_text()))
+    _wait_until_gone(int(pid_file.read_text()))
 
 
 def test_system_exit_during_import_is_reported(
@@ -202,6 +203,14 @@ def test_parent_side_imports_no_torch() -> None:
     script += "\nsys.exit('torch' in sys.modules)"
     environment = {**os.environ, "PYTHONPATH": str(SOURCE)}
     assert subprocess.run([sys.executable, "-c", script], env=environment, check=False).returncode == 0
+
+
+def _wait_until_gone(pid: int) -> None:
+    """Wait until the process has ended (a zombie has): a kill is sent at once, but takes effect later."""
+    deadline = time.monotonic() + 30
+    while not _gone(pid):
+        assert time.monotonic() < deadline, f"process {pid} still runs 30 s after its group was killed"
+        time.sleep(0.02)
 
 
 def _gone(pid: int) -> bool:
