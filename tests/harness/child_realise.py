@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import torch
 
-from torchgauge.harness.outputs import move
 from torchgauge.harness.realise import realise
 from torchgauge.records import Workload
+from torchgauge.suites.outputs import move
 from torchgauge.suites.toy_models import build
 
 

@@ -13,7 +13,6 @@ PACKAGE = Path(torchgauge.__file__).parent
 NAMES = re.compile(r"\b(cpu|cuda|xpu|npu|mps|hpu|npusim|fake)\b")
 ALLOWED = {
     # PyTorch's own name of the host, where references run and outputs are kept, whatever is measured.
-    ("harness/outputs.py", "cpu"),
     ("suites/host.py", "cpu"),
 }
 

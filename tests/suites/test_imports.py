@@ -8,7 +8,9 @@ from typing import Any
 import pytest
 
 PARENT = ["catalog", "document", "schema", "tolerances", "expectations", "toy", "timm", "huggingface"]
+PARENT += ["torchbench", "torchbench_checkout"]
 WORKER = ["suite", "hub", "toy_models", "timm_models", "huggingface_models", "torchvision_schemas"]
+WORKER += ["torchbench_reasons", "torchbench_models"]
 
 
 @pytest.mark.parametrize(("half", "modules"), [("parent", PARENT), ("worker", WORKER)])

@@ -100,4 +100,4 @@ def _state(suite: Suite) -> list[str]:
     if suite.unavailable is not None:
         return [f"not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}"]
     found = [f"{name}: {value}" for name, value in suite.environment.items()]
-    return [*found, *(f"note: {remark}" for remark in getattr(suite, "remarks", ()))]
+    return [*found, *(f"note: {remark}" for remark in suite.remarks)]

@@ -39,6 +39,7 @@ class ForeignSuite:
     environment: dict[str, str]
     entries: tuple[ModelEntry, ...]
     unavailable: Unavailable | None = None
+    remarks: tuple[str, ...] = ()
 
     def models(self) -> tuple[ModelEntry, ...]:
         """All models, in the suite's order."""

@@ -51,7 +51,7 @@ def suite(reference: str) -> dict[str, Any]:
     """The suite as plain data."""
     found = resolve(reference)
     names = ("name", "doc", "builder", "preload", "install_hint", "digest")
-    later: dict[str, Any] = {"unavailable": None, "environment": {}}  # members that older suites lack
+    later: dict[str, Any] = {"unavailable": None, "environment": {}, "remarks": ()}  # older ones lack them
     return {
         **{name: getattr(found, name) for name in names},
         **{name: getattr(found, name, default) for name, default in later.items()},

@@ -11,9 +11,10 @@ from typing import Any
 import torch
 
 from torchgauge.harness.accuracy import nonfinite
-from torchgauge.harness.outputs import HOST, Observation
 from torchgauge.harness.subjects import make_subject
 from torchgauge.records import Workload
+from torchgauge.suites.host import HOST
+from torchgauge.suites.outputs import Observation
 from torchgauge.suites.suite import BuiltWorkload
 
 COPIES = 6

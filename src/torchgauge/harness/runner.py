@@ -105,9 +105,7 @@ class Campaign:
             self.progress.start(self.plan, report)
             if done:
                 journal.append(Kind.NOTE, [Note(f"resumed with {len(done)} cases done", self.clock.now())])
-            for text in (
-                remark for suite in self.suites.values() for remark in getattr(suite, "remarks", ())
-            ):
+            for text in (remark for suite in self.suites.values() for remark in suite.remarks):
                 self._keep(journal, Remark(text), report)
             for item in self._execute(folder, done, stop):
                 self._keep(journal, item, report)

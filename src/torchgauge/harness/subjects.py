@@ -6,9 +6,9 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
-from torchgauge.harness.outputs import move
 from torchgauge.harness.scenarios.scenario import Seeded, Subject
 from torchgauge.records import AUTOCAST, Workload
+from torchgauge.suites.outputs import move
 from torchgauge.suites.suite import BuiltWorkload
 
 

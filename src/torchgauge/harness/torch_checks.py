@@ -12,11 +12,12 @@ from torchgauge.harness import compilation
 from torchgauge.harness.accuracy import Verdict, compare, nonfinite, spread
 from torchgauge.harness.case_measurements import single
 from torchgauge.harness.flops import count_flops
-from torchgauge.harness.outputs import HOST, Observation
 from torchgauge.harness.reference import Reference, float64_reference
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.subjects import make_subject
 from torchgauge.records import Accuracy, Cause, Phase
+from torchgauge.suites.host import HOST
+from torchgauge.suites.outputs import Observation
 from torchgauge.suites.suite import BuiltWorkload
 
 if TYPE_CHECKING:

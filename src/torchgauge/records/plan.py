@@ -102,7 +102,7 @@ class RunSettings:
     confidence: float = 0.95
     measure_budget_s: float = 3.0
     warmup_budget_s: float = 2.0
-    min_blocks: int = 40
+    min_blocks: int = 30
     max_blocks: int = 2000
     min_block_s: float = 0.002
     eager_runs: int = 2

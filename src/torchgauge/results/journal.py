@@ -108,6 +108,17 @@ class Journal:
             self._done.update(dict.fromkeys(keys))
             self._state = records[-1].state if kind is Kind.END else None
 
+    def stamp(self, expected: PlanStamp) -> None:
+        """Say which plan a new journal belongs to; raises :class:`DamagedJournalError` if to another one."""
+        first = next(read(self.path), None)
+        if first is None:
+            self.append(Kind.PLAN, [expected])
+        elif first.kind is not Kind.PLAN or first.payload() != expected:
+            raise DamagedJournalError(
+                f"{self.path}:1: the journal does not belong to the plan beside it",
+                hint="restore plan.json and journal.jsonl from the same run",
+            )
+
     @property
     def done(self) -> tuple[str, ...]:
         """Keys of the cases that have their result, in the order in which they were appended."""

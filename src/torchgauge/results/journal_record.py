@@ -25,6 +25,7 @@ from torchgauge.records import (
     key_of_plain,
     to_json,
 )
+from torchgauge.records.comparison import Launch, MetricVerdict
 from torchgauge.results.migrations import migrate_record
 
 
@@ -36,6 +37,8 @@ class Kind(str, Enum):
     CALIBRATION = "calibration"
     RESULT = "result"
     NOTE = "note"
+    LAUNCH = "launch"
+    VERDICT = "verdict"
     END = "end"
 
 
@@ -83,6 +86,8 @@ PAYLOADS: Mapping[Kind, type] = {
     Kind.CALIBRATION: Calibration,
     Kind.RESULT: Result,
     Kind.NOTE: Note,
+    Kind.LAUNCH: Launch,
+    Kind.VERDICT: MetricVerdict,
     Kind.END: End,
 }
 """The record that each kind of line holds."""

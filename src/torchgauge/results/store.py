@@ -122,22 +122,11 @@ class RunFolder:
             )
         journal = Journal.open(self.journal_path)
         try:
-            self._stamp(journal)
+            journal.stamp(PlanStamp(self.run_id, self.plan().digest))
         except BaseException:
             journal.close()
             raise
         return journal
-
-    def _stamp(self, journal: Journal) -> None:
-        expected = PlanStamp(self.run_id, self.plan().digest)
-        first = next(read(self.journal_path), None)
-        if first is None:
-            journal.append(Kind.PLAN, [expected])
-        elif first.kind is not Kind.PLAN or first.payload() != expected:
-            raise DamagedJournalError(
-                f"{self.journal_path}:1: the journal does not belong to the plan beside it",
-                hint="restore plan.json and journal.jsonl from the same run",
-            )
 
 
 class Store:

@@ -49,36 +49,37 @@ class Table:
         return tuple(column.name for column in self.columns)
 
 
-def _key(name: str, kind: Any, doc: str) -> Column:
+def required(name: str, kind: Any, doc: str) -> Column:
+    """A column that is never null."""
     return Column(name, kind, doc, nullable=False)
 
 
-_RUN = _key("run_id", STRING, "the run")
+_RUN = required("run_id", STRING, "the run")
 _CASE_KEYS = (
     _RUN,
-    _key("case_id", STRING, "the case as a person types it"),
-    _key("case_key", STRING, "sixteen hex digits that identify the case across runs"),
+    required("case_id", STRING, "the case as a person types it"),
+    required("case_key", STRING, "sixteen hex digits that identify the case across runs"),
 )
 _WORKLOAD = (
-    _key("suite", STRING, "name of the suite"),
-    _key("model", STRING, "name of the model in its suite"),
-    _key("mode", STRING, "inference, training or generate"),
-    _key("dtype", STRING, "element type of the computation"),
-    _key("batch", INTEGER, "batch size, items"),
-    _key("size", STRING, "size profile of the workload"),
-    _key("shape", STRING, "further sizes, a JSON object of integers"),
-    _key("seed", INTEGER, "random seed"),
-    _key("weights", STRING, "`random`, or `pretrained` as the library publishes them"),
-    _key("declared_hash", STRING, "hash of the workload as planned; unequal hashes are never compared"),
+    required("suite", STRING, "name of the suite"),
+    required("model", STRING, "name of the model in its suite"),
+    required("mode", STRING, "inference, training or generate"),
+    required("dtype", STRING, "element type of the computation"),
+    required("batch", INTEGER, "batch size, items"),
+    required("size", STRING, "size profile of the workload"),
+    required("shape", STRING, "further sizes, a JSON object of integers"),
+    required("seed", INTEGER, "random seed"),
+    required("weights", STRING, "`random`, or `pretrained` as the library publishes them"),
+    required("declared_hash", STRING, "hash of the workload as planned; unequal hashes are never compared"),
 )
 _EXECUTION = (
-    _key("configuration", STRING, "name of the configuration"),
-    _key("backend", STRING, "`eager` or the dynamo backend"),
-    _key("device", STRING, "name of the device plugin"),
-    _key("device_index", INTEGER, "index of the device on its machine"),
+    required("configuration", STRING, "name of the configuration"),
+    required("backend", STRING, "`eager` or the dynamo backend"),
+    required("device", STRING, "name of the device plugin"),
+    required("device_index", INTEGER, "index of the device on its machine"),
 )
 _WHEN = (
-    _key("run_created_at", TIME, "when the run was planned, UTC"),
+    required("run_created_at", TIME, "when the run was planned, UTC"),
     Column("started_at", TIME, "when the case started, UTC; null where it never did"),
 )
 _WHERE = (
@@ -98,13 +99,13 @@ RESULTS = Table(
         Column("configuration_compile", STRING, "mode, dynamic and fullgraph of torch.compile, JSON"),
         Column("configuration_pinning", STRING, "interop threads, CPUs and NUMA node asked for, JSON"),
         Column("threads", INTEGER, "CPU threads that the configuration asks for"),
-        _key("status", STRING, "one of the ten statuses"),
-        _key("phase", STRING, "the last phase that was reached"),
+        required("status", STRING, "one of the ten statuses"),
+        required("phase", STRING, "the last phase that was reached"),
         Column("cause", STRING, "what refines the status"),
         Column("reason", STRING, "why, in words"),
         Column("expected", STRING, "the status that the data file expects; null where it says nothing"),
-        _key("unexpected", BOOLEAN, "whether the status differs from what is expected"),
-        _key("modifiers", STRINGS, "what is counted apart from the statuses, such as `degraded`"),
+        required("unexpected", BOOLEAN, "whether the status differs from what is expected"),
+        required("modifiers", STRINGS, "what is counted apart from the statuses, such as `degraded`"),
         Column("error_type", STRING, "type of the exception"),
         Column("error_message", STRING, "its message"),
         Column("error_frame", STRING, "first frame inside torch or the backend"),
@@ -115,7 +116,7 @@ RESULTS = Table(
         Column("parameters", INTEGER, "number of parameters of the model"),
         Column("buffers", INTEGER, "number of buffer elements of the model"),
         Column("inputs", STRING, "shapes and dtypes of the inputs"),
-        _key("realised_notes", STRINGS, "what the worker said of the model that it built"),
+        required("realised_notes", STRINGS, "what the worker said of the model that it built"),
         Column("accuracy_reference", STRING, "what the result was compared with"),
         Column("max_abs_error", NUMBER, "largest absolute difference from the reference"),
         Column("rmse", NUMBER, "root mean square error against the reference"),
@@ -126,14 +127,14 @@ RESULTS = Table(
         Column("accuracy_detail", STRING, "why an accuracy number is missing, or which tensor decided"),
         *_WHERE,
         *_WHEN,
-        _key("duration_s", NUMBER, "wall time of the case, seconds"),
+        required("duration_s", NUMBER, "wall time of the case, seconds"),
         Column("exit", STRING, "how the worker's process ended"),
         Column("teardown", STRING, "what went wrong after the case was done"),
         Column("log", STRING, "the case's log, relative to the run's folder"),
         Column("log_excerpt", STRING, "the log's last lines, where the case did not pass"),
         Column("reproduce", STRING, "a command that runs the case again"),
         Column("facts", STRING, "further facts, a JSON object"),
-        _key("schema_version", INTEGER, "version of the record"),
+        required("schema_version", INTEGER, "version of the record"),
     ),
 )
 
@@ -144,16 +145,16 @@ SUMMARIES = Table(
         *_CASE_KEYS,
         *_WORKLOAD,
         *_EXECUTION,
-        _key("status", STRING, "status of the case"),
-        _key("metric", STRING, "name of the metric"),
-        _key("unit", STRING, "its base unit"),
-        _key("better", STRING, "`lower`, `higher` or `neither`"),
-        _key("n", INTEGER, "number of samples"),
+        required("status", STRING, "status of the case"),
+        required("metric", STRING, "name of the metric"),
+        required("unit", STRING, "its base unit"),
+        required("better", STRING, "`lower`, `higher` or `neither`"),
+        required("n", INTEGER, "number of samples"),
         Column("median", NUMBER, "median of the samples; null where `absent` says why"),
         Column("low", NUMBER, "lower end of the interval of the median; null for a single sample"),
         Column("high", NUMBER, "its upper end"),
-        _key("confidence", NUMBER, "confidence that was asked of the interval"),
-        _key("method", STRING, "how the interval was found: see `results/stats.py`"),
+        required("confidence", NUMBER, "confidence that was asked of the interval"),
+        required("method", STRING, "how the interval was found: see `results/stats.py`"),
         Column("provenance", STRING, "the clock or counter that was read"),
         Column("stopped", STRING, "why sampling ended"),
         Column("absent", STRING, "why there is no number"),
@@ -168,11 +169,11 @@ SAMPLES = Table(
     "one raw sample, in the metric's base unit",
     (
         _RUN,
-        _key("case_key", STRING, "the case"),
-        _key("metric", STRING, "name of the metric"),
+        required("case_key", STRING, "the case"),
+        required("metric", STRING, "name of the metric"),
         Column("block", INTEGER, "round that pairs the configurations of a group; null where unpaired"),
-        _key("index", INTEGER, "position among the samples of the case and metric, from 0"),
-        _key("value", NUMBER, "the sample"),
+        required("index", INTEGER, "position among the samples of the case and metric, from 0"),
+        required("value", NUMBER, "the sample"),
     ),
 )
 
@@ -181,12 +182,12 @@ ENVIRONMENTS = Table(
     "one fact about one environment of one run",
     (
         _RUN,
-        _key("environment_id", STRING, "hash of the identity"),
-        _key("device", STRING, "name of the device plugin"),
-        _key("key", STRING, "what is said; the position for a note"),
-        _key("value", STRING, "its value as JSON"),
-        _key("kind", STRING, "`identity` (hashed), `condition` or `note`"),
-        _key("observation", INTEGER, "0 for the first look at this environment in the run, then counted"),
+        required("environment_id", STRING, "hash of the identity"),
+        required("device", STRING, "name of the device plugin"),
+        required("key", STRING, "what is said; the position for a note"),
+        required("value", STRING, "its value as JSON"),
+        required("kind", STRING, "`identity` (hashed), `condition` or `note`"),
+        required("observation", INTEGER, "0 for the first look at this environment in the run, then counted"),
     ),
 )
 
@@ -195,9 +196,9 @@ CALIBRATIONS = Table(
     "one calibration of one device in one run",
     (
         _RUN,
-        _key("device", STRING, "name of the device plugin"),
-        _key("at", STRING, "`start` or `end` of the shard"),
-        _key("index", INTEGER, "position in the run, from 0"),
+        required("device", STRING, "name of the device plugin"),
+        required("at", STRING, "`start` or `end` of the shard"),
+        required("index", INTEGER, "position in the run, from 0"),
         Column("gemm_flops", NUMBER, "FLOP/s of one matrix product"),
         Column("copy_bytes_per_s", NUMBER, "bytes per second of one copy"),
         Column("launch_s", NUMBER, "seconds of one launch"),

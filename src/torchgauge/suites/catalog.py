@@ -81,6 +81,7 @@ class YamlSuite:
     recipe_type: type[msgspec.Struct] = AnyRecipe
     unavailable: Unavailable | None = None
     environment: dict[str, str] = field(default_factory=dict)
+    remarks: tuple[str, ...] = ()
 
     @cached_property
     def _models(self) -> tuple[ModelEntry, ...]:

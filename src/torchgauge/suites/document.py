@@ -27,14 +27,31 @@ _FLOAT = re.compile(r"[-+]?(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?")
 
 @dataclass(frozen=True)
 class Document:
-    """The plain value of a file and the line of each field path, such as ``$.models[3].batch``."""
+    """The plain value of a file and the line of each field path, such as ``$.models[3].batch``.
+
+    A part of a file has its ``root`` there; paths are given as if the part were the whole.
+    """
 
     file: str
     value: object
     lines: dict[str, int]
+    root: str = "$"
+
+    def part(self, *names: str) -> Document:
+        """What stands below the mapping keys ``names``, for keys that may hold any character."""
+        value: object = self.value
+        for name in names:
+            assert isinstance(value, dict)
+            value = value[name]
+        return Document(self.file, value, self.lines, ".".join((self.root, *names)))
+
+    def whole_path(self, path: str) -> str:
+        """``path`` from the beginning of the file."""
+        return self.root + path.removeprefix("$")
 
     def line_of(self, path: str) -> int | None:
         """The line of ``path``, or of its nearest ancestor that has one."""
+        path = self.whole_path(path)
         while path not in self.lines:
             cut = max(path.rfind("."), path.rfind("["))
             if cut <= 0:

@@ -1,4 +1,4 @@
-"""What a model returned, as named tensors on the host."""
+"""What a model returned, as named tensors on the host; worker side only."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Any
 
 import torch
 
-HOST = torch.device("cpu").type
-"""Where observations are kept and references run: PyTorch's own name of the host, whatever is measured."""
+from torchgauge.suites.host import HOST
 
 Observation = dict[str, Any]
 """Path of a value inside the output -> tensor on the host, or a plain scalar."""
@@ -38,9 +37,16 @@ def _host(leaf: Any) -> Any:
 
 
 def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Path and value of every tensor and number in ``value``.
+
+    A sparse tensor, which cannot be compared element by element, becomes its indices and its values.
+    """
     if value is None or isinstance(value, (str, bytes)):
         return
-    if isinstance(value, (torch.Tensor, bool, int, float)):
+    if isinstance(value, torch.Tensor) and value.layout == torch.sparse_coo:
+        whole = value.detach().coalesce()
+        yield from _leaves({"indices": whole.indices(), "values": whole.values()}, path)
+    elif isinstance(value, (torch.Tensor, bool, int, float)):
         yield path, value
     elif isinstance(value, Mapping):
         for key, item in value.items():

@@ -29,7 +29,8 @@ def convert(document: Document, kind: type[T]) -> T:
 
 def refuse(document: Document, path: str, problem: str, hint: str = "") -> DataFileError:
     """The error for ``problem`` at ``path`` of ``document``: for rules that no type can say."""
-    return DataFileError(document.file, problem, line=document.line_of(path), field=shown(path), hint=hint)
+    field = shown(document.whole_path(path))
+    return DataFileError(document.file, problem, line=document.line_of(path), field=field, hint=hint)
 
 
 def _explained(document: Document, kind: Any, message: str) -> DataFileError:
@@ -40,8 +41,9 @@ def _explained(document: Document, kind: Any, message: str) -> DataFileError:
         known = _fields_at(kind, path)
         close = difflib.get_close_matches(name, known, n=3, cutoff=0.5)
         meant = f"; did you mean {' or '.join(close)}?" if close else ""
+        at = _with_keys(document, kind, message, path)
         return refuse(
-            document, f"{path}.{name}", f"unknown field {name!r}{meant}", f"one of: {', '.join(known)}"
+            document, f"{at}.{name}", f"unknown field {name!r}{meant}", f"one of: {', '.join(known)}"
         )
     if missing := _MISSING.match(problem):
         return refuse(document, path, f"the field {missing['name']!r} is missing")

@@ -79,6 +79,10 @@ class Suite(Protocol):
     def environment(self) -> dict[str, str]:
         """Environment variables that a worker of the suite needs before it imports anything."""
 
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should hear before a run, and the run's journal keeps."""
+
     def models(self) -> tuple[ModelEntry, ...]:
         """All models, in the order of the data file."""
 

@@ -10,13 +10,14 @@ from __future__ import annotations
 import dataclasses
 import random
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable
 from typing import Any
 
 import torch
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.suites.host import HOST
+from torchgauge.suites.outputs import observe as to_host
 from torchgauge.suites.torchbench_reasons import Facts, explained
 from torchgauge.suites.torchbench_state import Snapshot
 
@@ -42,7 +43,7 @@ class ModuleSteps:
         """The outputs of one seeded forward pass, on the host."""
         seed_all(subject)
         with explained(self.facts):
-            return dict(_leaves(subject.forward(), "out"))
+            return to_host(subject.forward())
 
 
 @dataclasses.dataclass
@@ -125,10 +126,10 @@ class InvokeSteps:
         with explained(self.facts):
             returned = run()
         if not self.training:
-            return dict(_leaves(returned, "out"))
+            return to_host(returned)
         if not instance.snapshot.changed():
             raise NotOfferedError(_does_nothing(instance.model))
-        seen = dict(_leaves(_state(instance.snapshot), "state"))
+        seen = to_host(_state(instance.snapshot), "state")
         instance.snapshot.restore()
         return seen
 
@@ -168,26 +169,3 @@ def _does_nothing(model: Any) -> str:
 def _inside(context: Callable[[], Any], run: Callable[[], Any]) -> Any:
     with context():
         return run()
-
-
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Path and value of every tensor, copied to the host, and of every number in ``value``.
-
-    A sparse gradient, which cannot be compared element by element, becomes its indices and its values.
-    """
-    if isinstance(value, torch.Tensor) and value.layout == torch.sparse_coo:
-        whole = value.detach().coalesce()
-        yield from _leaves({"indices": whole.indices(), "values": whole.values()}, path)
-    elif isinstance(value, torch.Tensor):
-        yield path, value.detach().to(HOST, copy=True)
-    elif isinstance(value, (bool, int, float)):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _leaves(item, f"{path}.{key}")
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from _leaves(item, f"{path}.{index}")
-    elif dataclasses.is_dataclass(value):
-        for item in dataclasses.fields(value):
-            yield from _leaves(getattr(value, item.name), f"{path}.{item.name}")

@@ -25,7 +25,7 @@ def step(subject: Subject) -> Callable[[], Any]:
 
 def observe(subject: Subject) -> dict[str, Any]:
     """The outputs of one seeded forward pass, on the host."""
-    from torchgauge.harness.outputs import observe as to_host
+    from torchgauge.suites.outputs import observe as to_host
 
     subject.session.seed(subject.seed)
     return to_host(subject.forward())

@@ -34,7 +34,7 @@ def step(subject: Subject) -> Callable[[], Any]:
 
 def observe(subject: Subject) -> dict[str, Any]:
     """Losses, gradients, parameters and buffers over two seeded iterations from the initial state."""
-    from torchgauge.harness.outputs import observe as to_host
+    from torchgauge.suites.outputs import observe as to_host
 
     restore(subject)
     optimizer = _optimizer(subject, CHECKED_RATE)

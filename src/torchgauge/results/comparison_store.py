@@ -1,0 +1,189 @@
+"""A/B runs in the store: a plan, a journal of launches and verdicts, and Parquet tables made of it.
+
+::
+
+    comparisons/<run_id>/plan.json          written before anything runs
+    comparisons/<run_id>/journal.jsonl      appended while it runs: every launch with every step
+    comparisons/<run_id>/logs/
+    tables/<verdicts|launches|steps>/<run_id>.parquet
+
+Beside ``runs/`` and not among them: an A/B run has pairs where a run has cases.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError, UsageError
+from torchgauge.records import Environment, RecordError, from_plain, to_plain
+from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
+from torchgauge.results.atomic_file import fsync_path, publish, storage_errors, write_atomically
+from torchgauge.results.comparison_tables import COMPARISON_TABLES, launch_row, step_rows, verdict_row
+from torchgauge.results.launch_facts import launch_facts
+from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
+from torchgauge.results.migrations import check_version
+from torchgauge.results.publication import TableWriter
+from torchgauge.results.runner_class import runner_class
+from torchgauge.results.store import Store
+
+
+@dataclass(frozen=True)
+class ComparisonFolder:
+    """The folder of one A/B run."""
+
+    path: Path
+
+    @property
+    def run_id(self) -> str:
+        """The id of the A/B run, which is the folder's name."""
+        return self.path.name
+
+    @property
+    def logs(self) -> Path:
+        """The folder of the logs."""
+        return self.path / "logs"
+
+    @property
+    def journal_path(self) -> Path:
+        """Where the journal is."""
+        return self.path / "journal.jsonl"
+
+    def plan(self) -> ComparisonPlan:
+        """The plan; raises :class:`DataFileError` where it does not fit its schema."""
+        path = self.path / "plan.json"
+        try:
+            data = json.loads(path.read_bytes())
+            check_version(data.get("schema_version"), str(path))
+            return from_plain(ComparisonPlan, data)
+        except (OSError, ValueError, RecordError) as error:
+            raise DataFileError(str(path), str(error), hint="restore the file from a copy") from error
+
+    def open_journal(self) -> Journal:
+        """The journal, created with the stamp of the plan or recovered, locked for writing."""
+        journal = Journal.open(self.journal_path)
+        try:
+            journal.stamp(PlanStamp(self.run_id, self.plan().digest))
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
+    def launches(self) -> Iterator[Launch]:
+        """Every launch in the order in which they ran, with its steps."""
+        for record in read(self.journal_path):
+            if record.kind is Kind.LAUNCH:
+                yield record.payload()
+
+    def verdicts(self) -> list[MetricVerdict]:
+        """The verdicts; the last ones, where a run was resumed and judged again."""
+        found: dict[tuple[str, str], MetricVerdict] = {}
+        for record in read(self.journal_path):
+            if record.kind is Kind.VERDICT:
+                verdict: MetricVerdict = record.payload()
+                found[verdict.pair_key, verdict.metric] = verdict
+        return list(found.values())
+
+    def environments(self) -> list[Environment]:
+        """The environments of both sides, as their workers described them."""
+        return [record.payload() for record in read(self.journal_path) if record.kind is Kind.ENVIRONMENT]
+
+    def state(self) -> RunState:
+        """Where the A/B run stands."""
+        ended: RunState | None = None
+        for record in read(self.journal_path):
+            ended = record.payload().state if record.kind is Kind.END else None
+        if ended is not None:
+            return ended
+        return RunState.RUNNING if is_being_written(self.journal_path) else RunState.INTERRUPTED
+
+
+def begin_comparison(store: Store, plan: ComparisonPlan) -> ComparisonFolder:
+    """Write ``plan`` to a new folder, durable on return; raises :class:`UsageError` where the run exists."""
+    folder = ComparisonFolder(store.path / "comparisons" / plan.run_id)
+    if folder.path.exists():
+        raise UsageError(f"comparison {plan.run_id} exists in {store.path}", hint="take a new id")
+    aside = folder.path.with_name(f".{plan.run_id}.tmp")
+    with storage_errors(folder.path):
+        (aside / "logs").mkdir(parents=True, exist_ok=True)
+    try:
+        text = json.dumps(to_plain(plan), indent=1, allow_nan=False)
+        write_atomically(aside / "plan.json", text.encode())
+        with storage_errors(folder.path):
+            aside.rename(folder.path)
+            fsync_path(folder.path.parent)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return folder
+
+
+def finish_comparison(store: Store, folder: ComparisonFolder, plan: ComparisonPlan) -> None:
+    """Write the tables of the A/B run in ``folder``, ``verdicts`` last; a repetition replaces them."""
+    with ExitStack() as stack, storage_errors(store.path / "tables"):
+        writers: dict[str, TableWriter] = {}
+        for name, table in COMPARISON_TABLES.items():
+            path = store.table_path(name, plan.run_id)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aside = path.with_name(f".{path.name}.tmp")
+            writers[name] = TableWriter(table, path, aside)
+            stack.callback(writers[name].abandon)
+            stack.callback(aside.unlink, missing_ok=True)
+        verdicts = folder.verdicts()
+        classes = {found.device: runner_class(found) for found in folder.environments()}
+        for launch in folder.launches():
+            facts = launch_facts(plan, launch, verdicts, classes)
+            writers["launches"].add([launch_row(plan.run_id, launch) | facts])
+            writers["steps"].add(step_rows(plan.run_id, launch))
+        writers["verdicts"].add(verdict_row(plan, verdict, classes) for verdict in verdicts)
+        for writer in writers.values():
+            writer.close()
+        for writer in writers.values():
+            publish(writer.aside, writer.path)
+
+
+def comparison_ids(store: Store) -> tuple[str, ...]:
+    """Ids of all A/B runs, finished or not, in order of their names (which is the order of time)."""
+    folders = (store.path / "comparisons").glob("[!.]*")
+    return tuple(sorted(folder.name for folder in folders if folder.is_dir()))
+
+
+def comparison(store: Store, run_id: str) -> ComparisonFolder:
+    """The folder of ``run_id``; raises :class:`UnknownNameError` with suggestions."""
+    known = comparison_ids(store)
+    if run_id not in known:
+        raise UnknownNameError("comparison", run_id, known)
+    return ComparisonFolder(store.path / "comparisons" / run_id)
+
+
+def read_comparisons(
+    store: Store, name: str, runs: Sequence[str] | None = None, columns: Sequence[str] | None = None
+) -> Any:
+    """The ``pyarrow.Table`` called ``name`` (verdicts, launches or steps) over ``runs``, or all published.
+
+    Only ``columns`` are read where they are named: a ledger needs a few of thousands of A/B runs.
+
+    Raises :class:`UnknownNameError` for a table that is none and :class:`DamagedJournalError` for a file
+    that cannot be read.
+    """
+    if name not in COMPARISON_TABLES:
+        raise UnknownNameError("table", name, COMPARISON_TABLES)
+    schema = COMPARISON_TABLES[name].schema
+    if columns is not None:
+        schema = pa.schema([schema.field(column) for column in columns])
+    wanted = comparison_ids(store) if runs is None else runs
+    paths = [path for run in wanted if (path := store.table_path(name, run)).is_file()]
+    try:
+        parts = [pq.ParquetFile(path).read(schema.names).select(schema.names).cast(schema) for path in paths]
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise DamagedJournalError(
+            f"tables/{name} cannot be read: {error}", hint="publish the comparison again from its journal"
+        ) from error
+    return pa.concat_tables(parts) if parts else schema.empty_table()
