@@ -66,8 +66,8 @@ def make_result(case: Case, status: Status = Status.PASS, run_id: str = "run", *
 def check_suite(suite: Suite) -> list[str]:
     """What is wrong with ``suite`` on the parent side; an empty list where nothing is."""
     problems = [
-        f"it has no {member!r}: None and an empty dict where there is nothing to say"
-        for member in ("unavailable", "environment")
+        f"it has no {member!r}: None, an empty dict and an empty tuple where there is nothing to say"
+        for member in ("unavailable", "environment", "remarks")
         if not hasattr(suite, member)
     ]
     names = [model.name for model in suite.models()]

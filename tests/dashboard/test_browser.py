@@ -22,8 +22,8 @@ from store_builder import (
 )
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.hostile_text import visible
 from torchgauge.records import Accuracy, Calibration, Case, DeviceTarget, Status, Workload
+from torchgauge.results.hostile_text import visible
 
 HOSTILE = (
     "<script>window.pwned=1</script>",

@@ -11,14 +11,23 @@ from torchgauge import __version__
 from torchgauge.errors import TorchgaugeError
 
 COMMANDS = {
+    "ab": ("torchgauge.cli.ab", "measure base and head alternately: is it slower?"),
+    "bisect": ("torchgauge.cli.bisect", "find the build at which a case became slower"),
+    "compare": ("torchgauge.cli.compare", "compare two runs, devices or configurations of a store"),
     "dashboard": ("torchgauge.cli.dashboard", "build the static site from a store, or serve it"),
     "devices": ("torchgauge.cli.devices", "what devices are here, and why others are not"),
     "doctor": ("torchgauge.cli.doctor", "what is missing on this machine and what to type"),
+    "export": ("torchgauge.cli.export", "write a run as PyTorch's dynamo CSVs or HUD's JSON"),
+    "gate": ("torchgauge.cli.gate", "turn verdicts into an exit code"),
+    "import": ("torchgauge.cli.import_", "read dynamo CSVs, HUD's JSON or TorchBench's as a run"),
+    "noise": ("torchgauge.cli.noise", "what unchanged code was seen to do, and a policy made of it"),
     "plan": ("torchgauge.cli.plan", "the plan as it would run"),
+    "report": ("torchgauge.cli.report", "a comparison or a run as Markdown, JUnit XML or JSON"),
     "repro": ("torchgauge.cli.repro", "run one case again exactly"),
     "results": ("torchgauge.cli.results", "list, show and query what is in a store"),
     "run": ("torchgauge.cli.run", "measure suites on devices"),
     "suites": ("torchgauge.cli.suites", "suites, their models and what they need"),
+    "trend": ("torchgauge.cli.trend", "find changes in nightly history and confirm them"),
     "validate": ("torchgauge.cli.validate", "check every YAML file of torchgauge's own"),
 }
 

@@ -9,8 +9,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import asdict
 
 from torchgauge.dashboard.board import Board, Entry
-from torchgauge.dashboard.hostile_text import csv_cell
 from torchgauge.dashboard.plain_rows import Row, json_value
+from torchgauge.results.hostile_text import csv_cell
 from torchgauge.results.tables import RESULTS
 
 FILES = ("results.csv", "summaries.csv", "results.json")

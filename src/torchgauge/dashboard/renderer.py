@@ -7,8 +7,8 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
-from torchgauge.dashboard.hostile_text import visible
 from torchgauge.dashboard.statuses import LOOKS, MARKS
+from torchgauge.results.hostile_text import visible
 
 CSP = (
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "

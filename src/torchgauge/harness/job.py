@@ -9,14 +9,17 @@ from torchgauge.records import DeviceTarget, Group, RunSettings
 MEASURE = "measure"
 FRESH = "fresh"
 CALIBRATE = "calibrate"
+SIDE = "side"
 
 
 @dataclass(frozen=True)
 class Job:
-    """One process's work: measure a group, run one case afresh, or calibrate the machine.
+    """One process's work: measure a group, run one case afresh, be a side of a pair, or calibrate.
 
     ``session``, ``builder`` and ``scenario`` are ``module:attribute`` references that the worker imports.
-    ``cache`` is the compile-cache folder shared by the processes of one group.
+    ``cache`` is the compile-cache folder shared by the processes of one group, ``filled`` where it holds the
+    case already. ``cpus`` binds a worker whose configuration asks for none. A side of a pair connects to the
+    Unix socket ``control``.
     """
 
     kind: str
@@ -33,3 +36,6 @@ class Job:
     preload: tuple[str, ...] = ()
     at: str = ""
     runs_torch: bool = True
+    cpus: str = ""
+    control: str = ""
+    filled: bool = False

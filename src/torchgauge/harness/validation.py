@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from torchgauge import registry
+from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.errors import DataFileError
 from torchgauge.harness.configurations import BUNDLED, load_configurations
+from torchgauge.results.policy import SECTIONS, load_policy
 from torchgauge.suites.catalog import AnyRecipe, load_suite_file
 from torchgauge.suites.document import read_document
 from torchgauge.suites.expectations import load_expectations
@@ -48,10 +51,12 @@ def _validate_one(path: Path) -> None:
         load_tolerances(path)
     elif "configurations" in keys:
         load_configurations(path)
+    elif keys & set(SECTIONS):
+        load_policy(path, datetime.fromtimestamp(SYSTEM_CLOCK.now(), tz=timezone.utc).date())
     else:
         raise DataFileError(
             str(path),
             f"its top-level keys ({', '.join(sorted(keys)) or 'none'}) fit no kind of data file",
             hint="a suite has `models`, expectations have `device`, tolerances have `classes`, "
-            "configurations have `configurations`",
+            "configurations have `configurations`, a policy has `defaults`, `suites`, `patterns` or `cases`",
         )

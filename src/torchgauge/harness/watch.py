@@ -51,50 +51,18 @@ class Watcher:
     on_event: Callable[[dict[str, Any]], None] = lambda event: None
 
     def follow(self, reader: EventReader) -> Ending:
-        """Return when the worker's process, and all that it started, has ended.
+        """Return when the worker's process, and all that it started, has ended."""
+        watch = self.begin(reader)
+        while not watch.look(QUIET_TICK_S if watch.ending.phase in TIMED else TICK_S):
+            pass
+        return watch.ending
 
-        What a worker says after it was condemned does not count: the signal that asks for its stacks wakes
-        a hung system call, and the late result would belie the timeout.
-        """
-        ending = Ending()
-        started = entered = self.clock.steady()
-        pid = 0
-        kill_sent = 0.0
-        while True:
-            reply = self.host.receive(QUIET_TICK_S if ending.phase in TIMED else TICK_S)
-            for event in self._new_events(reader, ending):
-                if event["ev"] == "phase":
-                    ending.phase, entered = Phase(event["phase"]), self.clock.steady()
-            if reply is None:
-                ending.lost = True
-                break
-            if reply.get("ev") == "started":
-                pid = reply["pid"]
-            if reply.get("ev") == "exited":
-                ending.status = reply["status"]
-                ending.leftovers, ending.printed = tuple(reply["leftovers"]), reply["printed"]
-                break
-            if not ending.killed and self._must_die(ending, pid, self.clock.steady() - entered):
-                self.host.send(cmd="kill")
-                kill_sent = self.clock.steady()
-            if kill_sent and self.clock.steady() - kill_sent > 10.0:
-                ending.lost = True
-                break
-        self._new_events(reader, ending)
-        ending.cursor = reader.cursor()
-        ending.duration_s = self.clock.steady() - started
-        return ending
+    def begin(self, reader: EventReader) -> Watch:
+        """Watch the worker that the host was told to start, look by look."""
+        return Watch(self, reader, self.clock.steady())
 
-    def _new_events(self, reader: EventReader, ending: Ending) -> list[dict[str, Any]]:
-        if ending.killed:
-            return []
-        found = reader.read()
-        ending.events += found
-        for event in found:
-            self.on_event(event)
-        return found
-
-    def _must_die(self, ending: Ending, pid: int, in_phase_s: float) -> bool:
+    def must_die(self, ending: Ending, pid: int, in_phase_s: float) -> bool:
+        """Whether the worker is to be killed; ``ending`` is told why."""
         deadline = self.settings.deadlines.of(ending.phase)
         if self.cancelled():
             ending.killed, ending.limit = "cancelled", "interrupted"
@@ -105,6 +73,74 @@ class Watcher:
             ending.killed = "memory"
             ending.limit = f"{held / 1e9:.2f} GB resident, limit {self.memory_limit / 1e9:.2f} GB"
         return bool(ending.killed)
+
+
+@dataclass
+class Watch:
+    """One worker from its start to its end.
+
+    What a worker says after it was condemned does not count: the signal that asks for its stacks wakes a
+    hung system call, and the late result would belie the timeout.
+    """
+
+    watcher: Watcher
+    reader: EventReader
+    started: float
+    ending: Ending = field(default_factory=Ending)
+    ended: bool = False
+    _entered: float = field(init=False)
+    _pid: int = 0
+    _kill_sent: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._entered = self.started
+
+    def restart_deadline(self) -> None:
+        """Count the time in the present phase from now on: the worker waited for its turn."""
+        self._entered = self.watcher.clock.steady()
+
+    def look(self, timeout_s: float) -> bool:
+        """Hear what the host says within ``timeout_s``; whether the worker and all it started has ended."""
+        if self.ended:
+            return True
+        watcher, ending = self.watcher, self.ending
+        reply = watcher.host.receive(timeout_s)
+        for event in self._new_events():
+            if event["ev"] == "phase":
+                ending.phase, self._entered = Phase(event["phase"]), watcher.clock.steady()
+        if reply is None:
+            ending.lost = True
+            return self._end()
+        if reply.get("ev") == "started":
+            self._pid = reply["pid"]
+        if reply.get("ev") == "exited":
+            ending.status = reply["status"]
+            ending.leftovers, ending.printed = tuple(reply["leftovers"]), reply["printed"]
+            return self._end()
+        now = watcher.clock.steady()
+        if not ending.killed and watcher.must_die(ending, self._pid, now - self._entered):
+            watcher.host.send(cmd="kill")
+            self._kill_sent = watcher.clock.steady()
+        if self._kill_sent and watcher.clock.steady() - self._kill_sent > 10.0:
+            ending.lost = True
+            return self._end()
+        return False
+
+    def _end(self) -> bool:
+        self._new_events()
+        self.ending.cursor = self.reader.cursor()
+        self.ending.duration_s = self.watcher.clock.steady() - self.started
+        self.ended = True
+        return True
+
+    def _new_events(self) -> list[dict[str, Any]]:
+        if self.ending.killed:
+            return []
+        found = self.reader.read()
+        self.ending.events += found
+        for event in found:
+            self.watcher.on_event(event)
+        return found
 
 
 def default_memory_limit() -> int:

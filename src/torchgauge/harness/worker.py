@@ -9,12 +9,13 @@ from __future__ import annotations
 import faulthandler
 import json
 import signal
+from dataclasses import replace
 from pathlib import Path
 
 from torchgauge.devices.pinning import PinningError, pin, set_threads
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import EventWriter
-from torchgauge.harness.job import CALIBRATE, FRESH, Job
+from torchgauge.harness.job import CALIBRATE, FRESH, SIDE, Job
 from torchgauge.records import Outcome, Phase, Scalar, Status, from_plain, prepare
 from torchgauge.records.placement import Placement, placement_of
 from torchgauge.registry import resolve
@@ -40,6 +41,10 @@ def run_job(path: str) -> None:
         from torchgauge.harness.fresh_process import probe_afresh
 
         probe_afresh(job, session, events)
+    elif job.kind == SIDE:
+        from torchgauge.harness.ab.side_run import SideRun
+
+        SideRun(job, session, events, where).run()
     else:
         from torchgauge.harness.group_run import GroupRun
 
@@ -71,6 +76,8 @@ def place(job: Job) -> dict[str, Scalar]:
     Raises :class:`PinningError`.
     """
     placement = Placement() if job.group is None else placement_of(job.group.cases[0].case.configuration)
+    if job.cpus and not placement.cpus and placement.numa is None:
+        placement = replace(placement, cpus=job.cpus)
     facts = pin(placement)
     return {**facts, **set_threads(placement, job.settings.threads)} if job.runs_torch else facts
 

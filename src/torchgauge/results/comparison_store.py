@@ -28,8 +28,8 @@ from torchgauge.records import Environment, RecordError, from_plain, to_plain
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
 from torchgauge.results.atomic_file import fsync_path, publish, storage_errors, write_atomically
 from torchgauge.results.comparison_tables import COMPARISON_TABLES, launch_row, step_rows, verdict_row
-from torchgauge.results.launch_facts import launch_facts
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
+from torchgauge.results.launch_facts import launch_facts
 from torchgauge.results.migrations import check_version
 from torchgauge.results.publication import TableWriter
 from torchgauge.results.runner_class import runner_class
@@ -181,7 +181,10 @@ def read_comparisons(
     wanted = comparison_ids(store) if runs is None else runs
     paths = [path for run in wanted if (path := store.table_path(name, run)).is_file()]
     try:
-        parts = [pq.ParquetFile(path).read(schema.names).select(schema.names).cast(schema) for path in paths]
+        parts = [
+            pq.ParquetFile(path).read(schema.names, use_threads=False).select(schema.names).cast(schema)
+            for path in paths
+        ]
     except (pa.ArrowException, OSError, KeyError) as error:
         raise DamagedJournalError(
             f"tables/{name} cannot be read: {error}", hint="publish the comparison again from its journal"

@@ -84,6 +84,7 @@ LAUNCHES = Table(
         Column("runner_class", STRING, "class of the machine and device; null where it is not known"),
         Column("estimator", STRING, "how `log_ratio` was estimated; null where it could not be"),
         Column("log_ratio", NUMBER, "log of head over base by `estimator`; null where it could not be told"),
+        Column("wall_log_ratio", NUMBER, "the same by wall time"),
     ),
 )
 

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from torchgauge.errors import DamagedJournalError, UnknownNameError
+from torchgauge.records import SCHEMA_VERSION
 from torchgauge.results.migrations import check_version, migrate_table
 from torchgauge.results.publication import VERSION_KEY
 from torchgauge.results.store import Store
@@ -23,16 +24,16 @@ Runs = str | Sequence[str] | None
 """One run id, several, or None for all published runs."""
 
 
-def read_table(store: Store, name: str, runs: Runs = None) -> Any:
-    """The ``pyarrow.Table`` called ``name`` over ``runs``, with the columns of today.
+def read_table(store: Store, name: str, runs: Runs = None, columns: Sequence[str] | None = None) -> Any:
+    """The ``pyarrow.Table`` called ``name`` over ``runs``, with the columns of today or only ``columns``.
 
     Raises :class:`UnknownNameError` for a table or run that is not there and
     :class:`DamagedJournalError` for a file that cannot be read.
     """
     if name not in TABLES:
         raise UnknownNameError("table", name, TABLES)
-    parts = [_read_part(path, name) for path in _paths(store, name, runs)]
-    schema = TABLES[name].schema
+    schema = _schema(name, columns)
+    parts = [_read_part(path, name, schema) for path in _paths(store, name, runs)]
     return pa.concat_tables(parts) if parts else schema.empty_table()
 
 
@@ -46,11 +47,16 @@ def _paths(store: Store, name: str, runs: Runs) -> list[Path]:
     return [path for path in paths if path.is_file()]
 
 
-def _read_part(path: Path, name: str) -> Any:
+def _schema(name: str, columns: Sequence[str] | None) -> Any:
     schema = TABLES[name].schema
+    return schema if columns is None else pa.schema([schema.field(column) for column in columns])
+
+
+def _read_part(path: Path, name: str, schema: Any) -> Any:
     try:
-        part = pq.ParquetFile(path).read()
-        version = check_version(int((part.schema.metadata or {}).get(VERSION_KEY, b"-1")), str(path))
+        file = pq.ParquetFile(path)
+        version = check_version(int((file.metadata.metadata or {}).get(VERSION_KEY, b"-1")), str(path))
+        part = file.read(schema.names if version == SCHEMA_VERSION else None)
         return migrate_table(name, part, version).select(schema.names).cast(schema)
     except (pa.ArrowException, OSError, KeyError) as error:
         raise DamagedJournalError(

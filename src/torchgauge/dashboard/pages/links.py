@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchgauge.dashboard.board import Entry, Workload
-from torchgauge.dashboard.hostile_text import slug
+from torchgauge.results.hostile_text import slug
 
 
 def model_page(group: tuple[str, str]) -> str:

@@ -7,7 +7,6 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from torchgauge.dashboard.board import Board, Column, Entry, Number, Workload
-from torchgauge.dashboard.hostile_text import tail
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.cells import (
     DeviceHead,
@@ -23,6 +22,7 @@ from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.harness.metrics import METRICS
 from torchgauge.records import Status
 from torchgauge.results import units
+from torchgauge.results.hostile_text import tail
 
 Facts = tuple[tuple[str, str], ...]
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from torchgauge.dashboard.board import Board, Entry
-from torchgauge.dashboard.hostile_text import first_line
 from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.calibration import CalibrationRow
 from torchgauge.dashboard.pages.runs import RunSection
 from torchgauge.dashboard.statuses import LOOKS, Look
 from torchgauge.dashboard.tally import Tally, tally
 from torchgauge.results import units
+from torchgauge.results.hostile_text import first_line
 
 
 @dataclass(frozen=True)

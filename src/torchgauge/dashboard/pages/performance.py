@@ -6,13 +6,13 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torchgauge.dashboard.board import Board, Column, Entry
-from torchgauge.dashboard.hostile_text import first_line
 from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.cells import DeviceHead, RowHead, device_heads, known_note, row_head
 from torchgauge.dashboard.statuses import LOOKS, Look
 from torchgauge.harness.metrics import METRICS
 from torchgauge.records import Status
 from torchgauge.results import units
+from torchgauge.results.hostile_text import first_line
 from torchgauge.results.stats import common_set
 
 

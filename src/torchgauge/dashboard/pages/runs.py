@@ -7,7 +7,6 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torchgauge.dashboard.hostile_text import first_line
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.calibration import CalibrationRow, calibration_row
 from torchgauge.dashboard.plain_rows import Row, plain_rows
@@ -15,6 +14,7 @@ from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.tally import Tally, check_run
 from torchgauge.records import Status
 from torchgauge.results import frames, units
+from torchgauge.results.hostile_text import first_line
 from torchgauge.results.journal import RunState
 from torchgauge.results.store import RunInfo, Store
 

@@ -6,7 +6,7 @@ import re
 
 import pytest
 
-from torchgauge.dashboard.hostile_text import LOG_LIMIT, csv_cell, first_line, slug, tail, visible
+from torchgauge.results.hostile_text import LOG_LIMIT, csv_cell, first_line, slug, tail, visible
 
 
 def test_terminal_sequences_and_control_characters_are_removed() -> None:

@@ -1,0 +1,130 @@
+"""Live trials of ``torchgauge ab``: known slow-downs, on a machine that this benchmark keeps busy itself.
+
+Base and head are one interpreter and one model (``slowed_suite``); a variable makes the head burn a known
+share of its CPU time on top. Prints a line per trial as JSON and at last a Markdown table.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import random
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+SUITE = Path(__file__).parent / "slowed_suite"
+BURN = """
+import os, random, time
+parent, rng, table = os.getppid(), random.Random(os.getpid()), bytearray(1 << 23)
+while os.getppid() == parent:
+    until = time.monotonic() + rng.uniform(0.01, 0.5)
+    while time.monotonic() < until:
+        if rng.random() < 0.5:
+            table[: 1 << 20] = table[1 << 20 : 1 << 21]
+        else:
+            sum(range(20_000))
+    time.sleep(rng.uniform(0.0, 0.02))
+"""
+"""What a neighbour does: arithmetic and copying, with short rests; it ends when its parent has."""
+
+
+@contextmanager
+def load(neighbours: int) -> Iterator[None]:
+    """That many processes which want a core nearly always."""
+    burning = [subprocess.Popen([sys.executable, "-c", BURN]) for _ in range(neighbours)]
+    try:
+        yield
+    finally:
+        for process in burning:
+            process.kill()
+            process.wait()
+
+
+def install(folder: Path) -> None:
+    """Make ``slowed_suite`` an installed package for every interpreter that has ``folder`` on its path."""
+    information = folder / "slowed_suite-1.0.dist-info"
+    information.mkdir()
+    (information / "METADATA").write_text("Metadata-Version: 2.1\nName: slowed-suite\nVersion: 1.0\n")
+    (information / "entry_points.txt").write_text("[torchgauge.suites]\nslowed = slowed_suite:SUITE\n")
+
+
+def trial(effect: float, folder: Path, seed: int) -> dict:
+    """One ``torchgauge ab`` with a head that is slower by ``effect``."""
+    path = [str(folder), str(SUITE), os.environ.get("PYTHONPATH", "")]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), "OMP_NUM_THREADS": "1"}
+    command = [sys.executable, "-m", "torchgauge.cli.main", "ab", "slowed", "--device", "cpu"]
+    command += ["--config", "eager", "--threads", "1", "--base-env", "SLOWED_BY=0"]
+    command += ["--head-env", f"SLOWED_BY={effect:.3f}", "--no-control", "--seed", str(seed)]
+    command += ["--store", str(folder / "store"), "--json"]
+    began = time.monotonic()
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    took = time.monotonic() - began
+    if not done.stdout.strip():
+        sys.exit(f"torchgauge ab said nothing:\n{done.stderr[-3000:]}")
+    timed = {each["metric"]: each for each in json.loads(done.stdout)["verdicts"] if each["pair_key"]}
+    latency, wall = timed["latency"], timed.get("latency_wall", {})
+    facts = ("verdict", "estimator", "ratio", "low", "high", "launches", "time_s", "spread", "reason")
+    return {
+        "effect": effect,
+        **{name: latency[name] for name in facts},
+        "wall": wall.get("verdict"),
+        "command_s": round(took, 1),
+        "load_1min": os.getloadavg()[0],
+        "exit": done.returncode,
+    }
+
+
+def table(trials: list[dict]) -> str:
+    """The Markdown of all trials."""
+    lines = [
+        "| slow-down | trials | regression | improvement | unchanged | undecided | mean time | longest |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for effect in sorted({each["effect"] for each in trials}):
+        some = [each for each in trials if each["effect"] == effect]
+        counts = [
+            sum(verdict in (each["verdict"], each["wall"]) for each in some)
+            for verdict in ("regression", "improvement")
+        ]
+        counts += [sum(verdict == each["verdict"] for each in some) for verdict in ("unchanged", "undecided")]
+        times = [each["time_s"] for each in some]
+        shown = " | ".join(map(str, counts))
+        mean, longest = sum(times) / len(times), max(times)
+        lines.append(f"| {effect:.0%} | {len(some)} | {shown} | {mean:.0f} s | {longest:.0f} s |")
+    return "\n".join(lines)
+
+
+def main() -> None:
+    """Keep the machine busy, compare, and print."""
+    parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
+    parser.add_argument("--neighbours", type=int, default=5, help="processes that want a core beside ours")
+    parser.add_argument("--settle", type=float, default=60.0, help="seconds before the first trial")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument(
+        "--trials", default="0:7,0.03:6,0.05:7", help="slow-down:number of trials, separated by commas"
+    )
+    args = parser.parse_args()
+    wanted = [
+        float(effect)
+        for effect, number in (each.split(":") for each in args.trials.split(","))
+        for _ in range(int(number))
+    ]
+    random.Random(args.seed).shuffle(wanted)
+    done = []
+    with tempfile.TemporaryDirectory() as folder, load(args.neighbours):
+        install(Path(folder))
+        time.sleep(args.settle)
+        for number, effect in enumerate(wanted):
+            done.append(trial(effect, Path(folder), args.seed + number))
+            print(json.dumps(done[-1]), flush=True)
+    print(f"\n{table(done)}")
+
+
+if __name__ == "__main__":
+    main()

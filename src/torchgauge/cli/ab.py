@@ -1,0 +1,114 @@
+"""``torchgauge ab``."""
+
+from __future__ import annotations
+
+import re
+import secrets
+import sys
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from torchgauge.cli.options import Seconds, measuring, selection_of, selectors, settings_of, sources
+from torchgauge.errors import UsageError
+
+if TYPE_CHECKING:
+    from torchgauge.harness.ab.comparison import Request
+    from torchgauge.records.comparison import Contestant
+
+
+@click.command("ab")
+@selectors
+@sources
+@click.option("--base", metavar="PYTHON", help="interpreter of the base (default: torchgauge's own)")
+@click.option("--head", metavar="PYTHON", help="interpreter of the head (default: torchgauge's own)")
+@click.option("--base-env", multiple=True, metavar="K=V", help="environment variable of the base alone")
+@click.option("--head-env", multiple=True, metavar="K=V", help="environment variable of the head alone")
+@click.option("--base-config", metavar="NAME", help="configuration of the base, instead of --config")
+@click.option("--head-config", metavar="NAME", help="configuration of the head, instead of --config")
+@click.option("--control", is_flag=True, help="an A/A run: measure what is the same on both sides")
+@click.option("--no-control", is_flag=True, help="no A/A pairs beside the others")
+@click.option("--policy", metavar="FILE", help="tolerances and what gates (default: the built-in policy)")
+@click.option(
+    "--max-launches",
+    type=click.IntRange(1),
+    default=12,
+    show_default=True,
+    help="fresh starts of both sides, at most",
+)
+@click.option("--max-time", type=Seconds(), help="start no launch that would end later (90s, 30m, 2h)")
+@click.option("--seed", type=int, help="makes orders, CPUs and A/A pairs repeatable (default: random)")
+@measuring
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
+@click.option("--resume", metavar="DIR", help="go on with the comparison in this folder")
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+def command(suite: tuple[str, ...], **options: Any) -> None:
+    """Measure base and head alternately on one machine, and say whether head is slower.
+
+    Exit codes: 0 nothing that gates is worse, 1 something is, 3 something that gates is not known.
+
+    Example: torchgauge ab --base old/bin/python --head new/bin/python timm --device DEVICE
+    """
+    from torchgauge.harness.ab.comparison import new_comparison, resumed_comparison
+    from torchgauge.harness.ab.ending_text import ending_as_json, ending_lines
+    from torchgauge.harness.ab.judging import judge_for, read_policy
+    from torchgauge.harness.ab.progress import choose_ab_progress
+    from torchgauge.harness.ab.run_comparison import run_comparison
+
+    progress = choose_ab_progress()
+    folder = None
+    if options["resume"]:
+        comparison, folder = resumed_comparison(options["resume"], progress)
+        policy = read_policy(comparison.plan.policy)
+    else:
+        request = _request(suite, options)
+        policy = read_policy(request.policy)
+        comparison = new_comparison(request, store=options["store"], progress=progress)
+    ending = run_comparison(comparison, judge_for(comparison, policy), folder, max_time_s=options["max_time"])
+    for line in ending_lines(ending):
+        click.echo(line, err=True)
+    if options["as_json"]:
+        click.echo(ending_as_json(ending))
+    sys.exit(ending.exit_code)
+
+
+def _request(suite: tuple[str, ...], options: dict[str, Any]) -> Request:
+    from pathlib import Path
+
+    from torchgauge.harness.ab.comparison import CONTROLS, Request
+
+    settings, provenance = settings_of(options)
+    seed = secrets.randbelow(1 << 31) if options["seed"] is None else options["seed"]
+    return Request(
+        selection=selection_of(suite, options),
+        settings=settings,
+        base=_contestant("base", options),
+        head=_contestant("head", options),
+        control=options["control"],
+        controls=0 if options["no_control"] else CONTROLS,
+        seed=seed,
+        max_launches=options["max_launches"],
+        policy=str(Path(options["policy"]).absolute()) if options["policy"] else "",
+        provenance=provenance,
+    )
+
+
+def _contestant(side: str, options: dict[str, Any]) -> Contestant:
+    """One side as the options name it; its label is what tells it from the other."""
+    from torchgauge.records.comparison import Contestant
+
+    python, configuration = options[side], options[f"{side}_config"] or ""
+    variables = tuple(sorted(_variable(text) for text in options[f"{side}_env"]))
+    words = [
+        *([python] if python else []),
+        *(f"{name}={value}" for name, value in variables),
+        *([configuration] if configuration else []),
+    ]
+    return Contestant(" ".join(words) or side, python or "", variables, configuration)
+
+
+def _variable(text: str) -> tuple[str, str]:
+    name, equals, value = text.partition("=")
+    if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
+        raise UsageError(f"{text!r} is no environment variable", hint="write NAME=VALUE")
+    return name, value

@@ -1,0 +1,77 @@
+"""``torchgauge bisect``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torchgauge.errors import UsageError
+
+
+@click.command("bisect")
+@click.argument("model", metavar="SUITE/MODEL")
+@click.option("--device", required=True, help="one device, for example D or D.1")
+@click.option("--builds", "file", metavar="FILE", help="YAML with the ordered list of builds, oldest first")
+@click.option("--build", "named", multiple=True, metavar="LABEL=PYTHON", help="a build; oldest first")
+@click.option("--mode", default="inference", show_default=True, help="inference or training")
+@click.option("--config", default="eager", show_default=True, help="one named configuration")
+@click.option("--dtype", default="float32", show_default=True, help="one dtype")
+@click.option("--size", default="small", show_default=True, help="small or full models")
+@click.option("--metric", default="latency", show_default=True, help="the metric that changed")
+@click.option("--store", default="./torchgauge-results", show_default=True, help="for evidence and state")
+@click.option("--fresh", is_flag=True, help="begin anew instead of going on with what is in the store")
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+def command(model: str, **options: Any) -> None:
+    """Find the build at which SUITE/MODEL became slower (or quicker), comparing builds side by side.
+
+    The same command goes on where it was interrupted. Exit codes: 0 found, 1 not reproduced, 3 incomplete.
+
+    Example: torchgauge bisect timm/resnet18 --device DEVICE --builds builds.yaml
+    """
+    from torchgauge.harness.bisection import EXIT_CODES, Bisection
+    from torchgauge.harness.builds import load_builds, named_builds
+    from torchgauge.harness.quick_measure import QuickCase, measure_case
+    from torchgauge.records import to_plain
+    from torchgauge.results.store import Store
+
+    if bool(options["file"]) == bool(options["named"]):
+        raise UsageError("no list of builds" if not options["file"] else "two lists of builds",
+                         hint="give --builds FILE, or --build LABEL=PYTHON twice")  # fmt: skip
+    if model.count("/") != 1 or not all(model.split("/")):
+        raise UsageError(
+            f"{model!r} is no SUITE/MODEL", hint="torchgauge suites list, then suites show SUITE"
+        )
+    builds = load_builds(Path(options["file"])) if options["file"] else named_builds(options["named"])
+    names = ("device", "mode", "config", "dtype", "size")
+    case = QuickCase(model, **{name: options[name] for name in names})
+    store = Store.open(options["store"], create=True)
+    bisection = Bisection(
+        store,
+        builds,
+        case.text,
+        options["metric"],
+        measure_case(store, case, options["metric"]),
+        say=lambda line: click.echo(line, err=True),
+    )
+    ended = bisection.run(fresh=options["fresh"])
+    if options["as_json"]:
+        plain = {"ending": ended.ending.value, "explanation": ended.explanation(), "search": to_plain(ended)}
+        click.echo(json.dumps(plain, indent=1, allow_nan=False))
+    else:
+        _show(ended, bisection)
+    sys.exit(EXIT_CODES[ended.ending])
+
+
+def _show(ended: Any, bisection: Any) -> None:
+    from torchgauge.harness.bisection import step_line
+
+    click.echo(f"{ended.ending.value}: {ended.explanation()}")
+    for number in range(len(ended.steps)):
+        click.echo(f"  {step_line(ended, number)}")
+        if ended.steps[number].reading.comparison:
+            click.echo(f"    evidence: comparison {ended.steps[number].reading.comparison}")
+    click.echo(f"  state: {bisection.path}")

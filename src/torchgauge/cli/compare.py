@@ -1,0 +1,102 @@
+"""``torchgauge compare``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from torchgauge.results.two_runs import TwoRuns
+
+STORE = click.option("--store", default="./torchgauge-results", show_default=True, help="the store to read")
+POLICY = click.option("--policy", metavar="FILE", help="YAML with tolerances and actions (default: built in)")
+JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+
+
+def sides(command: Any) -> Any:
+    """Devices and configurations of the two sides, and the step time to compare."""
+    options = [
+        click.option("--device-a", default="", metavar="D", help="device of the first side"),
+        click.option("--device-b", default="", metavar="D", help="device of the second side"),
+        click.option("--config-a", default="", metavar="C", help="configuration of the first side"),
+        click.option("--config-b", default="", metavar="C", help="configuration of the second side"),
+        click.option(
+            "--metric", default="latency", show_default=True, help="latency, latency_device or latency_cpu"
+        ),
+    ]
+    for option in reversed(options):
+        command = option(command)
+    return command
+
+
+@click.command("compare")
+@click.argument("run_a")
+@click.argument("run_b", required=False)
+@STORE
+@sides
+@POLICY
+@JSON
+def command(
+    run_a: str, run_b: str | None, store: str, policy: str | None, as_json: bool, **words: str
+) -> None:
+    """Compare RUN_A with RUN_B, or two devices or configurations of one run. Ratios are B over A.
+
+    A run is an id, its beginning or end, `latest` or `latest~1`. Runs of other hours differ by more than
+    their samples say: without noise history nothing is decided. Only `torchgauge ab` gives evidence.
+
+    Example: torchgauge compare latest~1 latest
+    """
+    found = compared(store, run_a, run_b, policy, words)
+    if as_json:
+        click.echo(json.dumps(as_plain(found), indent=1))
+        return
+    from torchgauge.results.verdict_text import comparison_lines
+
+    for line in comparison_lines(found):
+        click.echo(line)
+
+
+def compared(store: str, run_a: str, run_b: str | None, policy: str | None, words: dict[str, str]) -> TwoRuns:
+    """The comparison that the arguments ask for."""
+    from datetime import datetime, timezone
+
+    from torchgauge.clock import SYSTEM_CLOCK
+    from torchgauge.results.policy import policy_of
+    from torchgauge.results.run_names import resolve_run
+    from torchgauge.results.run_pairs import RunSide
+    from torchgauge.results.store import Store
+    from torchgauge.results.two_runs import compare_sides, history_of
+
+    now = SYSTEM_CLOCK.now()
+    rules = policy_of(policy, datetime.fromtimestamp(now, tz=timezone.utc).date())
+    opened = Store.open(store)
+    base = RunSide(resolve_run(opened, run_a), words["device_a"], words["config_a"])
+    head = RunSide(resolve_run(opened, run_b or run_a), words["device_b"], words["config_b"])
+    history = history_of(opened, head, now)
+    return compare_sides(
+        opened,
+        base,
+        head,
+        rules,
+        history,
+        base_history=history_of(opened, base, now) if base.run_id != head.run_id else history,
+        metric=words["metric"],
+    )
+
+
+def as_plain(found: TwoRuns) -> dict[str, Any]:
+    """The comparison as JSON values."""
+    from dataclasses import asdict
+
+    from torchgauge.records import to_plain
+
+    return {
+        "base": asdict(found.base),
+        "head": asdict(found.head),
+        "differs": found.differs.value,
+        "facts": {key: list(values) for key, values in found.facts.items()},
+        "dropped": list(found.dropped),
+        "verdicts": [to_plain(verdict) for verdict in found.verdicts],
+    }

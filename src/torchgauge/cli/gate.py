@@ -1,0 +1,91 @@
+"""``torchgauge gate``."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from torchgauge.cli.compare import JSON, POLICY, STORE, sides
+
+if TYPE_CHECKING:
+    from torchgauge.results.gate import GateResult
+
+
+@click.command("gate")
+@click.argument("names", nargs=-1, required=True, metavar="COMPARISON | RUN_A RUN_B")
+@STORE
+@sides
+@POLICY
+@JSON
+@click.pass_context
+def command(
+    context: click.Context,
+    /,
+    names: tuple[str, ...],
+    store: str,
+    policy: str | None,
+    as_json: bool,
+    **words: str,
+) -> None:
+    """Turn verdicts into an exit code: 1 for what gates, 3 where it could not be measured, 0 otherwise.
+
+    COMPARISON is an A/B run of `torchgauge ab`, or `latest`. Two names, or two devices or configurations, are
+    runs, as in `torchgauge compare`.
+
+    Example: torchgauge gate latest --policy policy.yaml
+    """
+    from torchgauge.errors import UsageError
+    from torchgauge.records import to_plain
+    from torchgauge.results.gate import gate
+    from torchgauge.results.verdict_text import gate_lines
+
+    if len(names) > 2:
+        raise UsageError(f"{len(names)} names are given", hint="one COMPARISON, or RUN_A RUN_B")
+    chosen = any(words[name] for name in ("device_a", "device_b", "config_a", "config_b"))
+    if len(names) == 2 or chosen:
+        from torchgauge.cli.compare import compared
+
+        found = compared(store, names[0], names[-1] if len(names) == 2 else None, policy, words)
+        result, title = gate(found.verdicts), f"{found.base.label} -> {found.head.label}"
+    else:
+        result, title = _of_comparison(store, names[0], policy)
+    if as_json:
+        listed = ("blocking", "unmeasured", "reported", "undecided", "verdicts")
+        rows = {name: [to_plain(each) for each in getattr(result, name)] for name in listed}
+        document = {"exit_code": result.exit_code, "reasons": list(result.reasons), "compared": title, **rows}
+        click.echo(json.dumps(document, indent=1))
+    else:
+        for line in gate_lines(result, title):
+            click.echo(line)
+    context.exit(result.exit_code)
+
+
+def _of_comparison(store: str, name: str, policy: str | None) -> tuple[GateResult, str]:
+    """The gate over an A/B run, and its title."""
+    from datetime import datetime, timezone
+
+    from torchgauge.clock import SYSTEM_CLOCK
+    from torchgauge.results.comparison_store import comparison
+    from torchgauge.results.gate import gate
+    from torchgauge.results.journal import RunState
+    from torchgauge.results.policy import load_policy
+    from torchgauge.results.run_names import resolve_comparison
+    from torchgauge.results.store import Store
+
+    today = datetime.fromtimestamp(SYSTEM_CLOCK.now(), tz=timezone.utc).date()
+    opened = Store.open(store)
+    folder = comparison(opened, resolve_comparison(opened, name))
+    rules = None
+    if policy is not None:
+        from pathlib import Path
+
+        rules = load_policy(Path(policy), today)
+    plan, verdicts, state = folder.plan(), folder.verdicts(), folder.state()
+    judged = {verdict.pair_key for verdict in verdicts}
+    missing = [pair.id for pair in plan.pairs if not pair.control and pair.key not in judged]
+    incomplete = "" if state is RunState.COMPLETE else f"the A/B run is {state.value}"
+    if missing and verdicts:
+        incomplete = "; ".join(filter(None, (incomplete, f"no verdict on {', '.join(missing[:5])}")))
+    return gate(verdicts, rules, incomplete), f"A/B run {folder.run_id}"

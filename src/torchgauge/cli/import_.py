@@ -1,0 +1,55 @@
+"""``torchgauge import``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from torchgauge.cli.options import CommaList
+
+
+@click.command("import")
+@click.argument("files", nargs=-1, required=True)
+@click.option(
+    "--format", "form", type=click.Choice(("dynamo-csv", "hud-v3", "torchbench-json")),
+    help="format of the files (default: by name and content)",
+)  # fmt: skip
+@click.option("--suite", default="", help="suite, where the files do not say it")
+@click.option("--mode", default="", help="inference or training, where the files do not say it")
+@click.option("--dtype", default="", help="dtype, where the files do not say it")
+@click.option("--device", default="", help="device, instead of what the files say")
+@click.option("--config", default="", help="configuration, where the files do not say it")
+@click.option("--ignore-columns", type=CommaList(), default=(), help="columns of a CSV to pass over")
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where the run goes")
+def command(  # noqa: PLR0917  click passes them by name
+    files: tuple[str, ...],
+    form: str | None,
+    suite: str,
+    mode: str,
+    dtype: str,
+    device: str,
+    config: str,
+    ignore_columns: tuple[str, ...],
+    store: str,
+) -> None:
+    """Read result FILES of PyTorch's dynamo runner, HUD or TorchBench into the store, as one run.
+
+    Nothing is written unless every file can be read to its end.
+
+    Example: torchgauge import inductor_no_cudagraphs_timm_models_amp_training_cuda_performance.csv
+    """
+    from torchgauge.harness.configurations import bundled
+    from torchgauge.harness.metrics import METRICS
+    from torchgauge.results.interchange.formats import read_files
+    from torchgauge.results.interchange.imported_run import Known, write_run
+    from torchgauge.results.interchange.upstream_names import Context
+
+    known = Known(METRICS, {name: each.configuration for name, each in bundled().items()})
+    given = Context(suite, mode, dtype, device, config)
+    cases = read_files([Path(name) for name in files], form, given, known, ignore_columns)
+    words = ["torchgauge", *sys.argv[1:]]
+    run_id = write_run(store, cases, known, words)
+    click.echo(run_id)
+    click.echo(f"{len(cases)} cases; torchgauge results show {run_id} --store {store}", err=True)

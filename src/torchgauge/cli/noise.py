@@ -1,0 +1,92 @@
+"""``torchgauge noise``: the ledger, and a policy made of it."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+if TYPE_CHECKING:
+    from torchgauge.results.noise_ledger import Ledger
+
+STORE = click.option("--store", default="./torchgauge-results", show_default=True, help="the store to read")
+JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+CLASS = click.option("--runner-class", help="only this class of runner (default: all)")
+
+
+@click.group("noise", invoke_without_command=True)
+@STORE
+@CLASS
+@JSON
+@click.pass_context
+def command(context: click.Context, store: str, runner_class: str | None, as_json: bool) -> None:
+    """What unchanged code was seen to do, per case and class of runner: spread, false alarms, quarantine.
+
+    Example: torchgauge noise
+    """
+    if context.invoked_subcommand is not None:
+        return
+    ledger, now = _ledger(store, runner_class)
+    if as_json:
+        from dataclasses import asdict
+
+        click.echo(json.dumps(asdict(ledger), indent=1))
+        return
+    from torchgauge.results.noise_text import ledger_lines
+
+    for line in ledger_lines(ledger, now):
+        click.echo(line)
+
+
+@command.command("suggest")
+@STORE
+@CLASS
+@click.option(
+    "--launches", type=click.IntRange(1), default=4, show_default=True, help="launches of a comparison"
+)
+@click.option("--output", metavar="FILE", help="write the policy there instead of to standard output")
+@JSON
+def suggest_policy(
+    store: str, runner_class: str | None, launches: int, output: str | None, as_json: bool
+) -> None:
+    """A policy with the tolerances that the noise of each case asks for.
+
+    Only cases with ten launches of A/A or more have one; the others are counted.
+
+    Example: torchgauge noise suggest --output policy.yaml
+    """
+    from pathlib import Path
+
+    from torchgauge.errors import UsageError
+    from torchgauge.results.noise_suggest import suggest, suggestions
+
+    ledger, now = _ledger(store, runner_class)
+    if as_json:
+        click.echo(json.dumps(suggestions(ledger, launches), indent=1))
+        return
+    text = suggest(ledger, now, launches)
+    if output is None:
+        click.echo(text, nl=False)
+        return
+    path = Path(output)
+    if path.exists():
+        raise UsageError(f"{path} exists", hint="name a new file; what people wrote is not overwritten")
+    path.write_text(text, encoding="utf-8")
+    click.echo(f"wrote {path}", err=True)
+
+
+def _ledger(store: str, runner_class: str | None) -> tuple[Ledger, float]:
+    """The ledger as of now; raises for a class of runner that has no line."""
+    from torchgauge.clock import SYSTEM_CLOCK
+    from torchgauge.errors import UnknownNameError
+    from torchgauge.results.noise_ledger import read_ledger
+    from torchgauge.results.store import Store
+
+    now = SYSTEM_CLOCK.now()
+    opened = Store.open(store)
+    ledger = read_ledger(opened, now, runner_class)
+    if runner_class is not None and not ledger.cases:
+        known = {case.runner_class for case in read_ledger(opened, now).cases}
+        raise UnknownNameError("class of runner", runner_class, known)
+    return ledger, now

@@ -1,0 +1,109 @@
+"""``torchgauge trend``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from torchgauge.errors import UsageError
+
+
+def _since(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float:
+    """A date, or a number of days back, as seconds since the epoch."""
+    from datetime import datetime, timezone
+
+    from torchgauge.clock import SYSTEM_CLOCK
+
+    if not value:
+        return 0.0
+    if value.removesuffix("d").isdigit():
+        return SYSTEM_CLOCK.now() - 86_400.0 * int(value.removesuffix("d"))
+    try:
+        return datetime.fromisoformat(value).replace(tzinfo=timezone.utc).timestamp()
+    except ValueError:
+        raise click.BadParameter(f"{value!r} is neither a date nor a number of days; try: 90d") from None
+
+
+@click.command("trend")
+@click.option("--store", default="./torchgauge-results", show_default=True, help="the store to read")
+@click.option("--metric", default="latency", show_default=True, help="name of the metric")
+@click.option("--suite", default="", help="glob over suites")
+@click.option("--model", default="", help="glob over models")
+@click.option("--device", default="", help="glob over devices")
+@click.option("--config", default="", help="glob over configurations")
+@click.option("--since", callback=_since, help="leave older runs out: 2026-08-01, or 90d")
+@click.option("--reference", default="", help="interpreter or torch version of the pinned reference build")
+@click.option("--confirm", is_flag=True, help="measure suspicions again: last good against suspect build")
+@click.option("--build", "builds", multiple=True, help="TORCH_VERSION=PYTHON: where a build can be measured")
+@click.option("--most", default=5, show_default=True, help="suspicions to confirm at most")
+@click.option("--all", "every", is_flag=True, help="show every series, not only those with something to say")
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+def command(**options: Any) -> None:
+    """Find changes in nightly history; a change is a suspicion until it was measured again.
+
+    Exit codes: 0, or 1 where a change for the worse was confirmed now or earlier.
+
+    Example: torchgauge trend --since 90d --confirm --build 2.12.0=old/bin/python
+    """
+    from torchgauge.harness.metrics import METRICS
+    from torchgauge.results.store import Store
+    from torchgauge.results.trend import TrendFilter, trend
+    from torchgauge.results.trend_text import trend_lines, trend_plain
+
+    if options["metric"] not in METRICS:
+        from torchgauge.errors import UnknownNameError
+
+        raise UnknownNameError("metric", options["metric"], METRICS)
+    if options["builds"] and not options["confirm"]:
+        raise UsageError("--build is for --confirm", hint="add --confirm")
+    store = Store.open(options["store"])
+    wanted = TrendFilter(
+        metric=options["metric"],
+        suite=options["suite"],
+        model=options["model"],
+        device=options["device"],
+        configuration=options["config"],
+        since=options["since"],
+        reference=_reference(options["reference"]),
+    )
+    found = trend(store, wanted)
+    if options["confirm"] and found.suspicions:
+        _confirm(store, found, options)
+        found = trend(store, wanted)
+    if options["as_json"]:
+        click.echo(json.dumps(trend_plain(found), indent=1, allow_nan=False))
+    else:
+        for line in trend_lines(found, every_series=options["every"]):
+            click.echo(line)
+    confirmed = any(each.state.value == "confirmed" and each.worse for each in found.suspicions)
+    sys.exit(1 if confirmed else 0)
+
+
+def _reference(text: str) -> str:
+    """An interpreter as plans name it; anything that is no file is a version of torch."""
+    from pathlib import Path
+
+    from torchgauge.harness.interpreter import locate
+
+    return locate(text) if text and Path(text).expanduser().exists() else text
+
+
+def _confirm(store: Any, found: Any, options: dict[str, Any]) -> None:
+    from torchgauge.harness.builds import named_build
+    from torchgauge.harness.confirmation import Confirmer, open_suspicions
+    from torchgauge.harness.quick_measure import measure_suspicion
+    from torchgauge.results.trend_outcomes import append_outcome
+
+    confirmer = Confirmer(
+        measure_suspicion(store),
+        builds=dict(named_build(text) for text in options["builds"]),
+        reference=found.reference_of,
+    )
+    for suspicion in open_suspicions(found.suspicions, options["most"]):
+        click.echo(f"confirming {suspicion.series.case_id} {suspicion.change.size:+.1%}", err=True)
+        outcome = confirmer.confirm(suspicion)
+        append_outcome(store, outcome)
+        click.echo(f"  {outcome.state.name}: {outcome.reason}", err=True)

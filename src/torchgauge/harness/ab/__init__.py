@@ -1,0 +1,1 @@
+"""Base against head: two live workers that take turns, launch after launch (``docs/comparison.md``)."""

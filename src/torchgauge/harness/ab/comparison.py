@@ -1,0 +1,231 @@
+"""How a comparison comes about: from a request, or from an A/B run that was interrupted."""
+
+from __future__ import annotations
+
+import os
+import random
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.devices.device import Device
+from torchgauge.errors import UsageError
+from torchgauge.harness.ab.pair_launch import refusal
+from torchgauge.harness.ab.progress import AbProgress
+from torchgauge.harness.campaigns import expand_devices, find_devices
+from torchgauge.harness.foreign_plugins import check_scenarios, refuse, suites_of
+from torchgauge.harness.interpreter import Interpreter, interpreter
+from torchgauge.harness.plan import check_available, make_group, select_groups
+from torchgauge.harness.selection import Selection
+from torchgauge.records import (
+    Cause,
+    Group,
+    PlannedCase,
+    Provenance,
+    Refusal,
+    RunSettings,
+    Status,
+)
+from torchgauge.records.comparison import ComparisonPlan, Contestant, Pair, Side
+from torchgauge.results.comparison_store import ComparisonFolder
+from torchgauge.results.store import Store, new_run_id
+from torchgauge.suites import torchbench_checkout
+from torchgauge.suites.suite import Suite
+
+CONTROLS = 2
+"""Pairs of a run that are also measured head against head."""
+
+
+@dataclass(frozen=True)
+class Request:
+    """What is to be compared, and how.
+
+    ``base`` and ``head`` name interpreters as a person does. ``control`` asks for an A/A run, in which
+    both are the same; ``controls`` counts the pairs of another run that are measured head against head.
+    """
+
+    selection: Selection
+    settings: RunSettings
+    base: Contestant
+    head: Contestant
+    control: bool = False
+    controls: int = CONTROLS
+    seed: int = 0
+    max_launches: int = 12
+    policy: str = ""
+    provenance: tuple[Provenance, ...] = ()
+
+
+@dataclass(frozen=True)
+class SideSetup:
+    """What one side runs with; ``groups`` say what this side's interpreter refuses."""
+
+    contestant: Contestant
+    devices: Mapping[str, Device]
+    suites: Mapping[str, Suite]
+    groups: tuple[Group, ...]
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What the suites want a person to hear."""
+        return tuple(remark for suite in self.suites.values() for remark in suite.remarks)
+
+    def find(self, key: str) -> tuple[Group, PlannedCase]:
+        """The case called ``key`` in its group."""
+        return next(
+            (group, planned) for group in self.groups for planned in group.cases if planned.case.key == key
+        )
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Everything that an A/B run needs."""
+
+    plan: ComparisonPlan
+    store: Store
+    sides: Mapping[Side, SideSetup]
+    progress: AbProgress
+    clock: Clock = SYSTEM_CLOCK
+
+
+def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Comparison:
+    """The comparison that ``request`` asks for; nothing is written before all names are known to be right.
+
+    Raises :class:`UsageError` where both sides are the same and nobody asked for that, or the reverse.
+    """
+    base_there, head_there = (interpreter(each.python or None) for each in (request.base, request.head))
+    base = replace(request.base, python=base_there.path)
+    head = replace(request.head, python=head_there.path)
+    _check_difference(base, head, control=request.control)
+    selection = request.selection
+    if base.configuration or head.configuration:
+        names = tuple(dict.fromkeys((base.configuration, head.configuration)))
+        selection = replace(selection, configurations=names)
+    devices = expand_devices(selection.devices, head_there)
+    selection = replace(selection, devices=devices)
+    setups = {}
+    groups: tuple[Group, ...] = ()
+    for side, contestant, there in ((Side.HEAD, head, head_there), (Side.BASE, base, base_there)):
+        suites = suites_of(there, selection.suites)
+        check_available(suites, selection.suites)
+        check_scenarios(there, selection.modes)
+        found = find_devices(devices, there)
+        if side is Side.HEAD:
+            groups = refuse(there, select_groups(selection, found, suites), found)
+        setups[side] = _side(contestant, there, groups, found, suites)
+    plan = ComparisonPlan(
+        run_id=new_run_id(),
+        created_at=SYSTEM_CLOCK.now(),
+        command=("torchgauge", *sys.argv[1:]),
+        settings=request.settings,
+        base=base,
+        head=head,
+        pairs=_pairs(request, base, head, setups),
+        groups=groups,
+        seed=request.seed,
+        policy=request.policy,
+        max_launches=request.max_launches,
+        suite_digests=tuple((suite.name, suite.digest) for suite in setups[Side.HEAD].suites.values()),
+        provenance=request.provenance,
+    )
+    return Comparison(plan, Store.open(store, create=True), setups, progress)
+
+
+def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, ComparisonFolder]:
+    """The comparison in the folder ``path``, to be continued.
+
+    Raises :class:`UsageError` where the folder is none, or where the suites' data has changed since.
+    """
+    folder = ComparisonFolder(Path(path))
+    if not (folder.path / "plan.json").is_file():
+        raise UsageError(
+            f"{path} is no folder of a comparison",
+            hint="STORE/comparisons/ID, as `torchgauge ab` says at its end",
+        )
+    plan = folder.plan()
+    if plan.settings.torchbench is not None:
+        os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
+    setups = {}
+    for side, contestant in ((Side.BASE, plan.base), (Side.HEAD, plan.head)):
+        there = interpreter(contestant.python)
+        suites = suites_of(there, [name for name, _ in plan.suite_digests])
+        devices = find_devices(sorted({str(group.device) for group in plan.groups}), there)
+        setups[side] = _side(contestant, there, plan.groups, devices, suites)
+    for name, digest in plan.suite_digests:
+        if setups[Side.HEAD].suites[name].digest != digest:
+            raise UsageError(
+                f"the data of suite {name!r} has changed since comparison {plan.run_id} was planned",
+                hint="start a new one",
+            )
+    store = Store.open(folder.path.parent.parent)
+    return Comparison(plan, store, setups, progress), folder
+
+
+def _side(
+    contestant: Contestant,
+    there: Interpreter,
+    groups: Sequence[Group],
+    devices: Mapping[str, Device],
+    suites: Mapping[str, Suite],
+) -> SideSetup:
+    """``groups`` as the interpreter of one side can run them."""
+    own = tuple(_own(group, devices, suites[group.workload.suite]) for group in groups)
+    return SideSetup(contestant, devices, suites, refuse(there, own, devices))
+
+
+def _own(group: Group, devices: Mapping[str, Device], suite: Suite) -> Group:
+    entry = next((each for each in suite.models() if each.name == group.workload.model), None)
+    if entry is None:
+        refused = Refusal(Status.UNSUPPORTED, f"suite {suite.name!r} of this side has no such model")
+        return replace(group, cases=tuple(replace(each, refusal=refused) for each in group.cases))
+    missing = None
+    if suite.unavailable is not None:
+        reason = f"{suite.unavailable.reason}; try: {suite.unavailable.hint}"
+        missing = Refusal(Status.SKIPPED, reason, Cause.MISSING_PACKAGE)
+    configurations = [planned.case.configuration for planned in group.cases]
+    device = devices[group.device.name]
+    return make_group(group.workload, entry, configurations, group.device, device, missing=missing)
+
+
+def _pairs(
+    request: Request, base: Contestant, head: Contestant, setups: Mapping[Side, SideSetup]
+) -> tuple[Pair, ...]:
+    """A pair for each workload and configuration, and A/A pairs of a few that head does not refuse."""
+    found: list[Pair] = []
+    for group in setups[Side.HEAD].groups:
+        by_name = {planned.case.configuration.name: planned.case for planned in group.cases}
+        if head.configuration:
+            ours, theirs = by_name[head.configuration], by_name[base.configuration]
+            found.append(Pair(theirs, ours, request.control))
+        else:
+            found += [Pair(case, case, request.control) for case in by_name.values()]
+    if request.control:
+        return tuple(found)
+    runnable = [p for p in found if refusal(setups[Side.HEAD].find(p.head.key)[1]) is None]
+    dice = random.Random(f"controls {request.seed}")  # noqa: S311  a choice, not a secret
+    chosen = dice.sample(runnable, min(request.controls, len(runnable)))
+    return (*found, *(Pair(pair.head, pair.head, control=True) for pair in chosen))
+
+
+def _check_difference(base: Contestant, head: Contestant, *, control: bool) -> None:
+    if bool(base.configuration) != bool(head.configuration):
+        raise UsageError(
+            "only one side has a configuration of its own", hint="--base-config NAME --head-config NAME"
+        )
+    same = (base.python, base.variables, base.configuration) == (
+        head.python,
+        head.variables,
+        head.configuration,
+    )
+    if same and not control:
+        raise UsageError(
+            "base and head are the same: interpreter, environment variables and configuration",
+            hint="--base PYTHON, --base-env K=V or --base-config NAME; or --control to measure an A/A run",
+        )
+    if control and not same:
+        raise UsageError(
+            "--control measures head against head, but base and head differ",
+            hint="leave --control away; two cases are measured head against head anyway",
+        )

@@ -1,0 +1,122 @@
+"""The hosts of one launch: new processes in random order, their environment random in hash seed and size."""
+
+from __future__ import annotations
+
+import os
+import random
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+
+from torchgauge.harness.ab.bench import Bench, Variables
+from torchgauge.harness.executors.station import Station
+from torchgauge.records import Case, DeviceTarget, Scalar
+from torchgauge.records.comparison import Contestant, Pair, Side
+
+TWIN = "twin"
+"""The base of an A/A pair beside a head that is not executed like the base: head once more."""
+PADDING = "TORCHGAUGE_PADDING"
+MOST_PADDING = 4096
+"""Bytes: where the stack begins depends on the size of the environment (Mytkowicz et al., ASPLOS 2009)."""
+STEADY_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 32), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
+"""Keeps freed memory in the process (glibc, ``man 3 mallopt``; the second is the most that it takes).
+
+Otherwise it depends on where the last allocation of a process happens to lie whether each step gives its
+memory back and faults it in again: between equal processes that alone was seen to change the CPU time of a
+step of mobilenetv2 from 41 to 75 ms.
+"""
+Key = tuple[str, DeviceTarget, Variables]
+
+
+@dataclass
+class LaunchHosts:
+    """Role, device and variables of the configuration to the host that serves them."""
+
+    contestants: Mapping[Side, Contestant]
+    stations: Mapping[tuple[Side, DeviceTarget], Station]
+    dice: random.Random
+    benches: dict[Key, Bench] = field(default_factory=dict)
+    conditions: dict[str, Scalar] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self._roles = [Side.BASE.value, Side.HEAD.value, TWIN]
+        self.dice.shuffle(self._roles)
+
+    def open(self, pairs: Iterable[Pair]) -> None:
+        """Start every host that ``pairs`` need, and wait for all: none may import while another measures."""
+        wanted = {self._key(side, pair) for pair in pairs for side in Side}
+        for key in sorted(wanted, key=lambda key: (self._roles.index(key[0]), str(key))):
+            if key not in self.benches:
+                self.benches[key] = self._bench(key)
+                self.benches[key].begin()
+        for bench in self.benches.values():
+            bench.ready()
+
+    def bench(self, side: Side, pair: Pair) -> Bench:
+        """The host of one side of ``pair``."""
+        return self.benches[self._key(side, pair)]
+
+    def first(self, pair: Pair) -> Side:
+        """The side of ``pair`` whose host started first."""
+        return min(Side, key=lambda side: self._roles.index(self._role(side, pair)))
+
+    def remarks(self) -> list[str]:
+        """What was remarked since this was last asked."""
+        found = [text for bench in self.benches.values() for text in bench.remarks]
+        for bench in self.benches.values():
+            bench.remarks.clear()
+        return found
+
+    def close(self) -> None:
+        """End all hosts."""
+        for bench in self.benches.values():
+            bench.close()
+        self.benches.clear()
+
+    def _role(self, side: Side, pair: Pair) -> str:
+        if side is Side.HEAD or not pair.control:
+            return side.value
+        base, head = self.contestants[Side.BASE], self.contestants[Side.HEAD]
+        alike = (base.python, base.variables) == (head.python, head.variables)
+        return Side.BASE.value if alike else TWIN
+
+    def _key(self, side: Side, pair: Pair) -> Key:
+        case = case_of(side, pair)
+        return self._role(side, pair), case.device, case.configuration.env
+
+    def _bench(self, key: Key) -> Bench:
+        role, target, variables = key
+        side = Side.BASE if role == Side.BASE.value else Side.HEAD
+        chance = {
+            "PYTHONHASHSEED": str(self.dice.randrange(1, 1 << 32)),
+            PADDING: "x" * self.dice.randrange(MOST_PADDING),
+        }
+        self.conditions[f"{role}_hash_seed"] = int(chance["PYTHONHASHSEED"])
+        self.conditions[f"{role}_padding"] = len(chance[PADDING])
+        steady = {name: value for name, value in STEADY_MEMORY.items() if name not in os.environ}
+        merged = {**steady, **dict(variables), **chance, **dict(self.contestants[side].variables)}
+        return Bench(self.stations[side, target], role, tuple(sorted(merged.items())))
+
+
+def case_of(side: Side, pair: Pair) -> Case:
+    """The case of one side."""
+    return pair.base if side is Side.BASE else pair.head
+
+
+def threads_of(pair: Pair, default: int | None) -> int | None:
+    """How many CPUs ``pair`` is bound to; None where it does not say, or asks for certain ones itself."""
+    found = []
+    for case in (pair.base, pair.head):
+        configuration = case.configuration
+        threads = configuration.threads or default
+        if threads is None or configuration.cpus or configuration.numa is not None:
+            return None
+        found.append(threads)
+    return max(found)
+
+
+def choose_cpus(threads: int | None, dice: random.Random) -> tuple[int, ...]:
+    """As many random CPUs of those that this process may use; none without a number, or off Linux."""
+    if threads is None or not hasattr(os, "sched_getaffinity"):
+        return ()
+    allowed = sorted(os.sched_getaffinity(0))
+    return tuple(sorted(dice.sample(allowed, min(threads, len(allowed)))))

@@ -1,0 +1,255 @@
+"""One pair in one launch: build both sides, let them take turns, and keep what was measured."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from torchgauge.clock import Clock
+from torchgauge.harness.ab.bench import Bench
+from torchgauge.harness.ab.live_side import LiveSide
+from torchgauge.harness.ab.side_run import BLOCK_S
+from torchgauge.harness.ab.wire import Listener
+from torchgauge.harness.job import SIDE
+from torchgauge.records import Cause, Group, Outcome, Phase, PlannedCase, RunSettings, Scalar, Status
+from torchgauge.records.comparison import Block, Launch, Pair, Side
+from torchgauge.records.placement import format_cpus
+
+MAX_STEPS = 200
+"""Steps of a block: shorter steps than a fiftieth of a millisecond would only make the journal long."""
+FEWEST_QUADS = 12
+"""Quads of a launch that its time does not cut short."""
+QUAD: Mapping[bool, tuple[Side, ...]] = {
+    True: (Side.BASE, Side.HEAD, Side.HEAD, Side.BASE),
+    False: (Side.HEAD, Side.BASE, Side.BASE, Side.HEAD),
+}
+
+
+@dataclass(frozen=True)
+class Corner:
+    """What one side of a pair runs with: its host, its case in its group, and its compile cache."""
+
+    bench: Bench
+    group: Group
+    planned: PlannedCase
+    cache: Path
+    filled: bool
+
+
+@dataclass(frozen=True)
+class Order:
+    """What is asked of one launch of one pair.
+
+    ``checks`` says that results are compared before anything is timed. ``sockets`` is the folder of the
+    sockets, ``logs`` that of the logs.
+    """
+
+    pair: Pair
+    number: int
+    confirms: bool
+    quads: int
+    first: Side
+    cpus: tuple[int, ...]
+    checks: bool
+    sockets: Path
+    logs: Path
+    conditions: tuple[tuple[str, Scalar], ...] = ()
+
+
+@dataclass
+class PairLaunch:
+    """One pair from its first process to its last."""
+
+    order: Order
+    corners: Mapping[Side, Corner]
+    dice: random.Random
+    cancelled: Callable[[], bool]
+    on_event: Callable[[Side, dict[str, Any]], None]
+    live: dict[Side, LiveSide] = field(default_factory=dict)
+    outcomes: dict[Side, Outcome] = field(default_factory=dict)
+    blocks: list[Block] = field(default_factory=list)
+    facts: dict[str, Scalar] = field(default_factory=dict)
+    stopped: bool = False
+    refused: int = 0
+
+    def run(self) -> Launch | None:
+        """Measure; None where it was interrupted."""
+        clock = self._clock
+        began, started_at = clock.steady(), clock.now()
+        steps = self._set_up()
+        ready = clock.steady()
+        try:
+            if len(steps) == 2:
+                self._take_turns(steps)
+        finally:
+            measured = clock.steady()
+            self._finish()
+        if self.stopped or any(each.cause is Cause.CANCELLED for each in self.outcomes.values()):
+            return None
+        self.facts.update(_load("load_after"))
+        order = self.order
+        return Launch(
+            pair_key=order.pair.key,
+            pair_id=order.pair.id,
+            number=order.number,
+            first=order.first,
+            base=self.outcomes[Side.BASE],
+            head=self.outcomes[Side.HEAD],
+            blocks=tuple(self.blocks),
+            confirms=order.confirms,
+            control=order.pair.control,
+            cpus=order.cpus,
+            started_at=started_at,
+            setup_s=clock.steady() - measured + ready - began,
+            measure_s=measured - ready,
+            conditions=tuple(sorted({**dict(order.conditions), **self.facts}.items())),
+        )
+
+    @property
+    def _clock(self) -> Clock:
+        return self.corners[Side.BASE].bench.station.submission.clock
+
+    @property
+    def _settings(self) -> RunSettings:
+        return self.corners[Side.BASE].bench.station.submission.plan.settings
+
+    # --- setting up --------------------------------------------------------------------------
+
+    def _set_up(self) -> dict[Side, float]:
+        """Build and warm up one side after the other; seconds of a step of each that came so far."""
+        self.facts.update(_load("load_before"))
+        found: dict[Side, float] = {}
+        for side in (self.order.first, _other(self.order.first)):
+            if self.cancelled():
+                self.stopped = True
+                break
+            corner = self.corners[side]
+            outcome = refusal(corner.planned)
+            if outcome is None and not corner.bench.ready():
+                reason = "the worker's host did not come up; see logs/host.log"
+                outcome = Outcome(
+                    corner.planned.case.key, Status.INFRA, Phase.START, Cause.LOST_WORKER, reason
+                )
+            if outcome is not None:
+                self.outcomes[side] = outcome
+                continue
+            self.live[side] = self._start(side, corner)
+            step_s = self.live[side].wait()
+            if step_s is None:
+                self._end(side)
+            else:
+                found[side] = step_s
+        return found
+
+    def _start(self, side: Side, corner: Corner) -> LiveSide:
+        order, station = self.order, corner.bench.station
+        listener = Listener(order.sockets / f"{order.number}-{order.pair.key[:8]}-{side.value}")
+        group = replace(corner.group, cases=(corner.planned,))
+        settings = self._settings
+        job = replace(
+            station.group_job(SIDE, group, corner.cache),
+            settings=replace(settings, accuracy=settings.accuracy and order.checks),
+            cpus=format_cpus(order.cpus),
+            control=str(listener.path),
+            filled=corner.filled,
+        )
+        log = order.logs / f"{order.number}-{order.pair.key[:8]}-{side.value}.log"
+        watch = corner.bench.start(job, log, lambda event: self.on_event(side, event))
+        return LiveSide(corner.planned, watch, listener)
+
+    # --- measuring ---------------------------------------------------------------------------
+
+    def _take_turns(self, step_s: Mapping[Side, float]) -> None:
+        """Run the quads, fewer where their steps are slow: ``measure_budget_s`` is for each side.
+
+        A side that fails ends them, and what was measured before stays.
+        """
+        steps = steps_per_block(step_s)
+        self.facts["steps_per_block"] = steps
+        for side in (
+            self.order.first,
+            _other(self.order.first),
+        ):  # caches went cold while the other was built
+            if self.live[side].block(steps) is None:
+                return
+        clock = self._clock
+        until = clock.steady() + len(step_s) * self._settings.measure_budget_s
+        for quad in range(self.order.quads):
+            if quad >= FEWEST_QUADS and clock.steady() > until:
+                return
+            for position, side in enumerate(QUAD[self.dice.random() < 0.5]):
+                if self.cancelled():
+                    self.stopped = True
+                    return
+                columns = self.live[side].block(steps)
+                if columns is None:
+                    return
+                self._keep(_block(side, quad, position, columns), columns["refused"])
+
+    def _keep(self, block: Block, refused: int) -> None:
+        """Keep ``block``; one without any step would say nothing."""
+        if refused:
+            self.refused += refused
+            self.facts["refused_steps"] = self.refused
+        if block.wall:
+            self.blocks.append(block)
+
+    # --- the end -----------------------------------------------------------------------------
+
+    def _finish(self) -> None:
+        for side in Side:
+            if side in self.live and side not in self.outcomes:
+                self._end(side)
+            elif side not in self.outcomes:
+                key = self.corners[side].planned.case.key
+                self.outcomes[side] = Outcome(
+                    key, Status.NOT_RUN, Phase.START, Cause.CANCELLED, "interrupted"
+                )
+
+    def _end(self, side: Side) -> None:
+        corner = self.corners[side]
+        self.outcomes[side] = self.live[side].finish(corner.bench.station.kernel_killed)
+        if self.live[side].lost:
+            corner.bench.close()
+
+
+def steps_per_block(step_s: Mapping[Side, float]) -> int:
+    """Steps that last a block on the faster side: as many on both."""
+    return max(1, min(MAX_STEPS, math.ceil(BLOCK_S / max(1e-9, min(step_s.values())))))
+
+
+def refusal(planned: PlannedCase) -> Outcome | None:
+    """The outcome of a case that is not even tried; None where it is."""
+    refused, expected = planned.refusal, planned.expectation
+    if refused is not None:
+        return Outcome(planned.case.key, refused.status, Phase.START, refused.cause, refused.reason)
+    if expected is not None and expected.status is Status.SKIPPED:
+        reason = f"{expected.reason} {expected.link}".strip()
+        return Outcome(planned.case.key, Status.SKIPPED, Phase.START, Cause.DECLARED, reason)
+    return None
+
+
+def _block(side: Side, quad: int, position: int, columns: Mapping[str, Any]) -> Block:
+    return Block(
+        side=side,
+        quad=quad,
+        position=position,
+        wall=tuple(columns["wall"]),
+        cpu=tuple(columns["cpu"]),
+        delay=tuple(columns["delay"]),
+        switches=tuple(columns["switches"]),
+        device=tuple(columns["device"]),
+    )
+
+
+def _other(side: Side) -> Side:
+    return Side.HEAD if side is Side.BASE else Side.BASE
+
+
+def _load(name: str) -> dict[str, Scalar]:
+    return {name: round(os.getloadavg()[0], 2)} if hasattr(os, "getloadavg") else {}

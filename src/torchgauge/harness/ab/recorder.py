@@ -1,0 +1,145 @@
+"""Blocks of steps with everything that the worker can note of each step.
+
+On the host each step is timed by itself. An asynchronous device is waited for before and after a block
+only, because waiting in between would measure something else; each of its steps carries the block's mean.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import repeat
+from typing import Any
+
+from torchgauge.devices.session import DeviceSession, EventTimer
+from torchgauge.harness.ab.run_queue import RunQueue
+from torchgauge.suites.host import HOST
+
+READING_SHARE = 0.1
+"""The run queue is read after each step where that takes no more than this share of one, else after a block.
+
+The reading lies outside of what is timed. It is worth its time: a wait that is known for a block only makes
+all of its steps suspect.
+"""
+
+
+@dataclass(frozen=True)
+class Clocks:
+    """What is read around a step, in nanoseconds; tests replace it."""
+
+    wall: Callable[[], int] = time.perf_counter_ns
+    cpu: Callable[[], int] = time.process_time_ns
+
+
+@dataclass
+class Columns:
+    """One value per step, in seconds; ``refused`` counts steps whose clocks stood or went back."""
+
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    delay: list[float] = field(default_factory=list)
+    switches: list[int] = field(default_factory=list)
+    device: list[float] = field(default_factory=list)
+    refused: int = 0
+
+
+class StepRecorder:
+    """Runs blocks of one step function and says what each step took."""
+
+    def __init__(
+        self,
+        step: Callable[[], Any],
+        session: DeviceSession,
+        step_s: float,
+        clocks: Clocks | None = None,
+    ) -> None:
+        """``step_s`` is about what a step takes: it decides how often the run queue is read."""
+        self._step, self._session = step, session
+        self._clocks = clocks or Clocks()
+        self._timer: EventTimer | None = session.event_timer()
+        device = session.torch_device
+        self._whole = device is not None and device.type != HOST
+        queue = RunQueue()
+        self._queue = queue if queue.known else None
+        self._each = self._queue is not None and self._queue.cost_ns * 1e-9 <= READING_SHARE * step_s
+        self._switches = _switches_reader()
+
+    def block(self, steps: int) -> Columns:
+        """Run ``steps`` steps between two synchronisations; whatever a step raises goes through."""
+        if self._queue is not None:
+            self._queue.refresh()
+        self._session.synchronize()
+        waited = self._waited()
+        if self._timer is not None:
+            self._timer.start()
+        columns = self._as_one(steps) if self._whole else self._one_by_one(steps)
+        kept = len(columns.wall)
+        if self._queue is not None and not columns.delay:
+            columns.delay = [round((self._waited() - waited) * 1e-9 / steps, 9)] * kept
+        if self._timer is not None:
+            event = self._timer.elapsed_s() / steps
+            if not math.isfinite(event) or event <= 0:
+                return Columns(refused=steps)
+            columns.device = [round(event, 9)] * kept
+        return columns
+
+    def _one_by_one(self, steps: int) -> Columns:
+        columns = Columns()
+        wall, cpu, step = self._clocks.wall, self._clocks.cpu, self._step
+        waited = now_waited = self._waited() if self._each else 0
+        for _ in repeat(None, steps):
+            taken = self._switches() if self._switches is not None else 0
+            cpu_before, before = cpu(), wall()
+            step()
+            after, cpu_after = wall(), cpu()
+            if self._each:
+                waited, now_waited = now_waited, self._waited()
+            if after <= before or cpu_after < cpu_before:
+                columns.refused += 1
+                continue
+            columns.wall.append(round((after - before) * 1e-9, 9))
+            columns.cpu.append(round((cpu_after - cpu_before) * 1e-9, 9))
+            if self._each:
+                columns.delay.append(round(max(0, now_waited - waited) * 1e-9, 9))
+            if self._switches is not None:
+                columns.switches.append(self._switches() - taken)
+        if self._timer is not None:
+            self._timer.stop()
+        self._session.synchronize()
+        return columns
+
+    def _as_one(self, steps: int) -> Columns:
+        wall, cpu, step = self._clocks.wall, self._clocks.cpu, self._step
+        taken = self._switches() if self._switches is not None else 0
+        cpu_before, before = cpu(), wall()
+        for _ in repeat(None, steps):
+            step()
+        if self._timer is not None:
+            self._timer.stop()
+        self._session.synchronize()
+        after, cpu_after = wall(), cpu()
+        if after <= before or cpu_after < cpu_before:
+            return Columns(refused=steps)
+        columns = Columns(
+            wall=[round((after - before) * 1e-9 / steps, 9)] * steps,
+            cpu=[round((cpu_after - cpu_before) * 1e-9 / steps, 9)] * steps,
+        )
+        if self._switches is not None:
+            each, more = divmod(self._switches() - taken, steps)
+            columns.switches = [each + (number < more) for number in range(steps)]
+        return columns
+
+    def _waited(self) -> int:
+        return 0 if self._queue is None else self._queue.read_ns()
+
+
+def _switches_reader() -> Callable[[], int] | None:
+    """Reads how often a core was taken from this process; None where the system does not count it."""
+    try:
+        import resource
+    except ImportError:
+        return None
+    usage, itself = resource.getrusage, resource.RUSAGE_SELF
+    return lambda: usage(itself).ru_nivcsw

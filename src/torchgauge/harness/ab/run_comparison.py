@@ -1,0 +1,295 @@
+"""An A/B run from its plan to its verdicts: launch, journal, judge, and again until nothing is wanted."""
+
+from __future__ import annotations
+
+import random
+import shutil
+import threading
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import groupby
+from pathlib import Path
+from typing import Protocol
+
+from torchgauge.errors import UsageError
+from torchgauge.harness.ab.comparison import Comparison, SideSetup
+from torchgauge.harness.ab.launch_hosts import LaunchHosts, case_of, choose_cpus, threads_of
+from torchgauge.harness.ab.pair_launch import Corner, Order, PairLaunch
+from torchgauge.harness.ab.wire import folder_for_sockets
+from torchgauge.harness.executors.executor import Submission
+from torchgauge.harness.executors.station import Station
+from torchgauge.harness.runner import stop_on_interrupt
+from torchgauge.records import DeviceTarget, Environment, Plan, Status
+from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side
+from torchgauge.results.comparison_store import ComparisonFolder, begin_comparison, finish_comparison
+from torchgauge.results.gate import gate
+from torchgauge.results.journal import End, Journal, Kind, Note, RunState
+from torchgauge.results.judgement import Wanted
+
+
+class Judging(Protocol):
+    """The part of :class:`torchgauge.results.judgement.Judge` that a run needs."""
+
+    def add(self, launch: Launch) -> None:
+        """Take one launch of one pair."""
+
+    def wanted(self) -> tuple[Wanted, ...]:
+        """What the next launch should measure; empty where nothing more can or need be known."""
+
+    def interim(self, pair_key: str) -> MetricVerdict | None:
+        """The latency of the pair as it looks now."""
+
+    def verdicts(self) -> list[MetricVerdict]:
+        """All metrics of all pairs."""
+
+
+JudgeOf = Callable[[Sequence[Environment]], Judging]
+"""Makes the judge once it is known where base and head run: history is that of the class of runner."""
+
+
+@dataclass
+class ComparisonEnding:
+    """What came out of an A/B run, for people and for exit codes."""
+
+    run_id: str
+    folder: Path
+    control: bool
+    verdicts: list[MetricVerdict] = field(default_factory=list)
+    interrupted: bool = False
+    out_of_time: bool = False
+
+    @property
+    def exit_code(self) -> int:
+        """130 interrupted; else what the gate says; 0 for an A/A run, which never gates."""
+        if self.interrupted:
+            return 130
+        if self.control:
+            return 0
+        return gate(self.verdicts, incomplete="the time is over" if self.out_of_time else "").exit_code
+
+
+def run_comparison(
+    comparison: Comparison,
+    judge_of: JudgeOf,
+    folder: ComparisonFolder | None = None,
+    *,
+    max_time_s: float | None = None,
+) -> ComparisonEnding:
+    """Run the comparison, or what is left of it in ``folder``; returns when its verdicts are published.
+
+    No launch but the first is started that would probably end more than ``max_time_s`` seconds from now.
+    """
+    folder = folder or begin_comparison(comparison.store, comparison.plan)
+    ending = ComparisonEnding(folder.run_id, folder.path, all(pair.control for pair in comparison.plan.pairs))
+    work, sockets = folder.path / "work", folder_for_sockets()
+    shutil.rmtree(work, ignore_errors=True)
+    work.mkdir()
+    try:
+        with folder.open_journal() as journal, stop_on_interrupt() as stop:
+            if journal.state is RunState.COMPLETE:
+                raise UsageError(
+                    f"comparison {folder.run_id} is complete: there is nothing to resume",
+                    hint="start a new one",
+                )
+            series = LaunchSeries(comparison, folder, journal, stop, sockets)
+            series.run(judge_of, ending, max_time_s)
+        finish_comparison(comparison.store, folder, comparison.plan)
+    finally:
+        comparison.progress.stop()
+        for scratch in (work, sockets):
+            shutil.rmtree(scratch, ignore_errors=True)
+    return ending
+
+
+@dataclass
+class LaunchSeries:
+    """Launch after launch of one A/B run, as long as the judge wants more."""
+
+    comparison: Comparison
+    folder: ComparisonFolder
+    journal: Journal
+    stop: threading.Event
+    sockets: Path
+    filled: set[tuple[str, Side]] = field(default_factory=set)
+    checked: set[str] = field(default_factory=set)
+    said: set[str] = field(default_factory=set)
+
+    def __post_init__(self) -> None:
+        plan = self.comparison.plan
+        self.pairs = {pair.key: pair for pair in plan.pairs}
+        self.work = self.folder.path / "work"
+        self.stations = {
+            (side, target): self._station(setup, target)
+            for side, setup in self.comparison.sides.items()
+            for target in {group.device for group in setup.groups}
+        }
+
+    def run(self, judge_of: JudgeOf, ending: ComparisonEnding, max_time_s: float | None) -> None:
+        """Measure, journal and judge."""
+        comparison, clock = self.comparison, self.comparison.clock
+        done = list(self.folder.launches())
+        comparison.progress.start(comparison.plan, len(done))
+        if done:
+            self._note(f"resumed with {len(done)} measurements done")
+        for text in dict.fromkeys(t for side in comparison.sides.values() for t in side.remarks):
+            self._note(text)
+        number = max((launch.number for launch in done), default=0)
+        began = clock.steady()
+        longest = 0.0
+        hosts: LaunchHosts | None = self._hosts(number + 1)
+        try:
+            assert hosts is not None
+            judge = judge_of(self._describe(hosts))
+            for launch in done:
+                judge.add(launch)
+            while not self.stop.is_set() and (wanted := judge.wanted()):
+                if max_time_s is not None and longest and clock.steady() + longest > began + max_time_s:
+                    self._note(f"the time is over: {len(wanted)} pairs could have used another launch")
+                    ending.out_of_time = True
+                    break
+                number, started = number + 1, clock.steady()
+                hosts = hosts or self._hosts(number)
+                self._launch(number, hosts, wanted, judge)
+                hosts.close()
+                hosts = None
+                longest = max(longest, clock.steady() - started)
+        finally:
+            if hosts is not None:
+                hosts.close()
+        ending.interrupted = self.stop.is_set()
+        ending.verdicts = judge.verdicts()
+        self.journal.append(Kind.VERDICT, ending.verdicts)
+        self.journal.append(Kind.END, [End(_state(ending), clock.now())])
+
+    # --- one launch --------------------------------------------------------------------------
+
+    def _hosts(self, number: int) -> LaunchHosts:
+        plan = self.comparison.plan
+        dice = random.Random(f"launch {number} of {plan.run_id} {plan.seed}")  # noqa: S311  chance, no secret
+        return LaunchHosts({Side.BASE: plan.base, Side.HEAD: plan.head}, self.stations, dice)
+
+    def _describe(self, hosts: LaunchHosts) -> list[Environment]:
+        """The environments of both sides on every device, journaled."""
+        found: list[Environment] = []
+        for target in sorted({target for _, target in self.stations}, key=str):
+            pair = next((p for p in self.pairs.values() if p.head.device == target), None)
+            if pair is None or self.stop.is_set():
+                continue
+            hosts.open([pair])
+            for side in Side:
+                bench = hosts.bench(side, pair)
+                name = f"environment-{side.value}-{target}.log"
+                environment = bench.describe(self.folder.logs / name) if bench.ready() else None
+                if environment is not None:
+                    found.append(environment)
+                elif not self.stop.is_set():
+                    self._note(f"the environment of {side.value} on {target} is not known; see logs/{name}")
+        self.journal.append(Kind.ENVIRONMENT, found)
+        return found
+
+    def _launch(self, number: int, hosts: LaunchHosts, wanted: Sequence[Wanted], judge: Judging) -> None:
+        """Measure every wanted pair in random order; pairs whose cases want other hosts come later."""
+        asked = {each.pair_key: each for each in wanted}
+        pairs = [self.pairs[key] for key in asked]
+        hosts.dice.shuffle(pairs)
+        self.comparison.progress.launch(number, pairs)
+        cpus: dict[int | None, tuple[int, ...]] = {}
+        for _, shared in groupby(sorted(pairs, key=_hosts_of), key=_hosts_of):
+            together = list(shared)
+            opened = self.comparison.clock.steady()
+            hosts.open(together)
+            share = (self.comparison.clock.steady() - opened) / len(together)
+            for pair in together:
+                if self.stop.is_set():
+                    return
+                threads = threads_of(pair, self.comparison.plan.settings.threads)
+                if threads not in cpus:
+                    cpus[threads] = choose_cpus(threads, hosts.dice)
+                launch = self._measure(number, hosts, pair, asked[pair.key], cpus[threads])
+                self._remarks(hosts)
+                if launch is None:
+                    return
+                launch = replace(launch, setup_s=launch.setup_s + share)
+                self.journal.append(Kind.LAUNCH, [launch])
+                judge.add(launch)
+                self.comparison.progress.measured(launch, judge.interim(pair.key))
+
+    def _measure(
+        self, number: int, hosts: LaunchHosts, pair: Pair, wanted: Wanted, cpus: tuple[int, ...]
+    ) -> Launch | None:
+        order = Order(
+            pair=pair,
+            number=number,
+            confirms=wanted.confirms,
+            quads=wanted.quads,
+            first=hosts.first(pair),
+            cpus=cpus,
+            checks=pair.key not in self.checked,
+            sockets=self.sockets,
+            logs=self.folder.logs,
+            conditions=tuple(sorted(hosts.conditions.items())),
+        )
+        corners = {side: self._corner(side, pair, hosts) for side in Side}
+        launch = PairLaunch(
+            order,
+            corners,
+            hosts.dice,
+            self.stop.is_set,
+            lambda side, event: self.comparison.progress.event(pair, side, event),
+        ).run()
+        if launch is None:
+            return None
+        passed = {
+            side: outcome.status is Status.PASS
+            for side, outcome in ((Side.BASE, launch.base), (Side.HEAD, launch.head))
+        }
+        self.filled |= {(pair.key, side) for side in Side if passed[side]}
+        if all(passed.values()):
+            self.checked.add(pair.key)
+        return launch
+
+    def _corner(self, side: Side, pair: Pair, hosts: LaunchHosts) -> Corner:
+        setup = self.comparison.sides[Side.HEAD if pair.control else side]
+        group, planned = setup.find(case_of(side, pair).key)
+        cache = self.work / f"cache-{pair.key}-{side.value}"
+        return Corner(hosts.bench(side, pair), group, planned, cache, (pair.key, side) in self.filled)
+
+    # --- what is kept ------------------------------------------------------------------------
+
+    def _remarks(self, hosts: LaunchHosts) -> None:
+        for text in hosts.remarks():
+            self._note(text)
+
+    def _note(self, text: str) -> None:
+        """Journal a remark; the same one comes with every launch and is kept once."""
+        if text not in self.said:
+            self.said.add(text)
+            self.journal.append(Kind.NOTE, [Note(text, self.comparison.clock.now())])
+            self.comparison.progress.remark(text)
+
+    def _station(self, setup: SideSetup, target: DeviceTarget) -> Station:
+        plan = self.comparison.plan
+        groups = [group for group in setup.groups if group.device == target]
+        submission = Submission(
+            plan=Plan(plan.run_id, plan.created_at, plan.command, plan.settings, setup.groups),
+            groups=setup.groups,
+            folder=self.folder.path,
+            devices=setup.devices,
+            suites=setup.suites,
+            python=setup.contestant.python,
+            clock=self.comparison.clock,
+            cancelled=self.stop.is_set,
+            on_event=lambda group, event: None,
+        )
+        return Station(submission, target, self.work, groups)
+
+
+def _hosts_of(pair: Pair) -> str:
+    """Pairs with the same one share their hosts: device, and variables of the configurations."""
+    return str((str(pair.head.device), pair.base.configuration.env, pair.head.configuration.env))
+
+
+def _state(ending: ComparisonEnding) -> RunState:
+    if ending.interrupted:
+        return RunState.INTERRUPTED
+    return RunState.OUT_OF_BUDGET if ending.out_of_time else RunState.COMPLETE

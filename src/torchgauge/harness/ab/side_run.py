@@ -1,0 +1,127 @@
+"""The worker's half of a pair: one case, built and checked as in any run, that then steps when it is told to.
+
+Protocol, JSON lines over the socket that the job names. The worker says ``ready`` with the seconds of a step
+and waits. ``block`` with a number of steps is answered by the columns of the block, or by ``failed`` where
+a step raised; ``end``, or a parent that has gone, ends it. How the case ended stands in the events file.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from dataclasses import asdict, replace
+from functools import partial
+from typing import Any
+
+from torchgauge.devices.session import Absent
+from torchgauge.harness import compilation
+from torchgauge.harness.ab.recorder import StepRecorder
+from torchgauge.harness.ab.wire import Wire, connect
+from torchgauge.harness.case_measurements import absent, single
+from torchgauge.harness.disturbance import Disturbance
+from torchgauge.harness.events import NOBODY
+from torchgauge.harness.group_run import CaseState, GroupRun
+from torchgauge.harness.memory import RssProbe
+from torchgauge.harness.timing import Lane, quiet_collector, time_block, warm_up
+from torchgauge.records import Measurement, Outcome, Phase, Status
+from torchgauge.suites.suite import BuiltWorkload
+
+BLOCK_S = 0.004
+"""How long a block lasts, seconds: about what a scheduler gives a thread before it takes the core away."""
+WARMUP_S = 0.5
+"""At most so long after the first step: it comes in every launch, and what it leaves meets both sides."""
+MEMORY_STEPS = 2
+
+
+class SideRun(GroupRun):
+    """One case of one side in one launch."""
+
+    rss: RssProbe
+
+    def _build(self) -> BuiltWorkload:
+        self.rss = RssProbe()
+        return super()._build()
+
+    def _time(self, steps: dict[int, Callable[[], Any]]) -> None:
+        for state in self.live:
+            self._take_part(state, steps[state.index])
+
+    def _take_part(self, state: CaseState, step: Callable[[], Any]) -> None:
+        configuration = state.planned.case.configuration
+        self._rename_compilation(state)
+        self.enter(Phase.WARMUP, state)
+        lane = Lane(state.key, step, partial(self.point_at, state))
+        if configuration.compiled:
+            compilation.use_cache(self.job.cache, configuration)
+        try:
+            budget = min(WARMUP_S, self.settings.warmup_budget_s)
+            warm_up(lane, self.session, replace(self.settings, min_block_s=BLOCK_S, warmup_budget_s=budget))
+            state.measurements += self._memory(step)
+            step_s = time_block(step, lane.inner, self.session).wall
+        except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
+            self.end_raised(state, error)
+            return
+        state.facts["warmup"] = lane.warmup
+        self.enter(Phase.MEASURE, state)
+        wire = connect(self.job.control)
+        wire.send(ev="ready", step_s=step_s)
+        disturbance = Disturbance()
+        with quiet_collector():
+            failed = self._serve(wire, StepRecorder(step, self.session, step_s))
+        self.events.point(NOBODY)
+        if failed is not None:
+            self.end_raised(state, failed)
+            wire.send(ev="failed")
+            return
+        state.facts.update(disturbance.facts())
+        state.phase = Phase.DONE
+        self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
+
+    def _serve(self, wire: Wire, recorder: StepRecorder) -> Exception | None:
+        """Run blocks as long as they are asked for; what a step raised, if one did."""
+        while True:
+            command = wire.receive()
+            if command is None or command["cmd"] == "end":
+                return None
+            try:
+                columns = recorder.block(command["steps"])
+            except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
+                return error
+            wire.send(ev="block", **asdict(columns))
+
+    def _rename_compilation(self, state: CaseState) -> None:
+        """The first call of a new process with a filled cache is the warm compilation."""
+        if not self.job.filled:
+            return
+        state.measurements = [
+            single("compile_warm", each.samples[0], "first call of a new process, filled cache")
+            if each.metric == "compile_cold"
+            else each
+            for each in state.measurements
+        ]
+
+    def _memory(self, step: Callable[[], Any]) -> list[Measurement]:
+        """Peak of two steps; only of a process that checked nothing, whose references would be in it."""
+        if self.settings.accuracy or not self.settings.memory_probe:
+            return []
+        _give_back()
+        self.rss.reset()
+        self.session.reset_peak_memory()
+        for _ in range(MEMORY_STEPS):
+            step()
+        self.session.synchronize()
+        reading = self.session.peak_memory()
+        if isinstance(reading, Absent):
+            reason = reading.reason
+            reading = self.rss.peak()
+            if isinstance(reading, Absent):
+                return [absent("peak_memory", f"{reason}; {reading.reason}")]
+        return [single("peak_memory", float(reading.bytes), reading.provenance)]
+
+
+def _give_back() -> None:
+    """Give freed memory back to the system (glibc): what checks or compilation held is not the steps'."""
+    try:
+        ctypes.CDLL(None).malloc_trim(0)
+    except (AttributeError, OSError, TypeError):
+        return

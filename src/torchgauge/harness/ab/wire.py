@@ -1,0 +1,99 @@
+"""How the parent drives a live worker: JSON lines over a Unix socket, one question and one answer at a time.
+
+Standard library only, because both halves import it. Why a socket beside the events file: a block lasts
+milliseconds, and its answer must wake the parent at once.
+"""
+
+from __future__ import annotations
+
+import json
+import select
+import socket
+import tempfile
+from pathlib import Path
+from typing import Any
+
+LONGEST_PATH = 90
+"""Bytes of a socket's path: systems allow between 92 and 108 of them."""
+
+
+class Wire:
+    """One end of a connection."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket, self._buffer = connection, b""
+
+    def send(self, **message: Any) -> bool:
+        """Send one message; False where the other end has gone."""
+        try:
+            self._socket.sendall((json.dumps(message) + "\n").encode())
+        except OSError:
+            return False
+        return True
+
+    def receive(self, timeout_s: float | None = None) -> dict[str, Any] | None:
+        """The next message; an empty dict when none came in time, None when the other end has gone."""
+        while b"\n" not in self._buffer:
+            if not _readable(self._socket, timeout_s):
+                return {}
+            try:
+                data = self._socket.recv(1 << 20)
+            except OSError:
+                return None
+            if not data:
+                return None
+            self._buffer += data
+        line, _, self._buffer = self._buffer.partition(b"\n")
+        message: dict[str, Any] = json.loads(line)
+        return message
+
+    def close(self) -> None:
+        """Close this end; a second call does nothing."""
+        self._socket.close()
+
+
+class Listener:
+    """The parent's end before a worker has connected; the path is removed when it closes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.bind(str(path))
+        self._socket.listen(1)
+
+    def accept(self, timeout_s: float) -> Wire | None:
+        """The connection of a worker; None when none came in time."""
+        if not _readable(self._socket, timeout_s):
+            return None
+        return Wire(self._socket.accept()[0])
+
+    def close(self) -> None:
+        """Listen no longer; a second call does nothing."""
+        self._socket.close()
+        self.path.unlink(missing_ok=True)
+
+
+def connect(path: str) -> Wire:
+    """The worker's end; raises ``OSError`` where nobody listens."""
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    try:
+        connection.connect(path)
+    except OSError:
+        connection.close()
+        raise
+    return Wire(connection)
+
+
+def folder_for_sockets() -> Path:
+    """A new folder whose path is short enough for sockets; whoever asks for it removes it."""
+    folder = tempfile.gettempdir()
+    if len(folder.encode()) > LONGEST_PATH - 30:
+        folder = "/tmp"  # noqa: S108  the folder below it is private
+    return Path(tempfile.mkdtemp(prefix="torchgauge-ab-", dir=folder))
+
+
+def _readable(connection: socket.socket, timeout_s: float | None) -> bool:
+    """Whether there is something to read in time; ``poll`` takes any descriptor, ``select`` small ones."""
+    waiting = select.poll()
+    waiting.register(connection, select.POLLIN)
+    return bool(waiting.poll(None if timeout_s is None else max(0.0, timeout_s) * 1e3))

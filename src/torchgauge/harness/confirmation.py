@@ -1,0 +1,189 @@
+"""The second look at a suspicion: last good build against suspect build, interleaved, on one machine, now.
+
+Nightly numbers of different nights differ in everything that a night changes. So a change in their history is
+believed only where the two builds differ when they are measured together; where they do not, and what did
+not change moved as well, it was the environment. The comparison is a parameter.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cache
+from importlib import metadata
+from pathlib import Path
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.errors import TorchgaugeError
+from torchgauge.harness.interpreter import interpreter
+from torchgauge.harness.reading import Answer, Reading
+from torchgauge.records.comparison import Contestant
+from torchgauge.results.trend import Night, Series, Suspicion
+from torchgauge.results.trend_outcomes import TrendOutcome, TrendState
+
+Measure = Callable[[Contestant, Contestant, Suspicion], Reading]
+"""Compares the last good build with the suspect one on the case of a suspicion."""
+SHARE = 0.5
+"""What must have moved at least as well, as a share of the suspected change on a logarithmic scale."""
+_SLACK_S = 43_200.0
+"""Half a day: how far apart the nights of two series may begin and still be one night."""
+_NIGHTS = 3
+
+
+@cache
+def torch_version(python: str) -> str:
+    """The version of the torch of ``python``; empty where it has none or does not answer."""
+    try:
+        target = interpreter(python)
+        report = target.report
+        if report is None:
+            return metadata.version("torch")
+        return dict(report.packages).get("torch", "")
+    except (TorchgaugeError, metadata.PackageNotFoundError):
+        return ""
+
+
+@dataclass(frozen=True)
+class Confirmer:
+    """Confirms suspicions with ``measure``.
+
+    ``builds`` maps versions of torch, or labels, to interpreters. ``reference`` finds the series of the
+    pinned build for a series, None where there is none.
+    """
+
+    measure: Measure
+    builds: Mapping[str, str] = field(default_factory=dict)
+    reference: Callable[[Series], Series | None] = lambda _: None
+    version_of: Callable[[str], str] = torch_version
+    clock: Clock = SYSTEM_CLOCK
+
+    def confirm(self, suspicion: Suspicion) -> TrendOutcome:
+        """What became of ``suspicion``; measures for minutes where both builds are there."""
+        good, suspect = suspicion.good, suspicion.suspect
+        if good.environment_id and good.environment_id == suspect.environment_id:
+            version = good.torch_version or "the same packages"
+            reason = f"both nights ran one build ({version}), so no build can have changed it"
+            return self._outcome(suspicion, TrendState.ENVIRONMENT, reason)
+        moved = moved_with(suspicion, self.reference(suspicion.series))
+        pair = [self._contestant(night) for night in (good, suspect)]
+        for each in pair:
+            if isinstance(each, str):
+                if moved:
+                    return self._outcome(suspicion, TrendState.ENVIRONMENT, moved)
+                return self._outcome(suspicion, TrendState.NOT_CONFIRMABLE, each)
+        base, head = pair
+        assert isinstance(base, Contestant)
+        assert isinstance(head, Contestant)
+        if base.python == head.python:
+            reason = f"{base.python} stands for both {base.label} and {head.label}"
+            return self._outcome(suspicion, TrendState.NOT_CONFIRMABLE, reason)
+        reading = self.measure(base, head, suspicion)
+        return self._outcome(suspicion, *judged(suspicion, reading, moved), reading)
+
+    def _contestant(self, night: Night) -> Contestant | str:
+        """The build of ``night``, or why it cannot be measured any more."""
+        version = night.torch_version
+        label = version or night.run_id
+        named = self.builds.get(version) or self.builds.get(night.run_id)
+        python = named or night.python
+        ask = f"--build {label}=PYTHON names one"
+        if not python or not Path(python).exists():
+            gone = f"{python} is gone" if python else "its run does not say which interpreter it was"
+            return f"torch {label} cannot be measured: {gone}; {ask}"
+        found = self.version_of(python) if version else ""
+        if version and found != version:
+            return f"torch {label} cannot be measured: {python} has torch {found or '(none)'} now; {ask}"
+        return Contestant(label, python)
+
+    def _outcome(
+        self, suspicion: Suspicion, state: TrendState, reason: str, reading: Reading | None = None
+    ) -> TrendOutcome:
+        series = suspicion.series
+        return TrendOutcome(
+            case_key=series.case_key,
+            case_id=series.case_id,
+            metric=series.metric,
+            machine=series.machine,
+            good_run=suspicion.good.run_id,
+            suspect_run=suspicion.suspect.run_id,
+            state=state,
+            reason=reason,
+            decided_at=self.clock.now(),
+            ratio=reading.ratio if reading else None,
+            low=reading.low if reading else None,
+            high=reading.high if reading else None,
+            comparison=reading.comparison if reading else "",
+        )
+
+
+def judged(suspicion: Suspicion, reading: Reading, moved: str) -> tuple[TrendState, str]:
+    """State and reason of a suspicion that was measured; ``moved`` says that the reference moved, and how.
+
+    An interval that excludes half of the suspected change is an answer, even where it decides nothing else.
+    """
+    expected = math.log1p(suspicion.change.size)
+    if reading.answer is Answer.UNUSABLE or reading.ratio is None or reading.ratio <= 0.0:
+        if moved:
+            return TrendState.ENVIRONMENT, moved
+        return TrendState.NOT_CONFIRMABLE, reading.reason or "the comparison gave no number"
+    measured = math.log(reading.ratio)
+    if reading.answer is Answer.CHANGED and measured * expected > 0.0:
+        return TrendState.CONFIRMED, f"measured again, {reading.text}"
+    if reading.answer is Answer.UNCLEAR and not _excludes(reading, SHARE * expected):
+        return TrendState.NOT_CONFIRMABLE, f"undecided, {reading.text}: {reading.reason}".rstrip(": ")
+    again = f"measured again, {reading.text}"
+    if moved:
+        return TrendState.ENVIRONMENT, f"{again}; {moved}"
+    good = _last_good_moved(suspicion, reading)
+    if good:
+        return TrendState.ENVIRONMENT, f"{again}; {good}"
+    return TrendState.NOT_REPRODUCED, again
+
+
+def moved_with(suspicion: Suspicion, reference: Series | None) -> str:
+    """How the pinned build moved between the two nights, if it did so as well; empty otherwise."""
+    if reference is None:
+        return ""
+    before = _values(n for n in reference.nights if n.at <= suspicion.good.at + _SLACK_S)[-_NIGHTS:]
+    after = _values(n for n in reference.nights if n.at >= suspicion.suspect.at - _SLACK_S)[:_NIGHTS]
+    if suspicion.suspect.at - suspicion.good.at < 2 * _SLACK_S:  # neighbouring nights: split between them
+        middle = (suspicion.good.at + suspicion.suspect.at) / 2.0
+        before = _values(n for n in reference.nights if n.at <= middle)[-_NIGHTS:]
+        after = _values(n for n in reference.nights if n.at > middle)[:_NIGHTS]
+    if not before or not after:
+        return ""
+    step = math.log(statistics.median(after) / statistics.median(before))
+    if step / math.log1p(suspicion.change.size) < SHARE:
+        return ""
+    return f"the pinned reference build moved by {math.expm1(step):+.1%} between the same nights"
+
+
+def _values(nights: Iterable[Night]) -> list[float]:
+    return [night.value for night in nights if night.value is not None and night.value > 0.0]
+
+
+def _last_good_moved(suspicion: Suspicion, reading: Reading) -> str:
+    """Whether the last good build is itself today where the suspect was; says so, or is empty."""
+    if reading.base is None or reading.base <= 0.0:
+        return ""
+    step = math.log(reading.base / suspicion.change.before)
+    expected = math.log1p(suspicion.change.size)
+    if not SHARE <= step / expected <= 2.0 - SHARE:
+        return ""
+    return f"the last good build itself is {math.expm1(step):+.1%} off its own nights today"
+
+
+def _excludes(reading: Reading, change: float) -> bool:
+    """Whether the interval of ``reading`` has no room for ``change`` (a log ratio) or more of it."""
+    if not reading.low or not reading.high:
+        return False
+    return math.log(reading.high) < change if change > 0.0 else math.log(reading.low) > change
+
+
+def open_suspicions(suspicions: Sequence[Suspicion], limit: int) -> list[Suspicion]:
+    """The suspicions that are worth measuring, the likeliest and worst first, ``limit`` at most."""
+    waiting = [each for each in suspicions if each.state is TrendState.SUSPECTED]
+    order = sorted(waiting, key=lambda each: (each.worse is False, -each.suspect.at, -each.change.score))
+    return order[:limit]

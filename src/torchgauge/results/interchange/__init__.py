@@ -1,0 +1,1 @@
+"""Other programs' result files, written from a store and read into one."""

@@ -1,0 +1,137 @@
+"""A run as the CSV files of PyTorch's dynamo runner.
+
+What a case does not have is an empty cell, where the runner itself writes 0; a case that failed has
+upstream's 0.0 as its speed-up, which is how its readers know it.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+import math
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+
+from torchgauge.errors import NothingSelectedError
+from torchgauge.records import Status
+from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.interchange import upstream_names as names
+from torchgauge.results.interchange.dynamo_columns import (
+    ACCURACY,
+    COLUMNS,
+    EXPECTED,
+    METRICS,
+    NUMBERS,
+    PERFORMANCE,
+    memory_unit,
+    unit_of,
+)
+from torchgauge.results.interchange.exported_run import ExportedCase, ExportedRun, Written
+from torchgauge.results.interchange.upstream_names import Context
+from torchgauge.results.interchange.upstream_statuses import upstream_word
+
+
+def write_dynamo_csv(run: ExportedRun, folder: Path) -> Written:
+    """A performance and an accuracy file for each configuration, suite, mode, dtype and device of ``run``.
+
+    Raises :class:`NothingSelectedError`, with nothing written, where no case has a row.
+    """
+    return _write(run, folder, {PERFORMANCE: PERFORMANCE, ACCURACY: ACCURACY}, COLUMNS)
+
+
+def write_expected_csv(run: ExportedRun, folder: Path) -> Written:
+    """An expected-accuracy file for each configuration, suite, mode, dtype and device of ``run``.
+
+    Raises :class:`NothingSelectedError`, with nothing written, where no case has a row.
+    """
+    return _write(run, folder, {ACCURACY: ""}, {ACCURACY: COLUMNS[EXPECTED]})
+
+
+def _row(run: ExportedRun, case: ExportedCase, kind: str) -> tuple[dict[str, str] | None, str]:
+    """The row of ``case`` in a file of ``kind``, or None and why it has none."""
+    if not case.compiled:
+        return None, "it is the eager side of other rows"
+    word = upstream_word(case.row, case.facts)
+    if word is None:
+        return None, f"upstream has no word for {case.row['status']}"
+    row = dict.fromkeys(COLUMNS[kind], "")
+    row |= {"dev": case.device, "name": case.row["model"], "batch_size": str(case.row["batch"])}
+    passed = case.row["status"] == Status.PASS.value
+    if kind == ACCURACY:
+        row["accuracy"] = word
+    elif not passed:
+        return row | {"speedup": "0.0", "abs_latency": "0.0"}, ""
+    if passed:
+        numbers = _exported_numbers(run, case)
+        row |= {name: _cell(numbers[name]) for name in row if name in numbers}
+    if kind == PERFORMANCE and not (row["speedup"] and row["abs_latency"]):
+        return None, "it has no speed-up over eager"
+    return row, ""
+
+
+def _exported_numbers(run: ExportedRun, case: ExportedCase) -> dict[str, float]:
+    numbers = {
+        column: float(case.facts[f"dynamo_{column}"])
+        for column in NUMBERS
+        if f"dynamo_{column}" in case.facts
+    }
+    for column, (metric, _) in METRICS.items():
+        if metric in case.medians:
+            numbers[column] = case.medians[metric] / unit_of(column, case.device)
+    eager = run.eager_of(case)
+    if eager is not None and "peak_memory" in eager.medians:
+        numbers["eager_peak_mem"] = eager.medians["peak_memory"] / memory_unit(case.device)
+    if "eager_peak_mem" in numbers and numbers.get("dynamo_peak_mem"):
+        numbers.setdefault("compression_ratio", numbers["eager_peak_mem"] / numbers["dynamo_peak_mem"])
+    return numbers
+
+
+def _cell(value: float) -> str:
+    """Six decimals as upstream, and more where those would lose what was measured; counts as they are."""
+    if value == int(value):
+        return str(int(value))
+    short = f"{value:.6f}"
+    return short if math.isclose(float(short), value, rel_tol=1e-12) else repr(value)
+
+
+def _exported_context(case: ExportedCase) -> Context:
+    row = case.row
+    return Context(row["suite"], row["mode"], row["dtype"], case.device, row["configuration"])
+
+
+def _write(
+    run: ExportedRun, folder: Path, kinds: Mapping[str, str], columns: Mapping[str, Sequence[str]]
+) -> Written:
+    """Files of all ``kinds`` (to the ending of their names), with ``columns``; all rows before any file."""
+    files: dict[str, dict[tuple[str, ...], dict[str, str]]] = {}
+    left_out = []
+    for case in run.cases:
+        for kind, ending in kinds.items():
+            row, reason = _row(run, case, kind)
+            rows = files.setdefault(names.file_name(_exported_context(case), ending), {}) if row else {}
+            key = tuple((row or {}).get(name, "") for name in ("name", "dev", "batch_size"))
+            if row and key in rows:
+                row, reason = (
+                    None,
+                    "another size or shape of the model has the row, and the format knows none",
+                )
+            if row is None:
+                left_out.append((f"{case.row['case_id']} ({kind})", reason))
+            else:
+                rows[key] = {name: row[name] for name in columns[kind]}
+    if not files:
+        raise NothingSelectedError(
+            "no case of the run has a row in this format",
+            hint=f"{left_out[0][0]}: {left_out[0][1]}"
+            if left_out
+            else "torchgauge results list shows the runs",
+        )
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    for name, rows in files.items():
+        text = io.StringIO(newline="")
+        writer = csv.DictWriter(text, list(next(iter(rows.values()))), lineterminator="\n")
+        writer.writeheader()
+        writer.writerows(rows[key] for key in sorted(rows))
+        write_atomically(folder / name, text.getvalue().encode())
+    return Written(tuple(folder / name for name in sorted(files)), tuple(left_out))

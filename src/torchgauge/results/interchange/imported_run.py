@@ -1,0 +1,221 @@
+"""What an import makes: an ordinary run whose plan and environment say which file it came from.
+
+A file is read to its end before anything is written, so a mistake in its last line leaves the store as it
+was. A value that the file does not have is not in the run either.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.errors import DataFileError, UsageError
+from torchgauge.records import (
+    Case,
+    Configuration,
+    Environment,
+    Group,
+    Measurement,
+    Metric,
+    Plan,
+    PlannedCase,
+    Provenance,
+    Realised,
+    Result,
+    RunSettings,
+    Scalar,
+    Status,
+    Tolerance,
+)
+from torchgauge.results.interchange.upstream_statuses import Ending
+from torchgauge.results.journal import End, Kind, RunState
+from torchgauge.results.stats import summarise
+from torchgauge.results.store import Store, new_run_id
+
+UNKNOWN_BATCH = 0
+"""The batch of a case whose file does not say it: no workload that was ever built has it."""
+
+_FORBIDDEN = frozenset(":@[]")
+_UNTOLD = Tolerance(0.0, 0.0, 0.0, "imported: the file does not say with what tolerance it was checked")
+
+
+@dataclass(frozen=True)
+class Known:
+    """The metrics and configurations of this torchgauge, which another room declares."""
+
+    metrics: Mapping[str, Metric]
+    configurations: Mapping[str, Configuration]
+
+
+@dataclass(frozen=True)
+class Source:
+    """A file that was read: its name, its format, a hash of its bytes and what it says of its machine."""
+
+    path: Path
+    form: str
+    digest: str
+    identity: tuple[tuple[str, Scalar], ...] = ()
+
+    def environment(self, device: str) -> Environment:
+        """Where the file's numbers come from, as far as it says."""
+        told = (*self.identity, ("imported_as", self.form), ("imported_from", self.path.name))
+        return Environment(
+            device,
+            tuple(sorted((*told, ("imported_sha256", self.digest)))),
+            notes=("imported: machine and versions are those that the file names, and no others",),
+        )
+
+
+@dataclass(frozen=True)
+class ImportedCase:
+    """A case of a file with all that is known of it; ``origin`` is the line or the entry that it stood in."""
+
+    case: Case
+    ending: Ending
+    source: Source
+    origin: str
+    measurements: tuple[Measurement, ...] = ()
+    facts: tuple[tuple[str, Scalar], ...] = ()
+    started_at: float = 0.0
+    realised: Realised | None = None
+
+
+def read_bytes(path: Path) -> bytes:
+    """The file's bytes; raises :class:`DataFileError` for a folder, an empty or an unreadable file."""
+    try:
+        if path.is_dir():
+            raise DataFileError(str(path), "is a folder", hint="name the files in it")
+        data = path.read_bytes()
+    except OSError as error:
+        raise DataFileError(
+            str(path), f"cannot be read: {error.strerror or error}", hint="check the name and the permissions"
+        ) from error
+    if not data.strip():
+        raise DataFileError(str(path), "is empty", hint="repeat the run that should have written it")
+    return data
+
+
+def decoded(path: Path, data: bytes) -> str:
+    """``data`` as UTF-8, with or without a mark of its byte order; raises :class:`DataFileError`."""
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise DataFileError(
+            str(path),
+            f"byte {error.start} is not UTF-8",
+            line=data.count(b"\n", 0, error.start) + 1,
+            hint="save it as UTF-8; upstream writes ASCII",
+        ) from error
+
+
+def source_of(path: Path, form: str, data: bytes, identity: Mapping[str, Scalar] | None = None) -> Source:
+    """The source of ``data``, which was read from ``path``."""
+    told = tuple(sorted((identity or {}).items()))
+    return Source(path, form, hashlib.sha256(data).hexdigest()[:16], told)
+
+
+def check_name(path: Path, kind: str, name: str, line: int | None, column: str = "") -> str:
+    """``name``, which becomes part of case ids; raises :class:`DataFileError` where it cannot."""
+    if name and name.isprintable() and not _FORBIDDEN & set(name) and name == name.strip():
+        return name
+    raise DataFileError(
+        str(path),
+        f"{name!r} cannot be the name of a {kind}",
+        line=line,
+        field=column,
+        hint="a name is printable and has none of : @ [ ]",
+    )
+
+
+@dataclass
+class _Contents:
+    cases: dict[str, ImportedCase] = field(default_factory=dict)
+
+    def add(self, each: ImportedCase) -> None:
+        first = self.cases.setdefault(each.case.key, each)
+        if first is not each:
+            raise DataFileError(
+                str(each.source.path),
+                f"{each.case.id} stands there twice: {first.origin} and {each.origin}",
+                hint="keep one of the two, or import the files as two runs",
+            )
+
+
+def write_run(
+    store: Path | str,
+    cases: Sequence[ImportedCase],
+    known: Known,
+    command: Sequence[str],
+    clock: Clock = SYSTEM_CLOCK,
+) -> str:
+    """Write ``cases`` as a run of their own and publish it; its id.
+
+    Raises :class:`DataFileError` where a case stands there twice and :class:`UsageError` where there is none;
+    nothing is written then.
+    """
+    contents = _Contents()
+    for each in cases:
+        contents.add(each)
+    if not contents.cases:
+        raise UsageError("the files hold no case", hint="check that they are the ones that were meant")
+    now = clock.now()
+    plan = _plan(new_run_id(clock), now, list(contents.cases.values()), command)
+    results = [_result(plan.run_id, each, known) for each in contents.cases.values()]
+    environments = {
+        environment.id: environment
+        for each in contents.cases.values()
+        for environment in [each.source.environment(str(each.case.device))]
+    }
+    opened = Store.open(store, create=True)
+    folder = opened.begin(plan)
+    with folder.open_journal() as journal:
+        journal.append(Kind.ENVIRONMENT, list(environments.values()))
+        journal.append(Kind.RESULT, results)
+        journal.append(Kind.END, [End(RunState.COMPLETE, now)])
+    opened.finish(plan.run_id, plan)
+    return plan.run_id
+
+
+def _plan(run_id: str, now: float, cases: Sequence[ImportedCase], command: Sequence[str]) -> Plan:
+    groups: dict[tuple[str, str], list[PlannedCase]] = {}
+    for each in cases:
+        key = (each.case.workload.declared_hash, str(each.case.device))
+        groups.setdefault(key, []).append(PlannedCase(each.case, _UNTOLD))
+    sources = {each.source.path: each.source for each in cases}
+    return Plan(
+        run_id,
+        now,
+        tuple(command),
+        RunSettings(),
+        tuple(Group("@".join(key), tuple(planned)) for key, planned in groups.items()),
+        provenance=tuple(
+            Provenance("imported", f"{source.path.name} ({source.form}, sha256 {source.digest})", "file")
+            for source in sources.values()
+        ),
+    )
+
+
+def _result(run_id: str, each: ImportedCase, known: Known) -> Result:
+    ending = each.ending
+    reason = ending.reason
+    if ending.status is not Status.PASS and not reason:
+        reason = "the file does not say why"
+    return Result(
+        run_id=run_id,
+        case_id=each.case.id,
+        case=each.case,
+        status=ending.status,
+        phase=ending.phase,
+        expected=None,
+        cause=ending.cause,
+        reason=reason,
+        measurements=each.measurements,
+        summaries=tuple(summarise(one, known.metrics[one.metric]) for one in each.measurements),
+        realised=each.realised,
+        facts=tuple(sorted((*each.facts, ("imported_from", f"{each.source.path.name} {each.origin}")))),
+        environment_id=each.source.environment(str(each.case.device)).id,
+        started_at=each.started_at,
+    )

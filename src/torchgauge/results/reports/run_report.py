@@ -1,0 +1,87 @@
+"""What a report of an ordinary run says: how many cases ended how, and which ended other than expected."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+
+from torchgauge.records import INCOMPLETE, Status
+from torchgauge.results.journal import RunState, results
+from torchgauge.results.reports.report import VERSION
+from torchgauge.results.store import RunFolder, Store
+
+
+@dataclass(frozen=True)
+class CaseLine:
+    """One case: how it ended, why, how long it took (seconds) and how to run it again."""
+
+    case_id: str
+    suite: str
+    device: str
+    status: Status
+    unexpected: bool
+    reason: str
+    duration_s: float
+    reproduce: str
+
+
+@dataclass(frozen=True)
+class RunReport:
+    """A run as it is reported: its state, a line for each case that has a row; the rest is ``not_run``."""
+
+    run_id: str
+    created_at: float
+    state: RunState
+    planned: int
+    cases: tuple[CaseLine, ...]
+    not_run: tuple[str, ...]
+    command: tuple[str, ...]
+    version: int = VERSION
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Cases by status; those without a row count as ``not_run``."""
+        found = Counter(each.status.value for each in self.cases)
+        found[Status.NOT_RUN.value] += len(self.not_run)
+        return {status.value: found[status.value] for status in Status if found[status.value]}
+
+    @property
+    def unexpected(self) -> tuple[CaseLine, ...]:
+        """Cases whose status is not the expected one."""
+        return tuple(each for each in self.cases if each.unexpected)
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether something that was planned has not been measured."""
+        missing = bool(self.not_run) or any(each.status in INCOMPLETE for each in self.cases)
+        return missing or self.state is not RunState.COMPLETE
+
+
+def run_report(store: Store, folder: RunFolder) -> RunReport:
+    """The report of the run in ``folder``; raises :class:`DataFileError` for a damaged plan."""
+    plan, info = folder.plan(), store.info(folder.run_id)
+    rows = (
+        list(results(folder.journal_path, folder.schema_version())) if folder.journal_path.is_file() else []
+    )
+    known = {row.case.key for row in rows}
+    return RunReport(
+        plan.run_id,
+        plan.created_at,
+        info.state,
+        len(plan.cases),
+        tuple(
+            CaseLine(
+                row.case_id,
+                row.case.workload.suite,
+                str(row.case.device),
+                row.status,
+                row.unexpected,
+                row.reason or (row.failure.message if row.failure else ""),
+                row.duration_s,
+                row.reproduce,
+            )
+            for row in rows
+        ),
+        tuple(planned.case.id for planned in plan.cases if planned.case.key not in known),
+        plan.command,
+    )

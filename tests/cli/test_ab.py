@@ -1,0 +1,113 @@
+"""``torchgauge ab`` as it is typed: its refusals, its verdict, its exit code and its JSON."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import torchgauge
+from torchgauge.errors import UsageError
+
+SOURCE = Path(torchgauge.__file__).resolve().parent.parent
+PLUGIN = Path(__file__).resolve().parents[1] / "harness" / "ab" / "racers_plugin"
+TOYS = ("toy", "--models", "sum", "--device", "fake", "--config", "eager")
+RACERS = ("racers", "--models", "steady", "--device", "fake", "--config", "eager", "--threads", "1")
+
+
+def ab(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run the command with the racers installed."""
+    return subprocess.run(
+        [sys.executable, "-m", "torchgauge.cli.main", "ab", *words, "--store", str(store)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(PLUGIN)])},
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
+@pytest.fixture(scope="module")
+def slowed(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, subprocess.CompletedProcess[str]]:
+    """A head that does three times the work of the base."""
+    store = tmp_path_factory.mktemp("ab") / "store"
+    words = ("--head-env", "RACERS_FACTOR=3", "--max-launches", "6", "--seed", "1", "--json")
+    return store, ab(store, *RACERS, *words, "--no-control")
+
+
+def test_a_slower_head_ends_with_one_and_says_so_first(slowed: Any) -> None:
+    """The verdict is the first line after the progress, with the ratio and its interval below it."""
+    _, done = slowed
+    assert done.returncode == 1, done.stderr
+    lines = done.stderr.splitlines()
+    (at,) = [number for number, line in enumerate(lines) if line.startswith("REGRESSION: 1 worse")]
+    assert all(not line.startswith("REGRESSION") for line in lines[:at])
+    row = lines[at + 1]
+    assert "racers/steady" in row
+    assert "regression" in row
+    assert " -> " in row
+
+
+def test_machine_output_holds_every_verdict(slowed: Any) -> None:
+    """On standard output alone, with what the rows rest on."""
+    store, done = slowed
+    data = json.loads(done.stdout)
+    latency = next(each for each in data["verdicts"] if each["metric"] == "latency")
+    assert (data["exit_code"], latency["verdict"], latency["head_case"]) == (
+        1,
+        "regression",
+        "racers/steady:inference:float32:b1:eager@fake",
+    )
+    assert 1 < latency["low"] < latency["ratio"] < latency["high"]
+    assert (store / "comparisons" / data["run_id"] / "journal.jsonl").is_file()
+    assert (store / "tables" / "verdicts" / f"{data['run_id']}.parquet").is_file()
+
+
+def test_a_complete_comparison_is_not_resumed(slowed: Any) -> None:
+    """There is nothing left to do, and the message says so."""
+    store, done = slowed
+    folder = store / "comparisons" / json.loads(done.stdout)["run_id"]
+    again = ab(store, "--resume", str(folder))
+    assert (again.returncode, "nothing to resume" in again.stderr) == (2, True), again.stderr
+
+
+def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> None:
+    """Exit 3, the command to go on with, and more launches when it is typed."""
+    done = ab(tmp_path, *RACERS, "--head-env", "RACERS_FACTOR=1", "--max-time", "0.1s", "--no-control")
+    assert done.returncode == 3, done.stderr
+    assert "UNDECIDED" in done.stderr
+    (hint,) = [line for line in done.stderr.splitlines() if "go on with: torchgauge ab --resume" in line]
+    folder = hint.partition("--resume ")[2]
+    again = ab(tmp_path, "--resume", folder, "--max-time", "0.1s")
+    assert "1 measurements were there" in again.stderr
+    assert "launch 2: 1 pair" in again.stderr
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ((*TOYS,), "base and head are the same"),
+        ((*TOYS, "--control", "--head-env", "A=1"), "base and head differ"),
+        ((*TOYS, "--head-env", "=1"), "'=1' is no environment variable"),
+        ((*TOYS, "--head-env", "A"), "write NAME=VALUE"),
+        ((*TOYS, "--base-config", "eager"), "only one side has a configuration"),
+        ((*TOYS, "--base", "/no/such/python"), "/no/such/python"),
+        ((*TOYS, "--control", "--policy", "/no/such/file"), "/no/such/file"),
+        (("--resume", "/no/such/folder"), "no folder of a comparison"),
+        (("toy", "--control"), "no device is named"),
+        (("nosuch", "--control", "--device", "fake"), "unknown suite 'nosuch'"),
+    ],
+)
+def test_a_mistake_is_said_before_anything_is_written(
+    invoke: Any, words: tuple[str, ...], said: str, tmp_path: Path
+) -> None:
+    """What is wrong and what to try; no store appears."""
+    done = invoke("ab", *words, "--store", str(tmp_path / "store"))
+    assert isinstance(done.exception, UsageError), done.exception
+    assert said in str(done.exception)
+    assert not (tmp_path / "store").exists()

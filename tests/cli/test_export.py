@@ -1,0 +1,57 @@
+"""``torchgauge export``: a run of ours for PyTorch's own tools."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "results" / "interchange"))
+
+import exchange_store
+
+
+@pytest.fixture(scope="module")
+def exchanged(tmp_path_factory) -> Path:
+    path = tmp_path_factory.mktemp("export") / "store"
+    exchange_store.write(path, exchange_store.everything())
+    return path
+
+
+def test_every_format_writes_its_files(invoke, exchanged, tmp_path) -> None:
+    """Their names are on standard output, what has no row is on standard error."""
+    done = invoke(
+        "export", "run", "--format", "dynamo-csv", "--out", str(tmp_path / "csv"), "--store", str(exchanged)
+    )
+    assert done.exit_code == 0, done.output
+    files = [Path(line) for line in done.stdout.splitlines()]
+    assert len(files) == 4
+    assert all(path.is_file() for path in files)
+    assert "left out: timm/skipped" in done.stderr
+    words = ("--format", "hud-v3", "--out", str(tmp_path / "hud.json"), "--benchmark", "TorchInductor")
+    assert invoke("export", "run", *words, "--store", str(exchanged)).exit_code == 0
+    lines = (tmp_path / "hud.json").read_text().splitlines()
+    assert {json.loads(line)["benchmark"]["name"] for line in lines} == {"TorchInductor"}
+    words = ("--format", "dynamo-expected", "--out", str(tmp_path / "expected"))
+    assert invoke("export", "run", *words, "--store", str(exchanged)).exit_code == 0
+    assert len(list((tmp_path / "expected").glob("*.csv"))) == 2
+
+
+@pytest.mark.parametrize(
+    ("words", "code", "message"),
+    [
+        (("nonsense", "--format", "hud-v3", "--out", "x.json"), 2, "unknown published run 'nonsense'"),
+        (("run", "--format", "hud-v3", "--out", "."), 2, "is a folder"),
+        (("run", "--format", "hud-v3", "--out", "nowhere/x.json"), 2, "its folder is missing"),
+        (("run", "--format", "dynamo-csv", "--out", __file__), 2, "is a file"),
+        (("run", "--format", "csv", "--out", "x"), 2, "is not one of"),
+    ],
+)
+def test_a_mistake_is_one_message(process, exchanged, words, code, message) -> None:
+    """Exit 2 and no traceback; nothing is written."""
+    done = process("export", *words, "--store", str(exchanged))
+    assert done.returncode == code, done.stderr
+    assert message in done.stderr
+    assert "Traceback" not in done.stderr

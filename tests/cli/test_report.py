@@ -1,0 +1,85 @@
+"""``torchgauge report``: a comparison or a run, to a terminal or a file."""
+
+from __future__ import annotations
+
+import json
+import sys
+import xml.etree.ElementTree as ET
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "results" / "reports"))
+
+from comparison_builder import comparison, pair, verdict
+
+from torchgauge.records.comparison import Verdict
+from torchgauge.results.store import Store
+
+LINEAR = pair("linear")
+
+
+@pytest.fixture
+def compared(tmp_path) -> Path:
+    """A store with an older comparison and a newer one that found a regression."""
+    comparison(tmp_path / "store", [LINEAR], [verdict(LINEAR)], "20260101T000000Z-00000000")
+    comparison(
+        tmp_path / "store", [LINEAR], [verdict(LINEAR, Verdict.REGRESSION)], "20260102T000000Z-00000000"
+    )
+    return tmp_path / "store"
+
+
+def test_the_latest_comparison_is_reported_as_markdown(invoke, compared) -> None:
+    """Without a word more, standard output is the comment."""
+    done = invoke("report", "--store", str(compared))
+    assert done.exit_code == 0, done.output
+    assert done.stdout.startswith("<!-- torchgauge:ab:")
+    assert "**Regression**: 1 worse" in done.stdout
+
+
+def test_a_comparison_is_reported_by_its_id(invoke, compared) -> None:
+    """Reporting judges nothing: the exit code is that of a report that was written."""
+    done = invoke("report", "20260101T000000Z-00000000", "--store", str(compared))
+    assert (done.exit_code, "**Unchanged**" in done.stdout) == (0, True)
+
+
+def test_every_form_is_written_to_a_file(invoke, compared, tmp_path) -> None:
+    """JUnit is XML, JSON is JSON, and standard output stays empty."""
+    for form, read in (("junit", ET.fromstring), ("json", json.loads), ("markdown", str)):
+        path = tmp_path / f"report.{form}"
+        done = invoke("report", "--format", form, "--out", str(path), "--store", str(compared))
+        assert (done.exit_code, done.stdout) == (0, "")
+        read(path.read_text(encoding="utf-8"))
+
+
+def test_an_ordinary_run_is_reported_by_its_id(invoke, store) -> None:
+    """The same verb and forms show a run."""
+    (run_id,) = Store.open(store).run_ids()
+    text = invoke("report", run_id, "--store", str(store)).stdout
+    assert text.startswith("**As expected**. Of 1 cases: 1 pass.")
+    root = ET.fromstring(invoke("report", run_id, "--format", "junit", "--store", str(store)).stdout.encode())
+    assert (root.get("tests"), root.get("failures")) == ("1", "0")
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("nonsense",), "unknown comparison or run 'nonsense'"),
+        (("--format", "markdwon"), "did you mean markdown"),
+        (("--out", "."), "cannot be written"),
+        (("--out", "nowhere/report.md"), "cannot be written"),
+    ],
+)
+def test_a_mistake_is_one_message(process, compared, words, message) -> None:
+    """Exit 2 and what to try, without a traceback."""
+    done = process("report", *words, "--store", str(compared))
+    assert (done.returncode, "Traceback" in done.stderr) == (2, False)
+    assert message in done.stderr
+
+
+def test_a_store_without_comparisons_says_how_to_make_one(process, store) -> None:
+    """Nothing is reported of nothing."""
+    done = process("report", "--store", str(store))
+    assert done.returncode == 2
+    assert "holds no comparison" in done.stderr
+    assert "torchgauge ab" in done.stderr

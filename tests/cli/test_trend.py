@@ -1,0 +1,88 @@
+"""``torchgauge trend``: suspicions from a real store, and a confirmation that says why it cannot be."""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
+
+import nightly_store
+
+
+@pytest.fixture
+def nightly(tmp_path) -> Path:
+    """Thirty nights, of which the last eight are 20 % slower; the interpreters are gone."""
+    rng = random.Random(1)
+    for number in range(30):
+        value = (1.2e-3 if number >= 22 else 1e-3) * (1.0 + rng.gauss(0.0, 0.004))
+        nightly_store.night(tmp_path / "store", number, {"noop": value}, python=f"/gone/{number}")
+    return tmp_path / "store"
+
+
+def test_a_suspicion_is_shown_and_does_not_fail(invoke, nightly):
+    """A change that nobody confirmed is no reason for exit 1."""
+    shown = invoke("trend", "--store", str(nightly))
+    assert shown.exit_code == 0, shown.output
+    assert "SUSPECTED" in shown.output
+    assert "torch 2.21 -> 2.22" in shown.output
+    assert "1 worse" in shown.output
+    assert "1 series; 30 nights; changes: 1 suspected" in shown.output
+
+
+def test_json_is_machine_output(invoke, nightly):
+    """One object with each series and its changes."""
+    shown = invoke("trend", "--store", str(nightly), "--json")
+    (series,) = json.loads(shown.output)["series"]
+    assert series["changes"][0]["suspect_run"] == "night-022"
+    assert series["changes"][0]["size"] == pytest.approx(0.2, abs=0.02)
+
+
+def test_a_build_that_is_gone_is_said_and_remembered(invoke, nightly):
+    """--confirm writes the outcome, and the next command shows it without measuring."""
+    shown = invoke("trend", "--store", str(nightly), "--confirm")
+    assert shown.exit_code == 0, shown.output
+    assert "NOT_CONFIRMABLE" in shown.output
+    again = invoke("trend", "--store", str(nightly))
+    assert "/gone/21 is gone; --build 2.21=PYTHON names one" in again.output
+
+
+def test_a_confirmed_change_for_the_worse_is_exit_1(invoke, nightly):
+    """What was confirmed stays an alarm."""
+    from torchgauge.results.store import Store
+    from torchgauge.results.trend import TrendFilter, trend
+    from torchgauge.results.trend_outcomes import TrendOutcome, TrendState, append_outcome
+
+    store = Store.open(nightly)
+    (each,) = trend(store, TrendFilter()).suspicions
+    append_outcome(store, TrendOutcome(each.series.case_key, each.series.case_id, "latency",
+                                       each.series.machine, each.good.run_id, each.suspect.run_id,
+                                       TrendState.CONFIRMED, "measured again, ratio 1.2", 1.0))  # fmt: skip
+    shown = invoke("trend", "--store", str(nightly), "--all")
+    assert (shown.exit_code, "CONFIRMED" in shown.output) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--metric", "latencyy"], "did you mean latency"),
+        (["--build", "a=b"], "--confirm"),
+        (["--since", "yesterday"], "neither a date nor"),
+        (["--store", "/no/such/store"], "there is no store"),
+    ],
+)
+def test_mistakes_are_explained(process, nightly, words, said):
+    """Exit 2 with what to try."""
+    done = process("trend", "--store", str(nightly), *words)
+    assert (done.returncode, said in done.stderr) == (2, True), done.stderr
+    assert "Traceback" not in done.stderr
+
+
+def test_since_takes_a_date(invoke, nightly):
+    """Nights before it are left out."""
+    shown = invoke("trend", "--store", str(nightly), "--since", "2100-01-01")
+    assert "0 series; 0 nights; changes: none" in shown.output

@@ -1,0 +1,69 @@
+"""The last lines of an A/B run: verdict first, silence never success."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from torchgauge.harness.ab.verdict_text import headline, verdict_lines
+from torchgauge.records.comparison import Action, MetricVerdict, Verdict
+
+
+def verdict(kind: Verdict, **more: Any) -> MetricVerdict:
+    given: dict[str, Any] = {
+        "pair_key": "a" * 16,
+        "pair_id": "toy/mlp@fake",
+        "base_case": "toy/mlp@fake",
+        "head_case": "toy/mlp@fake",
+        "metric": "latency",
+        "unit": "s",
+        "estimator": "cpu",
+        "verdict": kind,
+        "launches": 4,
+    }
+    return MetricVerdict(**{**given, **more})
+
+
+SLOWER = verdict(
+    Verdict.REGRESSION, base=0.010, head=0.011, ratio=1.1, low=1.08, high=1.12, pair_key="b" * 16
+)
+
+
+@pytest.mark.parametrize(
+    ("verdicts", "said"),
+    [
+        ([SLOWER, verdict(Verdict.UNCHANGED)], "REGRESSION: 1 worse"),
+        ([verdict(Verdict.BROKEN, metric="status"), SLOWER], "REGRESSION: 1 broken, 1 worse"),
+        ([verdict(Verdict.REGRESSION, action=Action.REPORT)], "REGRESSION: 1 worse (nothing of it gates)"),
+        ([verdict(Verdict.UNDECIDED)], "UNDECIDED: no regression was found, but 1 could not be decided"),
+        ([verdict(Verdict.NOT_COMPARABLE)], "UNDECIDED: no regression was found, but 1 could not be decided"),
+        ([verdict(Verdict.IMPROVEMENT)], "IMPROVEMENT: 1 better, none worse"),
+        ([verdict(Verdict.UNCHANGED)], "UNCHANGED within the tolerance"),
+        ([verdict(Verdict.UNCHANGED), verdict(Verdict.REGRESSION, control=True)], "UNCHANGED within"),
+        ([verdict(Verdict.REGRESSION, control=True)], "A/A: 1 false alarms in 1 pairs"),
+        ([], "UNDECIDED: nothing was compared"),
+    ],
+)
+def test_the_headline_is_the_worst_that_was_found(verdicts: list[MetricVerdict], said: str) -> None:
+    """A pair that is measured against itself never alarms beside real ones."""
+    assert headline(verdicts).startswith(said)
+
+
+def test_each_pair_has_a_row_and_what_is_undecided_its_reason() -> None:
+    """Name, base and head, ratio with interval, verdict and launches; reasons below."""
+    unknown = verdict(Verdict.UNDECIDED, reason="12 launches were not enough")
+    other = verdict(Verdict.REGRESSION, metric="graph_breaks", unit="count", base=0.0, head=2.0)
+    quiet = verdict(Verdict.UNCHANGED, metric="peak_memory", unit="B")
+    suite = verdict(Verdict.UNCHANGED, pair_key="", pair_id="", ratio=1.0, low=0.99, high=1.01)
+    lines = verdict_lines([SLOWER, unknown, other, quiet, suite])
+    (row,) = [line for line in lines if "10.0 ms -> 11.0 ms" in line]
+    assert "1.10x [1.08, 1.12]" in row
+    assert row.split()[-3:] == ["regression", "4", "launches"]
+    assert "    12 launches were not enough" in lines
+    assert any("graph_breaks: regression  0 -> 2" in line for line in lines)
+    assert not any("peak_memory" in line for line in lines)
+    assert any(
+        line.startswith("whole suite: 1.00x [0.99, 1.01] after 4 launches, unchanged") for line in lines
+    )
+    assert lines[-1] == "5 verdicts over all metrics: 2 regression, 2 unchanged, 1 undecided"

@@ -1,0 +1,207 @@
+"""Benchmark-results JSON for PyTorch's HUD: every sample goes out and comes back."""
+
+from __future__ import annotations
+
+import json
+import math
+from pathlib import Path
+
+import exchange_store as exchange
+import pytest
+from exchange_store import KNOWN
+
+from torchgauge.errors import DataFileError
+from torchgauge.records import Status
+from torchgauge.results.interchange.exported_run import read_run
+from torchgauge.results.interchange.hud_v3 import read_hud_v3
+from torchgauge.results.interchange.hud_v3_export import write_hud_v3
+from torchgauge.results.interchange.imported_run import write_run
+from torchgauge.results.interchange.upstream_names import Context
+from torchgauge.results.store import Store
+
+
+@pytest.fixture(scope="module")
+def exported(tmp_path_factory) -> tuple[Store, str, Path]:
+    folder = tmp_path_factory.mktemp("hud")
+    store, run_id = exchange.write(folder / "store", exchange.everything())
+    path = folder / "results.json"
+    write_hud_v3(read_run(store, run_id), path)
+    return store, run_id, path
+
+
+def records(path: Path) -> list[dict]:
+    return [json.loads(line) for line in path.read_text().splitlines()]
+
+
+def test_a_round_trip_keeps_every_sample_and_every_ending(exported, tmp_path) -> None:
+    """Statuses, causes, reasons, workload hashes and all samples of all metrics are as they were."""
+    store, run_id, path = exported
+    copy_id = write_run(tmp_path / "two", read_hud_v3([path], Context(), KNOWN), KNOWN, ["x"])
+    before, after = exchange.rows(store, run_id), exchange.rows(Store.open(tmp_path / "two"), copy_id)
+    assert set(before) == set(after)
+    for key, row in after.items():
+        first = before[key]
+        assert row.case.key == first.case.key
+        assert (row.status, row.phase, row.cause, row.reason) == (
+            first.status, first.phase, first.cause, first.reason,
+        )  # fmt: skip
+        told = {each.metric: each for each in first.measurements if each.samples}
+        assert {each.metric for each in row.measurements} == set(told)
+        for each in row.measurements:
+            assert each.samples == pytest.approx(told[each.metric].samples, rel=1e-12)
+            assert each.unit == told[each.metric].unit
+        assert (row.realised and row.realised.hash) == (first.realised and first.realised.hash)
+
+
+def test_records_have_the_fields_that_hud_reads(exported) -> None:
+    """Required names, text in ``extra_info``, numbers in ``benchmark_values``, HUD's names and units."""
+    found = [each for each in records(exported[2]) if each["model"]["name"] == "resnet18"]
+    for each in found:
+        assert each["benchmark"]["name"] == "torchgauge"
+        assert each["model"]["origins"] == ["timm_models"]
+        info = each["benchmark"]["extra_info"]
+        assert all(
+            isinstance(value, str) for value in (*info.values(), *each["runners"][0]["extra_info"].values())
+        )
+        assert all(isinstance(value, float) for value in each["metric"].get("benchmark_values", []))
+        assert len(info["workload_hash"]) == 16
+        assert each["dependencies"]["torch"]["version"] == "2.13.0"
+        assert each["runners"][0]["type"] == "Fake 9000"
+    compiled = {
+        each["metric"]["name"]: each["metric"] for each in found if each["model"]["backend"] == "inductor"
+    }
+    assert compiled["speedup"]["benchmark_values"] == [1.2345678, 1.3, 1.25]
+    assert compiled["abs_latency"]["benchmark_values"] == pytest.approx([12.3456789, 12.3123, 12.5])
+    assert compiled["dynamo_peak_mem"]["benchmark_values"] == pytest.approx([0.123456789])
+    assert compiled["accuracy"] == {"name": "accuracy", "extra_info": {"benchmark_values": ["pass"]}}
+    assert compiled["compression_ratio"]["benchmark_values"] == [1.0]
+    eager = {each["metric"]["name"] for each in found if each["model"]["backend"] == "eager"}
+    assert "eager_peak_mem" in eager
+    assert "dynamo_peak_mem" not in eager
+
+
+def test_every_case_has_a_record_even_without_a_number(exported) -> None:
+    """A skip and a crash are there, with their status."""
+    words = {
+        each["model"]["name"]: each["metric"]["extra_info"]["benchmark_values"]
+        for each in records(exported[2])
+        if each["metric"]["name"] == "accuracy"
+    }
+    assert (words["skipped"], words["crash"], words["infra"]) == (
+        ["skipped"],
+        ["fail_to_run"],
+        ["infra_error"],
+    )
+
+
+def upstream(**changes) -> dict:
+    """A record in the form of the dynamo runner."""
+    record = {
+        "benchmark": {
+            "name": "TorchInductor", "mode": "inference", "dtype": "amp",
+            "extra_info": {"device": "fake", "quantization": None, "batch_size": 2, "filter": ["."]},
+        },
+        "model": {"name": "ghost_100", "backend": "inductor", "origins": ["timm_models"]},
+        "metric": {"name": "speedup", "benchmark_values": [1.5]},
+    }  # fmt: skip
+    return {**record, **changes}
+
+
+def metric(name: str, *values: float) -> dict:
+    return upstream(metric={"name": name, "benchmark_values": list(values)})
+
+
+WORD = upstream(metric={"name": "accuracy", "extra_info": {"benchmark_values": ["fail_accuracy"]}})
+
+
+@pytest.mark.parametrize("form", ["lines", "list", "one"])
+def test_upstreams_own_records_are_read(tmp_path, form) -> None:
+    """One object, a list and lines of JSON; milliseconds become seconds, and other metrics become facts."""
+    found = [metric("speedup", 1.5), metric("abs_latency", 12.5, 12.7), metric("calls_captured", 7), WORD]
+    text = {
+        "lines": "\n".join(map(json.dumps, found)),
+        "list": json.dumps(found, indent=1),
+        "one": json.dumps(WORD),
+    }
+    path = tmp_path / "results.json"
+    path.write_text(text[form])
+    (case,) = read_hud_v3([path], Context(), KNOWN)
+    assert case.ending.status is Status.FAIL_ACCURACY
+    assert case.case.workload.dtype == "amp_float16"
+    assert (case.case.workload.suite, case.case.workload.batch) == ("timm", 2)
+    if form != "one":
+        assert {each.metric: each.samples for each in case.measurements} == {
+            "speedup": (1.5,), "latency": (pytest.approx(0.0125), pytest.approx(0.0127)),
+        }  # fmt: skip
+        assert dict(case.facts)["dynamo_calls_captured"] == 7.0
+
+
+def test_a_speedup_of_zero_is_a_failure(tmp_path) -> None:
+    """As in the CSV files, with no latency of zero beside it."""
+    path = tmp_path / "results.json"
+    path.write_text("\n".join(map(json.dumps, [metric("speedup", 0.0), metric("abs_latency", 0.0)])))
+    (case,) = read_hud_v3([path], Context(), KNOWN)
+    assert (case.ending.status, case.measurements) == (Status.ERROR, ())
+
+
+def test_what_a_record_says_of_its_machine_is_kept(tmp_path) -> None:
+    """Time, commit, runner and versions become the environment's identity."""
+    more = {
+        "timestamp": 1_750_000_000, "schema_version": "v3", "head_sha": "abc", "repo": "pytorch/pytorch",
+        "runners": [{"name": "fake", "type": "Fake 1"}], "dependencies": {"pytorch": {"sha": "def"}},
+    }  # fmt: skip
+    path = tmp_path / "results.json"
+    path.write_text(json.dumps(upstream(**more)))
+    (case,) = read_hud_v3([path], Context(), KNOWN)
+    identity = dict(case.source.environment("fake").identity)
+    assert (identity["commit"], identity["runner_type"], identity["torch.version"]) == (
+        "abc",
+        "Fake 1",
+        "def",
+    )
+    assert case.started_at == 1_750_000_000
+
+
+def without(name: str) -> dict:
+    return {key: value for key, value in upstream().items() if key != name}
+
+
+def with_info(**info) -> dict:
+    return upstream(benchmark={**upstream()["benchmark"], "extra_info": {"device": "fake", **info}})
+
+
+NO_SUITE = {"name": "a", "backend": "inductor", "origins": [""]}
+HOSTILE = {"name": "a@b", "backend": "i", "origins": ["x"]}
+FINE = {"name": "accuracy", "extra_info": {"benchmark_values": ["fine"]}}
+BAD = {
+    "truncated": (json.dumps(upstream())[:-9], "is no JSON"),
+    "a bad line": (json.dumps(upstream()) + '\n{"benchmark": ', r"json:2: is no JSON"),
+    "another version": (json.dumps(upstream(schema_version="v4")), "'v4' is not read"),
+    "older version": (json.dumps({"schema_version": "v2", "name": "x"}), "'v2' is not read"),
+    "no metric": (json.dumps(without("metric")), "missing required field `metric`"),
+    "no name": (json.dumps(upstream(model={})), "missing required field `name`"),
+    "text": (json.dumps(metric("speedup", "1")), "expected `float"),  # type: ignore[arg-type]
+    "nan": (json.dumps(metric("speedup", math.nan)), "NaN is no result"),
+    "infinity": (json.dumps(metric("speedup", math.inf)), "Infinity is no result"),
+    "no value": (json.dumps(metric("speedup")), "speedup has no value"),
+    "no object": ("[1]", "expected `object`"),
+    "twice": (json.dumps([upstream(), upstream()]), "has speedup twice"),
+    "no suite": (json.dumps(upstream(model=NO_SUITE)), "says no suite"),
+    "hostile name": (json.dumps(upstream(model=HOSTILE)), "cannot be the name"),
+    "unknown verdict": (json.dumps(upstream(metric=FINE)), "no verdict"),
+    "changed workload": (json.dumps(with_info(workload_hash="0" * 16)), "the workload's hash is"),
+    "bad shape": (json.dumps(with_info(shape="[1]")), "cannot be read"),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_bad_input_is_refused_with_its_place(tmp_path, name) -> None:
+    """The message names the file, the line and what to try."""
+    text, message = BAD[name]
+    path = tmp_path / "results.json"
+    path.write_text(text)
+    with pytest.raises(DataFileError, match=message) as caught:
+        read_hud_v3([path], Context(), KNOWN)
+    assert caught.value.line is not None
+    assert caught.value.hint
+    assert caught.value.file == str(path)

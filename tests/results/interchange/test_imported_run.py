@@ -1,0 +1,81 @@
+"""What an import leaves in the store."""
+
+from __future__ import annotations
+
+import pytest
+from exchange_store import AT, KNOWN, rows
+
+from torchgauge.errors import DataFileError, UsageError
+from torchgauge.results.dataset import read_table
+from torchgauge.results.interchange.dynamo_csv import read_dynamo_csv
+from torchgauge.results.interchange.imported_run import write_run
+from torchgauge.results.interchange.upstream_names import Context
+from torchgauge.results.store import Store
+
+GIVEN = Context("timm", "inference", "float32", "", "inductor")
+TEXT = "dev,name,batch_size,speedup,abs_latency\nfake,a,2,1.5,3.0\nfake,b,0,0.0,0.0\n"
+
+
+def read(path):
+    return read_dynamo_csv([path], GIVEN, KNOWN)
+
+
+def test_an_import_is_an_ordinary_run_that_says_where_it_came_from(tmp_path) -> None:
+    """Plan, environment and rows name the file; tables, counts and statuses are there as in any run."""
+    path = tmp_path / "results.csv"
+    path.write_text(TEXT)
+    run_id = write_run(tmp_path / "store", read(path), KNOWN, ["torchgauge", "import", "results.csv"])
+    store = Store.open(tmp_path / "store")
+    info = store.info(run_id)
+    assert (info.published, info.planned, info.counts) == (True, 2, {"pass": 1, "error": 1})
+    (provenance,) = store.run(run_id).plan().provenance
+    assert provenance.name == "imported"
+    assert "results.csv (dynamo performance CSV, sha256 " in str(provenance.value)
+    facts = {row["key"]: row["value"] for row in read_table(store, "environments", run_id).to_pylist()}
+    assert facts["imported_from"] == '"results.csv"'
+    found = {row.case.workload.model: row for row in rows(store, run_id).values()}
+    assert dict(found["a"].facts)["imported_from"] == "results.csv line 2"
+    assert found["b"].summaries == ()
+
+
+def test_two_files_never_share_an_environment(tmp_path) -> None:
+    """Nobody knows where they were measured, so their numbers differ in more than the file."""
+    ids = set()
+    for number in (1, 2):
+        path = tmp_path / f"{number}.csv"
+        path.write_text(TEXT.replace("3.0", f"3.{number}"))
+        run_id = write_run(tmp_path / "store", read(path), KNOWN, ["x"])
+        ids |= {row.environment_id for row in rows(Store.open(tmp_path / "store"), run_id).values()}
+    assert len(ids) == 2
+
+
+def test_nothing_is_written_on_an_error(tmp_path) -> None:
+    """A mistake in the last line leaves not even a store behind."""
+    path = tmp_path / "results.csv"
+    path.write_text(TEXT + "fake,c,2,inf,3.0\n")
+    with pytest.raises(DataFileError):
+        write_run(tmp_path / "store", read(path), KNOWN, ["x"])
+    with pytest.raises(UsageError, match="hold no case"):
+        write_run(tmp_path / "store", [], KNOWN, ["x"])
+    path.write_text(TEXT)
+    with pytest.raises(DataFileError, match="stands there twice"):
+        write_run(tmp_path / "store", [*read(path), *read(path)], KNOWN, ["x"])
+    assert not (tmp_path / "store").exists()
+
+
+def test_the_run_is_as_old_as_its_import(tmp_path) -> None:
+    """The file does not say when it was measured, so the row has no start."""
+
+    class Clock:
+        def now(self) -> float:
+            return AT
+
+        def steady(self) -> float:
+            return 0.0
+
+    path = tmp_path / "results.csv"
+    path.write_text(TEXT)
+    run_id = write_run(tmp_path / "store", read(path), KNOWN, ["x"], Clock())
+    table = read_table(Store.open(tmp_path / "store"), "results", run_id).to_pylist()
+    assert {row["started_at"] for row in table} == {None}
+    assert {row["run_created_at"].timestamp() for row in table} == {AT}

@@ -1,0 +1,91 @@
+"""Reports as JSON: the schema is documented, versioned and read back."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import fields
+from pathlib import Path
+
+import pytest
+from comparison_builder import comparison, pair, suite_verdict, verdict
+
+from torchgauge import registry
+from torchgauge.errors import DataFileError, UsageError
+from torchgauge.records.comparison import Verdict
+from torchgauge.results.reports.as_json import PUBLISHER, read_report, render
+from torchgauge.results.reports.report import (
+    ComparisonReport,
+    Counts,
+    FalseAlarms,
+    SideFacts,
+    comparison_report,
+)
+from torchgauge.results.reports.run_report import RunReport
+from torchgauge.results.store import Store
+
+LINEAR = pair("linear")
+PAGE = Path(__file__).parents[3] / "docs" / "how-to" / "report-in-a-pull-request.md"
+
+
+@pytest.fixture
+def report(tmp_path) -> ComparisonReport:
+    folder = comparison(tmp_path / "store", [LINEAR], [verdict(LINEAR, Verdict.REGRESSION), suite_verdict()])
+    return comparison_report(Store.open(tmp_path / "store"), folder)
+
+
+def test_a_report_comes_back_as_it_was(report, tmp_path) -> None:
+    """Every field survives the file."""
+    PUBLISHER.publish(report, tmp_path / "report.json")
+    assert read_report(tmp_path / "report.json") == report
+
+
+def test_the_file_says_its_schema_and_version(report) -> None:
+    """A reader can refuse what it does not know."""
+    data = json.loads(render(report))
+    assert (data["schema"], data["version"]) == ("torchgauge.comparison-report", 1)
+
+
+@pytest.mark.parametrize(
+    "name",
+    sorted(
+        {
+            each.name
+            for kind in (ComparisonReport, Counts, FalseAlarms, SideFacts, RunReport)
+            for each in fields(kind)
+        }
+    ),
+)
+def test_every_field_is_documented(name) -> None:
+    """A person who reads the JSON finds each field in the guide."""
+    assert f"`{name}`" in PAGE.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        ({"schema": "other"}, "is no report"),
+        ({"version": 2}, "version 2 is not read"),
+        ({"more": 1}, "unknown field"),
+        ({"counts": None}, "expected an object"),
+    ],
+)
+def test_what_is_no_report_of_ours_is_refused(report, tmp_path, change, message) -> None:
+    """Another schema, a newer version and other fields each have their message."""
+    path = tmp_path / "report.json"
+    path.write_text(json.dumps({**json.loads(render(report)), **change}))
+    with pytest.raises(DataFileError, match=message):
+        read_report(path)
+    path.write_text("{")
+    with pytest.raises(DataFileError, match="is no JSON"):
+        read_report(path)
+
+
+@pytest.mark.parametrize("name", ["json", "junit", "markdown"])
+def test_publishers_are_plugins_that_write_whole_files(report, tmp_path, name) -> None:
+    """Each takes the door of the registry, and writes what it renders."""
+    publisher = registry.load("torchgauge.publishers", name)
+    publisher.publish(report, tmp_path / "out")
+    assert (tmp_path / "out").read_text(encoding="utf-8") == publisher.render(report)
+    for target in (tmp_path, tmp_path / "nowhere" / "out"):
+        with pytest.raises(UsageError):
+            publisher.publish(report, target)
