@@ -299,7 +299,7 @@ def test_an_unknown_kind_is_a_newer_torchgauge(path):
     """A line of tomorrow, with the right checksum, is not called damage."""
     import zlib
 
-    crc = zlib.crc32(b"{}", zlib.crc32(b"1:verdict:"))
-    path.write_bytes(b'{"n":1,"kind":"verdict","crc":"%08x","data":{}}\n' % crc)
+    crc = zlib.crc32(b"{}", zlib.crc32(b"1:prophecy:"))
+    path.write_bytes(b'{"n":1,"kind":"prophecy","crc":"%08x","data":{}}\n' % crc)
     with pytest.raises(UsageError, match="newer torchgauge"):
         Journal.open(path)

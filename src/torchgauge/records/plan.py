@@ -48,6 +48,14 @@ class PlannedCase:
     refusal: Refusal | None = None
     expected_duration_s: float | None = None
 
+    @property
+    def declined(self) -> Refusal | None:
+        """Why the case is not even tried: it is refused, or data declares a skip; None where it is tried."""
+        expected = self.expectation
+        if self.refusal is None and expected is not None and expected.status is Status.SKIPPED:
+            return Refusal(Status.SKIPPED, f"{expected.reason} {expected.link}".strip(), Cause.DECLARED)
+        return self.refusal
+
 
 @dataclass(frozen=True)
 class Group:

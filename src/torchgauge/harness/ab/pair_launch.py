@@ -171,10 +171,7 @@ class PairLaunch:
         """
         steps = steps_per_block(step_s)
         self.facts["steps_per_block"] = steps
-        for side in (
-            self.order.first,
-            _other(self.order.first),
-        ):  # caches went cold while the other was built
+        for side in (self.order.first, _other(self.order.first)):  # caches went cold meanwhile
             if self.live[side].block(steps) is None:
                 return
         clock = self._clock
@@ -225,13 +222,10 @@ def steps_per_block(step_s: Mapping[Side, float]) -> int:
 
 def refusal(planned: PlannedCase) -> Outcome | None:
     """The outcome of a case that is not even tried; None where it is."""
-    refused, expected = planned.refusal, planned.expectation
-    if refused is not None:
-        return Outcome(planned.case.key, refused.status, Phase.START, refused.cause, refused.reason)
-    if expected is not None and expected.status is Status.SKIPPED:
-        reason = f"{expected.reason} {expected.link}".strip()
-        return Outcome(planned.case.key, Status.SKIPPED, Phase.START, Cause.DECLARED, reason)
-    return None
+    why = planned.declined
+    if why is None:
+        return None
+    return Outcome(planned.case.key, why.status, Phase.START, why.cause, why.reason)
 
 
 def _block(side: Side, quad: int, position: int, columns: Mapping[str, Any]) -> Block:

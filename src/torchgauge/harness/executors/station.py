@@ -94,7 +94,7 @@ class Station:
     def run(self) -> Iterator[Yield]:
         """Run every group; what is to be kept, in lists that belong together."""
         try:
-            runnable = [group for group in self.groups if any(not _refused(p) for p in group.cases)]
+            runnable = [group for group in self.groups if any(p.declined is None for p in group.cases)]
             if runnable:
                 yield from self.calibrate("start")
             for number, group in enumerate(self.groups):
@@ -284,10 +284,15 @@ class Station:
 
     def run_group(self, group: Group) -> list[Result]:
         """Run one group to its end; rows of all its cases, fewer where the run was cancelled."""
-        rows = [_refusal_row(self.submission, p) for p in group.cases if _refused(p)]
+        plan = self.submission.plan
+        rows = [
+            unattempted(plan, p, why.status, why.cause, why.reason)
+            for p in group.cases
+            if (why := p.declined) is not None
+        ]
         parts: dict[Placement, list[PlannedCase]] = {}
         for planned in group.cases:
-            if not _refused(planned):
+            if planned.declined is None:
                 parts.setdefault(placement_of(planned.case.configuration), []).append(planned)
         if self.absent is not None:  # it was not there at the start: no need to ask for every group
             return rows + [self.no_device_row(p, self.absent) for cases in parts.values() for p in cases]
@@ -395,20 +400,6 @@ class Station:
 
 class _HostLostError(Exception):
     """The host did not come up."""
-
-
-def _refused(planned: PlannedCase) -> bool:
-    skipped = planned.expectation is not None and planned.expectation.status is Status.SKIPPED
-    return planned.refusal is not None or skipped
-
-
-def _refusal_row(submission: Submission, planned: PlannedCase) -> Result:
-    refusal = planned.refusal
-    if refusal is not None:
-        return unattempted(submission.plan, planned, refusal.status, refusal.cause, refusal.reason)
-    assert planned.expectation is not None
-    reason = f"{planned.expectation.reason} {planned.expectation.link}".strip()
-    return unattempted(submission.plan, planned, Status.SKIPPED, Cause.DECLARED, reason)
 
 
 def _slug(text: str) -> str:
