@@ -13,9 +13,7 @@ from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.other_metrics import QUARANTINE_FACTOR
 from torchgauge.results.policy import BUILT_IN, Policy, Rule
 from torchgauge.results.units import small_number
-
-WORSE = frozenset({Verdict.REGRESSION, Verdict.BROKEN})
-"""Verdicts that fail a gate."""
+from torchgauge.results.verdict_words import WORSE
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,8 @@ from torchgauge.results.gate import GateResult
 from torchgauge.results.policy import BUILT_IN
 from torchgauge.results.run_pairs import Difference
 from torchgauge.results.two_runs import TwoRuns
-from torchgauge.results.units import quantity, shortened
+from torchgauge.results.units import shortened
+from torchgauge.results.verdict_words import change
 
 ORDER = (
     Verdict.BROKEN,
@@ -45,7 +46,7 @@ def comparison_lines(found: TwoRuns) -> Iterator[str]:
     told = [each for each in pairs if each.verdict is not Verdict.UNCHANGED or each.metric not in BUILT_IN]
     for each in sorted(told, key=lambda each: (ORDER.index(each.verdict), each.pair_id, each.metric)):
         value = speed_up(each) if speeds and each.unit == "s" else ratio(each)
-        yield f"{shown(each):<15} {each.metric:<13} {medians(each):<22} {value:<24} {each.pair_id}"
+        yield f"{shown(each):<15} {each.metric:<13} {change(each) or '-':<22} {value:<24} {each.pair_id}"
         if each.reason and each.verdict is not Verdict.UNCHANGED:
             yield f"{'':<15} {shortened(each.reason, _WIDTH)}"
     if len(told) < len(pairs):
@@ -87,13 +88,6 @@ def speed_up(verdict: MetricVerdict) -> str:
     """How many times faster the second side is, with its interval: the ratio upside down."""
     values = (verdict.ratio, verdict.high, verdict.low)
     return _interval(*(1 / value if value else None for value in values))
-
-
-def medians(verdict: MetricVerdict) -> str:
-    """Medians of both sides, such as ``12.3 ms -> 12.9 ms``."""
-    if verdict.base is None or verdict.head is None:
-        return "-"
-    return f"{quantity(verdict.base, verdict.unit)} -> {quantity(verdict.head, verdict.unit)}"
 
 
 def _interval(value: float | None, low: float | None, high: float | None) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from torchgauge.harness.ab.verdict_text import headline, verdict_lines
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
+from torchgauge.results.journal import RunState
 
 
 def verdict(kind: Verdict, **more: Any) -> MetricVerdict:
@@ -35,9 +36,12 @@ SLOWER = verdict(
     [
         ([SLOWER, verdict(Verdict.UNCHANGED)], "REGRESSION: 1 worse"),
         ([verdict(Verdict.BROKEN, metric="status"), SLOWER], "REGRESSION: 1 broken, 1 worse"),
-        ([verdict(Verdict.REGRESSION, action=Action.REPORT)], "REGRESSION: 1 worse (nothing of it gates)"),
+        (
+            [verdict(Verdict.REGRESSION, action=Action.REPORT)],
+            "CHANGED, and the policy lets it pass: 1 worse",
+        ),
         ([verdict(Verdict.UNDECIDED)], "UNDECIDED: no regression was found, but 1 could not be decided"),
-        ([verdict(Verdict.NOT_COMPARABLE)], "UNDECIDED: no regression was found, but 1 could not be decided"),
+        ([verdict(Verdict.NOT_COMPARABLE)], "UNDECIDED: nothing was compared"),
         ([verdict(Verdict.IMPROVEMENT)], "IMPROVEMENT: 1 better, none worse"),
         ([verdict(Verdict.UNCHANGED)], "UNCHANGED within the tolerance"),
         ([verdict(Verdict.UNCHANGED), verdict(Verdict.REGRESSION, control=True)], "UNCHANGED within"),
@@ -48,6 +52,12 @@ SLOWER = verdict(
 def test_the_headline_is_the_worst_that_was_found(verdicts: list[MetricVerdict], said: str) -> None:
     """A pair that is measured against itself never alarms beside real ones."""
     assert headline(verdicts).startswith(said)
+
+
+def test_a_run_that_was_cut_short_is_incomplete() -> None:
+    """What is unchanged so far is no success of the whole."""
+    said = headline([verdict(Verdict.UNCHANGED)], RunState.INTERRUPTED)
+    assert said.startswith("INCOMPLETE: no regression was found")
 
 
 def test_each_pair_has_a_row_and_what_is_undecided_its_reason() -> None:

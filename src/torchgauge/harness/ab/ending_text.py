@@ -12,7 +12,7 @@ from torchgauge.records import to_plain
 
 def ending_lines(ending: ComparisonEnding) -> list[str]:
     """The verdict first, then pair by pair, and where everything is."""
-    lines = verdict_lines(ending.verdicts)
+    lines = verdict_lines(ending.verdicts, ending.state)
     if ending.interrupted:
         lines.append(f"interrupted; go on with: torchgauge ab --resume {ending.folder}")
     elif ending.out_of_time:
@@ -26,7 +26,7 @@ def ending_as_json(ending: ComparisonEnding) -> str:
     """The machine output of ``torchgauge ab --json``."""
     data = {
         "run_id": ending.run_id,
-        "headline": headline(ending.verdicts),
+        "headline": headline(ending.verdicts, ending.state),
         "counts": dict(Counter(each.verdict.value for each in ending.verdicts if not each.control)),
         "verdicts": [to_plain(each) for each in ending.verdicts],
         "interrupted": ending.interrupted,

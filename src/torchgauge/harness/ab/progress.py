@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TextIO
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
-from torchgauge.harness.ab.verdict_text import ratio_text
 from torchgauge.records import Status
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict, Pair, Side
 from torchgauge.results import units
+from torchgauge.results import verdict_words as words
 
 
 class AbProgress(Protocol):
@@ -69,7 +69,7 @@ class PlainAbProgress:
             for side, outcome in ((Side.BASE, launch.base), (Side.HEAD, launch.head))
             if outcome.status is not Status.PASS
         ]
-        text = "; ".join(failed) or (ratio_text(interim) if interim is not None else "no estimate yet")
+        text = "; ".join(failed) or _so_far(interim)
         again = " (again)" if launch.confirms else ""
         self.say(f"  {launch.pair_id}{again}: {text} | {took}")
 
@@ -143,6 +143,13 @@ def choose_ab_progress(stream: TextIO | None = None) -> AbProgress:
     """Rich on a terminal, plain lines elsewhere."""
     stream = stream or sys.stderr
     return RichAbProgress(stream) if stream.isatty() else PlainAbProgress(stream)
+
+
+def _so_far(interim: MetricVerdict | None) -> str:
+    """``1.012x [1.004, 1.020] after 4 launches``."""
+    if interim is None or interim.ratio is None:
+        return "no estimate yet"
+    return f"{words.ratio(interim)} after {words.launches(interim.launches)}"
 
 
 def _describe(label: str, python: str) -> str:

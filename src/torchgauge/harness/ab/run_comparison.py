@@ -59,6 +59,13 @@ class ComparisonEnding:
     out_of_time: bool = False
 
     @property
+    def state(self) -> RunState:
+        """How the run ended."""
+        if self.interrupted:
+            return RunState.INTERRUPTED
+        return RunState.OUT_OF_BUDGET if self.out_of_time else RunState.COMPLETE
+
+    @property
     def exit_code(self) -> int:
         """130 interrupted; else what the gate says; 0 for an A/A run, which never gates."""
         if self.interrupted:
@@ -159,7 +166,7 @@ class LaunchSeries:
         ending.interrupted = self.stop.is_set()
         ending.verdicts = judge.verdicts()
         self.journal.append(Kind.VERDICT, ending.verdicts)
-        self.journal.append(Kind.END, [End(_state(ending), clock.now())])
+        self.journal.append(Kind.END, [End(ending.state, clock.now())])
 
     # --- one launch --------------------------------------------------------------------------
 
@@ -287,9 +294,3 @@ class LaunchSeries:
 def _hosts_of(pair: Pair) -> str:
     """Pairs with the same one share their hosts: device, and variables of the configurations."""
     return str((str(pair.head.device), pair.base.configuration.env, pair.head.configuration.env))
-
-
-def _state(ending: ComparisonEnding) -> RunState:
-    if ending.interrupted:
-        return RunState.INTERRUPTED
-    return RunState.OUT_OF_BUDGET if ending.out_of_time else RunState.COMPLETE

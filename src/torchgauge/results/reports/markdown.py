@@ -9,13 +9,13 @@ import re
 import shlex
 from collections.abc import Sequence
 
-from torchgauge.records.comparison import Action, MetricVerdict, Verdict
+from torchgauge.records.comparison import Action, MetricVerdict
 from torchgauge.results import units
+from torchgauge.results import verdict_words as words
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports.markdown_text import code, fenced, row_line, table
 from torchgauge.results.reports.publisher import Publisher, Report
 from torchgauge.results.reports.report import (
-    WORSE,
     ComparisonReport,
     Headline,
     SideFacts,
@@ -37,7 +37,6 @@ _FACTS = re.compile(
 """Facts of an environment that are always shown; others only where the sides differ in them."""
 _MOST_FACTS = 16
 _PLAIN = re.compile(r"[\w.,/ µ>-]+")
-_VERDICTS = {Verdict.NOT_COMPARABLE: "not comparable"}
 
 
 def render(report: Report) -> str:
@@ -128,13 +127,8 @@ def _headline(report: ComparisonReport) -> str:
 
 
 def _worse(report: ComparisonReport) -> str:
-    worse = [each for each in report.verdicts if each.verdict in WORSE and not each.control]
-    worse = [each for each in worse if each.action is not Action.IGNORE]
-    broken = len({each.pair_key for each in worse if each.verdict is Verdict.BROKEN})
-    slower = len({each.pair_key for each in worse if each.verdict is Verdict.REGRESSION and each.pair_key})
-    parts = [f"{broken} broken"] * bool(broken) + [f"{slower} worse"] * bool(slower)
-    parts += ["the whole suite is slower"] * any(not each.pair_key for each in worse)
-    return ", ".join(parts) + f", of {_pairs(report.counts.planned)}"
+    counted = [each for each in report.verdicts if each.action is not Action.IGNORE]
+    return f"{words.worse(counted)}, of {_pairs(report.counts.planned)}"
 
 
 def _short(report: ComparisonReport) -> list[str]:
@@ -178,9 +172,9 @@ def _flagged_row(verdict: MetricVerdict) -> list[str]:
     return [
         code(verdict.pair_id),
         code(verdict.metric),
-        f"**{_name(verdict.verdict)}**{action}",
+        f"**{words.name(verdict.verdict)}**{action}",
         _change(verdict) or code(verdict.reason),
-        _ratio(verdict),
+        words.ratio(verdict),
         "" if verdict.p_adjusted is None else f"{verdict.p_adjusted:.2g}",
         f"{verdict.launches}{confirmed}",
         noise,
@@ -192,9 +186,9 @@ def _unclear_row(verdict: MetricVerdict) -> list[str]:
     return [
         code(verdict.pair_id),
         code(verdict.metric),
-        _name(verdict.verdict),
+        words.name(verdict.verdict),
         code(verdict.reason),
-        _ratio(verdict),
+        words.ratio(verdict),
         f"{verdict.launches}{needed}",
     ]
 
@@ -205,7 +199,7 @@ def _summary(report: ComparisonReport) -> list[str]:
     suite = report.suite
     if suite is not None and suite.ratio is not None:
         text = units.interval(suite.ratio, suite.low, suite.high, "ratio")
-        lines.append(f"- Whole suite: {text} ({_name(suite.verdict)}, {code(suite.reason)}).")
+        lines.append(f"- Whole suite: {text} ({words.name(suite.verdict)}, {code(suite.reason)}).")
     else:
         lines.append("- Whole suite: no geometric mean, since fewer than two cases were timed often enough.")
     if report.detectable is None:
@@ -299,20 +293,9 @@ def _case_row(case: CaseLine) -> list[str]:
     return [code(case.case_id), case.status.value, code(case.reason)]
 
 
-def _name(verdict: Verdict) -> str:
-    return _VERDICTS.get(verdict, verdict.value)
-
-
 def _change(verdict: MetricVerdict) -> str:
-    if verdict.base is None or verdict.head is None:
-        return ""
-    ends = (units.quantity(value, verdict.unit) for value in (verdict.base, verdict.head))
-    text = " -> ".join(ends)
-    return text if _PLAIN.fullmatch(text) else code(text)
-
-
-def _ratio(verdict: MetricVerdict) -> str:
-    return "" if verdict.ratio is None else units.interval(verdict.ratio, verdict.low, verdict.high, "ratio")
+    text = words.change(verdict) if verdict.base is not None and verdict.head is not None else ""
+    return text if not text or _PLAIN.fullmatch(text) else code(text)
 
 
 def _percent(value: float) -> str:

@@ -16,15 +16,12 @@ from torchgauge.records.comparison import Action, ComparisonPlan, MetricVerdict,
 from torchgauge.results.comparison_store import ComparisonFolder
 from torchgauge.results.journal import RunState
 from torchgauge.results.store import Store
+from torchgauge.results.verdict_words import CHANGED, SILENT, WORSE
 
 VERSION = 1
 """Version of the fields of these records, which the JSON form says."""
 
-WORSE = frozenset({Verdict.REGRESSION, Verdict.BROKEN})
-BETTER = frozenset({Verdict.IMPROVEMENT, Verdict.FIXED})
-CHANGED = WORSE | BETTER
 STATUS, LATENCY = "status", "latency"
-_SILENT = frozenset({Verdict.UNDECIDED, Verdict.NOT_COMPARABLE})
 
 
 class Headline(str, Enum):
@@ -124,7 +121,7 @@ class ComparisonReport:
     @property
     def unclear(self) -> tuple[MetricVerdict, ...]:
         """Verdicts on pairs that say nothing where something was to be said, with their reasons."""
-        return tuple(each for each in self.judged if each.verdict in _SILENT and _counts(each))
+        return tuple(each for each in self.judged if each.verdict in SILENT and _counts(each))
 
     @property
     def suite(self) -> MetricVerdict | None:

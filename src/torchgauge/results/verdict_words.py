@@ -1,0 +1,52 @@
+"""The words for one verdict and for a handful of them, the same on terminals and in reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from torchgauge.records.comparison import MetricVerdict, Verdict
+from torchgauge.results import units
+
+WORSE = frozenset({Verdict.REGRESSION, Verdict.BROKEN})
+"""Verdicts that fail a gate."""
+BETTER = frozenset({Verdict.IMPROVEMENT, Verdict.FIXED})
+CHANGED = WORSE | BETTER
+SILENT = frozenset({Verdict.UNDECIDED, Verdict.NOT_COMPARABLE})
+"""Verdicts that say nothing of the metric, and never that it is fine."""
+
+_NAMES = {Verdict.NOT_COMPARABLE: "not comparable"}
+
+
+def name(verdict: Verdict) -> str:
+    """The verdict as it is written in a sentence."""
+    return _NAMES.get(verdict, verdict.value)
+
+
+def ratio(verdict: MetricVerdict) -> str:
+    """``1.012x [1.004, 1.020]``; empty where there is none."""
+    if verdict.ratio is None:
+        return ""
+    return units.interval(verdict.ratio, verdict.low, verdict.high, "ratio")
+
+
+def change(verdict: MetricVerdict) -> str:
+    """Medians of both sides, such as ``12.3 ms -> 12.9 ms``; empty where there is none of either."""
+    if verdict.base is None and verdict.head is None:
+        return ""
+    ends = (verdict.base, verdict.head)
+    return " -> ".join("-" if each is None else units.quantity(each, verdict.unit) for each in ends)
+
+
+def launches(count: int) -> str:
+    """``1 launch``, ``4 launches``."""
+    return f"{count} launch" if count == 1 else f"{count} launches"
+
+
+def worse(verdicts: Iterable[MetricVerdict]) -> str:
+    """How many pairs are broken and how many worse, such as ``1 broken, 2 worse``."""
+    bad = [each for each in verdicts if each.verdict in WORSE and not each.control]
+    broken = len({each.pair_key for each in bad if each.verdict is Verdict.BROKEN})
+    slower = len({each.pair_key for each in bad if each.verdict is Verdict.REGRESSION and each.pair_key})
+    parts = [f"{broken} broken"] * bool(broken) + [f"{slower} worse"] * bool(slower)
+    parts += ["the whole suite is slower"] * any(not each.pair_key for each in bad)
+    return ", ".join(parts)
