@@ -42,6 +42,10 @@ def latency(verdicts, name: str = ""):
 def two(store, base, head, **options):
     """Verdicts on two runs with one result or a list of them each."""
     as_list = [each if isinstance(each, list) else [each] for each in (base, head)]
+    if options.pop("hours", "history" in options):  # what differs from hour to hour is known, and small
+        for number, step in enumerate((-0.0005, 0.0, 0.0005)):
+            steps = [result(each.case, 1e-3 * math.exp(step)) for each in as_list[0]]
+            run(store, f"earlier{number}", steps, options.get("old", OLD), at=BEGIN - DAY)
     run(store, "a", as_list[0], options.pop("old", OLD))
     run(store, "b", as_list[1], options.pop("new", NEW), at=BEGIN + DAY)
     return compare_runs(store, "a", "b", Policy.default(), options.pop("history", NONE))
@@ -75,6 +79,15 @@ def test_history_decides(store, ratio, said) -> None:
     assert found.low < found.ratio < found.high
     assert (found.prior_spread, found.prior_df) == (0.005, 20.0)
     assert found.p_adjusted == pytest.approx(found.p)
+
+
+def test_launches_of_one_hour_decide_nothing_between_two(store) -> None:
+    """A/A launches alternate: a machine that was busy during one run is not in their spread."""
+    sides = result(case(), 1e-3), result(case(), 3e-3)
+    found = latency(two(store, *sides, history=history(), hours=False))
+    assert found.verdict is Verdict.UNDECIDED
+    assert "hour to hour" in found.reason
+    assert found.low > 2.9
 
 
 def test_a_wide_history_leaves_it_undecided(store) -> None:
@@ -115,10 +128,7 @@ def test_many_cases_are_adjusted_together(store) -> None:
     base = [result(case(model), 1e-3) for model in models]
     head = [result(case(model), 1.0125e-3 if model == "m00" else 1e-3) for model in models]
     known = history(0.0055, 20.0, *map(case, models))
-    policy = Policy.default()
-    run(store, "a", base, OLD)
-    run(store, "b", head, NEW)
-    found = latency(compare_runs(store, "a", "b", policy, known), "m00")
+    found = latency(two(store, base, head, history=known), "m00")
     assert found.p < 0.05 < found.p_adjusted
 
 

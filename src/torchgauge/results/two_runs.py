@@ -43,8 +43,13 @@ from torchgauge.results.store import Store
 METRICS = ("latency", "latency_device", "latency_cpu")
 """Step times that may be compared."""
 
+EARLIER_RUNS = "earlier runs"
 NO_HISTORY = (
     "no noise history of this case on this class of runner: the interval is that of the samples alone"
+)
+NO_HOURS = (
+    "known from A/A launches only, which alternate within minutes: how far this case moves from hour to hour "
+    "takes three earlier runs of it here, or measure again with torchgauge ab"
 )
 
 
@@ -202,7 +207,10 @@ class _Comparison:
         if prior is None:
             reach = float(stats.norm.isf((1 - CONFIDENCE) / 2)) * math.sqrt(within)
             return replace(blank, low=math.exp(log - reach), high=math.exp(log + reach), reason=NO_HISTORY)
-        return decided(blank, log, within, prior, source)
+        found = decided(blank, log, within, prior, source)
+        if self.differs is Difference.RUN and source != EARLIER_RUNS:
+            return replace(found, p=None, reason=NO_HOURS)
+        return found
 
     def _within(self, base: Measured, head: Measured) -> tuple[float, float | None]:
         """The log ratio and the variance that the samples show; None where they are too few.
@@ -238,7 +246,7 @@ class _Comparison:
         """What history says of the log ratio of two launches, and where that is from: the wider of two.
 
         A/A launches alternate on one machine, so their spread is the least that two runs differ by; earlier
-        runs of the same cases show hours as well.
+        runs of the same cases show hours as well, and only they decide between two runs.
         """
         found: list[tuple[Prior, str]] = []
         own = self.history.prior(Pair(head.case, head.case))
@@ -248,8 +256,11 @@ class _Comparison:
             found.append((Prior(spread, min(own.df, other.df)), "A/A launches"))
         runs = self._between_runs(base, head, earlier)
         if runs is not None:
-            found.append((runs, "earlier runs"))
-        return max(found, key=lambda each: each[0].spread) if found else (None, "")
+            found.append((runs, EARLIER_RUNS))
+        if not found:
+            return None, ""
+        widest = max(found, key=lambda each: each[0].spread)[0]
+        return widest, EARLIER_RUNS if runs is not None else "A/A launches"
 
     def _between_runs(self, base: Measured, head: Measured, earlier: RunHistory) -> Prior | None:
         ours, theirs = base.row["environment_id"] or "", head.row["environment_id"] or ""
