@@ -5,9 +5,10 @@ from __future__ import annotations
 import math
 import random
 
+import numpy as np
 import pytest
 
-from torchgauge.results.change_points import DetectorSettings, change_points
+from torchgauge.results.change_points import DetectorSettings, Watch, change_points
 
 
 def noisy(count: int, level: float = 1.0, spread: float = 0.01, seed: int = 0) -> list[float]:
@@ -52,10 +53,27 @@ def test_one_spike_at_the_end_never_alarms(seed):
             assert all(point.noticed < 50 for point in found)
 
 
+@pytest.mark.parametrize("seed", range(4))
+def test_a_lone_spike_is_no_evidence_however_high(seed):
+    """A spike moves the score by next to nothing, and by the same whether it is 3 or 10,000 times as high."""
+    quiet = watched([math.log(value) for value in noisy(50, seed=seed)])
+    scores = [watched([*quiet.values, math.log(height)]).best().score for height in (1.2, 3.0, 1e4)]
+    assert max(scores) <= quiet.best().score + 0.5
+    assert scores[1] == pytest.approx(scores[2], abs=0.01)
+
+
 def test_a_spike_that_stays_is_a_change():
     """The same spike, followed by nights like it, is reported: the rule above is no blindness."""
     found = change_points([*noisy(50), *noisy(4, 1.5, seed=9)]).points
     assert [point.index for point in found] == [50]
+
+
+def watched(values: list[float]) -> Watch:
+    """A watch that has seen ``values`` (logarithms) and said nothing."""
+    watch = Watch(DetectorSettings(threshold=math.inf))
+    for value in values:
+        assert watch.night(value) is None
+    return watch
 
 
 def test_quiet_series_say_nothing():
@@ -127,6 +145,47 @@ def test_waves_make_the_detector_slower_to_believe():
     assert found.autocorrelation is not None
     assert found.autocorrelation > 0.7
     assert sum(point.noticed >= 75 for point in found.points) <= 4
+
+
+def correlated(count: int, seed: int) -> list[float]:
+    """``count`` logarithms of noise of 2 % in which each night keeps 0.8 of the one before."""
+    rng = random.Random(seed)
+    values = [rng.gauss(0.0, 0.02)]
+    while len(values) < count:
+        values.append(0.8 * values[-1] + 0.6 * rng.gauss(0.0, 0.02))
+    return values
+
+
+class Forgetful(Watch):
+    """A watch that knows how its nights are distributed, and not which came after which."""
+
+    def residuals(self) -> np.ndarray:
+        """The noise of the past in another order."""
+        return np.random.default_rng(0).permutation(super().residuals())
+
+
+def test_nights_that_resemble_each_other_are_not_counted_twice():
+    """A wave shows far less of a step where the past had waves than to a detector that did not see them."""
+    own = forgetful = 0.0
+    for seed in range(10):
+        values = correlated(80, seed)
+        own += watched(values).best().score
+        forgetful += Forgetful(values=values).best().score
+    assert own < 0.7 * forgetful
+
+
+def test_a_suspicion_is_noise_until_it_is_confirmed_or_lasts():
+    """A short level counts as noise; one that is known, or as long as ``reach``, does not."""
+    logs = [math.log(value) for value in [*noisy(40), *noisy(12, 1.1, seed=1), *noisy(40, seed=2)]]
+    watch = watched(logs)
+    watch.restart(40)
+    watch.restart(52)
+    assert float(np.abs(watch.residuals()).max()) > 0.08
+    watch.restart(52, known=True)
+    assert float(np.abs(watch.residuals()).max()) < 0.04
+    lasting = watched([*logs[:40], *(value + 0.1 for value in logs[:40])])
+    lasting.restart(40)
+    assert float(np.abs(lasting.residuals()).max()) < 0.04
 
 
 def test_a_change_that_is_too_small_to_matter_is_not_reported():

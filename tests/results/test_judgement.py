@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -103,6 +104,18 @@ def test_unchanged_is_claimed_and_ends_the_launches():
     assert found.confidence == pytest.approx(0.9)
     assert (found.launches, found.estimator) == (launches, "cpu")
     assert found.time_s == pytest.approx(10.0 * launches)
+
+
+def test_pairs_that_compile_are_launched_until_warm_compilations_can_be_compared():
+    """The first launch compiles cold; three warm ones take three launches more, however sure the latency is."""
+    eager, compiled = pair(), Configuration("inductor", "inductor")
+    both = Pair(replace(eager.base, configuration=compiled), eager.head)
+    for one, launches in ((eager, 3), (both, 4)):
+        judge = judge_of([one])
+        assert Machine(spread=0.0001).run(judge, [one]) == launches
+    control = Pair(both.head, both.head, control=True)
+    judge = judge_of([control])
+    assert Machine(spread=0.0001).run(judge, [control]) == 3
 
 
 def test_a_slow_head_is_a_regression_with_its_evidence():

@@ -117,6 +117,15 @@ def test_two_launches_of_compile_time_say_how_many_it_takes() -> None:
     assert (found.reason, found.needed) == ("2 of the 3 launches that it takes", 3)
 
 
+def test_what_was_measured_once_is_shown_and_gates_nothing() -> None:
+    """An A/B run compiles cold in its first launch only: every comparison would stay undecided for it."""
+    found = judged(launches("compile_cold", [10], [20]), "compile_cold")
+    assert (found.verdict, found.action) == (Verdict.UNDECIDED, Action.REPORT)
+    assert (found.base, found.head) == (10, 20)
+    twice = judged(launches("compile_warm", [10, 10], [20, 20]), "compile_warm")
+    assert (twice.verdict, twice.action) == (Verdict.UNDECIDED, Action.GATE)
+
+
 def test_a_metric_that_neither_side_has_gives_no_row() -> None:
     """Eager has no compile time, and nothing to say of it."""
     assert judged(launches("peak_memory", [1e8], [1e8]), "compile_cold") is None

@@ -164,6 +164,8 @@ class Judge:
         """Whether the first stage of the pair goes on: nothing decided, and launches and time left."""
         if evidence.given_up or evidence.exhausted:
             return False
+        if evidence.owes_warm_compilations:
+            return True
         latency = hypotheses.get((evidence.pair.key, LATENCY))
         if latency is None:
             return True

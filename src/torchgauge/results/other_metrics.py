@@ -151,8 +151,7 @@ class _Judged:
             paired = paired_ratio(sides.base, sides.head, blank.confidence)
             blank = replace(blank, low=paired.low, high=paired.high)
         if len(sides.base) < least:
-            reason = f"{len(sides.base)} of the {least} launches that it takes"
-            return [replace(blank, reason=reason, needed=least)]
+            return [_too_few(blank, len(sides.base), least)]
         return [_sized(blank, self.rule_of(metric).floor)]
 
     def by_count(self, metric: str, launches: Sequence[Launch]) -> list[MetricVerdict]:
@@ -170,6 +169,20 @@ class _Judged:
             verdict = Verdict.REGRESSION if head > base else Verdict.IMPROVEMENT
         ratio = head / base if base > 0 and head > 0 else None
         return [replace(blank, base=base, head=head, ratio=ratio, verdict=verdict)]
+
+
+def _too_few(blank: MetricVerdict, count: int, least: int) -> MetricVerdict:
+    """Undecided; what was measured once is shown and can gate nothing, or every comparison would wait for it.
+
+    An A/B run compiles into an empty cache in its first launch only, and an ordinary run has one launch.
+    """
+    once = count == 1 and blank.action is Action.GATE
+    return replace(
+        blank,
+        reason=f"{count} of the {least} launches that it takes",
+        needed=least,
+        action=Action.REPORT if once else blank.action,
+    )
 
 
 @dataclass(frozen=True)

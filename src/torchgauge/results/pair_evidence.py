@@ -10,6 +10,7 @@ from torchgauge.records import Status
 from torchgauge.records.comparison import Launch, Pair, Side
 from torchgauge.results.estimators import Estimator, LaunchEstimate, Unusable, choose_estimator, estimate
 from torchgauge.results.noise import Prior
+from torchgauge.results.other_metrics import RATIO_METRICS
 from torchgauge.results.policy import Rule
 from torchgauge.results.sequential import Levels, Moderated, looks, moderate
 
@@ -127,6 +128,16 @@ class PairEvidence:
         return len(self.first.launches) >= self.max_launches or not self.first.room_for_another(
             self.rule.max_time_s
         )
+
+    @property
+    def owes_warm_compilations(self) -> bool:
+        """Whether it compiles on both sides and has too few warm compilations to be compared.
+
+        The first launch finds an empty cache and each later one a filled one.
+        """
+        compiles = self.pair.base.configuration.compiled and self.pair.head.configuration.compiled
+        usable = len(self.first.timings)
+        return compiles and not self.pair.control and 0 < usable <= RATIO_METRICS["compile_warm"]
 
     def may_go_on(self, launches: int) -> bool:
         """Whether it has no more than ``launches`` usable ones, enough to be timed, and room for another."""

@@ -43,17 +43,28 @@ def comparison_lines(found: TwoRuns) -> Iterator[str]:
     yield ""
     head = "speed-up" if speeds else "ratio"
     yield f"{'verdict':<15} {'metric':<13} {'first -> second':<22} {head + ' [95 %]':<24} case"
-    told = [each for each in pairs if each.verdict is not Verdict.UNCHANGED or each.metric not in BUILT_IN]
+    told = [each for each in pairs if not _goes_without_saying(each)]
     for each in sorted(told, key=lambda each: (ORDER.index(each.verdict), each.pair_id, each.metric)):
         value = speed_up(each) if speeds and each.unit == "s" else ratio(each)
         yield f"{shown(each):<15} {each.metric:<13} {change(each) or '-':<22} {value:<24} {each.pair_id}"
         if each.reason and each.verdict is not Verdict.UNCHANGED:
             yield f"{'':<15} {shortened(each.reason, _WIDTH)}"
     if len(told) < len(pairs):
-        yield f"and {len(pairs) - len(told)} unchanged in status, compile time, memory or graphs"
+        silent = sum(each.verdict is Verdict.UNDECIDED for each in pairs if each not in told)
+        said = f", {silent} measured once and not judged" if silent else ""
+        unchanged = len(pairs) - len(told) - silent
+        yield f"and {unchanged} unchanged in status, compile time, memory or graphs{said}"
     if found.dropped:
         yield ""
         yield f"outside the common set: {', '.join(found.dropped)}"
+
+
+def _goes_without_saying(verdict: MetricVerdict) -> bool:
+    """Whether a metric beside step times needs no row: unchanged, or undecided where that gates nothing."""
+    if verdict.metric not in BUILT_IN:
+        return False
+    undecided = verdict.verdict is Verdict.UNDECIDED and verdict.action is not Action.GATE
+    return undecided or verdict.verdict is Verdict.UNCHANGED
 
 
 def gate_lines(result: GateResult, title: str) -> Iterator[str]:
