@@ -4,7 +4,15 @@ Six real series (``data/README.md``) are reduced to their noise: logarithms less
 nights. Each run draws blocks of ten nights of one series' noise, 60 nights of history and 21 after a step
 of 0, 2, 5 or 10 %, up or down. Thresholds are tuned on three series to one false alarm per 1,000
 benchmark-nights and used on the other three, then the other way round; what is reported is never what was
-tuned on. The form of the detector was chosen with all six in view, on other resamples than these.
+tuned on. The form of the detector was chosen with all six in view, among about 30 forms, on other resamples
+(first seeds 5000 and 6000, 20 to 50 of each) than those that are reported (20000 and later). The default
+threshold was lowered once, from 3.25 to 3, after a first look at the latter.
+
+What is counted, alike for every detector, in the 21 nights from the step on: a step is found where an alarm
+puts it at most five nights from where it is, and its delay ends with the first such alarm. Any other alarm is
+false, in the runs without a step and in those with one; later alarms at a step that was found are neither.
+F1 is that of all runs together: three of four have a step, as many of 2 % as of 5 and of 10 %. The intervals
+come from a bootstrap of the series and, within each, of its histories (thresholds as they were tuned).
 
 ::
 
@@ -15,9 +23,10 @@ Otava pins packages that torchgauge does not, so it lives in an environment of i
 ``python -m venv otava && otava/bin/pip install apache-otava``, then ``--otava-python otava/bin/python``.
 
 The confirmation is not replayed here. Its rates are parameters: it calls an unchanged pair changed with
-``--confirm-false``, and finds a step with ``--confirm-power``; both were measured in the A/B replay. The rate
-of confirmed false alarms is the product, which assumes that noise of a night and noise of a re-measurement
-are independent.
+``--confirm-false``, and finds a step with ``--confirm-power``. The replay of the comparison
+(``regression_replay.py``) measured at most 0.25 % false regressions per case, and 99.9 % of the steps of 5 %
+found: those are the defaults. The rate of confirmed false alarms is the product, which assumes that noise of
+a night and noise of a re-measurement are independent.
 """
 
 from __future__ import annotations
@@ -33,8 +42,11 @@ from collections.abc import Callable, Sequence
 from copy import deepcopy
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import ClassVar
 
-from torchgauge.results.change_points import DetectorSettings, Watch
+import numpy as np
+
+from torchgauge.results.change_points import Alarm, DetectorSettings, Watch
 
 HERE = Path(__file__).parent
 DATA = HERE / "data" / "trend_series.json"
@@ -60,6 +72,20 @@ class Said:
 
     night: int
     position: int
+
+
+@dataclass
+class Remembering(Watch):
+    """A watch that computes a score once for all thresholds: it depends on nights and levels alone."""
+
+    memory: ClassVar[dict[tuple[tuple[float, ...], tuple[int, ...]], Alarm | None]] = {}
+
+    def best(self) -> Alarm | None:
+        """What the watch says, or said of the same nights."""
+        key = (tuple(self.values), tuple(self.starts))
+        if key not in self.memory:
+            self.memory[key] = super().best()
+        return self.memory[key]
 
 
 @dataclass
@@ -129,7 +155,7 @@ def ours(runs: Sequence[Run], settings: DetectorSettings) -> list[list[Said]]:
     shared: Watch | None = None
     for run in runs:
         if shared is None or tuple(shared.values) != run.nights[:HISTORY]:
-            shared = Watch(settings)
+            shared = Remembering(settings)
             for value in run.nights[:HISTORY]:
                 shared.night(value)
         watch, alarms = deepcopy(shared), []
@@ -185,6 +211,30 @@ def tuned(
     return choices[low]
 
 
+def counts(runs: Sequence[Run], alarms: Sequence[Sequence[Said]]) -> list[np.ndarray]:
+    """For each series (histories, 3): steps found, steps missed and false alarms of each history."""
+    found: dict[str, list[list[int]]] = {}
+    for first in range(0, len(runs), len(STEPS)):
+        part = slice(first, first + len(STEPS))
+        counted = tally(runs[part], alarms[part])
+        right = sum(delays[0] is not None for delays in (counted.delays or {}).values())
+        found.setdefault(runs[first].series, []).append([right, len(STEPS) - 1 - right, counted.false])
+    return [np.array(each) for each in found.values()]
+
+
+def bootstrapped(series: Sequence[Sequence[np.ndarray]], times: int = 2000) -> np.ndarray:
+    """F1 of each detector (columns) in ``times`` bootstrap samples, the same sample for all detectors."""
+    rng = np.random.default_rng(1)
+    drawn = np.empty((times, len(series)))
+    for sample in range(times):
+        total = np.zeros((len(series), 3))
+        for place in rng.integers(len(series[0]), size=len(series[0])):
+            histories = rng.integers(len(series[0][place]), size=len(series[0][place]))
+            total += [counted[place][histories].sum(axis=0) for counted in series]
+        drawn[sample] = 2.0 * total[:, 0] / (2.0 * total[:, 0] + total[:, 1] + total[:, 2])
+    return drawn
+
+
 def row(name: str, runs: Sequence[Run], alarms: Sequence[Sequence[Said]]) -> str:
     """One line of the table."""
     counted = tally(runs, alarms)
@@ -200,7 +250,7 @@ HEAD = (
     + " |\n|---|"
     + "---|" * (2 + 3 * 3)
 )
-THRESHOLDS = tuple(2.0 + 0.25 * each for each in range(49))
+THRESHOLDS = tuple(2.0 + 0.25 * each for each in range(61))
 PEER_P = tuple(10.0 ** -(2.0 + 0.5 * each) for each in range(25))
 
 
@@ -224,11 +274,16 @@ def main() -> None:
     for name in (each["name"] for each in table) if options.each else ():
         own = [(run, alarms) for run, alarms in zip(runs, said, strict=True) if run.series == name]
         print(row(f"the same, {name}", *zip(*own, strict=True)), flush=True)
-    tuned_row("ours", folds, THRESHOLDS, lambda part, at: ours(part, replace(usual, threshold=at)))
+    compared = [
+        tuned_row("ours", folds, THRESHOLDS, lambda part, at: ours(part, replace(usual, threshold=at)))
+    ]
     if options.otava_python:
         python = options.otava_python
         print(row("otava, default (p 0.001)", runs, peer(python, runs, (0.001, 0.0))), flush=True)
-        tuned_row("otava", folds, PEER_P, lambda part, p: peer(python, part, (p, usual.smallest)))
+        compared.append(
+            tuned_row("otava", folds, PEER_P, lambda part, p: peer(python, part, (p, usual.smallest)))
+        )
+    _intervals(compared)
     _requirements(runs, said, options)
     print(f"{time.perf_counter() - began:.0f} s")
 
@@ -238,13 +293,26 @@ def tuned_row(
     folds: Sequence[Sequence[Run]],
     choices: Sequence[float],
     alarms_at: Callable[[Sequence[Run], float], list[list[Said]]],
-) -> None:
-    """Print the line of a detector that was tuned on each fold and used on the other one."""
+) -> list[np.ndarray]:
+    """Print the line of a detector that was tuned on each fold and used on the other one; its counts."""
     chosen = [tuned(fold, choices, alarms_at) for fold in folds]
     reported = [(run, alarms) for fold, at in zip(folds, reversed(chosen), strict=True)
                 for run, alarms in zip(fold, alarms_at(fold, at), strict=True)]  # fmt: skip
     label = f"{name}, tuned to one ({' and '.join(f'{at:.3g}' for at in reversed(chosen))})"
     print(row(label, *zip(*reported, strict=True)), flush=True)
+    return counts(*zip(*reported, strict=True))
+
+
+def _intervals(compared: Sequence[Sequence[np.ndarray]]) -> None:
+    """Print the 95 % intervals of F1 of the tuned detectors, and of the difference where there are two."""
+    drawn = bootstrapped(compared)
+    print()
+    for name, each in zip(("ours", "otava"), drawn.T, strict=False):
+        low, high = np.quantile(each, (0.025, 0.975))
+        print(f"F1 of {name}, tuned to one: 95 % interval {low:.3f} to {high:.3f}")
+    if len(compared) == 2:
+        low, high = np.quantile(drawn[:, 0] - drawn[:, 1], (0.025, 0.975))
+        print(f"ours less otava's: {low:.3f} to {high:.3f} (at least 0.10)")
 
 
 def _requirements(runs: Sequence[Run], said: Sequence[Sequence[Said]], options: argparse.Namespace) -> None:
@@ -264,8 +332,8 @@ def _options() -> argparse.Namespace:
     parser.add_argument("--first-seed", type=int, default=1000, help="of the resamples (1000)")
     parser.add_argument("--each", action="store_true", help="a line for each series too")
     parser.add_argument("--otava-python", help="interpreter that has apache-otava")
-    parser.add_argument("--confirm-false", type=float, default=0.01, help="false-alarm rate of A/B (0.01)")
-    parser.add_argument("--confirm-power", type=float, default=0.99, help="its power at 5 %% (0.99)")
+    parser.add_argument("--confirm-false", type=float, default=0.0025, help="false alarms of A/B (0.0025)")
+    parser.add_argument("--confirm-power", type=float, default=0.999, help="its power at 5 %% (0.999)")
     return parser.parse_args()
 
 

@@ -107,7 +107,7 @@ def test_unchanged_is_claimed_and_ends_the_launches():
 
 
 def test_pairs_that_compile_are_launched_until_warm_compilations_can_be_compared():
-    """The first launch compiles cold; three warm ones take three launches more, however sure the latency is."""
+    """One cold compilation and three warm ones take four launches, however sure the latency is."""
     eager, compiled = pair(), Configuration("inductor", "inductor")
     both = Pair(replace(eager.base, configuration=compiled), eager.head)
     for one, launches in ((eager, 3), (both, 4)):

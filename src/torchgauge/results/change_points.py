@@ -1,17 +1,21 @@
 """Change points in one nightly series: the sensitive first stage of the trend.
 
-Why our own: public detectors assume normal noise, so that two modes or fat tails either raise alarms or
-hide steps, and some call one spike at the end of a series a change. Here the noise is whatever the history
-of the series says: its distribution is estimated with a kernel density, and each night the likelihood of
-"one level all along" is weighed against "another level since night t", for every t within reach (a
-generalised likelihood ratio: Basseville and Nikiforov, *Detection of abrupt changes*, 1993, section 2.4; with
-a density in place of the normal law). A night counts for a bounded number of nats, and two nights at least
-must lie behind a change.
+Why our own: public detectors assume independent normal noise, so that two modes, fat tails or waves either
+raise alarms or hide steps, and some call one spike at the end of a series a change. Here the noise is
+whatever the history of the series says. Each night the likelihood of "one level all along" is weighed against
+"another level since night t", for every t within reach (a generalised likelihood ratio: Basseville and
+Nikiforov, *Detection of abrupt changes*, 1993, section 2.4), with two things estimated from the past:
 
-A series has to show more where its past gives reason to doubt it: where neighbouring nights resemble each
-other (waves look like steps while they last), where it raised alarms that nobody confirmed, where its scores
-are usually high, and where its history is short. Only a change that was confirmed is taken as a new level
-when the noise is judged; any other may have been noise itself.
+- how a night is distributed: a kernel density in place of the normal law;
+- how neighbouring nights resemble each other (waves look like steps while they last): a Gaussian copula of
+  first order on top of that density (Chen and Fan, *Estimation of copula-based semiparametric time series
+  models*, Journal of Econometrics 130, 2006). Without resemblance it adds nothing.
+
+A night and a pair of nights count for a bounded number of nats, two nights at least must lie behind a change,
+and what only one night shows is no level.
+
+Noise is judged about levels that were confirmed or have lasted; any other suspicion may have been noise
+itself. Each suspicion that nobody confirmed makes the next one need more.
 
 Everything is computed on logarithms, so a size is relative and no unit matters.
 """
@@ -25,11 +29,10 @@ from typing import Any
 
 import numpy as np
 import numpy.typing as npt
+from scipy.special import ndtri
 
 Vector = npt.NDArray[np.float64]
 
-_KERNEL_DF = 3.0
-"""Degrees of freedom of the kernel: tails that fall slowly, since a history of 40 nights has seen little."""
 _STRAY_SHARE = 0.03
 """Share of nights that may lie anywhere: bounds what one night can count for."""
 _STRAY_WIDTH = 8.0
@@ -38,14 +41,18 @@ _SMALLEST_NOISE = 0.001
 """Relative noise below which no history is believed: clocks and medians are not finer than that."""
 _CELLS = 400
 """Cells of the grid of levels, at most."""
-_USUAL_SCORE = 2.0
-"""90 % quantile of the nightly scores of white noise, in nats (simulated: normal, Laplace, two modes)."""
-_USUAL_AUTOCORRELATION = 0.2
-"""What white noise may show in 60 nights (1.5 standard errors)."""
-_PER_CRY = 0.4
-"""What each alarm that nobody confirmed adds to the doubt."""
-_SETTLING = 14
-"""Nights after a change whose scores still hold it."""
+_PER_CRY = 0.2
+"""By which share of itself each alarm that nobody confirmed raises the threshold."""
+_UNRELATED_SHARE = 0.1
+"""Share of nights that owe nothing to the night before: bounds what a pair of nights can count for."""
+_BELIEVED_ALIKENESS = 0.1
+"""What white noise may show of autocorrelation, as a share of what could still be there."""
+_OUTERMOST = 0.003
+"""Probability beyond which one night is as far out as another."""
+_FAR = 20.0
+"""Robust standard deviations beyond which one night is as far out as another."""
+_SETTLING = 21
+"""The last nights, which may hold a change already and say nothing of the noise."""
 
 
 @dataclass(frozen=True)
@@ -57,7 +64,7 @@ class DetectorSettings:
     two. A change is looked for in the last ``reach`` nights, and ``memory`` nights make the baseline.
     """
 
-    threshold: float = 2.75
+    threshold: float = 3.0
     smallest: float = 0.01
     warm_up: int = 20
     nights_after: int = 2
@@ -118,17 +125,16 @@ class Watch:
     settings: DetectorSettings = field(default_factory=DetectorSettings)
     values: list[float] = field(default_factory=list)
     starts: list[int] = field(default_factory=lambda: [0])
-    scores: list[float] = field(default_factory=list)
     known: int = 0
 
     def night(self, value: float) -> Alarm | None:
         """Take the logarithm of one night's value; an alarm where it completes a change."""
         self.values.append(value)
         best = self.best()
-        self.scores.append(best.score if best else 0.0)
         if best is None:
             return None
-        score = best.score / self.doubt()
+        since = max(self.known, len(self.values) - self.settings.memory)
+        score = best.score / (1.0 + _PER_CRY * sum(start > since for start in self.starts))
         if score < self.settings.threshold or abs(self._size(best.start)) < self.settings.smallest:
             return None
         self.restart(best.start)
@@ -149,11 +155,8 @@ class Watch:
         high = count - rules.nights_after
         if count < rules.warm_up or low > high:
             return None
-        sums = _sums(np.asarray(self.values[begin:]), self.residuals())
         starts = np.arange(low, high + 1)
-        before = sums[starts - begin]
-        split = before.max(axis=1) + (sums[-1] - before).max(axis=1)
-        scores = split - sums[-1].max()
+        scores = _scores(np.asarray(self.values[begin:]), self.residuals(), starts - begin)
         place = int(scores.argmax())
         return Alarm(int(starts[place]), float(scores[place]))
 
@@ -161,32 +164,21 @@ class Watch:
         """Noise of the past: distances from the median of each level, without the nights that are judged."""
         count = len(self.values)
         until = max(count - _SETTLING, 2 * count // 3)
-        return _residuals(self.values, self.starts, max(0, count - 2 * self.settings.memory), until)
+        return _residuals(self.values, self._lasting(), max(0, count - 2 * self.settings.memory), until)
+
+    def _lasting(self) -> list[int]:
+        """Where levels begin that are more than a suspicion: confirmed, or ``reach`` nights long at least."""
+        ends = [*self.starts[1:], len(self.values)]
+        return [
+            start
+            for start, end in zip(self.starts, ends, strict=True)
+            if start <= self.known or end - start >= self.settings.reach
+        ]
 
     def _size(self, start: int) -> float:
         begin = max(self.starts[-1], len(self.values) - self.settings.memory)
         step = np.median(self.values[start:]) - np.median(self.values[begin:start])
         return math.expm1(float(step))
-
-    def doubt(self) -> float:
-        """By how much tonight's score is divided, 1 at least; the module says what for."""
-        since = max(self.known, len(self.values) - self.settings.memory)
-        history = 1.0 + 10.0 / len(self.residuals())
-        cries = 1.0 + _PER_CRY * sum(start > since for start in self.starts)
-        past = self.values[since : len(self.values) - _SETTLING // 2]
-        alike = max(0.0, min(0.9, _alike(past) - _USUAL_AUTOCORRELATION))
-        # The variance of a mean grows by (1 + r) / (1 - r); half of that, as the first night is not alike.
-        waves = math.sqrt((1.0 + alike) / (1.0 - alike))
-        return history * cries * waves * self._usual()
-
-    def _usual(self) -> float:
-        """How much higher this series' scores usually are than those of white noise; 1 at least."""
-        past = [
-            score
-            for night, score in enumerate(self.scores[:-_SETTLING])
-            if score > 0.0 and not any(0 <= night - start <= _SETTLING for start in self.starts[1:])
-        ]
-        return 1.0 if len(past) < 10 else max(1.0, float(np.quantile(past, 0.9)) / _USUAL_SCORE)
 
 
 def change_points(
@@ -248,9 +240,8 @@ def _refined(watch: Watch, alarms: Sequence[tuple[Alarm, int]], places: Sequence
         right = watch.starts[at + 1] if at + 1 < len(watch.starts) else len(logs)
         left, right = max(left, alarm.start - watch.settings.memory), min(right, alarm.start + 30)
         residuals = _residuals(watch.values, watch.starts, left, right)
-        sums = _sums(logs[left:right], residuals)
         inner = np.arange(1, right - left)
-        scores = sums[inner].max(axis=1) + (sums[-1] - sums[inner]).max(axis=1) - sums[-1].max()
+        scores = _scores(logs[left:right], residuals, inner)
         scores = np.where(np.abs(inner + left - alarm.start) <= 7, scores, -np.inf)
         best = int(inner[scores.argmax()]) + left
         first, last = _interval(inner + left, scores)
@@ -279,31 +270,81 @@ def _interval(starts: Any, scores: Vector) -> tuple[int, int]:
     return int(chosen.min()), int(chosen.max())
 
 
-def _sums(values: Vector, residuals: Vector) -> Vector:
-    """Running sums of log likelihood: row i is that of the first i ``values`` at each level of a grid."""
-    spread = max(_spread(residuals), _SMALLEST_NOISE)
-    width = 0.9 * spread * max(len(residuals), 1) ** -0.2  # Silverman, 1986, equation 3.31
-    low, high = float(values.min()), float(values.max())
-    cell = max(width / 4.0, (high - low) / (_CELLS - 1))
+def _scores(values: Vector, residuals: Vector, starts: Any) -> Vector:
+    """For each of ``starts``, by how many nats another level since then is likelier than one level all along.
+
+    ``values`` are logarithms, ``starts`` positions in them from 1 to their number less 1. The night at which
+    a level begins is weighed alone: of its distance from the night before nothing is known.
+    """
+    nights, pairs = _likelihood(values, residuals)
+    whole = np.cumsum(nights + pairs, axis=0)
+    before = whole[starts - 1]
+    after = whole[-1] - before - pairs[starts]
+    scores: Vector = before.max(axis=1) + after.max(axis=1) - whole[-1].max()
+    return scores
+
+
+def _likelihood(values: Vector, residuals: Vector) -> tuple[Vector, Vector]:
+    """Log likelihood of each night (a row) at each level of a grid: alone, and what the night before adds.
+
+    The second follows a Gaussian copula: the joint density of two nights, their own densities divided out.
+    """
+    noise = _Noise(residuals)
+    # A level is what two neighbouring nights share: a lone spike is none, and must not stretch the grid.
+    shared = (
+        np.sort(np.stack((values[:-2], values[1:-1], values[2:])), axis=0)[1] if len(values) > 2 else values
+    )
+    low, high = float(shared.min()), float(shared.max())
+    cell = max(noise.width / 4.0, (high - low) / (_CELLS - 1))
     cells = int((high - low) / cell) + 2
-    table = _log_density(np.arange(-cells, cells + 1) * cell, residuals, width, spread)
+    limit = cells + int(_FAR * noise.spread / cell) + 1
+    density, ranks = noise.at(np.arange(-limit, limit + 1) * cell)
     rows = np.rint((values - low) / cell).astype(np.intp)
-    nights = table[rows[:, None] - np.arange(cells)[None, :] + cells]
-    sums = np.zeros((len(values) + 1, cells))
-    np.cumsum(nights, axis=0, out=sums[1:])
-    return sums
+    places = np.clip(rows[:, None] - np.arange(cells)[None, :], -limit, limit) + limit
+    nights = density[places]
+    pairs = np.zeros_like(nights)
+    alike = noise.alike()
+    if alike > 0.0:
+        scores = ranks[places]
+        squares = scores**2
+        rest = 1.0 - alike**2
+        exponents = alike * scores[1:] * scores[:-1] - 0.5 * alike**2 * (squares[1:] + squares[:-1])
+        ratios = np.exp(exponents / rest) / math.sqrt(rest)
+        pairs[1:] = np.log((1.0 - _UNRELATED_SHARE) * ratios + _UNRELATED_SHARE)
+    return nights, pairs
 
 
-def _log_density(at: Vector, residuals: Vector, width: float, spread: float) -> Vector:
-    """Logarithm of the noise's density: kernels on past residuals, and a few nights that may lie anywhere."""
-    squares = ((at[:, None] - residuals[None, :]) / width) ** 2
-    shape = (_KERNEL_DF + 1.0) / 2.0
-    norm = math.gamma(shape) / (math.sqrt(_KERNEL_DF * math.pi) * math.gamma(_KERNEL_DF / 2.0) * width)
-    kernels = norm * np.mean((1.0 + squares / _KERNEL_DF) ** -shape, axis=1)
-    wide = _STRAY_WIDTH * spread
-    strays = 1.0 / (math.pi * wide * (1.0 + (at / wide) ** 2))
-    density: Vector = np.log((1.0 - _STRAY_SHARE) * kernels + _STRAY_SHARE * strays)
-    return density
+class _Noise:
+    """The distribution of a night's noise: kernels on past residuals, and a few nights that lie anywhere."""
+
+    def __init__(self, residuals: Vector) -> None:
+        self.residuals = residuals
+        self.spread = max(_spread(residuals), _SMALLEST_NOISE)
+        # Silverman, 1986, equation 3.31.
+        self.width = 0.9 * self.spread * max(len(residuals), 1) ** -0.2
+
+    def at(self, points: Vector) -> tuple[Vector, Vector]:
+        """At ``points``: logarithm of the density, and the normal quantile of the probability of less."""
+        # Student's t with three degrees of freedom, and Cauchy's law: both have closed forms.
+        scaled = (points[:, None] - self.residuals[None, :]) / (self.width * math.sqrt(3.0))
+        bells = 1.0 / (1.0 + scaled**2)
+        kernels = 2.0 / (math.pi * math.sqrt(3.0) * self.width) * np.mean(bells**2, axis=1)
+        below = 0.5 + np.mean(scaled * bells + np.arctan(scaled), axis=1) / math.pi
+        far = points / (_STRAY_WIDTH * self.spread)
+        strays = 1.0 / (math.pi * _STRAY_WIDTH * self.spread * (1.0 + far**2))
+        density = (1.0 - _STRAY_SHARE) * kernels + _STRAY_SHARE * strays
+        share = (1.0 - _STRAY_SHARE) * below + _STRAY_SHARE * (0.5 + np.arctan(far) / math.pi)
+        return np.log(density), ndtri(np.clip(share, _OUTERMOST, 1.0 - _OUTERMOST))
+
+    def alike(self) -> float:
+        """How much a night resembles the one before: correlation of normal quantiles, 0 to 0.9, cautious."""
+        if len(self.residuals) < 10:
+            return 0.0
+        scores = self.at(self.residuals)[1]
+        scores = scores - scores.mean()
+        power = float(np.sum(scores**2))
+        seen = float(np.sum(scores[1:] * scores[:-1])) / power if power > 0.0 else 0.0
+        return max(0.0, min(0.9, seen - _BELIEVED_ALIKENESS * (1.0 - seen)))
 
 
 def _residuals(values: Sequence[float], starts: Sequence[int], since: int, until: int) -> Vector:
