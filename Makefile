@@ -59,6 +59,8 @@ bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/overhead.py
 	$(BIN)/python benchmarks/timing_bias.py
 	$(BIN)/python benchmarks/footprint.py
+	$(BIN)/python benchmarks/regression_replay.py
+	$(BIN)/python benchmarks/suite_simulation.py
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/generate_reference.py
