@@ -42,6 +42,11 @@ def launches(count: int) -> str:
     return f"{count} launch" if count == 1 else f"{count} launches"
 
 
+def pairs(count: int) -> str:
+    """``1 pair``, ``4 pairs``."""
+    return f"{count} pair" if count == 1 else f"{count} pairs"
+
+
 def worse(verdicts: Iterable[MetricVerdict]) -> str:
     """How many pairs are broken and how many worse, such as ``1 broken, 2 worse``."""
     bad = [each for each in verdicts if each.verdict in WORSE and not each.control]

@@ -45,7 +45,7 @@ SLOWER = verdict(
         ([verdict(Verdict.IMPROVEMENT)], "IMPROVEMENT: 1 better, none worse"),
         ([verdict(Verdict.UNCHANGED)], "UNCHANGED within the tolerance"),
         ([verdict(Verdict.UNCHANGED), verdict(Verdict.REGRESSION, control=True)], "UNCHANGED within"),
-        ([verdict(Verdict.REGRESSION, control=True)], "A/A: 1 false alarms in 1 pairs"),
+        ([verdict(Verdict.REGRESSION, control=True)], "A/A: 1 false alarm in 1 pair"),
         ([], "UNDECIDED: nothing was compared"),
     ],
 )

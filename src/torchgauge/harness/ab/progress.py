@@ -49,13 +49,13 @@ class PlainAbProgress:
         controls = sum(pair.control for pair in plan.pairs)
         extra = f", {controls} of them head against head" if controls else ""
         before = f", {launches} measurements were there" if launches else ""
-        self.say(f"comparison {plan.run_id}: {len(plan.pairs)} pairs{extra}{before}")
+        self.say(f"comparison {plan.run_id}: {words.pairs(len(plan.pairs))}{extra}{before}")
         self.say(f"  base: {_describe(plan.base.label, plan.base.python)}")
         self.say(f"  head: {_describe(plan.head.label, plan.head.python)}")
 
     def launch(self, number: int, pairs: Sequence[Pair]) -> None:
         """Say how many pairs are still measured."""
-        many = f"{len(pairs)} pairs" if len(pairs) != 1 else "1 pair"
+        many = words.pairs(len(pairs))
         self.say(f"launch {number}: {many}, after {units.duration(self.clock.steady() - self.began)}")
 
     def event(self, pair: Pair, side: Side, event: dict[str, Any]) -> None:

@@ -46,7 +46,7 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
     pairs = {each.pair_key for each in judged or verdicts if each.pair_key}
     if verdicts and not judged:
         wrong = sum(each.verdict in words.CHANGED for each in verdicts)
-        return f"A/A: {wrong} false alarms in {len(pairs)} pairs"
+        return f"A/A: {wrong} false alarm{'' if wrong == 1 else 's'} in {words.pairs(len(pairs))}"
     counts = report.count(len(pairs), judged, 0)
     silent = counts.undecided + counts.not_comparable
     texts = {
@@ -56,7 +56,7 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
         Headline.UNDECIDED: f"UNDECIDED: no regression was found, but {silent} could not be decided",
         Headline.REPORTED: f"CHANGED, and the policy lets it pass: {words.worse(judged)}",
         Headline.IMPROVEMENT: f"IMPROVEMENT: {counts.changed} better, none worse",
-        Headline.UNCHANGED: "UNCHANGED within the tolerance",
+        Headline.UNCHANGED: f"UNCHANGED within the tolerance: {words.pairs(len(pairs))}",
     }
     return texts[report.headline(judged, counts, state)]
 
