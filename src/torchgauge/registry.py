@@ -19,6 +19,7 @@ GROUPS = (
     "torchgauge.scenarios",
     "torchgauge.publishers",
     "torchgauge.executors",
+    "torchgauge.checks",
 )
 
 

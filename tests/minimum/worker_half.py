@@ -15,6 +15,7 @@ from pathlib import Path
 import torchgauge
 from torchgauge import registry
 from torchgauge.harness.executors import station
+from torchgauge.suites.conformance import catalogue
 
 PACKAGE = Path(torchgauge.__file__).resolve().parent
 CHILDREN = ("torchgauge.harness.host", "torchgauge.harness.plugin_child", "torchgauge.devices.probe_child")
@@ -54,6 +55,7 @@ def roots() -> Iterator[str]:
         for name, point in registry.entry_points(f"torchgauge.{group}").items():
             if point.dist is None:
                 yield getattr(registry.load(f"torchgauge.{group}", name), attribute).partition(":")[0]
+    yield from (f"{catalogue.CHECKS}.{name}" for name in catalogue.MODULES)
     probe_child = PACKAGE / "devices" / "probe_child.py"
     for sibling in re.findall(r"_sibling\(\"(\w+)\"\)", probe_child.read_text(encoding="utf-8")):
         yield f"torchgauge.devices.{sibling}"

@@ -13,6 +13,8 @@ from torchgauge.errors import TorchgaugeError
 COMMANDS = {
     "ab": ("torchgauge.cli.ab", "measure base and head alternately: is it slower?"),
     "bisect": ("torchgauge.cli.bisect", "find the build at which a case became slower"),
+    "census": ("torchgauge.cli.census", "operators that a device has, has not, or hands to others"),
+    "check": ("torchgauge.cli.check", "check what a device can do, and print its capability card"),
     "compare": ("torchgauge.cli.compare", "compare two runs, devices or configurations of a store"),
     "dashboard": ("torchgauge.cli.dashboard", "build the static site from a store, or serve it"),
     "devices": ("torchgauge.cli.devices", "what devices are here, and why others are not"),
@@ -21,6 +23,7 @@ COMMANDS = {
     "gate": ("torchgauge.cli.gate", "turn verdicts into an exit code"),
     "import": ("torchgauge.cli.import_", "read dynamo CSVs, HUD's JSON or TorchBench's as a run"),
     "noise": ("torchgauge.cli.noise", "what unchanged code was seen to do, and a policy made of it"),
+    "ops": ("torchgauge.cli.ops", "judge PyTorch's operators on a device against the host"),
     "plan": ("torchgauge.cli.plan", "the plan as it would run"),
     "report": ("torchgauge.cli.report", "a comparison or a run as Markdown, JUnit XML or JSON"),
     "repro": ("torchgauge.cli.repro", "run one case again exactly"),

@@ -136,6 +136,8 @@ def _suite(target: Interpreter, name: str, known: Sequence[str]) -> Suite:
     if name not in known:
         raise UnknownNameError("suite", name, known)
     suite = registry.load(SUITES, name)
+    if hasattr(suite, "seen_from"):  # what it lists depends on the torch that will run it
+        suite = suite.seen_from(target.path)
     return suite if _built_in(SUITES, name) else _absent(suite, _missing(target, SUITES, name))
 
 

@@ -10,11 +10,12 @@ MEASURE = "measure"
 FRESH = "fresh"
 CALIBRATE = "calibrate"
 SIDE = "side"
+CHECKS = "checks"
 
 
 @dataclass(frozen=True)
 class Job:
-    """One process's work: measure a group, run one case afresh, be a side of a pair, or calibrate.
+    """One process's work: measure a group, run checks, run a case afresh, be a side of a pair, or calibrate.
 
     ``session``, ``builder`` and ``scenario`` are ``module:attribute`` references that the worker imports.
     ``cache`` is the compile-cache folder shared by the processes of one group, ``filled`` where it holds the

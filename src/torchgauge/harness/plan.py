@@ -29,24 +29,36 @@ from torchgauge.records import (
     PlannedCase,
     Refusal,
     Status,
+    Tolerance,
     Workload,
     digest,
 )
 from torchgauge.suites.catalog import BATCH_PROFILES, workload_for
+from torchgauge.suites.check import CHECK
 from torchgauge.suites.expectations import expectation_for
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
+MODEL_SUITES_ONLY = ("toy", "conformance", "ops")
+"""Suites that ``all`` does not stand for: the harness's own and those whose cases are checks."""
+CHECKS_PER_GROUP = 128
+"""Checks that share a process; a run that is interrupted repeats those of one group."""
+BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")
+
 
 def load_suites(names: Sequence[str]) -> dict[str, Suite]:
-    """The suites called ``names``; ``all`` stands for every one but the toy suite of the harness's tests."""
+    """The suites called ``names``; ``all`` stands for every suite of models but the toy one."""
     known = registry.names("torchgauge.suites")
     return {name: registry.load("torchgauge.suites", name) for name in wanted_suites(known, names)}
 
 
 def wanted_suites(known: Sequence[str], names: Sequence[str]) -> list[str]:
-    """``names`` without repetition, with ``all`` standing for every one of ``known`` but the toy suite."""
-    return [name for name in known if name != "toy"] if "all" in names else list(dict.fromkeys(names))
+    """``names`` without repetition, with ``all`` standing for the suites of models among ``known``."""
+    return (
+        [name for name in known if name not in MODEL_SUITES_ONLY]
+        if "all" in names
+        else list(dict.fromkeys(names))
+    )
 
 
 def check_available(suites: Mapping[str, Suite], names: Sequence[str]) -> None:
@@ -67,20 +79,35 @@ def select_groups(
     Raises :class:`UnknownNameError` for a name that nothing answers to and
     :class:`NothingSelectedError` where nothing is left.
     """
-    _check_names(selection)
+    entries = {name: suite.models() for name, suite in suites.items()}
+    _check_names(selection, entries)
     shard, shards = parse_shard(selection.shard)
     file = selection.configuration_file
     configurations = [configuration(name, file) for name in dict.fromkeys(selection.configurations)]
-    entries = {name: suite.models() for name, suite in suites.items()}
     check_plain_names(dict(entries), selection.models)
-    groups = []
+    groups: list[Group] = []
     for target in dict.fromkeys(parse_target(text) for text in selection.devices):
+        checks: dict[str, list[PlannedCase]] = {}
         for suite, entry in _ordered(entries, selection):
             missing = _missing(suites[suite])
+            if entry.framework == CHECK:
+                checks.setdefault(suite, []).extend(
+                    planned_check(
+                        workload,
+                        target,
+                        devices[target.name],
+                        missing=missing or entry.declined_in(workload.mode),
+                    )
+                    for workload in _check_workloads(suite, entry, selection, devices[target.name])
+                )
+                continue
             groups += [
                 make_group(workload, entry, configurations, target, devices[target.name], missing=missing)
                 for workload in _workloads(suite, entry, selection)
             ]
+        for suite, cases in checks.items():
+            most = getattr(suites[suite], "checks_per_process", CHECKS_PER_GROUP)
+            groups += check_groups(cases, min(most, -(-len(cases) // shards)) or 1)
     if not groups:
         raise NothingSelectedError(
             "nothing matches the selection", hint="torchgauge plan with fewer filters, or another --tier"
@@ -106,6 +133,8 @@ def make_group(
 
     ``missing`` says that nothing of the suite can be built here.
     """
+    if entry.framework == CHECK:
+        return check_groups([planned_check(workload, target, device, missing=missing)])[0]
     tolerance = tolerance_for(workload, entry)
     planned = []
     for each in configurations:
@@ -119,6 +148,28 @@ def make_group(
         planned.append(PlannedCase(case, tolerance, expectation_for(case), refusal))
     identity = digest([workload.declared_hash, str(target)])
     return Group(identity, tuple(planned), dict(entry.recipe))
+
+
+def planned_check(
+    workload: Workload,
+    target: DeviceTarget,
+    device: Device,
+    *,
+    missing: Refusal | None = None,
+) -> PlannedCase:
+    """The one case of a check, eager, with its expectation and refusal attached."""
+    case = Case(workload, configuration("eager", None), target)
+    reason = device.cannot_run(workload, case.configuration) or ""
+    if device.torch_type is None:
+        reason = f"device {device.name!r} runs no torch"
+    refusal = Refusal(Status.UNSUPPORTED, reason) if reason else missing
+    return PlannedCase(case, BY_THE_CHECK, expectation_for(case), refusal)
+
+
+def check_groups(cases: Sequence[PlannedCase], size: int = CHECKS_PER_GROUP) -> list[Group]:
+    """``cases``, checks of one suite on one device, in groups of at most ``size`` that share a process."""
+    parts = [cases[start : start + size] for start in range(0, len(cases), size)]
+    return [Group(digest([p.case.key for p in part]), tuple(part), checks=True) for part in parts]
 
 
 def group_of_case(
@@ -201,14 +252,31 @@ def _workloads(suite: str, entry: ModelEntry, selection: Selection) -> list[Work
     ]
 
 
-def _check_names(selection: Selection) -> None:
-    modes = registry.names("torchgauge.scenarios")
+def _check_workloads(suite: str, entry: ModelEntry, selection: Selection, device: Device) -> list[Workload]:
+    """The workloads of one check: all its modes unless one that only checks have is selected."""
+    scenarios = registry.names("torchgauge.scenarios")
+    named = [mode for mode in selection.modes if mode not in scenarios]
+    return [
+        Workload(suite, entry.name, mode, dtype, shape=entry.shape)
+        for mode in entry.batch
+        if not named or mode in named
+        for dtype in entry.dtypes_of(mode, device.torch_type)
+        if dtype in selection.dtypes
+    ]
+
+
+def _check_names(selection: Selection, entries: Mapping[str, Sequence[ModelEntry]]) -> None:
+    checks = [entry for models in entries.values() for entry in models if entry.framework == CHECK]
+    modes = dict.fromkeys(
+        (*registry.names("torchgauge.scenarios"), *(mode for entry in checks for mode in entry.batch))
+    )
     for mode in selection.modes:
         if mode not in modes:
             raise UnknownNameError("mode", mode, modes)
+    dtypes = dict.fromkeys((*DTYPES, *DTYPE_ALIASES, *(dtype for entry in checks for dtype in entry.dtypes)))
     for dtype in selection.dtypes:
-        if dtype not in DTYPES and dtype not in DTYPE_ALIASES:
-            raise UnknownNameError("dtype", dtype, (*DTYPES, *DTYPE_ALIASES))
+        if dtype not in dtypes:
+            raise UnknownNameError("dtype", dtype, dtypes)
     if selection.batch_profile not in (None, *BATCH_PROFILES):
         raise UnknownNameError("batch profile", str(selection.batch_profile), BATCH_PROFILES)
     if selection.tier not in TIERS:

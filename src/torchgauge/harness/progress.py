@@ -63,7 +63,10 @@ class PlainProgress:
         done = sum(report.counts.values())
         workload = results[0].case.workload
         name = f"{workload.suite}/{workload.model} {workload.mode} {workload.dtype} @{results[0].case.device}"
-        self.say(f"[{done}/{self.total}] {name}: {describe_rows(results)} | {self.left(done)}")
+        described = describe_rows(results)
+        if len({result.case.workload for result in results}) > 1:  # checks: many share a process
+            name, described = f"{workload.suite} @{results[0].case.device}", describe_counts(results)
+        self.say(f"[{done}/{self.total}] {name}: {described} | {self.left(done)}")
 
     def remark(self, text: str) -> None:
         """Pass a remark on."""
@@ -119,7 +122,8 @@ class RichProgress(PlainProgress):
     def event(self, group: Group, event: dict[str, Any]) -> None:
         """Show the phase in flight."""
         if event["ev"] == "phase":
-            workload = group.workload
+            cases = {planned.case.key: planned.case for planned in group.cases}
+            workload = cases.get(event.get("case") or "", group.cases[0].case).workload
             text = f"{workload.suite}/{workload.model} @{group.device}: {event['phase']}"
             self.bar.update(self.task, description=text, refresh=True)
 
@@ -148,6 +152,15 @@ def choose_progress(stream: TextIO | None = None) -> Progress:
 def describe_rows(results: Sequence[Result]) -> str:
     """``eager pass 12.3 ms, inductor pass 8.1 ms (1.52x)``."""
     return ", ".join(_describe(result) for result in results)
+
+
+def describe_counts(results: Sequence[Result]) -> str:
+    """``96 pass, 3 unsupported``."""
+    return ", ".join(
+        f"{number} {status.value}"
+        for status in Status
+        if (number := sum(each.status is status for each in results))
+    )
 
 
 def _describe(result: Result) -> str:

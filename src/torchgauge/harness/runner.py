@@ -174,7 +174,7 @@ def _state(report: RunReport) -> RunState:
 
 def _left(group: Group, done: set[str]) -> Group:
     cases = tuple(planned for planned in group.cases if planned.case.key not in done)
-    return Group(group.id, cases, group.recipe)
+    return replace(group, cases=cases)
 
 
 def report_as_json(report: RunReport) -> str:

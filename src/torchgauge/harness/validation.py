@@ -15,6 +15,7 @@ from torchgauge.results.policy import SECTIONS, load_policy
 from torchgauge.suites.catalog import AnyRecipe, load_suite_file
 from torchgauge.suites.document import read_document
 from torchgauge.suites.expectations import load_expectations
+from torchgauge.suites.ops.suite import load_ops_file
 from torchgauge.suites.tolerances import load_tolerances
 
 DATA = Path(__file__).resolve().parent.parent / "suites" / "data"
@@ -51,12 +52,15 @@ def _validate_one(path: Path) -> None:
         load_tolerances(path)
     elif "configurations" in keys:
         load_configurations(path)
+    elif "not_judged" in keys:
+        load_ops_file(path)
     elif keys & set(SECTIONS):
         load_policy(path, datetime.fromtimestamp(SYSTEM_CLOCK.now(), tz=timezone.utc).date())
     else:
         raise DataFileError(
             str(path),
             f"its top-level keys ({', '.join(sorted(keys)) or 'none'}) fit no kind of data file",
-            hint="a suite has `models`, expectations have `device`, tolerances have `classes`, "
-            "configurations have `configurations`, a policy has `defaults`, `suites`, `patterns` or `cases`",
+            hint="a suite has `models`, the operators have `not_judged`, expectations have `device`, "
+            "tolerances have `classes`, configurations have `configurations`, a policy has `defaults`, "
+            "`suites`, `patterns` or `cases`",
         )

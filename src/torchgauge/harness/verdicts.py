@@ -20,7 +20,7 @@ def outcome_of(
     error: BaseException, case: str, phase: Phase, session: DeviceSession, install_hint: str
 ) -> Outcome:
     """The outcome of ``case`` whose ``phase`` raised ``error``."""
-    reason = _first_line(error)
+    reason = first_line(error)
     if isinstance(error, ModuleNotFoundError) and phase in (Phase.IMPORT, Phase.BUILD):
         reason = (
             f"package {error.name!r} is not installed; try: {install_hint or f'pip install {error.name}'}"
@@ -44,7 +44,8 @@ def outcome_of(
     return Outcome(case, Status.ERROR, phase, None, reason, describe(error))
 
 
-def _first_line(error: BaseException) -> str:
+def first_line(error: BaseException) -> str:
+    """What ``error`` says in at most 500 characters, with its type where it is no error of ours."""
     if isinstance(error, TorchgaugeError):  # written for people: no type, and what to try
         return f"{error.message}; try: {error.hint}"[:500] if error.hint else error.message[:500]
     text = str(error).strip().splitlines()

@@ -15,7 +15,7 @@ from pathlib import Path
 from torchgauge.devices.pinning import PinningError, pin, set_threads
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import EventWriter
-from torchgauge.harness.job import CALIBRATE, FRESH, SIDE, Job
+from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, SIDE, Job
 from torchgauge.records import Outcome, Phase, Scalar, Status, from_plain, prepare
 from torchgauge.records.placement import Placement, placement_of
 from torchgauge.registry import resolve
@@ -45,6 +45,10 @@ def run_job(path: str) -> None:
         from torchgauge.harness.ab.side_run import SideRun
 
         SideRun(job, session, events, where).run()
+    elif job.kind == CHECKS:
+        from torchgauge.harness.check_run import CheckRun
+
+        CheckRun(job, session, events, where).run()
     else:
         from torchgauge.harness.group_run import GroupRun
 

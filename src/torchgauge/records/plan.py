@@ -62,16 +62,18 @@ class Group:
     """The cases of one workload on one device: the unit of process, sharding and retry.
 
     ``recipe`` is the suite's own declaration of how to build the model (plain JSON values from its
-    YAML, checked by the suite), passed to the worker as it is.
+    YAML, checked by the suite), passed to the worker as it is. A group of ``checks`` holds cases of many
+    workloads of one suite, and has no workload of its own.
     """
 
     id: str
     cases: tuple[PlannedCase, ...]
     recipe: dict[str, object] = field(default_factory=dict)
+    checks: bool = False
 
     @property
     def workload(self) -> Workload:
-        """The one workload that all cases of the group share."""
+        """The one workload that all cases of the group share; the first of a group of ``checks``."""
         return self.cases[0].case.workload
 
     @property
@@ -92,6 +94,7 @@ class Deadlines:
     compile_s: float = 1200.0
     warmup_s: float = 600.0
     measure_s: float = 600.0
+    check_s: float = 90.0
     exit_s: float = 30.0
 
     def of(self, phase: Phase) -> float:

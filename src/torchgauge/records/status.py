@@ -41,6 +41,7 @@ class Phase(str, Enum):
     COMPILE = "compile"
     WARMUP = "warmup"
     MEASURE = "measure"
+    CHECK = "check"
     DONE = "done"
 
 

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from torchgauge.records import Workload
+from torchgauge.records import Refusal, Workload
 
 
 @dataclass(frozen=True)
@@ -16,9 +16,12 @@ class ModelEntry:
     ``batch`` maps a mode to a batch size in items; a mode that is absent is not offered. ``recipe`` holds
     plain JSON values that only the suite's own build function reads. ``accuracy_class`` keys the
     tolerance (see ``data/tolerances.yaml``). ``framework`` is ``"torch"``, or ``"python"`` for models
-    that need no torch. ``live`` says that upstream still runs the model in 2026; ``upstream_batch`` (by
-    mode) and ``upstream_shape`` are upstream's own sizes. ``parameters`` counts those of the model at size
-    ``full``, None where nobody has said it.
+    that need no torch, or ``"check"`` for checks (:mod:`torchgauge.suites.check`): each of their modes runs
+    eagerly in each of their ``dtypes``, which other models do not list. ``live`` says that upstream still
+    runs the model in 2026; ``upstream_batch`` (by mode) and ``upstream_shape`` are upstream's own sizes.
+    ``parameters`` counts those of the model at size ``full``, None where nobody has said it. ``mode_dtypes``
+    replaces ``dtypes`` by ``mode`` or ``mode@type`` of a device; ``declined`` says, by mode (``""``: all of
+    them), why no case of a check is tried.
     """
 
     name: str
@@ -34,6 +37,18 @@ class ModelEntry:
     parameters: int | None = None
     upstream_batch: dict[str, int] = field(default_factory=dict)
     upstream_shape: tuple[tuple[str, int], ...] = ()
+    dtypes: tuple[str, ...] = ()
+    mode_dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    declined: dict[str, Refusal] = field(default_factory=dict)
+
+    def dtypes_of(self, mode: str, torch_type: str | None) -> tuple[str, ...]:
+        """The dtypes of a check in ``mode`` on a device type: its own list, else the mode's, else all."""
+        kept = self.mode_dtypes
+        return kept.get(f"{mode}@{torch_type}", kept.get(mode, self.dtypes))
+
+    def declined_in(self, mode: str) -> Refusal | None:
+        """Why no case in ``mode`` is tried; None where they are."""
+        return self.declined.get(mode, self.declined.get(""))
 
 
 @dataclass(frozen=True)
@@ -57,7 +72,7 @@ class Suite(Protocol):
 
     @property
     def builder(self) -> str:
-        """``module:function`` that the worker imports: see :data:`Build`."""
+        """``module:function`` that the worker imports: a :data:`Build`, or a ``Check``."""
 
     @property
     def preload(self) -> tuple[str, ...]:

@@ -15,7 +15,7 @@ from torchgauge.harness.events import EventReader
 from torchgauge.harness.executors.executor import BudgetSpent, Remark, Submission, Yield
 from torchgauge.harness.fold import Folded, fold, no_device
 from torchgauge.harness.host_process import HostOptions, HostProcess
-from torchgauge.harness.job import CALIBRATE, FRESH, MEASURE, Job
+from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, MEASURE, Job
 from torchgauge.harness.rows import RowContext, excerpt, row, unattempted
 from torchgauge.harness.staging import tree_for
 from torchgauge.harness.watch import TICK_S, Ending, Watcher, default_memory_limit, kernel_oom_kills
@@ -51,6 +51,7 @@ TORCH_MODULES = (
 )
 WORKER_MODULES = (
     "torchgauge.harness.group_run",
+    "torchgauge.harness.check_run",
     "torchgauge.harness.fresh_process",
     "torchgauge.harness.python_checks",
     "torchgauge.harness.scenarios.inference_steps",
@@ -109,7 +110,8 @@ class Station:
                 yield self.run_group(group)
                 self.durations.append(self.submission.clock.steady() - began)
                 yield from self.said()
-            if runnable and self.absent is None and not self.submission.cancelled():
+            measures = any(not group.checks for group in runnable)
+            if measures and self.absent is None and not self.submission.cancelled():
                 yield from self.calibrate("end")
         finally:
             self.close()
@@ -264,7 +266,11 @@ class Station:
     def calibrate(self, at: str) -> Iterator[Yield]:
         """Environment and calibration of the machine, from a worker of their own."""
         name = f"calibrate-{_slug(str(self.target))}-{at}.log"
-        ending = self.process(self.job(CALIBRATE, at=at), self.submission.folder / "logs" / name)
+        settings = self.submission.plan.settings
+        if all(group.checks for group in self.groups):  # nothing is timed: who it is will do
+            settings = replace(settings, calibrate=False)
+        job = self.job(CALIBRATE, at=at, settings=settings)
+        ending = self.process(job, self.submission.folder / "logs" / name)
         yield from self.said()
         for event in ending.events:
             if event["ev"] == "no_device" and at == "start":
@@ -320,7 +326,11 @@ class Station:
             cache = self.work / f"cache-{group.id}-{self.jobs}"
             caches.update({planned.case.key: cache for planned in cases})
             ending = self.process(
-                self.group_job(MEASURE, replace(group, cases=tuple(cases)), cache), log, group
+                self.group_job(
+                    CHECKS if group.checks else MEASURE, replace(group, cases=tuple(cases)), cache
+                ),
+                log,
+                group,
             )
             folded = fold(cases, ending, self.kernel_killed)
             found += self.contexts(cases, folded, ending, started, log)
@@ -328,7 +338,7 @@ class Station:
         for planned, outcome, context in found:
             if outcome.status is Status.NOT_RUN and outcome.cause is Cause.CANCELLED:
                 continue
-            if outcome.status is Status.PASS:
+            if outcome.status is Status.PASS and not group.checks:
                 more = self.run_afresh(group, planned, caches[planned.case.key])
                 outcome = replace(outcome, measurements=(*outcome.measurements, *more))  # noqa: PLW2901
             rows.append(row(plan, planned, outcome, context))
@@ -371,7 +381,7 @@ class Station:
             group=group,
             cache=str(cache),
             builder=suite.builder,
-            scenario=load("torchgauge.scenarios", group.workload.mode).implementation,
+            scenario="" if group.checks else load("torchgauge.scenarios", group.workload.mode).implementation,
             install_hint=suite.install_hint,
             preload=suite.preload,
         )

@@ -1,0 +1,55 @@
+"""``torchgauge check``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+import click
+
+from torchgauge.cli.options import PYTHON, CommaList
+
+
+@click.command("check")
+@click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2 or D.1")
+@click.option("--group", "groups", type=CommaList(), default=(), help="capability groups (default: all)")
+@click.option("--checks", type=CommaList(), default=(), help="names, globs or /regex/ of checks")
+@click.option("--tier", default="full", show_default=True, help="smoke, standard or full")
+@click.option("--timeout", type=click.FloatRange(0.1), help="deadline of one check in seconds (90)")
+@click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
+@PYTHON
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
+@click.option("--list", "only_list", is_flag=True, help="only list the checks")
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+def command(**options: Any) -> None:
+    """Run device-generic checks on devices and print a capability card of each.
+
+    Example: torchgauge check --device DEVICE --group stream,event
+    """
+    from torchgauge.harness.check_campaign import check_campaign
+    from torchgauge.harness.check_card import card_lines, card_of, catalogue_lines
+    from torchgauge.harness.lookup import find_results
+    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.runner import report_as_json
+    from torchgauge.harness.summary import summary_lines
+    from torchgauge.records import to_plain
+
+    if options["only_list"]:
+        click.echo("\n".join(catalogue_lines(options["groups"], options["checks"])))
+        return
+    campaign = check_campaign(options, choose_progress())
+    report = campaign.run()
+    results, _ = find_results(str(campaign.store.path), report.run_id)
+    cards = [
+        card_of(str(target), [each for each in results if each.case.device == target])
+        for target in dict.fromkeys(each.case.device for each in results)
+    ]
+    for line in summary_lines(report, campaign.store.path):
+        click.echo(line, err=True)
+    if options["as_json"]:
+        data = json.loads(report_as_json(report))
+        click.echo(json.dumps({**data, "cards": to_plain(cards)}, indent=1))
+    else:
+        click.echo("\n".join(line for card in cards for line in card_lines(card)))
+    sys.exit(report.exit_code)

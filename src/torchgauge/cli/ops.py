@@ -1,0 +1,72 @@
+"""``torchgauge ops``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torchgauge.cli.options import PYTHON, CommaList
+
+
+@click.command("ops")
+@click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2 or D.1")
+@click.option("--tier", default="smoke", show_default=True, help="smoke (fifty operators) or full (all)")
+@click.option(
+    "--ops", "patterns", type=CommaList(), default=(), help="names, globs or /regex/ instead of a tier"
+)
+@click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: all that PyTorch lists)")
+@click.option(
+    "--variant",
+    type=CommaList(),
+    default=("forward",),
+    help="forward, backward, out, inplace, noncontiguous, empty, or all (default: forward)",
+)
+@click.option(
+    "--samples",
+    type=click.IntRange(0),
+    default=8,
+    show_default=True,
+    help="of PyTorch's samples per case; 0 is all of them",
+)
+@click.option("--shard", default="1/1", help="i/n: the i-th of n parts")
+@click.option("--timeout", type=click.FloatRange(0.1), help="deadline of one case in seconds (60)")
+@click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
+@PYTHON
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
+@click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")
+@click.option(
+    "--script", metavar="CASE", help="only print a script that shows a case (an id, as rows have it)"
+)
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+def command(**options: Any) -> None:
+    """Judge PyTorch's operators on devices against the host, with PyTorch's own samples and tolerances.
+
+    Example: torchgauge ops --device DEVICE --tier full --dtype float32,bfloat16
+    """
+    from torchgauge.harness.ops_matrix import causes, matrix, matrix_lines
+    from torchgauge.harness.ops_run import case_script, ops_campaign, results_of
+    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.runner import report_as_json
+    from torchgauge.harness.summary import summary_lines
+
+    if options["script"]:
+        click.echo(case_script(options["script"]), nl=False)
+        return
+    campaign, folder = ops_campaign(options, choose_progress())
+    report = campaign.run(folder)
+    results = results_of(campaign)
+    for line in (*matrix_lines(results), *summary_lines(report, Path(campaign.store.path))):
+        click.echo(line, err=True)
+    if options["as_json"]:
+        data = json.loads(report_as_json(report))
+        data["matrix"] = [
+            {**asdict(row), "planned": row.planned, "passed": row.passed} for row in matrix(results)
+        ]
+        data["failures"] = [asdict(cause) for cause in causes(results)]
+        click.echo(json.dumps(data, indent=1))
+    sys.exit(report.exit_code)

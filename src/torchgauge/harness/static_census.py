@@ -1,0 +1,109 @@
+"""The static census of a device's operators, asked of the target interpreter in a child. Parent side."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+import subprocess
+import tempfile
+from collections import Counter
+from pathlib import Path
+
+import msgspec
+
+from torchgauge.errors import InfrastructureError
+from torchgauge.results.atomic_file import write_atomically
+from torchgauge.suites.ops import census_static
+
+CHILD = Path(census_static.__file__)
+TIMEOUT_S = 300.0
+_RUN = "import runpy, sys; sys.argv = sys.argv[1:]; runpy.run_path(sys.argv[0], run_name='__main__')"
+FOLDER = "census"
+"""Folder of a store that holds what was asked of dispatchers."""
+
+
+class StaticCensus(msgspec.Struct, frozen=True):
+    """Kind of every aten overload on one device; see :mod:`torchgauge.suites.ops.census_static`."""
+
+    torch: str
+    device: str
+    key: str
+    fallback: bool
+    operators: dict[str, str]
+
+    @property
+    def counts(self) -> dict[str, int]:
+        """Number of overloads by kind."""
+        found = Counter(self.operators.values())
+        return {kind: found[kind] for kind in census_static.KINDS}
+
+    @property
+    def needed(self) -> int:
+        """Overloads that a backend must bring itself: all that are not composite."""
+        return len(self.operators) - self.counts[census_static.COMPOSITE]
+
+
+def static_census(python: str, device_type: str) -> StaticCensus:
+    """What ``python``'s torch holds for a torch device type; starts one child, runs nothing on the device.
+
+    Raises :class:`InfrastructureError` where torch cannot be imported or knows no such type.
+    """
+    with tempfile.TemporaryDirectory(prefix="torchgauge-census-") as folder:
+        answer = Path(folder, "answer.json")
+        command = [python, "-c", _RUN, str(CHILD), str(answer), device_type]
+        try:
+            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+            found = json.loads(answer.read_bytes())
+        except subprocess.TimeoutExpired as error:
+            raise _no_answer(python, f"no answer within {TIMEOUT_S:g} s") from error
+        except (OSError, ValueError) as error:
+            last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
+            raise _no_answer(python, last) from error
+    if "problem" in found:
+        raise _no_answer(python, str(found["problem"]))
+    return msgspec.convert(found, StaticCensus)
+
+
+def census_lines(census: StaticCensus) -> list[str]:
+    """Counts as a person reads them."""
+    counts = census.counts
+    parts = ", ".join(f"{count} {kind}" for kind, count in counts.items())
+    total = len(census.operators)
+    lines = [
+        f"{census.device} ({census.key}) of torch {census.torch}: {total} aten overloads: {parts}",
+        f"  {counts[census_static.NATIVE]}/{census.needed} of those that need a kernel have one",
+    ]
+    if census.fallback:
+        lines.append("  the backend registered a fallback: what it lacks may run elsewhere without a word")
+    return lines
+
+
+def census_csv(census: StaticCensus) -> str:
+    """One line per overload: operator and kind."""
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(("operator", "kind"))
+    writer.writerows(sorted(census.operators.items()))
+    return text.getvalue()
+
+
+def census_json(census: StaticCensus) -> str:
+    """The census with its counts."""
+    return json.dumps({**msgspec.to_builtins(census), "counts": census.counts}, indent=1)
+
+
+def keep(census: StaticCensus, store: str) -> Path:
+    """Write ``census`` into ``store``, one file per torch and device; the file."""
+    path = Path(store, FOLDER, f"static-{census.device}-{census.torch}.json".replace(os.sep, "-"))
+    path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, (census_json(census) + "\n").encode())
+    return path
+
+
+def _no_answer(python: str, why: str) -> InfrastructureError:
+    return InfrastructureError(
+        f"the dispatcher of {python} cannot be asked: {why[:300]}",
+        hint="torchgauge devices shows which devices its torch has",
+    )

@@ -1,0 +1,5 @@
+"""The suite of device-generic checks: small questions to a device, answered beside the host.
+
+``catalogue`` lists the checks without importing them, ``bench`` is what a check works with, ``checks`` holds
+one module per capability group. The same checks run under pytest with ``--torchgauge-device``.
+"""

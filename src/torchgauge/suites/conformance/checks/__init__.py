@@ -1,0 +1,1 @@
+"""The checks that ship with torchgauge, one module per capability group; only a worker imports them."""

@@ -1,0 +1,128 @@
+"""Distributed: collectives on one host, in processes of one or two."""
+
+from __future__ import annotations
+
+import os
+import socket
+import subprocess
+import sys
+
+import torch
+
+from torchgauge.suites.conformance.bench import CHILD_S, Bench, check
+
+GROUP = "distributed"
+_RANK = """
+import os, sys, torch
+import torch.distributed as dist
+kind, backend = sys.argv[1:3]
+dist.init_process_group(backend, world_size=2, rank=int(os.environ["RANK"]))
+x = torch.full((3,), float(dist.get_rank() + 1), device=kind)
+if sys.argv[3] == "staged":
+    host = x.to(torch.empty(0).device)
+    dist.all_reduce(host)
+    x.copy_(host)
+else:
+    dist.all_reduce(x)
+    parts = [torch.zeros_like(x) for _ in range(2)]
+    dist.all_gather(parts, torch.full_like(x, float(dist.get_rank())))
+    assert parts[1].tolist() == [1.0] * 3, parts
+    net = torch.nn.Linear(2, 1, bias=False).to(kind)
+    with torch.no_grad():
+        net.weight.fill_(1.0)
+    wrapped = torch.nn.parallel.DistributedDataParallel(net)
+    wrapped(torch.full((1, 2), float(dist.get_rank()), device=kind)).sum().backward()
+    assert net.weight.grad.tolist() == [[0.5, 0.5]], net.weight.grad
+assert x.tolist() == [3.0] * 3, x
+dist.destroy_process_group()
+print("done")
+"""
+
+
+def _two_processes(bench: Bench, backend: str, how: str) -> None:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port = probe.getsockname()[1]
+    variables = {
+        **os.environ,
+        "MASTER_ADDR": "127.0.0.1",
+        "MASTER_PORT": str(port),
+        "OMP_NUM_THREADS": "1",
+    }
+    ranks = [
+        subprocess.Popen(
+            [sys.executable, "-c", _RANK, bench.type, backend, how],
+            env={**variables, "RANK": str(rank)},
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(2)
+    ]
+    try:
+        for number, rank in enumerate(ranks):
+            said, problem = rank.communicate(timeout=CHILD_S)
+            last = (problem.strip().splitlines() or ["nothing on its standard error"])[-1]
+            bench.expect(rank.returncode == 0 and "done" in said, f"process {number} of 2: {last}")
+    finally:
+        for rank in ranks:
+            rank.kill()
+            rank.wait()
+
+
+def _host_backend(bench: Bench) -> str:
+    import torch.distributed as dist
+
+    if not dist.is_available() or not dist.is_gloo_available():
+        bench.unsupported("this torch is built without gloo")
+    return "gloo"
+
+
+@check("torch.distributed.get_default_backend_for_device", tier="smoke")
+def default_backend(bench: Bench) -> None:
+    """PyTorch knows which backend serves the device's collectives."""
+    import torch.distributed as dist
+
+    ask = getattr(dist, "get_default_backend_for_device", None)
+    if ask is None:
+        bench.unsupported(f"torch {torch.__version__} keeps no list of default backends")
+    try:
+        found = ask(bench.device)
+    except ValueError as error:
+        bench.unsupported(f"no collectives are registered for the device: {error}")
+    bench.facts["backend"] = str(found)
+
+
+@check("torch.distributed.all_reduce, all_gather, DistributedDataParallel", tier="full")
+def collectives(bench: Bench) -> None:
+    """Two processes on this host sum, gather and average gradients over the device's own backend."""
+    backend = bench.session.distributed_backend
+    if not backend:
+        bench.unsupported(f"no collectives backend is known for {bench.type}")
+    count = 2 if bench.on_host else int(bench.need(bench.module, "device_count")())
+    if count < 2:
+        bench.unsupported(f"two processes need two devices: there is {count}")
+    _two_processes(bench, backend, "device")
+
+
+@check("torch.distributed over the host", tier="full")
+def staged_through_host(bench: Bench) -> None:
+    """Two processes sum tensors of the device that are fetched to the host and sent back."""
+    _two_processes(bench, _host_backend(bench), "staged")
+
+
+@check("torch.distributed.device_mesh")
+def device_mesh(bench: Bench) -> None:
+    """A mesh of one device is made and says its shape."""
+    import torch.distributed as dist
+    from torch.distributed.device_mesh import DeviceMesh
+
+    if dist.is_initialized():
+        bench.unsupported("a process group is open already")
+    store = dist.HashStore()
+    dist.init_process_group(_host_backend(bench), store=store, rank=0, world_size=1)
+    try:
+        mesh = DeviceMesh(bench.type, [0])
+        bench.expect(mesh.size() == 1 and mesh.device_type == bench.type, f"the mesh is {mesh}")
+    finally:
+        dist.destroy_process_group()

@@ -1,0 +1,134 @@
+"""Modules: the layers that models are made of, forward and backward."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from typing import Any
+
+import torch
+from torch import nn
+from torch.nn import functional
+
+from torchgauge.suites.conformance.bench import Bench, check
+
+GROUP = "nn"
+
+
+def _module(bench: Bench, make: Callable[[], nn.Module], *inputs: torch.Tensor) -> None:
+    """Output and gradients of a module are those of the host, for the same weights."""
+    torch.manual_seed(0)
+    host = make()
+    there = bench.send(copy.deepcopy(host))
+    expected = _run(host, *inputs)
+    found = _run(there, *map(bench.send, inputs))
+    for number, (one, other) in enumerate(zip(found, expected, strict=True)):
+        what = "the output" if number == 0 else f"gradient {number}"
+        bench.same(one, other, what, rtol=1e-3, atol=1e-4)
+
+
+def _run(module: nn.Module, *inputs: torch.Tensor) -> list[torch.Tensor]:
+    result: Any = module(*inputs)
+    output = result[0] if isinstance(result, tuple) else result
+    output.square().mean().backward()
+    return [output.detach(), *(each.grad for each in module.parameters() if each.grad is not None)]
+
+
+@check("torch.nn.Conv2d, BatchNorm2d, MaxPool2d", tier="smoke")
+def convolution(bench: Bench) -> None:
+    """Convolution, batch normalisation and pooling."""
+    _module(
+        bench,
+        lambda: nn.Sequential(
+            nn.Conv2d(3, 4, 3, padding=1, stride=2), nn.BatchNorm2d(4), nn.ReLU(), nn.MaxPool2d(2)
+        ),
+        bench.numbers(2, 3, 8, 8),
+    )
+
+
+@check("torch.nn.ConvTranspose2d, Conv1d, Conv3d, groups")
+def convolution_variants(bench: Bench) -> None:
+    """Transposed, grouped, dilated, one- and three-dimensional convolutions."""
+    _module(bench, lambda: nn.ConvTranspose2d(2, 3, 3, stride=2), bench.numbers(1, 2, 4, 4))
+    _module(bench, lambda: nn.Conv2d(4, 4, 3, groups=4, dilation=2), bench.numbers(1, 4, 7, 7))
+    _module(bench, lambda: nn.Conv1d(2, 3, 3), bench.numbers(1, 2, 8))
+    _module(bench, lambda: nn.Conv3d(1, 2, 2), bench.numbers(1, 1, 4, 4, 4))
+
+
+@check("torch.nn.LSTM, GRU")
+def recurrent(bench: Bench) -> None:
+    """Recurrent layers."""
+    _module(bench, lambda: nn.GRU(4, 5, batch_first=True), bench.numbers(2, 6, 4))
+    _module(bench, lambda: nn.LSTM(4, 5, batch_first=True), bench.numbers(2, 6, 4))
+
+
+@check("torch.nn.functional.scaled_dot_product_attention", tier="smoke")
+def attention(bench: Bench) -> None:
+    """Attention, causal and with a mask, and its gradient."""
+    shapes = [bench.numbers(2, 2, 6, 8, seed=number) for number in range(3)]
+    mask = torch.ones(6, 6, dtype=torch.bool).tril()
+
+    def attend(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor, m: torch.Tensor) -> torch.Tensor:
+        causal = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        return causal + functional.scaled_dot_product_attention(q, k, v, attn_mask=m)
+
+    bench.compare(attend, *shapes, mask, rtol=1e-4, atol=1e-4)
+    query = bench.numbers(2, 2, 6, 8, grad=True)
+
+    def gradient(q: torch.Tensor) -> torch.Tensor:
+        (found,) = torch.autograd.grad(functional.scaled_dot_product_attention(q, q, q).sum(), q)
+        return found
+
+    bench.compare(gradient, query, rtol=1e-3, atol=1e-4)
+
+
+@check("torch.nn.TransformerEncoderLayer")
+def transformer(bench: Bench) -> None:
+    """A layer of a transformer in training."""
+    _module(
+        bench,
+        lambda: nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True),
+        bench.numbers(2, 5, 8),
+    )
+
+
+@check("torch.nn.Embedding, LayerNorm, CrossEntropyLoss", tier="smoke")
+def embedding_and_loss(bench: Bench) -> None:
+    """Embedding, normalisation and loss of a language model."""
+    torch.manual_seed(0)
+    host = nn.Sequential(nn.Embedding(11, 8, padding_idx=0), nn.LayerNorm(8), nn.Linear(8, 11))
+    words = torch.tensor([[1, 2, 3, 0], [4, 5, 0, 0]])
+
+    def gradients(module: nn.Module, x: torch.Tensor) -> list[torch.Tensor]:
+        module.zero_grad()
+        loss = nn.CrossEntropyLoss(ignore_index=0, label_smoothing=0.1)(module(x).flatten(0, 1), x.flatten())
+        loss.backward()
+        return [loss, *(each.grad.clone() for each in module.parameters())]
+
+    expected = gradients(host, words)
+    for one, other in zip(gradients(bench.send(host), bench.send(words)), expected, strict=True):
+        bench.same(one, other, rtol=1e-4, atol=1e-5)
+
+
+@check("torch.nn.GroupNorm, InstanceNorm, RMSNorm, interpolate")
+def norms_and_resizing(bench: Bench) -> None:
+    """Further normalisations, and images of another size."""
+    _module(bench, lambda: nn.GroupNorm(2, 4), bench.numbers(2, 4, 3, 3))
+    bench.compare(functional.instance_norm, bench.numbers(2, 4, 3, 3), rtol=1e-4, atol=1e-4)
+    for mode in ("nearest", "bilinear", "bicubic"):
+        bench.compare(
+            lambda x, how=mode: functional.interpolate(x, scale_factor=2.0, mode=how),
+            bench.numbers(1, 2, 4, 4),
+            rtol=1e-4,
+            atol=1e-4,
+        )
+
+
+@check("torch.nn.utils.rnn")
+def packed_sequences(bench: Bench) -> None:
+    """Sequences of different lengths are packed, padded and put back."""
+    rows = [bench.numbers(number, 3) for number in (4, 2, 1)]
+    packed = nn.utils.rnn.pack_sequence([bench.send(each) for each in rows])
+    padded, lengths = nn.utils.rnn.pad_packed_sequence(packed, batch_first=True)
+    bench.same(padded, nn.utils.rnn.pad_sequence(rows, batch_first=True))
+    bench.expect(lengths.tolist() == [4, 2, 1], f"the lengths came back as {lengths.tolist()}")

@@ -1,0 +1,164 @@
+"""Operators: dispatch of the kinds of calls that programs make."""
+
+from __future__ import annotations
+
+import uuid
+
+import torch
+from torch.nn import functional
+from torch.profiler import ProfilerActivity, profile
+
+from torchgauge.suites.conformance.bench import Bench, check
+from torchgauge.suites.host import HOST
+
+GROUP = "operators"
+
+
+@check("torch.add, sum, matmul, ...", tier="smoke")
+def basics(bench: Bench) -> None:
+    """Pointwise operators, reductions and products of matrices answer as the host does."""
+    for function in (
+        torch.add,
+        torch.sub,
+        torch.mul,
+        torch.div,
+        torch.maximum,
+        torch.matmul,
+        torch.atan2,
+        torch.hypot,
+        lambda x, y: (x > y).sum(),
+        lambda x, y: torch.cat((x, y), 1),
+        lambda x, y: torch.stack((x, y)).mean((0, 2)),
+        lambda x, y: torch.einsum("ij,kj->ik", x, y),
+        lambda x, y: x.softmax(-1) + y.log_softmax(0),
+        lambda x, y: functional.gelu(x) * torch.sigmoid(y) + functional.silu(x),
+        lambda x, y: x.std(1) + y.var(0),
+        lambda x, y: x.cumsum(0) + y.flip(1),
+    ):
+        bench.compare(function, bench.numbers(6, 6), bench.numbers(6, 6, seed=1))
+
+
+@check("torch.sort, topk, unique, nonzero")
+def data_dependent(bench: Bench) -> None:
+    """Operators whose result has a size that depends on the numbers."""
+    host = torch.tensor([3.0, 1.0, 2.0, 1.0, 0.0])
+    for function in (
+        lambda x: torch.sort(x, stable=True),
+        lambda x: torch.topk(x, 2).values,
+        torch.unique,
+        torch.nonzero,
+        lambda x: torch.bincount(x.to(torch.int64)),
+        lambda x: x.argmax(),
+    ):
+        expected, found = function(host), function(bench.send(host))
+        for one, other in zip(
+            found if isinstance(found, tuple) else (found,),
+            expected if isinstance(expected, tuple) else (expected,),
+            strict=True,
+        ):
+            bench.same(one, other)
+
+
+@check("torch.linalg")
+def linear_algebra(bench: Bench) -> None:
+    """Solving, factorising and inverting; what is not unique is multiplied back."""
+    host = bench.numbers(5, 5) + 5 * torch.eye(5)
+    bench.compare(torch.linalg.solve, host, bench.numbers(5, 2, seed=1), rtol=1e-4, atol=1e-4)
+    bench.compare(torch.linalg.det, host, rtol=1e-4, atol=1e-4)
+    there = bench.send(host)
+    q, r = torch.linalg.qr(there)
+    bench.same(q @ r, host, "QR multiplied back", rtol=1e-4, atol=1e-4)
+    u, s, v = torch.linalg.svd(there)
+    bench.same(u @ torch.diag(s) @ v, host, "SVD multiplied back", rtol=1e-4, atol=1e-4)
+
+
+@check("in-place and out= variants", tier="smoke")
+def in_place_and_out(bench: Bench) -> None:
+    """In-place operators write into their tensor, out= into the given one, which is resized where empty."""
+    there = bench.send(bench.numbers(4))
+    address = there.data_ptr()
+    there.add_(1).mul_(2).clamp_(min=0)
+    bench.same(there, (bench.numbers(4) + 1).mul(2).clamp(min=0))
+    bench.expect(there.data_ptr() == address, "an in-place operator moved its tensor")
+    given = torch.empty(4, device=bench.device)
+    torch.exp(there, out=given)
+    bench.same(given, torch.exp((bench.numbers(4) + 1).mul(2).clamp(min=0)))
+    hollow = torch.empty(0, device=bench.device)
+    torch.mul(there, 2, out=hollow)
+    bench.same(hollow, there * 2)
+
+
+@check("torch._foreach_add_")
+def foreach(bench: Bench) -> None:
+    """Operators on lists of tensors."""
+    host = [bench.numbers(3, seed=number) for number in range(3)]
+    there = [bench.send(each) for each in host]
+    add, multiply = bench.need(torch, "_foreach_add_"), bench.need(torch, "_foreach_mul_")
+    for lists in (host, there):
+        add(lists, 1.0)
+        multiply(lists, lists)
+    for one, other in zip(there, host, strict=True):
+        bench.same(one, other)
+
+
+@check("wrapped numbers", tier="smoke")
+def scalars(bench: Bench) -> None:
+    """Python numbers and host tensors of no dimension mix with tensors of the device."""
+    there = bench.send(bench.numbers(3))
+    bench.same(there + torch.tensor(2.0), bench.numbers(3) + 2)
+    bench.same(2 - there, 2 - bench.numbers(3))
+    bench.same(there * 2**0.5, bench.numbers(3) * 2**0.5)
+    found = (torch.ones(2, dtype=torch.int32, device=bench.device) * 1.5).dtype
+    bench.expect(found is torch.float32, f"int32 times a Python float is {found}")
+
+
+@check("type promotion and broadcasting")
+def promotion(bench: Bench) -> None:
+    """Dtypes and shapes of mixed operands are those of the host."""
+    pairs = ((torch.int32, torch.float16), (torch.bfloat16, torch.float32), (torch.uint8, torch.int64))
+    for one, other in pairs:
+        bench.compare(torch.add, torch.ones(3, 1).to(one), torch.ones(1, 4).to(other))
+
+
+@check("torch.library.custom_op")
+def custom_operator(bench: Bench) -> None:
+    """An operator that a user registers runs on the device."""
+    name = f"torchgauge_check::twice_{uuid.uuid4().hex}"
+
+    def twice(x: torch.Tensor) -> torch.Tensor:
+        return x * 2
+
+    operator = torch.library.custom_op(name, twice, mutates_args=())
+    bench.compare(operator, bench.numbers(3))
+
+
+@check("torch.Tensor (complex, conjugate views)")
+def complex_numbers(bench: Bench) -> None:
+    """Conjugate and negative views are resolved on the device."""
+    host = torch.complex(bench.numbers(4), bench.numbers(4, seed=1))
+    bench.compare(lambda x: x.conj() * x, host)
+    bench.compare(lambda x: x.conj().clone().imag, host)
+    bench.compare(lambda x: torch.view_as_real(x.conj().resolve_conj()), host)
+    bench.same(bench.send(host.conj()), host.conj())
+
+
+@check("at::native::cpu_fallback")
+def fallback(bench: Bench) -> None:
+    """A step of training runs without operators that go through PyTorch's fallback to the host."""
+    bench.not_on_host("it is where the others fall back to")
+    module = bench.send(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8)))
+    x = bench.send(bench.numbers(4, 8))
+    with profile(activities=[getattr(ProfilerActivity, HOST.upper())]) as found:
+        module(x).softmax(-1).square().mean().backward()
+    # The fallback copies its arguments with this operator (aten/src/ATen/native/CPUFallback.cpp).
+    copies = [event for event in found.events() if event.name == "aten::_to_cpu"]
+    parents = {event.cpu_parent.name for event in copies if event.cpu_parent is not None}
+    bench.facts["fallbacks"] = len(copies)
+    bench.expect(not copies, f"fell back to the host: {', '.join(sorted(parents)) or 'unnamed operators'}")
+
+
+@check("torch.fft")
+def fourier(bench: Bench) -> None:
+    """A transform and its inverse."""
+    bench.compare(lambda x: torch.fft.irfft(torch.fft.rfft(x), n=16), bench.numbers(16))
+    bench.compare(torch.fft.rfft, bench.numbers(2, 16), rtol=1e-4, atol=1e-4)

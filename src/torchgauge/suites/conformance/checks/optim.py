@@ -1,0 +1,103 @@
+"""Optimizers: one tensor at a time, on lists of tensors, fused."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torchgauge.suites.conformance.bench import Bench, brief, check
+
+GROUP = "optim"
+KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("SGD", {"momentum": 0.9}),
+    ("Adam", {}),
+    ("AdamW", {"weight_decay": 0.1}),
+    ("RMSprop", {}),
+)
+
+
+def _trained(start: torch.Tensor, kind: str, options: dict[str, Any]) -> torch.Tensor:
+    """A parameter that starts at ``start``, after three steps towards zero."""
+    weight = torch.nn.Parameter(start.clone())
+    optimizer = getattr(torch.optim, kind)([weight], lr=0.05, **options)
+    for _ in range(3):
+        optimizer.zero_grad()
+        (weight.square().sum() + weight.sum()).backward()
+        optimizer.step()
+    return weight.detach()
+
+
+def _compare(bench: Bench, kind: str, options: dict[str, Any], **how: bool) -> None:
+    host = _trained(bench.numbers(6), kind, {**options, "foreach": False})
+    found = _trained(bench.send(bench.numbers(6)), kind, {**options, **how})
+    bench.same(found, host, f"{kind} {how}", rtol=1e-4, atol=1e-5)
+
+
+@check("torch.optim (foreach=False)", tier="smoke")
+def steps(bench: Bench) -> None:
+    """Optimizers step one tensor at a time as on the host."""
+    for kind, options in KINDS:
+        _compare(bench, kind, options, foreach=False)
+
+
+@check("torch.optim (foreach=True)")
+def foreach(bench: Bench) -> None:
+    """Optimizers step lists of tensors as on the host."""
+    for kind, options in KINDS:
+        _compare(bench, kind, options, foreach=True)
+
+
+@check("torch.optim (fused=True)")
+def fused(bench: Bench) -> None:
+    """Fused optimizers step as on the host."""
+    for kind, options in KINDS[:3]:
+        with bench.unless_refused(f"no fused {kind}"):
+            _compare(bench, kind, options, fused=True)
+
+
+@check("torch.optim (capturable=True)")
+def capturable(bench: Bench) -> None:
+    """An optimizer keeps its step count on the device, as graphs need."""
+    try:
+        _compare(bench, "Adam", {}, capturable=True)
+    except (AssertionError, NotImplementedError, RuntimeError) as error:
+        if "capturable" not in str(error):
+            raise
+        bench.unsupported(f"PyTorch's list of capturable devices: {brief(error)}")
+
+
+@check("torch.nn.utils.clip_grad_norm_", tier="smoke")
+def clipping(bench: Bench) -> None:
+    """Gradients are clipped to the same norm."""
+
+    def clipped(x: torch.Tensor) -> torch.Tensor:
+        weight = torch.nn.Parameter(x.clone())
+        (weight * weight).sum().backward()
+        total = torch.nn.utils.clip_grad_norm_([weight], 0.5)
+        assert weight.grad is not None
+        return torch.cat((weight.grad, total.view(1)))
+
+    bench.compare(clipped, bench.numbers(7))
+
+
+@check("torch.optim.lr_scheduler, swa_utils")
+def schedules(bench: Bench) -> None:
+    """A schedule and an averaged model follow the host's."""
+
+    def averaged(x: torch.Tensor) -> torch.Tensor:
+        module = torch.nn.Linear(3, 1, bias=False).to(x.device)
+        with torch.no_grad():
+            module.weight.copy_(x)
+        mean = torch.optim.swa_utils.AveragedModel(module)
+        optimizer = torch.optim.SGD(module.parameters(), lr=0.1)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 1, gamma=0.5)
+        for _ in range(3):
+            optimizer.zero_grad()
+            module(torch.ones(1, 3, device=x.device)).square().sum().backward()
+            optimizer.step()
+            schedule.step()
+            mean.update_parameters(module)
+        return mean.module.weight.detach()
+
+    bench.compare(averaged, bench.numbers(1, 3))

@@ -1,0 +1,204 @@
+"""Tensors: factories, dtypes, copies, views, layouts and what people print."""
+
+from __future__ import annotations
+
+import copy as copying
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from torchgauge.suites.conformance.bench import Bench, brief, check
+from torchgauge.suites.host import HOST
+
+GROUP = "tensor"
+DTYPES = (
+    torch.float32,
+    torch.float64,
+    torch.float16,
+    torch.bfloat16,
+    torch.int8,
+    torch.int16,
+    torch.int32,
+    torch.int64,
+    torch.uint8,
+    torch.bool,
+    torch.complex64,
+    torch.complex128,
+)
+
+
+@check("torch.empty, full, arange, eye, ...", tier="smoke")
+def factories(bench: Bench) -> None:
+    """Factories make on the device what they make on the host."""
+    makers: tuple[Callable[[Any], Any], ...] = (
+        lambda where: torch.zeros(3, 2, device=where),
+        lambda where: torch.full((3,), 2.5, device=where),
+        lambda where: torch.arange(1, 9, 2, device=where),
+        lambda where: torch.linspace(0, 1, 5, device=where),
+        lambda where: torch.eye(3, device=where),
+        lambda where: torch.tensor([[1, 2], [3, 4]], device=where),
+        lambda where: torch.ones_like(torch.empty(2, 3, device=where)),
+        lambda where: torch.zeros(2, device=where).new_full((2, 2), 7.0),
+        lambda where: torch.empty_strided((2, 3), (1, 2), device=where).fill_(3.0),
+        lambda where: torch.tril_indices(3, 3, device=where),
+    )
+    for make in makers:
+        bench.same(make(bench.device), make(HOST))
+
+
+@check("torch.dtype", tier="smoke")
+def dtypes(bench: Bench) -> None:
+    """Every dtype of the device goes there, is added and comes back; the row says which ones do not."""
+    refused, wrong = [], []
+    for dtype in DTYPES:
+        host = torch.arange(6).to(dtype)
+        label = str(dtype).rpartition(".")[2]
+        try:
+            there = bench.send(host)
+            same = torch.equal(
+                (there | there if dtype is torch.bool else there + there).to(host.device),
+                host | host if dtype is torch.bool else host + host,
+            )
+        except (RuntimeError, TypeError) as error:
+            refused.append(label)
+            bench.facts[f"dtype_{label}"] = brief(error)
+            continue
+        bench.facts[f"dtype_{label}"] = "works" if same else "wrong"
+        if not same:
+            wrong.append(label)
+    bench.expect(not wrong, f"x + x came back wrong in {', '.join(wrong)}")
+    needed = {"float32", "int64", "bool"} & set(refused)
+    bench.expect(not needed, f"refused: {', '.join(sorted(needed))}, without which no model runs")
+    if refused:
+        bench.unsupported(f"the device refuses {', '.join(refused)}: {bench.facts['dtype_' + refused[0]]}")
+
+
+@check("torch.Tensor.to, copy_", tier="smoke")
+def copy(bench: Bench) -> None:
+    """Host to device, device to host and within the device, also with a dtype and from a strided view."""
+    host = bench.numbers(5, 7)
+    there = bench.send(host)
+    bench.same(there, host)
+    bench.same(there.clone(), host)
+    bench.same(bench.send(host.t()), host.t())
+    bench.same(there.t().contiguous(), host.t().contiguous())
+    bench.same(there.to(torch.float64), host.to(torch.float64))
+    target = torch.zeros(5, 7, dtype=torch.float16)
+    target.copy_(there)
+    bench.expect(torch.equal(target, host.to(torch.float16)), "copy_ to the host with a dtype is wrong")
+    back = torch.empty(7, 5, device=bench.device)
+    back.t().copy_(host)
+    bench.same(back.t(), host, "a copy into a transposed view")
+    bench.expect(there.to(bench.device) is there, ".to() of a tensor that is there made another one")
+
+
+@check("torch.Tensor.to(non_blocking=True)")
+def non_blocking(bench: Bench) -> None:
+    """Copies that need not be waited for have arrived after synchronising."""
+    host = bench.numbers(256, 256)
+    there = host.to(bench.device, non_blocking=True)
+    bench.session.synchronize()
+    bench.same(there, host)
+    back = there.to(host.device, non_blocking=True)
+    bench.session.synchronize()
+    bench.expect(torch.equal(back, host), "the copy back differs after synchronising")
+
+
+@check("torch.Tensor.view, as_strided, ...", tier="smoke")
+def views(bench: Bench) -> None:
+    """Views share memory with their base: what is written through one is seen through the other."""
+    ways: tuple[Callable[[Any], Any], ...] = (
+        lambda x: x.view(12),
+        lambda x: x.t(),
+        lambda x: x[1:, ::2],
+        lambda x: x.as_strided((2, 2), (4, 1), 1),
+        lambda x: x.unfold(1, 2, 2),
+        lambda x: x.diagonal(),
+        lambda x: x.expand(2, 3, 4)[0],
+        lambda x: torch.split(x, 2)[1],
+    )
+    for view in ways:
+        host = bench.numbers(3, 4)
+        there = bench.send(host)
+        view(host).mul_(3)
+        view(there).mul_(3)
+        bench.same(there, host)
+        bench.expect(
+            there.view(-1)[0:1].data_ptr() == there.data_ptr(),
+            "a view starts at another address than its base",
+        )
+
+
+@check("torch.channels_last")
+def channels_last(bench: Bench) -> None:
+    """The layout survives a copy and operators, and the numbers with it."""
+    host = bench.numbers(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    there = bench.send(host)
+    bench.expect(there.is_contiguous(memory_format=torch.channels_last), "the copy lost channels_last")
+    bench.expect((there + 1).stride() == (host + 1).stride(), "x + 1 has other strides than on the host")
+    bench.same(there.contiguous(), host.contiguous())
+
+
+@check("torch.Tensor.__repr__, item, tolist", tier="smoke")
+def printing(bench: Bench) -> None:
+    """A tensor can be printed, and read as numbers."""
+    host = bench.numbers(3)
+    there = bench.send(host)
+    bench.expect(there.tolist() == host.tolist(), f"tolist gave {there.tolist()}")
+    bench.expect(there[1].item() == host[1].item(), f"item gave {there[1].item()}")
+    bench.expect(bool(there[0] == there[0]), "a number is not equal to itself")
+    bench.expect(bench.on_host or bench.type in repr(there), f"repr names no device: {there!r}")
+
+
+@check("copy.deepcopy")
+def deepcopy(bench: Bench) -> None:
+    """A deep copy of a tensor and of a module is equal and independent."""
+    there = bench.send(bench.numbers(4))
+    twin = copying.deepcopy(there)
+    twin.add_(1)
+    bench.same(twin, bench.numbers(4) + 1)
+    bench.same(there, bench.numbers(4))
+    module = bench.send(torch.nn.Linear(3, 2))
+    bench.same(copying.deepcopy(module).weight, module.weight)
+
+
+@check("torch.Tensor.resize_, set_")
+def resize(bench: Bench) -> None:
+    """A tensor grows, shrinks and takes another one's storage."""
+    there = bench.send(bench.numbers(4))
+    there.resize_(2)
+    bench.same(there, bench.numbers(4)[:2])
+    there.resize_(3, 3).fill_(2.0)
+    bench.same(there, torch.full((3, 3), 2.0))
+    other = bench.send(bench.numbers(6))
+    there.set_(other)
+    there.add_(1)
+    bench.same(other, bench.numbers(6) + 1)
+
+
+@check("torch.Tensor.index_put_, masked_select, gather", tier="smoke")
+def indexing(bench: Bench) -> None:
+    """Reading and writing by index, mask and list."""
+    rows = torch.tensor([2, 0, 2])
+    mask = bench.numbers(4, 5) > 0
+    for function in (
+        lambda x, r, m: x[r],
+        lambda x, r, m: x[m],
+        lambda x, r, m: x[r, 1:3],
+        lambda x, r, m: x.gather(0, r.view(1, 3)),
+        lambda x, r, m: x.index_select(0, r),
+        lambda x, r, m: x.clone().index_add_(0, r, torch.ones_like(x[r])),
+        lambda x, r, m: x.clone().masked_fill_(m, 0.5),
+        lambda x, r, m: torch.where(m, x, -x),
+    ):
+        bench.compare(function, bench.numbers(4, 5), rows, mask)
+
+
+@check("torch.Tensor with no elements")
+def empty(bench: Bench) -> None:
+    """Tensors of no elements and of no dimension go through copies and operators."""
+    for shape in ((0,), (3, 0), (0, 4)):
+        bench.same(bench.send(torch.empty(shape)) + 1, torch.empty(shape))
+    bench.same(bench.send(torch.empty(3, 0)).sum(1), torch.zeros(3))
+    bench.same(bench.send(torch.tensor(2.0)) * 2, torch.tensor(4.0))

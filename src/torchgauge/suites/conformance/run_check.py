@@ -1,0 +1,49 @@
+"""The worker's half of the suite ``conformance``: run one check by its name."""
+
+from __future__ import annotations
+
+from torchgauge.errors import MissingPackageError
+from torchgauge.records import Workload
+from torchgauge.registry import resolve
+from torchgauge.suites.check import CheckOutcome, CheckSession, NotOnThisDeviceError
+from torchgauge.suites.conformance.bench import Bench
+from torchgauge.suites.conformance.catalogue import CheckEntry, catalogue
+
+
+def run(workload: Workload, session: CheckSession) -> CheckOutcome:
+    """Run the check that ``workload`` names; it passes where it returns.
+
+    Raises what the check raises, and :class:`MissingPackageError` where this interpreter has no such check.
+    """
+    entry = catalogue().get(workload.model)
+    if entry is None:
+        raise MissingPackageError(
+            f"the check {workload.model!r} is not installed in this interpreter",
+            hint="install the package that provides it there",
+        )
+    bench = Bench(session)
+    run_entry(entry, bench)
+    return CheckOutcome(facts=tuple(sorted({"api": entry.api, **bench.facts}.items())))
+
+
+def run_entry(entry: CheckEntry, bench: Bench) -> None:
+    """Run ``entry`` from the same random state whatever ran before it.
+
+    What PyTorch looks for in vain on the device's module becomes :class:`NotOnThisDeviceError`.
+    """
+    import torch
+
+    function = resolve(f"{entry.module}:{entry.function}")
+    grad, default = torch.is_grad_enabled(), torch.get_default_dtype()
+    torch.manual_seed(0)
+    try:
+        function(bench)
+    except AttributeError as error:
+        if getattr(error, "obj", None) is not getattr(torch, bench.type, torch):
+            raise
+        raise NotOnThisDeviceError(
+            f"torch.{bench.type} has no {error.name}, which PyTorch looks for there"
+        ) from error
+    finally:
+        torch.set_grad_enabled(grad)
+        torch.set_default_dtype(default)
