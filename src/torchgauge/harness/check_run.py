@@ -45,9 +45,8 @@ class CheckRun:
             for planned in self.group.cases:
                 self._report(planned, self._raised(planned, error, Phase.IMPORT))
         else:
-            for (
-                planned
-            ) in self.group.cases:  # what was announced last is in flight: no cursor, which has 255 places
+            # What was announced last is in flight: no cursor, which has 255 places.
+            for planned in self.group.cases:
                 self.events.phase(Phase.CHECK, planned.case.key)
                 began = SYSTEM_CLOCK.steady()
                 outcome = self._outcome(planned, check)

@@ -13,53 +13,35 @@ Beside ``runs/`` and not among them: an A/B run has pairs where a run has cases.
 from __future__ import annotations
 
 import json
-import shutil
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError, UsageError
-from torchgauge.records import Environment, RecordError, from_plain, to_plain
+from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError
+from torchgauge.records import Environment, RecordError, from_plain
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
-from torchgauge.results.atomic_file import fsync_path, publish, storage_errors, write_atomically
+from torchgauge.results.atomic_file import publish, storage_errors
 from torchgauge.results.comparison_tables import COMPARISON_TABLES, launch_row, step_rows, verdict_row
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.launch_facts import launch_facts
 from torchgauge.results.migrations import check_version
+from torchgauge.results.planned_folder import PlannedFolder, write_plan
 from torchgauge.results.publication import TableWriter
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.store import Store
 
 
 @dataclass(frozen=True)
-class ComparisonFolder:
+class ComparisonFolder(PlannedFolder):
     """The folder of one A/B run."""
-
-    path: Path
-
-    @property
-    def run_id(self) -> str:
-        """The id of the A/B run, which is the folder's name."""
-        return self.path.name
-
-    @property
-    def logs(self) -> Path:
-        """The folder of the logs."""
-        return self.path / "logs"
-
-    @property
-    def journal_path(self) -> Path:
-        """Where the journal is."""
-        return self.path / "journal.jsonl"
 
     def plan(self) -> ComparisonPlan:
         """The plan; raises :class:`DataFileError` where it does not fit its schema."""
-        path = self.path / "plan.json"
+        path = self.plan_path
         try:
             data = json.loads(path.read_bytes())
             check_version(data.get("schema_version"), str(path))
@@ -109,19 +91,7 @@ class ComparisonFolder:
 def begin_comparison(store: Store, plan: ComparisonPlan) -> ComparisonFolder:
     """Write ``plan`` to a new folder, durable on return; raises :class:`UsageError` where the run exists."""
     folder = ComparisonFolder(store.path / "comparisons" / plan.run_id)
-    if folder.path.exists():
-        raise UsageError(f"comparison {plan.run_id} exists in {store.path}", hint="take a new id")
-    aside = folder.path.with_name(f".{plan.run_id}.tmp")
-    with storage_errors(folder.path):
-        (aside / "logs").mkdir(parents=True, exist_ok=True)
-    try:
-        text = json.dumps(to_plain(plan), indent=1, allow_nan=False)
-        write_atomically(aside / "plan.json", text.encode())
-        with storage_errors(folder.path):
-            aside.rename(folder.path)
-            fsync_path(folder.path.parent)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
+    write_plan(folder, plan, "comparison")
     return folder
 
 

@@ -18,9 +18,7 @@ of ``tables/samples``, which every reader tolerates, and are then still in the j
 from __future__ import annotations
 
 import json
-import re
 import secrets
-import shutil
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -30,17 +28,14 @@ from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError, UsageError
-from torchgauge.records import SCHEMA_VERSION, Plan, RecordError, from_plain, to_plain
+from torchgauge.records import SCHEMA_VERSION, Plan, RecordError, from_plain
 from torchgauge.results.atomic_file import (
-    TEMPORARY_SUFFIX,
-    fsync_path,
     storage_errors,
     write_atomically,
 )
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.migrations import PLAN, check_version, migrate_record
-
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]*")
+from torchgauge.results.planned_folder import PlannedFolder, write_plan
 
 
 @dataclass(frozen=True)
@@ -66,35 +61,13 @@ class RunInfo:
 
 
 @dataclass(frozen=True)
-class RunFolder:
+class RunFolder(PlannedFolder):
     """The folder of one run."""
-
-    path: Path
-
-    @property
-    def run_id(self) -> str:
-        """The id of the run, which is the folder's name."""
-        return self.path.name
-
-    @property
-    def plan_path(self) -> Path:
-        """Where the plan is."""
-        return self.path / "plan.json"
-
-    @property
-    def journal_path(self) -> Path:
-        """Where the journal is."""
-        return self.path / "journal.jsonl"
 
     @property
     def info_path(self) -> Path:
         """Where state and counts of a published run are."""
         return self.path / "run.json"
-
-    @property
-    def logs(self) -> Path:
-        """The folder of the cases' logs."""
-        return self.path / "logs"
 
     def plan(self) -> Plan:
         """The plan; raises :class:`DataFileError` where it does not fit its schema."""
@@ -164,25 +137,9 @@ class Store:
 
         Raises :class:`UsageError` where the run exists and ``ValueError`` where its id is no file name.
         """
-        if not _RUN_ID.fullmatch(plan.run_id):
-            raise ValueError(f"{plan.run_id!r} cannot name a folder")
-        self._claim()
         folder = RunFolder(self.path / "runs" / plan.run_id)
-        aside = folder.path.with_name(f".{plan.run_id}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
-        with storage_errors(folder.path):
-            (aside / "logs").mkdir(parents=True)
-        try:
-            text = json.dumps(to_plain(plan), indent=1, allow_nan=False)
-            write_atomically(aside / "plan.json", text.encode())
-            if folder.path.exists():
-                raise UsageError(
-                    f"run {plan.run_id} exists in {self.path}", hint="resume it, or take a new id"
-                )
-            with storage_errors(folder.path):
-                aside.rename(folder.path)
-                fsync_path(folder.path.parent)
-        finally:
-            shutil.rmtree(aside, ignore_errors=True)
+        self._claim()
+        write_plan(folder, plan, "run")
         return folder
 
     def finish(self, run_id: str, plan: Plan | None = None) -> None:
