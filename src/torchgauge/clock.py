@@ -7,6 +7,7 @@ without sleeping. The worker's timed blocks read the same steady clock directly 
 from __future__ import annotations
 
 import time
+from datetime import datetime, timezone
 from typing import Protocol
 
 
@@ -33,3 +34,8 @@ class SystemClock:
 
 
 SYSTEM_CLOCK: Clock = SystemClock()
+
+
+def utc(seconds: float) -> datetime:
+    """The moment ``seconds`` after the epoch, in UTC."""
+    return datetime.fromtimestamp(seconds, tz=timezone.utc)

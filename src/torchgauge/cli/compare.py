@@ -60,9 +60,7 @@ def command(
 
 def compared(store: str, run_a: str, run_b: str | None, policy: str | None, words: dict[str, str]) -> TwoRuns:
     """The comparison that the arguments ask for."""
-    from datetime import datetime, timezone
-
-    from torchgauge.clock import SYSTEM_CLOCK
+    from torchgauge.clock import SYSTEM_CLOCK, utc
     from torchgauge.results.policy import policy_of
     from torchgauge.results.run_names import resolve_run
     from torchgauge.results.run_pairs import RunSide
@@ -70,7 +68,7 @@ def compared(store: str, run_a: str, run_b: str | None, policy: str | None, word
     from torchgauge.results.two_runs import compare_sides, history_of
 
     now = SYSTEM_CLOCK.now()
-    rules = policy_of(policy, datetime.fromtimestamp(now, tz=timezone.utc).date())
+    rules = policy_of(policy, utc(now).date())
     opened = Store.open(store)
     base = RunSide(resolve_run(opened, run_a), words["device_a"], words["config_a"])
     head = RunSide(resolve_run(opened, run_b or run_a), words["device_b"], words["config_b"])

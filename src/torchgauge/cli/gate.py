@@ -64,9 +64,7 @@ def command(
 
 def _of_comparison(store: str, name: str, policy: str | None) -> tuple[GateResult, str]:
     """The gate over an A/B run, and its title."""
-    from datetime import datetime, timezone
-
-    from torchgauge.clock import SYSTEM_CLOCK
+    from torchgauge.clock import SYSTEM_CLOCK, utc
     from torchgauge.results.comparison_store import comparison
     from torchgauge.results.gate import gate
     from torchgauge.results.journal import RunState
@@ -74,7 +72,7 @@ def _of_comparison(store: str, name: str, policy: str | None) -> tuple[GateResul
     from torchgauge.results.run_names import resolve_comparison
     from torchgauge.results.store import Store
 
-    today = datetime.fromtimestamp(SYSTEM_CLOCK.now(), tz=timezone.utc).date()
+    today = utc(SYSTEM_CLOCK.now()).date()
     opened = Store.open(store)
     folder = comparison(opened, resolve_comparison(opened, name))
     rules = None
@@ -82,7 +80,8 @@ def _of_comparison(store: str, name: str, policy: str | None) -> tuple[GateResul
         from pathlib import Path
 
         rules = load_policy(Path(policy), today)
-    plan, verdicts, state = folder.plan(), folder.verdicts(), folder.state()
+    plan, found = folder.plan(), folder.findings()
+    verdicts, state = found.verdicts, found.state
     judged = {verdict.pair_key for verdict in verdicts}
     missing = [pair.id for pair in plan.pairs if not pair.control and pair.key not in judged]
     incomplete = "" if state is RunState.COMPLETE else f"the A/B run is {state.value}"

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 from torchgauge import registry
-from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.clock import SYSTEM_CLOCK, utc
 from torchgauge.errors import DataFileError
 from torchgauge.harness.configurations import BUNDLED, load_configurations
 from torchgauge.results.policy import SECTIONS, load_policy
@@ -55,7 +54,7 @@ def _validate_one(path: Path) -> None:
     elif "not_judged" in keys:
         load_ops_file(path)
     elif keys & set(SECTIONS):
-        load_policy(path, datetime.fromtimestamp(SYSTEM_CLOCK.now(), tz=timezone.utc).date())
+        load_policy(path, utc(SYSTEM_CLOCK.now()).date())
     else:
         raise DataFileError(
             str(path),

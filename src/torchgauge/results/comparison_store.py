@@ -36,6 +36,15 @@ from torchgauge.results.store import Store
 
 
 @dataclass(frozen=True)
+class ComparisonFindings:
+    """What an A/B run found: its verdicts (the last ones, where it was resumed), where, and how it stands."""
+
+    verdicts: tuple[MetricVerdict, ...]
+    environments: tuple[Environment, ...]
+    state: RunState
+
+
+@dataclass(frozen=True)
 class ComparisonFolder(PlannedFolder):
     """The folder of one A/B run."""
 
@@ -51,13 +60,7 @@ class ComparisonFolder(PlannedFolder):
 
     def open_journal(self) -> Journal:
         """The journal, created with the stamp of the plan or recovered, locked for writing."""
-        journal = Journal.open(self.journal_path)
-        try:
-            journal.stamp(PlanStamp(self.run_id, self.plan().digest))
-        except BaseException:
-            journal.close()
-            raise
-        return journal
+        return Journal.open_stamped(self.journal_path, PlanStamp(self.run_id, self.plan().digest))
 
     def launches(self) -> Iterator[Launch]:
         """Every launch in the order in which they ran, with its steps."""
@@ -65,27 +68,33 @@ class ComparisonFolder(PlannedFolder):
             if record.kind is Kind.LAUNCH:
                 yield record.payload()
 
-    def verdicts(self) -> list[MetricVerdict]:
-        """The verdicts; the last ones, where a run was resumed and judged again."""
-        found: dict[tuple[str, str], MetricVerdict] = {}
-        for record in read(self.journal_path):
-            if record.kind is Kind.VERDICT:
-                verdict: MetricVerdict = record.payload()
-                found[verdict.pair_key, verdict.metric] = verdict
-        return list(found.values())
-
-    def environments(self) -> list[Environment]:
-        """The environments of both sides, as their workers described them."""
-        return [record.payload() for record in read(self.journal_path) if record.kind is Kind.ENVIRONMENT]
-
-    def state(self) -> RunState:
-        """Where the A/B run stands."""
+    def findings(self) -> ComparisonFindings:
+        """Everything in the journal but launches, which are most of it: read once for all of them."""
+        verdicts: dict[tuple[str, str], MetricVerdict] = {}
+        environments: list[Environment] = []
         ended: RunState | None = None
         for record in read(self.journal_path):
             ended = record.payload().state if record.kind is Kind.END else None
-        if ended is not None:
-            return ended
-        return RunState.RUNNING if is_being_written(self.journal_path) else RunState.INTERRUPTED
+            if record.kind is Kind.VERDICT:
+                verdict: MetricVerdict = record.payload()
+                verdicts[verdict.pair_key, verdict.metric] = verdict
+            elif record.kind is Kind.ENVIRONMENT:
+                environments.append(record.payload())
+        if ended is None:
+            ended = RunState.RUNNING if is_being_written(self.journal_path) else RunState.INTERRUPTED
+        return ComparisonFindings(tuple(verdicts.values()), tuple(environments), ended)
+
+    def verdicts(self) -> list[MetricVerdict]:
+        """The verdicts; the last ones, where a run was resumed and judged again."""
+        return list(self.findings().verdicts)
+
+    def environments(self) -> list[Environment]:
+        """The environments of both sides, as their workers described them."""
+        return list(self.findings().environments)
+
+    def state(self) -> RunState:
+        """Where the A/B run stands."""
+        return self.findings().state
 
 
 def begin_comparison(store: Store, plan: ComparisonPlan) -> ComparisonFolder:
@@ -106,8 +115,9 @@ def finish_comparison(store: Store, folder: ComparisonFolder, plan: ComparisonPl
             writers[name] = TableWriter(table, path, aside)
             stack.callback(writers[name].abandon)
             stack.callback(aside.unlink, missing_ok=True)
-        verdicts = folder.verdicts()
-        classes = {found.device: runner_class(found) for found in folder.environments()}
+        findings = folder.findings()
+        verdicts = findings.verdicts
+        classes = {found.device: runner_class(found) for found in findings.environments}
         for launch in folder.launches():
             facts = launch_facts(plan, launch, verdicts, classes)
             writers["launches"].add([launch_row(plan.run_id, launch) | facts])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
-from datetime import datetime, timezone
 from typing import Any
 
+from torchgauge.clock import utc
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict, Pair
 from torchgauge.results.tables import BOOLEAN, INTEGER, NUMBER, STRING, TIME, Column, Table, required
 
@@ -130,7 +130,7 @@ def verdict_row(
         "action": verdict.action.value,
         "reason": verdict.reason or None,
         "runner_class": (classes or {}).get(pair.head.device.name) if pair else None,
-        "run_created_at": _time(plan.created_at),
+        "run_created_at": utc(plan.created_at),
     }
 
 
@@ -152,7 +152,7 @@ def launch_row(run_id: str, launch: Launch) -> dict[str, Any]:
         "base_metrics": _metrics(launch.base.measurements),
         "head_metrics": _metrics(launch.head.measurements),
         "quads": len({block.quad for block in launch.blocks}),
-        "started_at": _time(launch.started_at) if launch.started_at else None,
+        "started_at": utc(launch.started_at) if launch.started_at else None,
         "setup_s": launch.setup_s,
         "measure_s": launch.measure_s,
         "conditions": json.dumps(dict(launch.conditions), allow_nan=False),
@@ -195,7 +195,3 @@ def _workload(pair: Pair | None, pairs: tuple[Pair, ...]) -> dict[str, Any]:
 
 def _metrics(measurements: Any) -> str:
     return json.dumps({each.metric: list(each.samples) for each in measurements if each.samples})
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, tz=timezone.utc)

@@ -91,6 +91,17 @@ class Journal:
             raise
         return journal
 
+    @classmethod
+    def open_stamped(cls, path: Path | str, stamp: PlanStamp) -> Journal:
+        """The journal at ``path``, which belongs to the plan of ``stamp``; raises as the two steps do."""
+        journal = cls.open(path)
+        try:
+            journal.stamp(stamp)
+        except BaseException:
+            journal.close()
+            raise
+        return journal
+
     def append(self, kind: Kind, records: Sequence[Any]) -> None:
         """Write ``records`` in one go and return when they are durable.
 

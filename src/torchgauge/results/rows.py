@@ -8,9 +8,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from typing import Any
 
+from torchgauge.clock import utc
 from torchgauge.records import Calibration, Configuration, Environment, Failure, Result, Scalar
 
 Row = dict[str, Any]
@@ -160,8 +160,8 @@ def _case(result: Result, context: RunContext) -> Row:
         "status": result.status.value,
         "environment_id": result.environment_id or None,
         "torch_version": context.torch_versions.get(result.environment_id),
-        "run_created_at": _time(context.created_at),
-        "started_at": _time(result.started_at) if result.started_at else None,
+        "run_created_at": utc(context.created_at),
+        "started_at": utc(result.started_at) if result.started_at else None,
     }
 
 
@@ -204,7 +204,3 @@ def _chosen(configuration: Configuration, names: tuple[str, ...]) -> str | None:
     """Those of the fields ``names`` that do not stand at their defaults."""
     values = ((name, getattr(configuration, name)) for name in names)
     return _object(tuple((name, value) for name, value in values if value != getattr(Configuration, name)))
-
-
-def _time(seconds: float) -> datetime:
-    return datetime.fromtimestamp(seconds, tz=timezone.utc)

@@ -93,13 +93,7 @@ class RunFolder(PlannedFolder):
                 f"run {self.run_id} was started by an older torchgauge and can be read but not resumed",
                 hint="start a new run",
             )
-        journal = Journal.open(self.journal_path)
-        try:
-            journal.stamp(PlanStamp(self.run_id, self.plan().digest))
-        except BaseException:
-            journal.close()
-            raise
-        return journal
+        return Journal.open_stamped(self.journal_path, PlanStamp(self.run_id, self.plan().digest))
 
 
 class Store:

@@ -12,12 +12,12 @@ import fnmatch
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
-from datetime import datetime, timezone
 from typing import Any, cast
 
 import numpy as np
 import pandas as pd
 
+from torchgauge.clock import utc
 from torchgauge.records.codec import digest
 from torchgauge.results import frames
 from torchgauge.results.change_points import ChangePoint, DetectorSettings, Findings, change_points
@@ -64,7 +64,7 @@ class Night:
     @property
     def date(self) -> str:
         """The day, UTC."""
-        return f"{datetime.fromtimestamp(self.at, tz=timezone.utc):%Y-%m-%d}"
+        return f"{utc(self.at):%Y-%m-%d}"
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from datetime import datetime, timezone
+
+from torchgauge.clock import utc
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
@@ -74,7 +75,7 @@ def duration(seconds: float) -> str:
 
 def moment(seconds: float) -> str:
     """A point in time, UTC, to the minute."""
-    return f"{datetime.fromtimestamp(seconds, tz=timezone.utc):%Y-%m-%d %H:%M} UTC"
+    return f"{utc(seconds):%Y-%m-%d %H:%M} UTC"
 
 
 def _scale(value: float, unit: str) -> tuple[float, str]:

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import datetime, timezone
 
-from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.clock import SYSTEM_CLOCK, utc
 from torchgauge.harness.ab.comparison import Comparison
 from torchgauge.harness.ab.run_comparison import JudgeOf, Judging
 from torchgauge.records import Environment
@@ -21,7 +20,7 @@ def read_policy(path: str) -> Policy:
 
     Raises :class:`DataFileError`.
     """
-    return policy_of(path or None, datetime.fromtimestamp(SYSTEM_CLOCK.now(), tz=timezone.utc).date())
+    return policy_of(path or None, utc(SYSTEM_CLOCK.now()).date())
 
 
 def judge_for(comparison: Comparison, policy: Policy) -> JudgeOf:

@@ -131,8 +131,8 @@ class ComparisonReport:
 
 def comparison_report(store: Store, folder: ComparisonFolder) -> ComparisonReport:
     """The report of the A/B run in ``folder``; raises :class:`DataFileError` for a damaged plan."""
-    plan, verdicts, state = folder.plan(), tuple(folder.verdicts()), folder.state()
-    environments = folder.environments()
+    plan, found = folder.plan(), folder.findings()
+    verdicts, environments, state = found.verdicts, found.environments, found.state
     known = {each.pair_key for each in verdicts}
     pairs = [pair for pair in plan.pairs if not pair.control]
     not_run = tuple(pair.id for pair in pairs if pair.key not in known)
