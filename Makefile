@@ -7,18 +7,21 @@ BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip --disable-pip-version-check --quiet
 STORE ?= demo-results
 SITE ?= site
+SITE_DOCS ?= site-docs
 PYTEST_WORKERS ?= 2
 export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-chrome || echo /usr/bin/chromium)
 
-.PHONY: demo test test-full bench lint static docs clean help chromium
+.PHONY: demo test test-full bench lint static docs changelog dist clean help chromium axe
 
 help:
 	@echo "make demo       measure 12 real models on every device present and build the dashboard"
 	@echo "make test       all checks and tests (creates the environment it needs)"
 	@echo "make test-full  the nightly form"
 	@echo "make bench      the benchmarks whose figures stand in docs/performance.md"
-	@echo "make static     ruff, mypy and the import contract alone"
-	@echo "make docs       regenerate docs/reference"
+	@echo "make static     ruff, mypy, the import contract, the workflows and the types of the dashboard's modules alone"
+	@echo "make changelog VERSION=X.Y.Z  put the news fragments into CHANGELOG.md"
+	@echo "make dist       the sdist and the wheel, as a release builds them"
+	@echo "make docs       regenerate docs/reference and build the documentation's site in $(SITE_DOCS)"
 
 $(VENV)/.created:
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' \
@@ -33,7 +36,7 @@ $(VENV)/.runtime: $(VENV)/.created pyproject.toml constraints.txt packages/npusi
 
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo "installing the tools of development into $(VENV) ..."
-	$(PIP) install -c constraints.txt -e '.[torch,dev]'
+	$(PIP) install -c constraints.txt -e '.[torch,dev,docs]'
 	@touch $@
 
 demo: $(VENV)/.runtime
@@ -42,18 +45,26 @@ demo: $(VENV)/.runtime
 chromium:
 	@sh scripts/ensure-chromium.sh
 
+axe: $(VENV)/.created
+	@$(BIN)/python tests/dashboard/axe_core.py
+
 static: $(VENV)/.dev
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+	sh scripts/check-js.sh $(BIN)/python
 	$(BIN)/torchgauge validate > /dev/null
+	$(BIN)/actionlint .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
+	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions .github/actions/*/action.yml
+	$(BIN)/zizmor --offline --quiet .github
 
-test: static chromium
-	TORCHGAUGE_REQUIRE_CHROMIUM=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile -m "not full"
+test: static chromium axe
+	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile -m "not full"
 
-test-full: static chromium
-	TORCHGAUGE_REQUIRE_CHROMIUM=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile
+test-full: static chromium axe
+	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/overhead.py
@@ -64,6 +75,14 @@ bench: $(VENV)/.dev
 
 docs: $(VENV)/.dev
 	$(BIN)/python docs/generate_reference.py
+	$(BIN)/python docs/sphinx/build.py "$(SITE_DOCS)"
+
+changelog: $(VENV)/.dev
+	@test -n "$(VERSION)" || { echo "which version? try: make changelog VERSION=1.2.3"; exit 2; }
+	$(BIN)/towncrier build --yes --version "$(VERSION)"
+
+dist: $(VENV)/.dev
+	$(BIN)/python scripts/release.py build --out dist
 
 clean:
-	rm -rf $(VENV) $(SITE) demo-results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache
+	rm -rf $(VENV) $(SITE) $(SITE_DOCS) demo-results build dist .mypy_cache .ruff_cache .pytest_cache .import_linter_cache

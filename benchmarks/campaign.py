@@ -7,7 +7,10 @@ as a user's would. The peer takes two processes for a model (accuracy, then perf
 campaign:
 
 * ``default`` is ``torchgauge run`` as it is, with warm compilation, peak memory and calibration on top;
-* ``restricted`` leaves out warm compilation and peak memory, which the peer does not measure on their own.
+* ``restricted`` leaves out warm compilation and peak memory, which the peer does not measure on their own;
+* ``first-night`` is ``restricted`` as nights run: several models are prepared at once and one is timed at a
+  time, kernels are compiled into a cache that is kept (empty at first), a share of the models compiles cold;
+* ``second-night`` is the same again with what the first night kept; ``peer-again`` is that of the peer.
 
 The sides take turns in chunks of models, in an order that is reversed from chunk to chunk, so that a machine
 that slows down slows both. A campaign in chunks pays its start-up for every chunk. What has its record in the
@@ -34,8 +37,8 @@ from typing import Any
 
 import campaign_peer
 from campaign_phases import END, Tap, breakdown
-from campaign_schedule import VARIANTS, Settings, Unit, batches, schedule, settings_of
-from campaign_table import PEER, ModelRecord, render
+from campaign_schedule import NIGHTS, VARIANTS, Settings, Unit, batches, schedule, settings_of
+from campaign_table import PEER, PEER_AGAIN, ModelRecord, render
 
 import torchgauge
 from torchgauge.results.query import query
@@ -82,7 +85,7 @@ class Bench:
             marker = self.side(unit.side) / "unfinished"
             marker.touch()
             before = cpu_seconds()
-            found = self.peer(unit) if unit.side == PEER else self.ours(unit)
+            found = self.peer(unit) if unit.side in (PEER, PEER_AGAIN) else self.ours(unit)
             found = share_cpu(found, cpu_seconds() - before)
             line = json.dumps(
                 {"unit": unit.key, "load_1min": load, "records": [asdict(record) for record in found]}
@@ -115,8 +118,9 @@ class Bench:
     # --- a side's own folder -----------------------------------------------------------------
 
     def side(self, name: str) -> Path:
-        """The folder of one side: its caches, its temporary files."""
-        folder = self.work / name / "caches"
+        """The folder of one side: its caches, its temporary files; later nights have those of the first."""
+        owner = {PEER_AGAIN: PEER, **dict.fromkeys(NIGHTS, "nights")}.get(name, name)
+        folder = self.work / owner / "caches"
         (folder / "tmp").mkdir(parents=True, exist_ok=True)
         return folder
 
@@ -126,6 +130,7 @@ class Bench:
         return {
             **os.environ,
             "TORCHINDUCTOR_CACHE_DIR": str(folder / "inductor"),
+            "TORCHGAUGE_COMPILE_CACHE": str(folder / "kept"),
             "TMPDIR": str(folder / "tmp"),
             "TORCHINDUCTOR_COMPILE_THREADS": "1",
             "OMP_NUM_THREADS": str(self.settings.threads),
@@ -147,7 +152,7 @@ class Bench:
     # --- the two sides -----------------------------------------------------------------------
 
     def peer(self, unit: Unit) -> list[ModelRecord]:
-        """One model on the peer's side: its accuracy run, then its performance run."""
+        """One model on a side of the peer: its accuracy run, then its performance run."""
         (model,) = unit.models
         peer = campaign_peer.Peer(self.settings.peer_python, self.runner, self.environment(PEER))
         runs = [peer.run(what, model, batches()[model]) for what in ("accuracy", "performance")]
@@ -156,7 +161,7 @@ class Bench:
         parts = {"accuracy run": runs[0].seconds, "performance run": runs[1].seconds}
         compile_s = None if problem else float(runs[0].row["compilation_latency"])
         seconds = sum(run.seconds for run in runs)
-        return [ModelRecord(PEER, model, seconds, samples, parts, compile_s, problem)]
+        return [ModelRecord(unit.side, model, seconds, samples, parts, compile_s, problem)]
 
     def ours(self, unit: Unit) -> list[ModelRecord]:
         """One campaign of torchgauge over a chunk of models."""
@@ -182,7 +187,7 @@ class Bench:
         if not done.stdout:
             raise SystemExit(f"torchgauge ended with exit code {done.returncode}, see {log}")
         run_id = json.loads(done.stdout)["run_id"]
-        parts = breakdown(kept, began, began + seconds)
+        parts = {} if unit.side in NIGHTS else breakdown(kept, began, began + seconds)
         return records_of(unit, seconds, parts, read_store(store, run_id))
 
 
@@ -207,8 +212,17 @@ def read_store(path: Path, run_id: str) -> dict[str, dict[str, Any]]:
 def records_of(
     unit: Unit, seconds: float, parts: Mapping[str, Mapping[str, float]], found: Mapping[str, Any]
 ) -> list[ModelRecord]:
-    """The records of a chunk's models; what they share is charged to each in equal parts."""
+    """The records of a chunk's models; what they share is charged to each in equal parts.
+
+    Without ``parts``, because models were worked on at once, the whole time is shared out in equal parts.
+    """
     count = len(unit.models)
+    lacking = {"samples": {}, "compile_s": None, "problem": "no row"}
+    if not parts:
+        return [
+            ModelRecord(unit.side, model, seconds / count, **(found.get(model) or lacking))
+            for model in unit.models
+        ]
     shared = {part: length / count for part, length in parts.get("", {}).items()}
     named = sum(sum(parts.get(model, {}).values()) for model in unit.models)
     rest = (seconds - named) / count
@@ -216,7 +230,7 @@ def records_of(
     records = []
     for model in unit.models:
         own = {**shared, **parts.get(model, {})}
-        facts = found.get(model) or {"samples": {}, "compile_s": None, "problem": "no row"}
+        facts = found.get(model) or lacking
         records.append(ModelRecord(unit.side, model, sum(own.values()), parts=own, **facts))
     return records
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-from campaign_table import PEER
+from campaign_table import PEER, PEER_AGAIN
 
 from torchgauge.harness.plan import load_suites
 from torchgauge.suites.catalog import workload_for
@@ -30,10 +30,16 @@ MODELS = (
 )
 """The twelve smallest architectures of the peer's list (adv_inception_v3 is inception_v3 again)."""
 
+AS_THE_PEER = ("--no-memory-probe", "--no-warm-compile")
+ONE_BY_ONE = ("--ahead", "1", "--compile-cache", "none", "--cold-compile", "all")
 VARIANTS: dict[str, tuple[str, ...]] = {
-    "default": (),
-    "restricted": ("--no-memory-probe", "--no-warm-compile"),
+    "default": ONE_BY_ONE,
+    "restricted": (*ONE_BY_ONE, *AS_THE_PEER),
+    "first-night": AS_THE_PEER,
+    "second-night": AS_THE_PEER,
 }
+"""Our sides. Nights prepare models side by side and share one compile cache, empty before the first."""
+NIGHTS = ("first-night", "second-night")
 
 
 @dataclass(frozen=True)
@@ -67,8 +73,10 @@ def schedule(settings: Settings) -> list[Unit]:
     chunks = [settings.models[i : i + settings.chunk] for i in range(0, len(settings.models), settings.chunk)]
     for number, models in enumerate(chunks):
         sides = [PEER, *settings.variants]
-        for side in reversed(sides) if number % 2 else sides:
-            units += [Unit(PEER, (model,)) for model in models] if side == PEER else [Unit(side, models)]
+        turned = number % 2 and not {PEER_AGAIN, *NIGHTS} & set(sides)  # a second night comes after the first
+        for side in reversed(sides) if turned else sides:
+            theirs = side in (PEER, PEER_AGAIN)
+            units += [Unit(side, (model,)) for model in models] if theirs else [Unit(side, models)]
     return units
 
 
@@ -84,14 +92,16 @@ def settings_of(arguments: Sequence[str]) -> tuple[Settings, Path]:
     parser.add_argument("--torchbench", required=True, help="checkout of pytorch/benchmark")
     parser.add_argument("--work", default="campaign-work", help="folder of records, caches and stores")
     parser.add_argument("--models", default=",".join(MODELS), help="names out of the peer's timm list")
-    parser.add_argument("--variants", default=",".join(VARIANTS), help="sides of ours: default,restricted")
+    parser.add_argument(
+        "--variants", default="default,restricted", help="sides beside the peer, in this order"
+    )
     parser.add_argument("--chunk", type=int, default=3, help="models until the sides change")
     parser.add_argument("--threads", type=int, default=os.cpu_count() or 1, help="OMP_NUM_THREADS")
     parser.add_argument("--peer-python", default=sys.executable, help="interpreter of the peer")
     given = parser.parse_args(arguments)
     models, variants = tuple(given.models.split(",")), tuple(given.variants.split(","))
     unknown = [name for name in models if name not in batches()]
-    unknown += [name for name in variants if name not in VARIANTS]
+    unknown += [name for name in variants if name not in (*VARIANTS, PEER_AGAIN)]
     if unknown or given.chunk < 1 or given.threads < 1:
         parser.error(f"unknown: {', '.join(unknown)}" if unknown else "--chunk and --threads are 1 or more")
     torchbench = str(Path(given.torchbench).resolve())

@@ -4,7 +4,8 @@
     python docs/generate_reference.py           writes
     python docs/generate_reference.py --check   exit 1 where a page differs from what the code says
 
-Names come from the code. What a status, phase, cause or modifier means is said once, in ``docs/glossary.md``.
+Names come from the code. What a status, phase, cause or modifier means is said once, in ``docs/glossary.md``,
+and what a key of a YAML file means in ``docs/yaml_meanings.toml``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from importlib import resources
 from pathlib import Path
 
 import click
+from yaml_keys import yaml_files
 
 from torchgauge import registry
 from torchgauge.cli.main import COMMANDS, cli
@@ -174,6 +176,7 @@ PAGES: dict[str, Callable[[], str]] = {
     "metrics.md": metrics,
     "plugins.md": plugins,
     "statuses.md": statuses,
+    "yaml.md": yaml_files,
 }
 
 

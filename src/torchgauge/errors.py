@@ -39,6 +39,16 @@ class TorchgaugeError(Exception):
         return f"{self.message}\n  try: {self.hint}" if self.hint else self.message
 
 
+def add_remark(error: BaseException, text: str) -> None:
+    """Attach ``text`` to ``error``: what a reader of its reason has to know of the circumstances."""
+    error.torchgauge_remark = text  # type: ignore[attr-defined]
+
+
+def remark_on(error: BaseException) -> str:
+    """What :func:`add_remark` attached to ``error``; empty where nothing was."""
+    return str(getattr(error, "torchgauge_remark", ""))
+
+
 class UsageError(TorchgaugeError):
     """A person's mistake: what is wrong, where, and what to try."""
 

@@ -78,7 +78,8 @@ def test_the_card_of_the_host_has_nothing_unexpected(tmp_path) -> None:
 def test_the_card_of_a_device_names_what_it_lacks(tmp_path) -> None:
     """A device without memory statistics and without an operator: both are in the card, by name."""
     words = ("--device", "npusim", "--checks", "allocator.allocated,operators.basics,tensor.copy")
-    done = check(tmp_path, *words, TORCHGAUGE_NPUSIM_MISSING_OPS="aten::gelu")
+    faults = {"TORCHGAUGE_NPUSIM_MISSING_OPS": "aten::gelu", "TORCHGAUGE_NPUSIM_FAULT": "no_memory_stats"}
+    done = check(tmp_path, *words, **faults)
     assert done.returncode in (0, 1), done.stderr
     assert "npusim: 1 of 3 checks pass" in done.stdout
     assert "aten::gelu" in done.stdout

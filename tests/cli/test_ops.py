@@ -161,9 +161,8 @@ def test_a_fallback_is_named_in_the_census(tmp_path: Path) -> None:
     assert found["operators"]["aten::as_strided"] == "native"
 
 
-def test_a_census_needs_a_kind_and_a_device(invoke) -> None:
-    """Both are said with what to type."""
-    assert "no kind of census" in str(invoke("census").exception)
+def test_a_census_of_a_dispatcher_needs_a_device(invoke) -> None:
+    """It is said with what to type."""
     assert "no device is named" in str(invoke("census", "--static").exception)
 
 

@@ -86,3 +86,17 @@ def test_since_takes_a_date(invoke, nightly):
     """Nights before it are left out."""
     shown = invoke("trend", "--store", str(nightly), "--since", "2100-01-01")
     assert "0 series; 0 nights; changes: none" in shown.output
+
+
+def test_what_was_found_is_kept_unless_it_is_declined(invoke, nightly):
+    """The dashboard reads what the command found; --no-keep leaves the store alone."""
+    from torchgauge.results.store import Store
+    from torchgauge.results.trend_findings import read_findings
+
+    store = Store.open(nightly)
+    assert invoke("trend", "--store", str(nightly), "--no-keep").exit_code == 0
+    assert read_findings(store) is None
+    shown = invoke("trend", "--store", str(nightly))
+    assert "kept for the dashboard in" in shown.output
+    (change,) = read_findings(store).standing()
+    assert change.suspect_run == "night-022"

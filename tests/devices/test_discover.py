@@ -75,6 +75,20 @@ def test_unknown_name_beside_a_broken_extension_shows_the_cause() -> None:
         find_device("xyz", "python", report=BROKEN)
 
 
+def test_device_whose_package_names_no_entry_point_says_so() -> None:
+    """The package is installed and import torch does not load it: that, and what to add to its metadata."""
+    packages = (("torch", "2.13.0"),)
+    report = replace(SOUND, silent=(("torch-xyz", "1.2"), *packages), packages=packages)
+    with pytest.raises(InfrastructureError, match=r"torch-xyz 1.2 is installed without an entry") as raised:
+        find_device("xyz", "python", report=report)
+    assert 'project.entry-points."torch.backends"' in raised.value.hint
+    with pytest.raises(UnknownNameError):
+        find_device("torch", "python", report=report)
+    report = replace(SOUND, silent=(("torch-npu", "2"),))
+    known = {entry.name: entry for entry in known_devices("python", report=report)}
+    assert "torch-npu 2 is installed without an entry point" in known["npu"].reason
+
+
 @pytest.mark.parametrize("name", ["xyz", "torch_xyz"])
 def test_device_of_a_broken_extension_is_no_mistake_of_the_user(name: str) -> None:
     """The name may be right: the environment is what broke."""

@@ -185,7 +185,7 @@ def test_degraded_device_says_what_it_lacks(live: Callable[[str], dict[str, Any]
     notes = "\n".join(found["notes"])
     assert "used: torch.npusim.synchronize" in notes
     assert "events: torch.Event: " in notes
-    assert "INTERNAL ASSERT: Allocator for npusim" in found["peak"]
+    assert "provenance='torch.npusim.max_memory_allocated'" in found["peak"]
     assert "no code generator registered for device type 'npusim'" in found["inductor"]
 
 

@@ -1,4 +1,4 @@
-"""The workflows are thin and ask for little."""
+"""The workflows are thin, ask for little and hand in what they have."""
 
 from __future__ import annotations
 
@@ -8,31 +8,131 @@ from pathlib import Path
 import pytest
 import yaml
 
-FOLDER = Path(__file__).parents[2] / ".github" / "workflows"
-WORKFLOWS = sorted(FOLDER.glob("*.yml"))
+from torchgauge.workflows.action_pins import PINS
+
+FOLDER = Path(__file__).parents[2] / ".github"
+WORKFLOWS = sorted((FOLDER / "workflows").glob("*.yml"))
+ACTIONS = sorted((FOLDER / "actions").glob("*/action.yml"))
+ALL = [*WORKFLOWS, *ACTIONS]
+LOCAL = ("./.github/workflows/", "./torchgauge-source/.github/actions/")
+MAX_JOB_MINUTES = 360
+every_workflow = pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+every_file = pytest.mark.parametrize("path", ALL, ids=lambda path: str(path.relative_to(FOLDER)))
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+def read(path):
+    return yaml.safe_load(path.read_text(encoding="utf-8"))
+
+
+def jobs_with_steps(path):
+    return [job for job in read(path)["jobs"].values() if "steps" in job]
+
+
+def steps_of(path):
+    data = read(path)
+    found = [step for job in data.get("jobs", {}).values() for step in job.get("steps", [])]
+    return found + data.get("runs", {}).get("steps", [])
+
+
+@every_workflow
 def test_a_workflow_grants_nothing_at_the_top_and_limits_every_job(path):
-    """Permissions are empty at the top; each job names its own and a timeout."""
-    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
+    """Permissions are empty at the top; each job names its own, and a time of its own."""
+    workflow = read(path)
     assert workflow["permissions"] == {}
     for job in workflow["jobs"].values():
         assert job["permissions"]
-        assert 0 < job["timeout-minutes"] <= 360
+        minutes = job.get("timeout-minutes", "${{" if "uses" in job else None)
+        assert str(minutes).startswith("${{") or 0 < minutes <= MAX_JOB_MINUTES
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
-def test_actions_are_pinned_by_commit(path):
-    """A tag can be moved; a full commit hash cannot."""
-    for line in re.findall(r"uses:\s*(\S+)", path.read_text(encoding="utf-8")):
-        assert re.fullmatch(r"[\w.-]+/[\w./-]+@[0-9a-f]{40}", line), line
+@every_workflow
+def test_a_step_is_ended_before_its_job_is(path):
+    """So that what comes after it, uploads above all, still runs."""
+    for job in jobs_with_steps(path):
+        whole = job["timeout-minutes"]
+        for step in job["steps"]:
+            minutes = step.get("timeout-minutes")
+            if isinstance(whole, int) and isinstance(minutes, int):
+                assert minutes < whole, step
+            elif minutes is not None and not isinstance(minutes, int):
+                assert "step" in minutes
+                assert "job" in whole
 
 
-@pytest.mark.parametrize("path", WORKFLOWS, ids=lambda path: path.name)
+@every_workflow
+def test_what_was_measured_is_handed_in_whatever_happened(path):
+    """An upload after a step that measures runs always, and having nothing to upload is an error."""
+    for job in jobs_with_steps(path):
+        measures = False
+        for step in job["steps"]:
+            measures = measures or bool(re.search(r"torchgauge ci (run|gate --pool)", step.get("run", "")))
+            if "upload-artifact@" in step.get("uses", ""):
+                assert step["with"]["if-no-files-found"] == "error"
+                assert not measures or step.get("if", "").startswith("always()"), step
+
+
+@every_file
+def test_actions_are_pinned_by_the_commits_that_were_looked_at(path):
+    """A tag can be moved, a full commit cannot. All are in one list, and the comment says the release."""
+    for line in re.findall(r"uses:\s*(.+)", path.read_text(encoding="utf-8")):
+        if not line.startswith(LOCAL):
+            action, commit, release = re.fullmatch(r"([\w./-]+)@([0-9a-f]{40}) # (v[\d.]+)", line).groups()
+            assert (PINS[action].commit, PINS[action].release) == (commit, release)
+
+
+@every_file
 def test_every_step_is_one_command(path):
     """What a workflow does can be typed on a laptop."""
-    workflow = yaml.safe_load(path.read_text(encoding="utf-8"))
-    for job in workflow["jobs"].values():
-        for step in job["steps"]:
-            assert len(step.get("run", "").strip().splitlines()) <= 1
+    for step in steps_of(path):
+        assert len(step.get("run", "").strip().splitlines()) <= 1, step
+
+
+@every_file
+def test_no_expression_stands_in_a_command(path):
+    """Values reach a shell through its environment alone, where they are text."""
+    for step in steps_of(path):
+        assert "${{" not in step.get("run", ""), step
+
+
+@every_workflow
+def test_no_token_stays_in_a_checkout(path):
+    """What runs later in the job must not find one."""
+    for step in steps_of(path):
+        if "actions/checkout@" in step.get("uses", ""):
+            assert step["with"]["persist-credentials"] is False
+
+
+def test_no_workflow_runs_where_a_pull_request_could_write():
+    """The trigger that gives a fork a token that writes is not used, and no secret is named."""
+    for path in WORKFLOWS:
+        text = path.read_text(encoding="utf-8")
+        assert "pull_request_target" not in text, path
+        assert "secrets" not in re.sub(r"#.*", "", text), path
+
+
+@pytest.mark.parametrize("name", ["pr-gate.yml", "pr-command.yml"])
+def test_what_runs_code_of_a_pull_request_only_reads(name):
+    """Whatever that code does, its token can write nothing."""
+    for job in jobs_with_steps(FOLDER / "workflows" / name):
+        assert set(job["permissions"].values()) == {"read"}
+
+
+def test_the_trusted_half_of_the_gate_takes_no_code_of_the_pull_request():
+    """It checks out this project's own commit, and nothing that the event names."""
+    path = FOLDER / "workflows" / "pr-comment.yml"
+    checkouts = [step for step in steps_of(path) if "actions/checkout@" in step.get("uses", "")]
+    assert [step["with"]["ref"] for step in checkouts] == ["${{ job.workflow_sha }}"]
+    assert "head_sha" not in path.read_text(encoding="utf-8")
+
+
+def test_the_page_of_permissions_is_what_the_workflows_ask_for():
+    """One row for each job, with exactly its permissions."""
+    page = (FOLDER.parent / "docs" / "how-to" / "workflow-permissions.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| `([\w.-]+)` \| `([\w-]+)` \| ([^|]+) \|", page, re.MULTILINE)
+    told = {(name, job): set(re.findall(r"`([a-z-]+: [a-z]+)`", words)) for name, job, words in rows}
+    asked = {
+        (path.name, name): {f"{what}: {access}" for what, access in job["permissions"].items()}
+        for path in WORKFLOWS
+        for name, job in read(path)["jobs"].items()
+    }
+    assert told == asked

@@ -34,6 +34,10 @@ def main() -> None:
     built.module.to(torch.float64)
     built.args = move(built.args, "meta", torch.float64)
     found["cast"] = [realise(built).hash, 0, ""]
+    built = build(base, {})
+    built.stands_for = "synthetic, in the shape of a data set"
+    realised = realise(built)
+    found["synthetic"] = [realised.hash, realised.parameters, realised.inputs]
     print(json.dumps(found))
 
 

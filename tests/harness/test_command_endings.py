@@ -115,7 +115,7 @@ def test_the_default_configurations_measure_everything(sandbox) -> None:
     """Eager beside the default compiler gives every metric that the device has, memory and compile time."""
     store = ("--store", str(sandbox.store_path))
     words = ("toy", "--models", "mlp", "--device", "cpu", "--mode", "inference,training", "--threads", "1")
-    done = sandbox.run("run", *words, *store)
+    done = sandbox.run("run", *words, *store, "--cold-compile", "all")
     assert done.returncode == 0, done.stderr
     compiled = [row for row in sandbox.rows() if row.case.configuration.compiled]
     assert len(compiled) == 2

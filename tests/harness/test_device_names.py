@@ -19,6 +19,7 @@ ALLOWED = {
     ("harness/ab/pair_launch.py", "cpu"),
     # Facts about the processor of a machine.
     ("results/runner_class.py", "cpu"),
+    ("results/durations.py", "cpu"),
     ("results/trend.py", "cpu"),
 }
 

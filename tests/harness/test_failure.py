@@ -6,6 +6,7 @@ import pytest
 
 from torchgauge.devices.fake import FakeSession
 from torchgauge.harness.failure import describe, missing_op, normalise
+from torchgauge.harness.suspects import Remedies
 from torchgauge.harness.verdicts import outcome_of
 from torchgauge.records import Cause, Phase, Status
 
@@ -107,6 +108,6 @@ def test_a_failure_fits_into_a_row() -> None:
 )
 def test_an_exception_has_one_status(error, phase, status, cause) -> None:
     """What an exception means depends on its type and on the phase that raised it."""
-    outcome = outcome_of(error, "case", phase, FakeSession(), "")
+    outcome = outcome_of(error, "case", phase, FakeSession(), Remedies())
     assert (outcome.status, outcome.cause, outcome.phase) == (status, cause, phase)
     assert outcome.reason

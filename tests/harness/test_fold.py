@@ -9,7 +9,7 @@ import pytest
 
 from torchgauge.harness.fold import fold
 from torchgauge.harness.watch import Ending
-from torchgauge.records import Cause, Outcome, Phase, PlannedCase, Status, to_plain
+from torchgauge.records import Cause, Failure, Outcome, Phase, PlannedCase, Status, to_plain
 from torchgauge.testing import TOLERANCE, make_case
 
 CASES = [PlannedCase(make_case(configuration=name), TOLERANCE) for name in ("eager", "inductor", "aot_eager")]
@@ -109,3 +109,37 @@ def test_equal_crashes_have_equal_fingerprints() -> None:
         prints[signal.SIGSEGV, "eager"]
         == folded(phase("eager", 1), status=signal.SIGSEGV).outcomes[KEYS[1]].failure.fingerprint
     )
+
+
+@pytest.mark.parametrize(
+    ("ending", "status"),
+    [
+        ({"status": signal.SIGSEGV}, Status.CRASH),
+        ({"status": 1 << 8}, Status.CRASH),
+        ({"status": signal.SIGKILL, "killed": "timeout", "limit": "late"}, Status.TIMEOUT),
+    ],
+)
+def test_a_process_that_never_opened_its_device_is_not_started_once_for_each_case(ending, status) -> None:
+    """Nothing of a case had begun, so all of them get the ending at once."""
+    result = folded(phase("start"), **ending)
+    assert [(outcome.status, outcome.phase) for outcome in result.outcomes.values()] == [
+        (status, Phase.START)
+    ] * len(CASES)
+    assert result.again == []
+
+
+@pytest.mark.parametrize(
+    "ending", [{"status": signal.SIGKILL}, {"lost": True}, {"status": 1, "killed": "cancelled"}]
+)
+def test_what_ends_from_outside_while_the_device_is_opened_is_charged_once(ending) -> None:
+    """The others start again: it says nothing about the device."""
+    assert folded(phase("start"), **ending).again == CASES[1:]
+
+
+def test_the_root_cause_of_a_device_that_did_not_open_is_in_the_reason() -> None:
+    """The vague error around it comes first, as the worker said it."""
+    message = "Failed to load\ncaused by OSError: libx.so: cannot open"
+    failure = Failure(type="RuntimeError", message=message, frame="", fingerprint="")
+    result = folded({"ev": "no_device", "failure": to_plain(failure)})
+    reason = result.outcomes[KEYS[0]].reason
+    assert reason.endswith("Failed to load, caused by OSError: libx.so: cannot open")

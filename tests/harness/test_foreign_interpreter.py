@@ -568,6 +568,7 @@ def test_own_folders_do_not_reach_another_interpreter(
 def test_install_hint_names_the_pip_of_the_target(bare: Environment) -> None:
     """Each pip of a hint is replaced; our own interpreter's hint stays as it is."""
     assert hint_for(bare.python, "pip install timm") == f"{bare.python} -m pip install timm"
+    assert hint_for(bare.python, "try: pip uninstall -y x") == f"try: {bare.python} -m pip uninstall -y x"
     named = f"get it: {bare.python} -m pip install timm"
     assert hint_for(bare.python, named) == named
     assert hint_for(sys.executable, "pip install timm") == "pip install timm"

@@ -36,7 +36,15 @@ def test_no_parent_command_imports_torch(sandbox) -> None:
         ["results", "list", *store],
         ["results", "query", "status=pass", *store],
         ["results", "show", "toy/noop:inference:float32:b1:eager@fake", *store],
-        ["dashboard", "build", str(sandbox.store_path), "--out", str(sandbox.store_path.with_name("site"))],
+        [
+            "dashboard",
+            "build",
+            "--plotly",
+            "none",
+            str(sandbox.store_path),
+            "--out",
+            str(sandbox.store_path.with_name("site")),
+        ],
     ]
     done = subprocess.run(
         [sys.executable, "-c", PROGRAM, json.dumps(commands)],

@@ -19,9 +19,9 @@ def test_the_same_mathematics_has_the_same_hash(realised, variation) -> None:
     assert realised[variation][0] == realised["base"][0]
 
 
-@pytest.mark.parametrize("variation", ["batch", "model", "python", "cast"])
+@pytest.mark.parametrize("variation", ["batch", "model", "python", "cast", "synthetic"])
 def test_other_mathematics_has_another_hash(realised, variation) -> None:
-    """Another shape or model is something else, and the hash must be taken before a cast."""
+    """Another shape or model is something else, so are inputs that stand for others; a cast is not."""
     assert realised[variation][0] != realised["base"][0]
 
 
@@ -30,3 +30,4 @@ def test_the_built_thing_is_described(realised) -> None:
     assert realised["base"][1] > 0
     assert realised["base"][2].startswith("args.0: float32[4x")
     assert realised["python"][1:] == [0, ""]
+    assert realised["synthetic"][2].endswith("synthetic, in the shape of a data set")

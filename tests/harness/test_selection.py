@@ -11,6 +11,7 @@ from torchgauge import registry
 from torchgauge.devices.fake import DEVICE
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.harness.configurations import bundled
+from torchgauge.harness.forecast import Forecast
 from torchgauge.harness.plan import group_of_case, load_suites, select_groups
 from torchgauge.harness.selection import Selection, parse_case_id, parse_shard
 
@@ -95,13 +96,14 @@ def test_an_unknown_part_of_a_case_id_is_named() -> None:
 
 @pytest.mark.parametrize("shards", [1, 2, 3, 7, 1000])
 def test_shards_are_disjoint_and_together_the_plan(shards) -> None:
-    """Every group is in exactly one shard, and shards differ by at most one group."""
-    whole = [group.id for group in groups()]
-    parts = [
-        [group.id for group in groups(shard=f"{i + 1}/{shards}")] for i in range(min(shards, len(whole)))
-    ]
-    assert sorted(identity for part in parts for identity in part) == sorted(whole)
-    assert max(map(len, parts)) - min(map(len, parts)) <= 1
+    """Every group is in exactly one shard, none is empty, and they differ by at most the longest group."""
+    forecast = Forecast()
+    whole = groups()
+    parts = [groups(shard=f"{i + 1}/{shards}") for i in range(min(shards, len(whole)))]
+    assert sorted(group.id for part in parts for group in part) == sorted(group.id for group in whole)
+    assert all(parts)
+    lengths = [sum(map(forecast.of_group, part)) for part in parts]
+    assert max(lengths) - min(lengths) <= max(map(forecast.of_group, whole))
 
 
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])

@@ -126,16 +126,23 @@ def test_the_lane_is_pointed_at_before_it_runs() -> None:
 @pytest.mark.parametrize(
     ("changes", "reason", "blocks"),
     [
-        ({"precision_target": 1e6}, "precision", 6),
         ({"precision_target": 1e-12, "max_blocks": 5}, "max_blocks", 5),
         ({"precision_target": 1e-12, "measure_budget_s": 0.0, "max_blocks": 10**6}, "budget", 3),
     ],
 )
 def test_measuring_says_why_it_stopped(changes, reason, blocks) -> None:
-    """Precision reached, most blocks taken, or budget spent: never fewer than three rounds."""
+    """Most blocks taken or budget spent: never fewer than three rounds."""
     one = lane(step=lambda: time.sleep(0.001))
     assert measure([one], FakeSession(), replace(SETTINGS, **changes)) == reason
     assert len(one.wall) == blocks == len(one.cpu) == len(one.device)
+
+
+def test_precision_ends_the_rounds() -> None:
+    """A target that anything meets is met at the first checks, long before the budget or the most blocks."""
+    one = lane(step=lambda: time.sleep(0.001))
+    settings = replace(SETTINGS, precision_target=1e6, measure_budget_s=60.0, max_blocks=10**6)
+    assert measure([one], FakeSession(), settings) == "precision"
+    assert len(one.wall) >= settings.min_blocks
 
 
 def test_a_lane_that_raises_leaves_the_others_alone() -> None:

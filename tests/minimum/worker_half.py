@@ -18,7 +18,12 @@ from torchgauge.harness.executors import station
 from torchgauge.suites.conformance import catalogue
 
 PACKAGE = Path(torchgauge.__file__).resolve().parent
-CHILDREN = ("torchgauge.harness.host", "torchgauge.harness.plugin_child", "torchgauge.devices.probe_child")
+CHILDREN = (
+    "torchgauge.harness.host",
+    "torchgauge.harness.plugin_child",
+    "torchgauge.harness.census_child",
+    "torchgauge.devices.probe_child",
+)
 """What is started by name in the target interpreter."""
 
 

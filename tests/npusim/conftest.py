@@ -81,3 +81,50 @@ def check() -> RunCheck:
         assert not error, error
 
     return run
+
+
+@pytest.fixture
+def without_entry() -> Callable[[Path], str]:
+    """Return a function that makes a search path on which the device is installed without its entry point.
+
+    What is installed is named by a folder of metadata; the first on the path with a name hides the others.
+    """
+
+    def make(folder: Path) -> str:
+        information = folder / "torchgauge_npusim-0.1.0.dist-info"
+        information.mkdir(parents=True)
+        text = "Metadata-Version: 2.1\nName: torchgauge-npusim\nVersion: 0.1.0\n"
+        (information / "METADATA").write_text(text, encoding="utf-8")
+        inherited = os.environ.get("PYTHONPATH", "")
+        return os.pathsep.join([str(folder), *([inherited] if inherited else [])])
+
+    return make
+
+
+@pytest.fixture
+def by_name() -> Callable[[Path], Path]:
+    """Return a function that writes an adapter whose session imports the device's package by name."""
+
+    def make(folder: Path) -> Path:
+        information = folder / "byname-1.0.dist-info"
+        information.mkdir(parents=True)
+        (information / "METADATA").write_text("Metadata-Version: 2.1\nName: byname\nVersion: 1.0\n")
+        points = "[torchgauge.devices]\nbyname = byname_adapter:DEVICE\n"
+        (information / "entry_points.txt").write_text(points, encoding="utf-8")
+        (folder / "byname_adapter.py").write_text(
+            """
+from torchgauge.devices.device import DeviceDescriptor
+from torchgauge.devices.privateuse1 import PrivateUse1Session
+
+DEVICE = DeviceDescriptor("byname", "By name", "byname_adapter:open_session", "byname")
+
+def open_session(name, index):
+    import torchgauge_npusim
+    torchgauge_npusim.autoload()
+    return PrivateUse1Session(name, index)
+""",
+            encoding="utf-8",
+        )
+        return folder
+
+    return make

@@ -207,3 +207,68 @@ for call in (torch.npusim.synchronize, x.cpu, lambda: torch.empty(1, device='npu
     first, *others = child.stdout.splitlines()
     assert first == "npusim runtime error: device lost, it no longer answers (call 41)", child.stderr
     assert others == ["True"] * 4
+
+
+def test_fallback_to_the_host(python):
+    """Chosen operators run on copies, which a profiler sees; results and gradients are right."""
+    child = python(
+        """
+import copy, torch
+from torch import nn
+from torch.profiler import ProfilerActivity, profile
+host = nn.Sequential(nn.Conv2d(3, 4, 3), nn.GELU(), nn.Flatten(), nn.Linear(144, 8))
+there = copy.deepcopy(host).to('npusim')
+x = torch.randn(2, 3, 8, 8)
+with profile(activities=[ProfilerActivity.CPU]) as found:
+    there(x.to('npusim')).softmax(-1).square().sum().backward()
+host(x).softmax(-1).square().sum().backward()
+for one, other in zip(host.parameters(), there.parameters()):
+    torch.testing.assert_close(other.grad.cpu(), one.grad)
+print(sorted({each.cpu_parent.name for each in found.events() if each.name == 'aten::_to_cpu'}))
+written = torch.ones(3, device='npusim')
+written.add_(1)
+given = torch.empty(0, device='npusim')
+torch.exp(written, out=given)
+print(written.cpu().tolist(), torch.equal(given.cpu(), torch.full((3,), 2.0).exp()))
+""",
+        TORCHGAUGE_NPUSIM_FAULT="fallback_ops=aten::gelu*+aten::*softmax*+aten::convolution*+aten::exp+aten::add_",
+    )
+    names, results = child.stdout.splitlines()
+    assert names == str(
+        [
+            "aten::_softmax",
+            "aten::_softmax_backward_data",
+            "aten::convolution_backward_overrideable",
+            "aten::convolution_overrideable",
+            "aten::gelu",
+            "aten::gelu_backward",
+        ]
+    ), child.stderr
+    assert results == "[2.0, 2.0, 2.0] True"
+
+
+@pytest.mark.parametrize("name", ["aten::linear", "aten::view", "aten::no_such"])
+def test_what_cannot_fall_back_is_an_error(python, name):
+    """An operator that PyTorch composes of others, a view, and a name that does not exist."""
+    child = python("import torch", TORCHGAUGE_NPUSIM_FAULT=f"fallback_ops={name}")
+    assert f"ValueError: TORCHGAUGE_NPUSIM_FAULT: '{name}'" in child.stderr
+
+
+def test_memory_is_counted_by_the_devices_own_module(python):
+    """Current and peak bytes follow the tensors; with the fault there is no such function."""
+    code = """
+import torch
+before = torch.npusim.memory_allocated()
+held = torch.zeros(1000, device='npusim')
+current = torch.npusim.memory_stats()['allocated_bytes.all.current']
+print(torch.npusim.memory_allocated() - before, current - before)
+del held
+print(torch.npusim.memory_allocated() - before, torch.npusim.max_memory_allocated() - before)
+torch.npusim.reset_peak_memory_stats()
+free, total = torch.npusim.mem_get_info()
+print(torch.npusim.max_memory_allocated() - before, 0 < free <= total)
+"""
+    child = python(code)
+    assert child.stdout.splitlines() == ["4000 4000", "0 4000", "0 True"], child.stderr
+    child = python(code, TORCHGAUGE_NPUSIM_FAULT="no_memory_stats")
+    assert "AttributeError: module 'torchgauge_npusim.device_module' has no attribute" in child.stderr

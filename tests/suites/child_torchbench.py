@@ -18,9 +18,11 @@ from torchgauge.devices.cpu import DEVICE
 from torchgauge.harness.accuracy import spread
 from torchgauge.harness.reference import HostSession, float64_reference
 from torchgauge.harness.subjects import make_subject
+from torchgauge.harness.suspects import Remedies
 from torchgauge.harness.verdicts import outcome_of
 from torchgauge.records import Phase, Workload
 from torchgauge.registry import resolve
+from torchgauge.suites import torchbench_state
 from torchgauge.suites.torchbench_models import build
 
 
@@ -29,6 +31,7 @@ def look(model: str, mode: str, recipe: dict[str, Any], batch: int, seed: int = 
     workload = Workload("torchbench", model, mode=mode, batch=batch, seed=seed)
     phase = Phase.BUILD
     compiled = recipe.pop("compiled", False)
+    torchbench_state.MAX_ARRAY_BYTES = recipe.pop("array_bytes", torchbench_state.MAX_ARRAY_BYTES)
     try:
         built = build(workload, recipe)
         seed = torch.manual_seed(3).initial_seed()
@@ -47,7 +50,7 @@ def look(model: str, mode: str, recipe: dict[str, Any], batch: int, seed: int = 
         weights = [p.detach().sum().item() for p in built.module.parameters()]
     except Exception as error:  # noqa: BLE001  the outcome is what is looked at
         session = resolve(DEVICE.session)("cpu", 0)
-        outcome = outcome_of(error, "case", phase, session, "")
+        outcome = outcome_of(error, "case", phase, session, Remedies())
         return {
             "status": outcome.status.value,
             "cause": outcome.cause.value if outcome.cause else "",
@@ -59,10 +62,13 @@ def look(model: str, mode: str, recipe: dict[str, Any], batch: int, seed: int = 
         "gap": max(spread(first, second), spread(first, third)),
         "reference": reference.name,
         "notes": list(built.notes),
+        "facts": built.facts,
+        "stands_for": built.stands_for,
         "items": built.items_per_step,
         "seed": seed,
         "graphs": graphs,
         "weights": weights,
+        "input_sum": float(sum(value.double().sum() for value in built.args)),
         "inputs": [len(built.args), sorted(built.kwargs)],
         "training": bool(getattr(built.module, "training", False)),
         "dropout": [part.p for part in built.module.modules() if isinstance(part, torch.nn.Dropout)],

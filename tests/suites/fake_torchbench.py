@@ -83,6 +83,23 @@ class Model(BenchmarkModel):
     DEFAULT_EVAL_BSIZE = 2
 """
 
+SAVED = """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        import os
+        import pickle
+
+        here = os.path.dirname(os.path.realpath(__file__))
+        with open(os.path.join(here, "{name}"), "rb") as file:
+            read = {read}
+        if isinstance(read, dict):
+            self.model.load_state_dict(read)
+        else:
+            self.example_inputs = (torch.tensor(read.reshape(-1, 84)[:2, :4], dtype=torch.float32),)
+        with open(os.path.join(here, "litter.txt"), "w") as litter:
+            litter.write("beside the data")
+"""
+
 MODELS = {
     "plain": HEAD,
     "lennard_jones": HEAD,
@@ -235,6 +252,32 @@ class Noisy(torch.nn.Module):
     def eval(self):
         loss = self.model(*self.example_inputs).sum()
         return torch.autograd.grad(loss, list(self.model.parameters()))
+""",
+    "drq": HEAD + SAVED.format(name="obs.pkl", read="pickle.load(file)"),
+    "reads_data": HEAD + SAVED.format(name=".data/sam_vit_h_4b8939.pth", read="torch.load(file)"),
+    "reads_and_fails": HEAD
+    + """
+    def get_module(self):
+        raise ValueError("a bug of the model")
+""",
+    "needs_operators": HEAD
+    + """
+    def get_module(self):
+        raise RuntimeError("Couldn't load custom C++ ops. This can happen if")
+""",
+    "fills_a_buffer": HEAD
+    + """
+    def __init__(self, test, device, batch_size=None, extra_args=()):
+        super().__init__(test, device, batch_size, extra_args)
+        import numpy
+
+        self.seen, self.index = numpy.zeros((6, 4), dtype=numpy.float32), 0
+
+    def train(self):
+        self.example_inputs[0].add_(float(self.seen[: self.index + 1].sum()))
+        self.seen[self.index] = self.index + 1
+        self.index += 1
+        super().train()
 """,
     "fixed_module": HEAD
     + """

@@ -91,6 +91,37 @@ def test_a_device_without_a_file_expects_nothing() -> None:
         assert expectation_for(case(device=name)) is None
 
 
+def test_files_outside_the_package_come_before_the_one_that_ships(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A person's own files first, then the one that the device declares, then ours."""
+    ours = Case(Workload("conformance", "stream.query"), Configuration("eager", "eager"), DeviceTarget("cpu"))
+    shipped = expectation_for(ours)
+    assert shipped is not None
+    text = GOOD.replace("device: abacus", "device: cpu").replace("timm/*@abacus*", "conformance/stream.*")
+    declared, own = tmp_path / "declared.yaml", tmp_path / "own.yaml"
+    declared.write_text(text.replace("images do not fit", "the vendor says no to"), encoding="utf-8")
+    own.write_text(text.replace("images do not fit", "I say no to"), encoding="utf-8")
+    assert expectation_for(ours, "") == shipped
+    found = expectation_for(ours, str(declared))
+    assert found is not None
+    assert found.reason.startswith("the vendor says")
+    monkeypatch.setenv(expectations.VARIABLE, str(own))
+    found = expectation_for(ours, str(declared))
+    assert found is not None
+    assert found.reason.startswith("I say")
+
+
+def test_a_declared_file_must_be_about_the_device(tmp_path: Path) -> None:
+    """Else every entry of it would silently count for nothing."""
+    path = tmp_path / "other.yaml"
+    path.write_text(GOOD, encoding="utf-8")
+    with pytest.raises(DataFileError, match="'abacus', and 'other' declares it"):
+        expectation_for(case(device="other"), str(path))
+    with pytest.raises(DataFileError, match="cannot be read"):
+        expectation_for(case(), str(tmp_path / "none.yaml"))
+
+
 @pytest.mark.parametrize("path", sorted(FOLDER.glob("*.yaml")), ids=lambda path: path.stem)
 def test_shipped_files_are_named_after_their_device(path: Path) -> None:
     """Each file that ships is valid and holds the device of its name."""

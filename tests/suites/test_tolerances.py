@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+from datetime import date
 from pathlib import Path
 
 import pytest
+from click.testing import CliRunner
 
+from torchgauge.cli.validate import command
 from torchgauge.errors import DataFileError, UnknownNameError, UsageError
+from torchgauge.harness.validation import remarks
 from torchgauge.records import Workload
 from torchgauge.suites.catalog import DATA
 from torchgauge.suites.suite import ModelEntry
@@ -23,8 +27,8 @@ def entry(name: str = "m", accuracy_class: str = "default") -> ModelEntry:
         ("float32", "inference", "default", 1e-4, 2),
         ("float32", "training", "default", 1e-3, 2),
         ("float32", "generate", "default", 1e-4, 2),
-        ("float16", "inference", "default", 1e-3, 3),
-        ("bfloat16", "inference", "network", 1e-3, 3),
+        ("float16", "inference", "default", 1e-3, 2),
+        ("bfloat16", "inference", "network", 1e-3, 2),
         ("float32", "training", "network", 1e-2, 2),
     ],
 )
@@ -76,3 +80,84 @@ def test_the_file_is_strict(tmp_path: Path, old: str, new: str, problem: str) ->
     path.write_text(text.replace(old, new, 1), encoding="utf-8")
     with pytest.raises(DataFileError, match=problem):
         load_tolerances(path)
+
+
+@pytest.mark.parametrize(
+    "name", ["elementwise", "reduction", "matmul", "convolution", "normalisation", "attention"]
+)
+def test_operations_have_classes_of_their_own(name: str) -> None:
+    """A suite of single operations names their class; float32 is held tighter than a whole network."""
+    for mode in ("inference", "training"):
+        workload = Workload(suite="s", model="m", mode=mode)
+        own = tolerance_for(workload, entry(accuracy_class=name))
+        network = tolerance_for(workload, entry(accuracy_class="network"))
+        assert 0 < own.absolute < network.absolute
+        low = tolerance_for(Workload(suite="s", model="m", mode=mode, dtype="bfloat16"), entry("m", name))
+        assert low.absolute > own.absolute
+
+
+@pytest.mark.parametrize("field", ["reason", "link", "date"])
+def test_an_exception_needs_its_evidence(tmp_path: Path, field: str) -> None:
+    """No exception without reason, link and date."""
+    path = tolerance_file(tmp_path, {field: None})
+    with pytest.raises(DataFileError, match=f"the field '{field}' is missing"):
+        load_tolerances(path)
+
+
+def tolerance_file(folder: Path, exception: dict[str, str | None]) -> Path:
+    """The bundled classes with one exception, for model ``m`` of suite ``s`` unless said otherwise."""
+    text = (DATA / "tolerances.yaml").read_text(encoding="utf-8").split("exceptions:")[0]
+    fields: dict[str, str | None] = {
+        "suite": "s",
+        "model": "m",
+        "reason": "a reason that is long enough",
+        "link": "https://example.org/1",
+        "date": '"2026-11-21"',
+        "tolerance": "5e-3",
+        **exception,
+    }
+    lines = [f"{name}: {value}" for name, value in fields.items() if value is not None]
+    path = folder / "tolerances.yaml"
+    path.write_text(f"{text}exceptions:\n  - " + "\n    ".join(lines) + "\n", encoding="utf-8")
+    return path
+
+
+@pytest.mark.parametrize(
+    ("exception", "words"),
+    [
+        ({}, None),
+        ({"expires": '"2027-01-31"'}, None),
+        ({"expires": '"2026-11-20"'}, "expired on 2026-11-20"),
+        ({"model": "other"}, "is not used"),
+        ({"mode": "generate"}, "is not used"),
+        ({"suite": "gone"}, "names a suite that is not installed"),
+        ({"tolerance": "1e-4", "mode": "inference", "dtype": "float32"}, "changes nothing"),
+        ({"tolerance": None, "rmse_multiplier": "10"}, None),
+    ],
+)
+def test_what_is_out_of_date_is_named(
+    tmp_path: Path, exception: dict[str, str | None], words: str | None
+) -> None:
+    """An exception that has expired, that nothing meets or that changes nothing is pointed out."""
+    table = load_tolerances(tolerance_file(tmp_path, exception))
+    models = {"s": [ModelEntry(name="m", tiers=("smoke",), batch={"inference": 1, "training": 1})]}
+    found = table.remarks(models, date(2026, 11, 21))
+    if words is None:
+        assert found == []
+    else:
+        (remark,) = found
+        assert words in remark
+
+
+def test_nothing_bundled_is_out_of_date() -> None:
+    """The exceptions that ship are all met by a model, and each changes something."""
+    assert remarks([]) == []
+
+
+def test_validate_names_what_is_out_of_date(tmp_path: Path) -> None:
+    """The command says it on stderr and still accepts the file."""
+    path = tolerance_file(tmp_path, {"suite": "toy", "model": "gone"})
+    done = CliRunner().invoke(command, [str(path)])
+    assert done.exit_code == 0
+    assert done.stdout == f"ok  {path}\n"
+    assert "note  tolerances.yaml: the exception for toy/gone is not used" in done.stderr

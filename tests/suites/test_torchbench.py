@@ -48,6 +48,13 @@ CASES: dict[str, tuple[Any, ...]] = {
     "file": ("needs_file", "inference", {"data": "batch.pt"}, 2),
     "asserted": ("asserts_data", "inference", {"data": "coco.tar.gz"}, 2),
     "elsewhere": ("elsewhere", "inference", {"data": "sam.pth"}, 2),
+    "observation": ("drq", "inference", {"data": "drq/obs.pkl", "synthetic": "drq"}, 2),
+    "other_seed": ("drq", "inference", {"data": "drq/obs.pkl", "synthetic": "drq"}, 2, 8),
+    "checkpoint": ("reads_data", "inference", {"data": "sam.pth", "synthetic": "segment_anything"}, 2),
+    "not_for_this": ("plain", "inference", {"data": "zebras", "synthetic": "horse2zebra"}, 2),
+    "fails_on_it": ("reads_and_fails", "inference", {"data": "faces", "synthetic": "celeba"}, 2),
+    "operators": ("needs_operators", "inference", {}, 2),
+    "buffer": ("fills_a_buffer", "training", {"array_bytes": 40}, 2),
     "cuda": ("wants_cuda", "inference", {}, 2),
     "broken": ("broken", "inference", {}, 2),
 }
@@ -101,6 +108,9 @@ def test_the_data_file_holds_every_model_of_upstream() -> None:
         "invoked",
         "needs_grad",
         "downloads",
+        "observation",
+        "checkpoint",
+        "buffer",
     ],
 )
 def test_a_model_repeats_itself(found: dict[str, dict[str, Any]], name: str) -> None:
@@ -168,7 +178,9 @@ def test_dropout_is_off_and_a_changed_batch_is_said(found: dict[str, dict[str, A
         ("file", "skipped", "missing_data", "python install.py needs_file"),
         ("asserted", "skipped", "missing_data", "coco.tar.gz"),
         ("elsewhere", "skipped", "missing_data", "sam.pth"),
+        ("operators", "skipped", "missing_package", "torchvision's compiled operators do not load"),
         ("broken", "error", "", "ValueError: a bug of the model"),
+        ("fails_on_it", "error", "", "a bug of the model (inputs: synthetic, in the shape of faces)"),
     ],
 )  # fmt: skip
 def test_what_does_not_run_says_why(
@@ -178,6 +190,35 @@ def test_what_does_not_run_says_why(
     row = found[name]
     assert (row["status"], row["cause"]) == (status, cause), row
     assert words in row["reason"]
+
+
+@pytest.mark.torch
+def test_synthetic_inputs_are_said_and_leave_the_checkout_alone(
+    found: dict[str, dict[str, Any]], repository: Path, fake_torchbench: Any
+) -> None:
+    """The row says what they stand for, they come from the seed, and the checkout stays as it was."""
+    seen, other = found["observation"], found["other_seed"]
+    assert seen["facts"] == {"inputs": "synthetic, in the shape of drq/obs.pkl"}
+    assert seen["stands_for"] == "synthetic, in the shape of drq/obs.pkl"
+    assert seen["input_sum"] != other["input_sum"]
+    assert found["not_for_this"]["facts"] == found["plain"]["facts"] == {}
+    status = fake_torchbench.git(repository, "status", "--porcelain", "--ignored").splitlines()
+    assert [line for line in status if not line.endswith("__pycache__/")] == []  # Python's own, of any import
+    assert not list(repository.rglob("litter.txt"))
+
+
+@pytest.mark.torch
+def test_data_of_the_checkout_is_used_and_said(
+    child: Callable[..., Any], tmp_path: Path, monkeypatch: pytest.MonkeyPatch, fake_torchbench: Any
+) -> None:
+    """Where upstream's own data is there, it is read, and numbers over it stand for nothing else."""
+    fake_torchbench.write(tmp_path)
+    observation = child("child_observation.py", str(tmp_path / "torchbenchmark/models/drq/obs.pkl"))
+    monkeypatch.setenv(torchbench_checkout.VARIABLE, str(tmp_path))
+    (row,) = child("child_torchbench.py", json.dumps(CASES["observation"]))
+    assert row["facts"] == {"inputs": "real: drq/obs.pkl"}
+    assert row["stands_for"] == ""
+    assert row["input_sum"] == observation
 
 
 def test_without_a_checkout_it_says_what_to_type(

@@ -2,36 +2,63 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import Any
 
 import click
 
-from torchgauge.cli.options import PYTHON, CommaList
+from torchgauge.cli.options import PYTHON, CommaList, Seconds
 
 
 @click.command("census")
 @click.option("--static", "static", is_flag=True, help="ask the dispatcher; nothing runs on the device")
-@click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2")
+@click.option("--record", is_flag=True, help="run models on a device and record what they dispatch")
+@click.option(
+    "--device", type=CommaList(), default=(), help="of --static and --record: devices, for example D or D1,D2"
+)
+@click.option("--suite", type=CommaList(), default=(), help="suites (default: all that are there)")
+@click.option("--models", "--model", "models", type=CommaList(), default=(), help="names, globs or /regex/")
+@click.option("--mode", type=CommaList(), default=(), help="inference,training (default: both)")
+@click.option("--dtype", type=CommaList(), default=(), help="of the models (to record: float32)")
+@click.option("--path", "paths", type=CommaList(), default=(), help="eager,compiled (default: both)")
+@click.option("--received", is_flag=True, help="rank what reaches a backend without composite operators")
+@click.option("--top", type=click.IntRange(0), default=30, show_default=True, help="operators shown; 0: all")
+@click.option("--data", metavar="FILE", help="a census of your own instead of the one that ships")
+@click.option("--out", metavar="FILE", help="of --record: where the census goes; what it holds is kept")
+@click.option("--timeout", type=Seconds(), help="of --record: deadline of one recording (600)")
 @PYTHON
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where the census is kept")
-@click.option("--csv", "as_csv", is_flag=True, help="every operator with its kind as CSV on stdout")
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where --static is kept")
+@click.option("--csv", "as_csv", is_flag=True, help="every operator as CSV on stdout")
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
-def command(static: bool, device: tuple[str, ...], python: str | None, **options: Any) -> None:
-    """Count the operators that a device has of its own, by composition, by a fallback, or not at all.
+def command(static: bool, record: bool, **options: Any) -> None:
+    """Count operators: those that models dispatch, or (--static) those that a device has.
 
-    Example: torchgauge census --static --device DEVICE
+    Without --static and --record the census that ships is shown, or the one in --data.
+
+    Example: torchgauge census --suite timm --mode training --path eager
     """
+    from torchgauge.errors import UsageError
+
+    if static and record:
+        raise UsageError("--static and --record are two kinds of census", hint="name one of them")
+    if (static or record) and not options["device"]:
+        raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
+    if static:
+        _static(options)
+    elif record:
+        _record(options)
+    else:
+        _show(options)
+
+
+def _static(options: dict[str, Any]) -> None:
     from torchgauge.errors import UsageError
     from torchgauge.harness.campaigns import expand_devices, find_devices
     from torchgauge.harness.interpreter import interpreter
     from torchgauge.harness.static_census import census_csv, census_json, census_lines, keep, static_census
 
-    if not static:
-        raise UsageError("no kind of census is named", hint="--static asks the dispatcher")
-    if not device:
-        raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
-    there = interpreter(python)
-    wanted = expand_devices(device, there)
+    there = interpreter(options["python"])
+    wanted = expand_devices(options["device"], there)
     devices = find_devices(wanted, there)
     found = []
     for name, each in devices.items():
@@ -46,3 +73,61 @@ def command(static: bool, device: tuple[str, ...], python: str | None, **options
             click.echo(census_csv(census), nl=False)
     if options["as_json"]:
         click.echo(f"[{','.join(map(census_json, found))}]")
+
+
+def _record(options: dict[str, Any]) -> None:
+    from torchgauge.errors import UsageError
+    from torchgauge.harness.census_record import DEADLINE_S, Wanted, record
+
+    if len(options["device"]) != 1:
+        raise UsageError("a census is recorded on one device", hint="--device NAME")
+    if not options["out"]:
+        raise UsageError("no file is named for the census", hint="--out FILE.json.gz")
+    chosen = {"modes": options["mode"], "dtypes": options["dtype"], "paths": options["paths"]}
+    wanted = Wanted(
+        device=options["device"][0],
+        suites=options["suite"],
+        models=options["models"],
+        python=options["python"],
+        deadline_s=options["timeout"] or DEADLINE_S,
+        **{name: value for name, value in chosen.items() if value},
+    )
+    out = Path(options["out"])
+    data = record(wanted, out, lambda line: click.echo(line, err=True))
+    problems = sum(bool(each.problem) for each in data.models)
+    click.echo(
+        f"{out}: {len(data.models)} entries of models, {problems} of them could not be recorded; "
+        f"{len(data.opinfo)} operators have samples in PyTorch's database",
+        err=True,
+    )
+
+
+def _show(options: dict[str, Any]) -> None:
+    from torchgauge.harness.census_versions import versions_in
+    from torchgauge.harness.census_view import (
+        View,
+        looked_at,
+        stale_lines,
+        view_csv,
+        view_json,
+        view_lines,
+    )
+    from torchgauge.harness.interpreter import interpreter
+    from torchgauge.suites.census.data import kept_packages, load
+
+    there = interpreter(options["python"])
+    path = Path(options["data"]) if options["data"] else None
+    data = load(path, versions_in(there, kept_packages()))
+    installed = versions_in(there, data.versions)
+    view = View(options["suite"], options["models"], options["mode"], options["dtype"], options["paths"])
+    entries = looked_at(data, view)
+    for line in stale_lines(data, installed):
+        click.echo(line, err=True)
+    received = options["received"]
+    if options["as_csv"]:
+        click.echo(view_csv(entries), nl=False)
+    if options["as_json"]:
+        click.echo(view_json(data, entries, installed, received=received))
+    if not (options["as_csv"] or options["as_json"]):
+        for line in view_lines(data, entries, options["top"], received=received):
+            click.echo(line)

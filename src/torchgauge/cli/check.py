@@ -8,7 +8,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import PYTHON, CommaList
+from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList
 
 
 @click.command("check")
@@ -18,6 +18,7 @@ from torchgauge.cli.options import PYTHON, CommaList
 @click.option("--tier", default="full", show_default=True, help="smoke, standard or full")
 @click.option("--timeout", type=click.FloatRange(0.1), help="deadline of one check in seconds (90)")
 @click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
+@EXPECTATIONS
 @PYTHON
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
 @click.option("--list", "only_list", is_flag=True, help="only list the checks")

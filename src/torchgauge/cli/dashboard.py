@@ -15,19 +15,59 @@ def command() -> None:
 @command.command("build")
 @click.argument("store", default="./torchgauge-results")
 @click.option("--out", default="site", show_default=True, help="the folder of the site")
+@click.option(
+    "--now", help="what ages are counted from, ISO 8601 in UTC; unless given, the newest moment in STORE"
+)
+@click.option("--full", is_flag=True, help="build everything anew, also what did not change")
+@click.option(
+    "--plotly",
+    type=click.Choice(["auto", "basic", "full", "none"]),
+    default="auto",
+    show_default=True,
+    help="what draws charts: the small bundle of the npm registry, the full one in Python's plotly, or none",
+)
+@click.option(
+    "--base-url",
+    default="",
+    metavar="URL",
+    help="where the site will be served, for the links of feeds and badges (default: relative links)",
+)
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
-def build(store: str, out: str, as_json: bool) -> None:
+def build(  # noqa: PLR0917  click passes them by name
+    store: str, out: str, now: str | None, full: bool, plotly: str, base_url: str, as_json: bool
+) -> None:
     """Build the site of STORE; a site that is there stays until the new one is whole.
+
+    Of a site that is there, what belongs to closed epochs is kept where its runs did not change.
 
     Example: torchgauge dashboard build ./torchgauge-results --out site
     """
+    from torchgauge.dashboard.plotly_bundle import Wanted, bring
     from torchgauge.dashboard.site import build_site
 
-    report = build_site(store, out)
+    moment = _seconds(now) if now else None
+    charts = bring(Wanted(plotly))
+    if charts.note:
+        click.echo(charts.note, err=True)
+    report = build_site(store, out, now=moment, full=full, charts=charts, base_url=base_url)
     if as_json:
         click.echo(json.dumps({**vars(report), "out": str(report.out)}, indent=1))
-    else:
-        click.echo(f"{out}/index.html: {report.passed}/{report.planned} pass, {report.pages} pages")
+        return
+    how = f"built in full: {report.full_because}" if report.full_because else f"{report.kept} files kept"
+    counts = ", ".join(f"{passed}/{planned} {subject}" for subject, passed, planned in report.subjects)
+    click.echo(f"{out}/index.html: {counts or 'no case'} pass, {report.pages} pages; {how}")
+
+
+def _seconds(text: str) -> float:
+    from datetime import datetime, timezone
+
+    from torchgauge.errors import UsageError
+
+    try:
+        moment = datetime.fromisoformat(text)
+    except ValueError:
+        raise UsageError(f"--now {text}: no moment", hint="--now 2026-01-31T06:00:00") from None
+    return moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp()
 
 
 @command.command("serve")

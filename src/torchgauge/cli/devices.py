@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import shutil
+import sys
 from dataclasses import replace
 
 import click
@@ -12,13 +14,62 @@ from torchgauge.cli.options import PYTHON
 
 
 @click.command("devices")
+@click.option(
+    "--import-safety",
+    is_flag=True,
+    help="import torch with and without the extensions and their stack; 1 where it fails",
+)
+@click.option("--device", default="", help="with --import-safety: only the packages of this device")
 @PYTHON
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
-def command(python: str | None, as_json: bool) -> None:
+def command(import_safety: bool, device: str, python: str | None, as_json: bool) -> None:
     """List each known device: present with its facts, or why it is not.
 
     Example: torchgauge devices
     """
+    from torchgauge.errors import UsageError
+    from torchgauge.harness.interpreter import interpreter
+
+    if device and not import_safety:
+        raise UsageError(
+            "--device goes with --import-safety", hint=f"torchgauge doctor --device {device} looks closely"
+        )
+    if import_safety:
+        sys.exit(_import_safety(interpreter(python).path, device, as_json))
+    _list(python, as_json)
+
+
+def _import_safety(python: str, name: str, as_json: bool) -> int:
+    """Report and exit code: 1 where torch does not survive one of the ways to import it."""
+    from torchgauge import registry
+    from torchgauge.devices.device import Device
+    from torchgauge.devices.discover import GROUP, find_device
+    from torchgauge.devices.import_safety import import_safety
+    from torchgauge.devices.listing import import_lines
+    from torchgauge.errors import InfrastructureError
+    from torchgauge.harness.staging import environment_for
+    from torchgauge.records import to_plain
+
+    devices: list[Device] = []
+    for each in registry.names(GROUP):
+        try:
+            device: Device = registry.load(GROUP, each)
+        except InfrastructureError:
+            continue  # a broken plugin is what the plain listing shows
+        if name in ("", each) and device.torch_type is not None:
+            devices.append(device)
+    if name and not devices:
+        with contextlib.suppress(InfrastructureError):  # its package is broken: that is what is asked here
+            devices = [find_device(name, python)]
+    found = import_safety(python, name, devices, environment=environment_for(python))
+    if as_json:
+        click.echo(json.dumps({**to_plain(found), "safe": found.safe}, indent=1))
+    else:
+        click.echo("\n".join(import_lines(found, shutil.get_terminal_size((100, 24)).columns)))
+    return 0 if found.safe else 1
+
+
+def _list(python: str | None, as_json: bool) -> None:
     from torchgauge.devices.discover import known_devices
     from torchgauge.devices.listing import listing
     from torchgauge.devices.probe import probe

@@ -4,37 +4,92 @@ from __future__ import annotations
 
 import json
 import sys
+from typing import Any
 
 import click
 
 from torchgauge.cli.options import PYTHON
 
-MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
-
 
 @click.command("doctor")
-@click.option("--device", help="look at this device more closely")
+@click.option("--device", help="look at this device more closely: calibrate it and judge the machine")
 @PYTHON
+@click.option("--store", default="./torchgauge-results", show_default=True, help="keeps the calibrations")
+@click.option("--threads", type=click.IntRange(1), help="threads of the worker (default: torch's own)")
+@click.option(
+    "--timeout", type=click.FloatRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"
+)
+@click.option("--quick", is_flag=True, help="fewer samples")
+@click.option("--no-calibration", is_flag=True, help="do not measure the device")
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
-def command(device: str | None, python: str | None, as_json: bool) -> None:
+def command(**options: Any) -> None:
     """Say what is missing on this machine and what to type; exit 3 where something must be mended.
 
-    Example: torchgauge doctor
+    With --device: calibrate the device, compare it with its own history in the store, and say whether this
+    machine is fit to measure on. Exit 0 where it is fit or not yet known, 3 where it is not.
+
+    Example: torchgauge doctor --device DEVICE
     """
-    from torchgauge.devices.health import diagnose
+    from torchgauge.devices.discover import parse_target
+    from torchgauge.devices.health import CheckState, diagnose
+    from torchgauge.devices.probe import TIMEOUT_S
+    from torchgauge.harness.doctor_run import check_store
+    from torchgauge.harness.doctor_text import check_lines
     from torchgauge.harness.foreign_plugins import plugin_devices
     from torchgauge.harness.interpreter import interpreter
+    from torchgauge.harness.packages import package_checks
     from torchgauge.harness.staging import environment_for
     from torchgauge.records import to_plain
 
-    there = interpreter(python)
-    plugins, environment = plugin_devices(there), environment_for(there.path)
-    checks = diagnose(there.path, device, plugins=plugins, environment=environment)
-    if as_json:
-        click.echo(json.dumps([to_plain(check) for check in checks], indent=1))
+    device, as_json = options["device"], options["as_json"]
+    name = parse_target(device).name if device is not None else None
+    if device is not None:
+        check_store(options["store"])
+    there = interpreter(options["python"])
+    checks = diagnose(
+        there.path,
+        name,
+        timeout=options["timeout"] or TIMEOUT_S,
+        plugins=plugin_devices(there),
+        environment=environment_for(there.path),
+    )
+    if not any(check.name == "python" and check.state is CheckState.FAIL for check in checks):
+        checks += package_checks(there.path)
+    broken = any(check.state is CheckState.FAIL for check in checks)
+    if not as_json:
+        click.echo("\n".join(check_lines(checks)))
+    if device is None or broken or options["no_calibration"]:
+        if as_json:
+            click.echo(
+                json.dumps(to_plain({"checks": checks, "calibration": None, "fitness": None}), indent=1)
+            )
+        sys.exit(3 if broken else 0)
+    sys.exit(_calibrate(options, checks))
+
+
+def _calibrate(options: dict[str, Any], checks: list[Any]) -> int:
+    """Calibrate the device, print what came of it; the exit code."""
+    from torchgauge.harness.doctor_run import DEADLINE_S, DoctorOptions, calibration_campaign, run_calibration
+    from torchgauge.harness.doctor_text import calibration_lines
+    from torchgauge.harness.fitness import Verdict, fitness
+    from torchgauge.harness.progress import choose_progress
+    from torchgauge.records import to_plain
+
+    asked = DoctorOptions(
+        options["device"],
+        options["store"],
+        options["python"],
+        options["threads"],
+        options["timeout"] or DEADLINE_S,
+        options["quick"],
+    )
+    calibrated = run_calibration(calibration_campaign(asked, choose_progress()))
+    found = fitness(calibrated)
+    if options["as_json"]:
+        plain = to_plain({"checks": checks, "calibration": calibrated, "fitness": found})
+        click.echo(json.dumps(plain, indent=1))
     else:
-        for check in checks:
-            click.echo(f"{MARKS[check.state.value]}  {check.name}: {check.message}")
-            if check.fix:
-                click.echo(f"        try: {check.fix}")
-    sys.exit(3 if any(check.state.value == "fail" for check in checks) else 0)
+        click.echo("\n".join(calibration_lines(calibrated, found)))
+    if calibrated.interrupted:
+        return 130
+    return 3 if found.verdict is Verdict.UNFIT else 0

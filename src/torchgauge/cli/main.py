@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-import importlib
 import sys
 
 import click
 
-from torchgauge import __version__
+from torchgauge.cli.lazy_group import LazyGroup
 from torchgauge.errors import TorchgaugeError
 
 COMMANDS = {
     "ab": ("torchgauge.cli.ab", "measure base and head alternately: is it slower?"),
     "bisect": ("torchgauge.cli.bisect", "find the build at which a case became slower"),
-    "census": ("torchgauge.cli.census", "operators that a device has, has not, or hands to others"),
+    "blockers": ("torchgauge.cli.blockers", "operators to implement next, by the models that they unblock"),
+    "cache": ("torchgauge.cli.cache", "compiled code that is kept for the next run"),
+    "census": ("torchgauge.cli.census", "operators that models need, or that a device has"),
     "check": ("torchgauge.cli.check", "check what a device can do, and print its capability card"),
+    "ci": ("torchgauge.cli.ci", "continuous integration: plan, run, collect, judge, publish"),
+    "claim": ("torchgauge.cli.claim", "check a published claim against what a store holds"),
+    "compat": ("torchgauge.cli.compat", "what devices can do, side by side, from stores"),
     "compare": ("torchgauge.cli.compare", "compare two runs, devices or configurations of a store"),
     "dashboard": ("torchgauge.cli.dashboard", "build the static site from a store, or serve it"),
     "devices": ("torchgauge.cli.devices", "what devices are here, and why others are not"),
     "doctor": ("torchgauge.cli.doctor", "what is missing on this machine and what to type"),
+    "expect": ("torchgauge.cli.expect", "rewrite expectations from results, with the diff shown"),
     "export": ("torchgauge.cli.export", "write a run as PyTorch's dynamo CSVs or HUD's JSON"),
     "gate": ("torchgauge.cli.gate", "turn verdicts into an exit code"),
     "import": ("torchgauge.cli.import_", "read dynamo CSVs, HUD's JSON or TorchBench's as a run"),
@@ -31,44 +36,29 @@ COMMANDS = {
     "run": ("torchgauge.cli.run", "measure suites on devices"),
     "suites": ("torchgauge.cli.suites", "suites, their models and what they need"),
     "trend": ("torchgauge.cli.trend", "find changes in nightly history and confirm them"),
+    "triage": ("torchgauge.cli.triage", "failures by root cause, with a command for each"),
     "validate": ("torchgauge.cli.validate", "check every YAML file of torchgauge's own"),
 }
 
 
-class LazyGroup(click.Group):
-    """A group whose commands are imported one at a time, so that ``--help`` stays quick."""
+def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
+    """Say the version and end; what it takes to know the commit is loaded here alone."""
+    if wanted and not context.resilient_parsing:
+        from torchgauge.cli.version import described_version
 
-    def list_commands(self, ctx: click.Context) -> list[str]:
-        """All verbs, sorted."""
-        return sorted(COMMANDS)
-
-    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
-        """Import one verb; None for an unknown one."""
-        if cmd_name not in COMMANDS:
-            return None
-        command: click.Command = importlib.import_module(COMMANDS[cmd_name][0]).command
-        return command
-
-    def resolve_command(
-        self, ctx: click.Context, args: list[str]
-    ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Suggest close names for an unknown verb."""
-        if args and args[0] not in COMMANDS and not args[0].startswith("-"):
-            import difflib
-
-            close = difflib.get_close_matches(args[0], COMMANDS, n=3, cutoff=0.5)
-            meant = f" Did you mean {' or '.join(close)}?" if close else ""
-            ctx.fail(f"No such command {args[0]!r}.{meant}")
-        return super().resolve_command(ctx, args)
-
-    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the verbs without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, COMMANDS[name][1]) for name in sorted(COMMANDS)])
+        click.echo(f"torchgauge, version {described_version()}")
+        context.exit()
 
 
-@click.group(cls=LazyGroup, context_settings={"help_option_names": ["-h", "--help"]})
-@click.version_option(__version__, prog_name="torchgauge")
+@click.group(cls=LazyGroup, verbs=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.option(
+    "--version",
+    is_flag=True,
+    is_eager=True,
+    expose_value=False,
+    callback=_show_version,
+    help="Show the version and exit.",
+)
 def cli() -> None:
     """Benchmarks and compatibility checks for PyTorch on any device.
 

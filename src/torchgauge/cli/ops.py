@@ -10,7 +10,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import PYTHON, CommaList
+from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList
 
 
 @click.command("ops")
@@ -36,6 +36,7 @@ from torchgauge.cli.options import PYTHON, CommaList
 @click.option("--shard", default="1/1", help="i/n: the i-th of n parts")
 @click.option("--timeout", type=click.FloatRange(0.1), help="deadline of one case in seconds (60)")
 @click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
+@EXPECTATIONS
 @PYTHON
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
 @click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")

@@ -30,10 +30,33 @@ class CommaList(click.ParamType[tuple[str, ...]]):
         return tuple(item.strip() for item in str(value).split(",") if item.strip())
 
 
+STORES = click.option(
+    "--store",
+    "stores",
+    multiple=True,
+    default=("./torchgauge-results",),
+    show_default=True,
+    help="a store to read; may be given several times",
+)
+"""The stores that a command reads together."""
+
 PYTHON = click.option(
     "--python",
     metavar="PATH",
     help="interpreter of the workers or its virtual environment, with torch (default: torchgauge's own)",
+)
+
+NO_FALLBACK_CHECK = click.option(
+    "--no-fallback-check",
+    is_flag=True,
+    help="do not profile one step for operators that fall back to the host",
+)
+
+
+DURATIONS = click.option(
+    "--durations",
+    metavar="PATH",
+    help="a store, or a file of `plan --save-durations`: what shards are cut by (default: all alike)",
 )
 
 
@@ -80,6 +103,32 @@ def selectors(command: Command) -> Command:
         click.option("--shard", default="1/1", help="i/n: the i-th of n parts"),
     ]
     return _apply(options, command)
+
+
+def _use_expectations(
+    _context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]
+) -> tuple[str, ...]:
+    """Put files of a person's own before all others, through the environment; they are read first."""
+    from pathlib import Path
+
+    from torchgauge.suites.expectations import VARIABLE, load_expectations
+
+    files = [str(_absolute(file)) for file in value]
+    for file in files:
+        load_expectations(Path(file))
+    if files:
+        os.environ[VARIABLE] = os.pathsep.join([*files, *filter(None, [os.environ.get(VARIABLE)])])
+    return tuple(files)
+
+
+EXPECTATIONS = click.option(
+    "--expectations",
+    metavar="FILE",
+    multiple=True,
+    expose_value=False,
+    callback=_use_expectations,
+    help="YAML with expectations of your own (or TORCHGAUGE_EXPECTATIONS); may be given several times",
+)
 
 
 def sources(command: Command) -> Command:
@@ -136,7 +185,8 @@ def measuring(command: Command) -> Command:
         click.option(
             "--measure-seconds",
             type=click.FloatRange(0.01),
-            help="measuring budget per case in seconds (3); slow steps may take eight times it",
+            help="measuring budget per case in seconds (2 in campaigns, else 3); slow steps may take eight "
+            "times it",
         ),
         click.option(
             "--timeout",
@@ -154,6 +204,45 @@ def measuring(command: Command) -> Command:
         click.option("--no-calibration", is_flag=True, help="do not calibrate the machine"),
     ]
     return _apply(options, command)
+
+
+AHEAD = click.option(
+    "--ahead",
+    type=click.IntRange(1),
+    help="groups built, checked and compiled at once; one is timed at a time while the others stand still "
+    "(default: as many as cores and memory allow; 1: one after another)",
+)
+
+
+def compiling(command: Command) -> Command:
+    """What is compiled cold, and where compiled code is kept for the next run."""
+    options = [
+        click.option(
+            "--cold-compile",
+            metavar="all|none|1/N",
+            help="whose compilation is timed, with an empty cache and alone (default: 1/7, each once a week)",
+        ),
+        click.option(
+            "--compile-cache",
+            metavar="DIR|none",
+            help="where the others' compiled code is kept for the next run of the same torch "
+            "(or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
+        ),
+    ]
+    return _apply(options, command)
+
+
+def _compilation_of(options: dict[str, Any]) -> dict[str, Any]:
+    """The settings of :func:`compiling`; none for a verb that does not have them."""
+    from torchgauge.harness.cold_turn import NIGHTLY, checked
+    from torchgauge.harness.compile_cache import chosen_folder
+
+    if "compile_cache" not in options:
+        return {}
+    return {
+        "cold_compile": checked(options["cold_compile"] or NIGHTLY),
+        "compile_cache": chosen_folder(options["compile_cache"]),
+    }
 
 
 def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
@@ -179,7 +268,6 @@ def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
         weights=PRETRAINED if options["pretrained"] else RANDOM_WEIGHTS,
         configuration_file=options["config_file"],
         shard=options["shard"],
-        breadth_first=options.get("budget") is not None,
     )
 
 
@@ -187,6 +275,7 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
     """Run settings, and where each one that is not a default came from."""
     from dataclasses import fields, replace
 
+    from torchgauge.harness.ahead import CAMPAIGN_MEASURE_S, default_ahead
     from torchgauge.records import Deadlines
 
     flags: dict[str, Any] = {
@@ -194,24 +283,29 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
         "precision_target": options.get("precision"),
         "measure_budget_s": options.get("measure_seconds"),
         "memory_limit_bytes": options.get("memory_limit"),
+        "ahead": options.get("ahead"),
         "budget_s": options.get("budget"),
         "configuration_file": _absolute(options.get("config_file")),
         "torchbench": _absolute(options.get("torchbench")),
         "accuracy": False if options.get("no_accuracy") else None,
         "memory_probe": False if options.get("no_memory_probe") else None,
         "warm_compile": False if options.get("no_warm_compile") else None,
+        "fallback_check": False if options.get("no_fallback_check") else None,
         "calibrate": False if options.get("no_calibration") else None,
     }
     timeout = options.get("timeout")
     if timeout is not None:
         flags["deadlines"] = Deadlines(**{item.name: timeout for item in fields(Deadlines)})
     given = {name: value for name, value in flags.items() if value is not None}
-    settings = replace(RunSettings(), **given)
+    machine: dict[str, Any] = {"ahead": default_ahead()} if options.get("ahead", 0) is None else {}
+    campaign = {"measure_budget_s": CAMPAIGN_MEASURE_S} if "ahead" in options else {}
+    settings = replace(RunSettings(), **{**campaign, **machine, **_compilation_of(options), **given})
+    typed = {*given, *(name for name in ("cold_compile", "compile_cache") if options.get(name))}
     sources = tuple(
         Provenance(
             item.name,
             timeout if item.name == "deadlines" else getattr(settings, item.name),
-            "flag" if item.name in given else "default",
+            "flag" if item.name in typed else "machine" if item.name in machine else "default",
         )
         for item in fields(RunSettings)
     )

@@ -6,26 +6,61 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import PYTHON, selection_of, selectors, settings_of, sources
+from torchgauge.cli.options import (
+    DURATIONS,
+    EXPECTATIONS,
+    PYTHON,
+    Seconds,
+    compiling,
+    selection_of,
+    selectors,
+    settings_of,
+    sources,
+)
 
 
 @click.command("plan")
 @selectors
 @sources
+@EXPECTATIONS
 @PYTHON
+@compiling
+@DURATIONS
+@click.option("--budget", type=Seconds(), help="show what fits into so long a run (90s, 30m, 2h)")
+@click.option(
+    "--store", default="./torchgauge-results", show_default=True, help="earlier runs, which give the order"
+)
+@click.option(
+    "--save-durations", metavar="FILE", help="write the expected seconds of each case, for `run --durations`"
+)
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
-    """Show the plan of SUITE... as it would run; nothing is written.
+    """Show the plan of SUITE... as it would run; nothing is written, unless it is asked for.
 
     Example: torchgauge plan timm --device DEVICE --shard 1/4
     """
-    from torchgauge.harness.campaigns import make_plan
+    from torchgauge.harness.campaigns import durations_of, make_plan
+    from torchgauge.harness.order_text import order_lines
     from torchgauge.harness.summary import plan_lines
     from torchgauge.records import to_json
 
-    plan, _, _ = make_plan(selection_of(suite, options), settings_of(options)[0], python=options["python"])
+    known = {"durations": options["durations"], "store": options["store"]}
+    plan, _, suites = make_plan(
+        selection_of(suite, options), settings_of(options)[0], python=options["python"], **known
+    )
+    if options["save_durations"]:
+        _save(options["save_durations"], durations_of(plan, suites, **known))
     if as_json:
         click.echo(to_json(plan))
         return
-    for line in plan_lines(plan):
+    for line in (*plan_lines(plan), *order_lines(plan)):
         click.echo(line)
+
+
+def _save(file: str, text: str) -> None:
+    from pathlib import Path
+
+    from torchgauge.results.atomic_file import storage_errors, write_atomically
+
+    with storage_errors(Path(file)):
+        write_atomically(Path(file), text.encode())

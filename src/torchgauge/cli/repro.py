@@ -7,14 +7,16 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import PYTHON, measuring, settings_of, sources
+from torchgauge.cli.options import EXPECTATIONS, NO_FALLBACK_CHECK, PYTHON, measuring, settings_of, sources
 
 
 @click.command("repro")
 @click.argument("case")
 @sources
+@EXPECTATIONS
 @PYTHON
 @measuring
+@NO_FALLBACK_CHECK
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 def command(case: str, store: str, as_json: bool, **options: Any) -> None:

@@ -7,16 +7,34 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import PYTHON, Seconds, measuring, selection_of, selectors, settings_of, sources
+from torchgauge.cli.options import (
+    AHEAD,
+    DURATIONS,
+    EXPECTATIONS,
+    NO_FALLBACK_CHECK,
+    PYTHON,
+    Seconds,
+    compiling,
+    measuring,
+    selection_of,
+    selectors,
+    settings_of,
+    sources,
+)
 
 
 @click.command("run")
 @selectors
 @sources
+@EXPECTATIONS
 @PYTHON
 @measuring
+@compiling
+@NO_FALLBACK_CHECK
+@AHEAD
+@DURATIONS
 @click.option(
-    "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), smallest tiers first"
+    "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), most valuable cases first"
 )
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
 @click.option("--executor", default="local", show_default=True, help="where workers run")
@@ -28,6 +46,8 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     Example: torchgauge run timm huggingface --tier smoke --device DEVICE
     """
     from torchgauge.harness.campaigns import new_campaign, resumed_campaign
+    from torchgauge.harness.cut import other_cuts
+    from torchgauge.harness.order_text import left_lines, order_lines
     from torchgauge.harness.progress import choose_progress
     from torchgauge.harness.runner import report_as_json
     from torchgauge.harness.summary import summary_lines
@@ -48,11 +68,23 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
             progress=progress,
             executor=options["executor"],
             python=options["python"],
+            durations=options["durations"],
         )
         folder = None
+        if settings.budget_s is not None or campaign.plan.shard != "1/1":
+            for line in order_lines(campaign.plan):
+                click.echo(line, err=True)
+        if others := other_cuts(campaign.store, campaign.plan):
+            trouble = (
+                "together they leave groups out and repeat others; give every shard the same --durations"
+            )
+            click.echo(f"note: cut otherwise than {', '.join(others)}: {trouble}", err=True)
     report = campaign.run(folder)
     for line in summary_lines(report, campaign.store.path):
         click.echo(line, err=True)
+    if report.out_of_budget:
+        for line in left_lines(campaign.store, campaign.plan):
+            click.echo(line, err=True)
     if options["as_json"]:
         click.echo(report_as_json(report))
     sys.exit(report.exit_code)

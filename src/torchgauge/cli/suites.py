@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from torchgauge.cli.options import PYTHON
+
 if TYPE_CHECKING:
     from torchgauge.suites.suite import Suite
 
@@ -93,6 +95,50 @@ def fetch(name: str, into: str | None, source: str | None) -> None:
     click.echo(f"{folder}: {'fetched' if fetched else 'is there already'}")
     if into is not None:
         click.echo(f"name it at each run: torchgauge run {name} --{name} {folder}", err=True)
+
+
+@command.command("install")
+@click.argument("name")
+@click.option("--models", metavar="LIST", help="only what these models need: names, globs or /regex/")
+@PYTHON
+@click.option("--dry-run", is_flag=True, help="print what pip would be told, and install nothing")
+@click.option("--yes", is_flag=True, help="do not ask")
+@JSON
+def install(name: str, models: str | None, python: str | None, **flags: bool) -> None:
+    """Install with pip what the models of one suite need; torch is never replaced. Exit 1 if anything failed.
+
+    Settings of pip (PIP_INDEX_URL, PIP_NO_INDEX, PIP_FIND_LINKS, ...) hold.
+
+    Example: torchgauge suites install timm --python ~/envs/nightly
+    """
+    import sys
+
+    from torchgauge.errors import UsageError
+    from torchgauge.harness import install as pip
+    from torchgauge.harness.interpreter import interpreter
+    from torchgauge.harness.plan import load_suites
+    from torchgauge.harness.selection import check_plain_names, select_models
+    from torchgauge.records import to_plain
+
+    suite = load_suites([name])[name]
+    patterns = tuple(filter(None, (each.strip() for each in (models or "").split(","))))
+    check_plain_names({name: suite.models()}, patterns)
+    entries = select_models(name, suite.models(), patterns, "full")
+    planned = pip.plan_installation(interpreter(python).path, name, entries)
+    as_json = flags["as_json"]
+    if flags["dry_run"] or not (as_json or flags["yes"]):
+        click.echo("\n".join(pip.plan_text(planned)))
+    if flags["dry_run"]:
+        return
+    if not flags["yes"]:
+        if not sys.stdin.isatty():
+            raise UsageError("nothing is installed without a yes", hint="add --yes, or --dry-run to look")
+        click.confirm(f"install {len(planned.needs)} packages?", abort=True, err=True)
+    ended = pip.install(planned, lambda line: click.echo(line, err=True))
+    click.echo(json.dumps(to_plain(ended), indent=1) if as_json else "\n".join(pip.report_text(ended)))
+    if suite.unavailable is not None:
+        click.echo(f"not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}", err=True)
+    sys.exit(1 if ended.failed else 0)
 
 
 def _state(suite: Suite) -> list[str]:

@@ -39,10 +39,13 @@ def _since(_context: click.Context, _parameter: click.Parameter, value: str | No
 @click.option("--confirm", is_flag=True, help="measure suspicions again: last good against suspect build")
 @click.option("--build", "builds", multiple=True, help="TORCH_VERSION=PYTHON: where a build can be measured")
 @click.option("--most", default=5, show_default=True, help="suspicions to confirm at most")
+@click.option("--no-keep", is_flag=True, help="do not keep what is found for the dashboard")
 @click.option("--all", "every", is_flag=True, help="show every series, not only those with something to say")
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 def command(**options: Any) -> None:
     """Find changes in nightly history; a change is a suspicion until it was measured again.
+
+    What is found is kept in the store (trend/findings.json), which is where the dashboard reads it.
 
     Exit codes: 0, or 1 where a change for the worse was confirmed now or earlier.
 
@@ -78,8 +81,25 @@ def command(**options: Any) -> None:
     else:
         for line in trend_lines(found, every_series=options["every"]):
             click.echo(line)
+    if not options["no_keep"]:
+        _keep(store, found, wanted, quiet=options["as_json"])
     confirmed = any(each.state.value == "confirmed" and each.worse for each in found.suspicions)
     sys.exit(1 if confirmed else 0)
+
+
+def _keep(store: Any, found: Any, wanted: Any, *, quiet: bool) -> None:
+    """Keep what was found; a store that cannot be written to is said, and is no reason to fail."""
+    from torchgauge.clock import SYSTEM_CLOCK
+    from torchgauge.errors import InfrastructureError
+    from torchgauge.results.trend_findings import keep
+
+    try:
+        path = keep(store, found, wanted, SYSTEM_CLOCK.now())
+    except InfrastructureError as error:
+        click.echo(f"not kept for the dashboard: {error.message}", err=True)
+        return
+    if not quiet:
+        click.echo(f"kept for the dashboard in {path}", err=True)
 
 
 def _reference(text: str) -> str:

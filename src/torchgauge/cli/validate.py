@@ -13,11 +13,15 @@ import click
 def command(files: tuple[str, ...], as_json: bool) -> None:
     """Check FILES, or every data file of torchgauge's own; exit 2 with file, line and field of a mistake.
 
+    Exceptions to tolerances that have expired, or that no model needs, are named on stderr.
+
     Example: torchgauge validate my-suite.yaml
     """
-    from torchgauge.harness.validation import validate
+    from torchgauge.harness.validation import remarks, validate
 
     checked = validate(files)
+    for remark in remarks(files):
+        click.echo(f"note  {remark}", err=True)
     if as_json:
         click.echo(json.dumps(checked, indent=1))
         return

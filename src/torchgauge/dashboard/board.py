@@ -8,106 +8,53 @@ its age.
 
 from __future__ import annotations
 
-import json
-from collections.abc import Mapping
-from dataclasses import dataclass, field
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
-import pandas as pd
+import msgspec
+import numpy as np
 
+from torchgauge.dashboard import arrow_columns
+from torchgauge.dashboard.case_book import CaseBook
 from torchgauge.dashboard.dashboard_error import DashboardError
-from torchgauge.dashboard.plain_rows import Row, plain_rows
-from torchgauge.records import DeviceTarget, Status
-from torchgauge.results import frames
+from torchgauge.dashboard.names import CaseName, Column, Workload, json_object
+from torchgauge.dashboard.newest_rows import NONE, NewestRows
+from torchgauge.dashboard.plain_rows import Row, plain_column, plain_rows
+from torchgauge.records import Status
+from torchgauge.results.dataset import read_table
+from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
+
+__all__ = ["Board", "Column", "Entry", "Number", "Workload", "board_of", "read_board"]
 
 NOT_FINITE = "the store holds a number that is not finite"
 
 
-@dataclass(frozen=True)
-class FixedClock:
-    """A clock that stands at ``at``, seconds since the epoch, so that a site can be built again."""
-
-    at: float
-
-    def now(self) -> float:
-        """The time at which the clock stands."""
-        return self.at
-
-    def steady(self) -> float:
-        """The same."""
-        return self.at
+_NUMBER = (
+    "run_id", "case_key", "metric", "unit", "n", "median", "low", "high", "confidence", "method",
+    "provenance", "stopped", "absent",
+)  # fmt: skip
 
 
-@dataclass(frozen=True, order=True)
-class Workload:
-    """A row of every matrix: the mathematics, as it is planned."""
+class Number(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
+    """One metric of one case: a median with its interval, or the reason why there is none.
 
-    suite: str
-    model: str
-    mode: str
-    dtype: str
-    batch: int
-    size: str
-    shape: str
-    seed: int
+    As JSON it has what is known: what is None or empty is left out.
+    """
 
-    @property
-    def group(self) -> tuple[str, str]:
-        """Suite and model: what one page is about."""
-        return self.suite, self.model
-
-    @property
-    def name(self) -> str:
-        """One line that names the workload."""
-        return f"{self.suite}/{self.model} {self.variant}"
-
-    @property
-    def variant(self) -> str:
-        """What tells the workloads of one model apart."""
-        extras = [f"{name} {value}" for name, value in sorted(_object(self.shape).items())]
-        if self.size != "small":
-            extras.insert(0, self.size)
-        if self.seed != 1234:
-            extras.append(f"seed {self.seed}")
-        return " · ".join([self.mode, self.dtype, f"b{self.batch}", *extras])
-
-
-@dataclass(frozen=True)
-class Column:
-    """A column of every matrix: a device with its index, and a configuration."""
-
-    device: str
-    configuration: str
-    compiled: bool = field(compare=False)
-
-    @property
-    def name(self) -> str:
-        """One line that names the column."""
-        return f"{self.device} · {self.configuration}"
-
-    @property
-    def order(self) -> tuple[str, bool, str]:
-        """By device, the plain configuration first."""
-        return self.device, self.compiled, self.configuration
-
-
-@dataclass(frozen=True)
-class Number:
-    """One metric of one case: a median with its interval, or the reason why there is none."""
-
-    metric: str
-    unit: str
+    metric: str = ""
+    unit: str = ""
     n: int
-    median: float | None
-    low: float | None
-    high: float | None
+    median: float | None = None
+    low: float | None = None
+    high: float | None = None
     confidence: float
-    method: str
-    provenance: str
-    stopped: str
-    absent: str
+    method: str = ""
+    provenance: str = ""
+    stopped: str = ""
+    absent: str = ""
 
 
 @dataclass(frozen=True)
@@ -137,6 +84,16 @@ class Entry:
     def shown(self) -> Row:
         """The row whose details are shown."""
         return self.known or self.newest
+
+    @cached_property
+    def facts(self) -> Mapping[str, Any]:
+        """Further facts of the row whose details are shown."""
+        return json_object(self.shown["facts"] or "{}")
+
+    @property
+    def degraded(self) -> str:
+        """By what other path than the requested one the case ran; empty where it is not degraded."""
+        return str(self.facts.get("degraded", "")) if "degraded" in (self.shown["modifiers"] or ()) else ""
 
     @property
     def fully_passed(self) -> bool:
@@ -168,6 +125,15 @@ class Board:
         return tuple(dict.fromkeys(column.device for column in self.columns))
 
     @cached_property
+    def grid(self) -> tuple[tuple[Entry | None, ...], ...]:
+        """The entries by row and column; None where no such case was ever planned."""
+        places = {column: place for place, column in enumerate(self.columns)}
+        rows: dict[Workload, list[Entry | None]] = {w: [None] * len(places) for w in self.workloads}
+        for (workload, column), entry in self.entries.items():
+            rows[workload][places[column]] = entry
+        return tuple(tuple(row) for row in rows.values())
+
+    @cached_property
     def built_differently(self) -> frozenset[str]:
         """Names of workloads whose cases do not agree on what was built: their numbers are not comparable."""
         hashes: dict[str, set[str]] = {}
@@ -182,68 +148,104 @@ class Board:
 
 
 def read_board(store: Store, now: float) -> Board:
-    """The board of all published runs as of ``now``.
+    """The board of all published runs as of ``now``, read from the beginning.
 
-    Raises :class:`DashboardError` for a status that nobody knows and for two cases of one name in one run.
+    Raises what :func:`~torchgauge.dashboard.site_data.read_site_data` raises.
     """
-    results = frames.results(store)
-    newest = plain_rows(_newest(results))
-    known = {row["case_key"]: row for row in plain_rows(frames.latest(store, clock=FixedClock(now)))}
-    numbers = _numbers(store)
-    entries: dict[tuple[Workload, Column], Entry] = {}
-    for row in newest:
-        entry = _entry(row, known[row["case_key"]], numbers, now)
-        key = entry.workload, entry.column
-        earlier = entries.get(key)
-        if earlier is not None and earlier.newest["run_id"] == row["run_id"]:
+    from torchgauge.dashboard.site_data import read_site_data
+
+    return read_site_data(store, now).board
+
+
+def board_of(store: Store, now: float, book: CaseBook, newest: NewestRows, runs: Sequence[str]) -> Board:
+    """The board as of ``now``; ``runs`` are ids by rank, which is what ``newest`` speaks of.
+
+    Raises :class:`DashboardError` for two cases of one name in one run and :class:`DamagedJournalError` for
+    a table that cannot be read.
+    """
+    chosen = _chosen(book, newest, runs)
+    newest_run, known_run = newest.run.tolist(), newest.known_run.tolist()
+    wanted: dict[str, set[str]] = {}
+    for index in chosen.values():
+        for rank in {newest_run[index], known_run[index]} - {NONE}:
+            wanted.setdefault(runs[rank], set()).add(book[index].key)
+    rows = _rows(store, wanted)
+    numbers = _numbers(store, wanted)
+    entries = {}
+    for key, index in chosen.items():
+        case, rank = book[index], known_run[index]
+        last = rows[runs[newest_run[index]], case.key]
+        known = rows[runs[rank], case.key] if rank != NONE else None
+        entries[key] = _entry(case, last, known, numbers, now)
+    return Board(entries, len(book), len(book) - len(entries))
+
+
+def _chosen(book: CaseBook, newest: NewestRows, runs: Sequence[str]) -> dict[tuple[Workload, Column], int]:
+    """The case that stands for each workload and column: the last one, of those that share a name."""
+    order, newest_run = np.lexsort((newest.run, newest.when)).tolist(), newest.run.tolist()
+    found: dict[tuple[Workload, Column], int] = {}
+    for index in order:
+        case = book[index]
+        earlier = found.get((case.workload, case.column))
+        if earlier is not None and newest_run[earlier] == newest_run[index]:
             raise DashboardError(
-                f"run {row['run_id']} holds two cases called {row['case_id']}",
+                f"run {runs[newest_run[index]]} holds two cases called {case.workload.name} on "
+                f"{case.column.name}",
                 hint="give the configurations different names, and publish the run again",
             )
-        entries[key] = entry
-    planned = int(results["case_key"].nunique())
-    names = int(results.groupby([*frames.WORKLOAD, "configuration", "device", "device_index"]).ngroups)
-    return Board(entries, planned, planned - names)
+        found[case.workload, case.column] = index
+    return found
 
 
-def _newest(results: pd.DataFrame) -> pd.DataFrame:
-    """The newest row of every case, oldest first: the order in which later rows replace earlier ones."""
-    when = results["started_at"].fillna(results["run_created_at"])
-    order = results.assign(when=when).sort_values(["when", "run_created_at", "run_id"], kind="stable")
-    return order.drop_duplicates("case_key", keep="last")
+def _rows(store: Store, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Row]:
+    """The whole rows of the cases ``wanted`` by run, with ``when`` as the moment that counts."""
+    found: dict[tuple[str, str], Row] = {}
+    for row in plain_rows(_of_cases(read_table(store, "results", sorted(wanted)), wanted)):
+        row["when"] = row["started_at"] or row["run_created_at"]
+        found[row["run_id"], row["case_key"]] = row
+    return found
+
+
+def _of_cases(table: Any, wanted: Mapping[str, Collection[str]]) -> Any:
+    """The rows of ``table`` that are of a case wanted of their run."""
+    runs, keys = (arrow_columns.codes(table.column(name)) for name in ("run_id", "case_key"))
+    pairs = runs[0].astype(np.int64) * max(len(keys[1]), 1) + keys[0]
+    places = {key: code for code, key in enumerate(keys[1])}
+    take = [
+        number * len(keys[1]) + places[key]
+        for number, run in enumerate(runs[1])
+        for key in wanted.get(run or "", ())
+        if key in places
+    ]
+    rows = np.flatnonzero(np.isin(pairs, np.array(take, np.int64)))
+    return table.take(arrow_columns.of_integers(rows))
 
 
 def _entry(
-    newest: Row, latest: Row, numbers: Mapping[tuple[str, str], dict[str, Number]], now: float
+    case: CaseName,
+    newest: Row,
+    known: Row | None,
+    numbers: Mapping[tuple[str, str], dict[str, Number]],
+    now: float,
 ) -> Entry:
-    status = _status(newest)
-    known = latest if latest["status"] not in (Status.INFRA.value, Status.NOT_RUN.value) else None
     shown = known or newest
+    known_age_s = now - shown["when"].timestamp()
     marks = [mark for mark in newest["modifiers"] or () if mark != "stale"]
     if newest["unexpected"]:
         marks.insert(0, "unexpected")
-    if latest["stale"]:
+    if shown["run_id"] != newest["run_id"] or known_age_s > STALE_AFTER_S:
         marks.append("stale")
     return Entry(
-        workload=Workload(*(newest[name] for name in frames.WORKLOAD)),
-        column=_column(newest),
-        status=status,
+        workload=case.workload,
+        column=case.column,
+        status=_status(newest),
         marks=tuple(dict.fromkeys(marks)),
         newest=newest,
         age_s=now - newest["when"].timestamp(),
         known=known,
-        known_age_s=now - _when(shown),
+        known_age_s=known_age_s,
         numbers=numbers.get((shown["run_id"], shown["case_key"]), {}),
     )
-
-
-def _when(row: Row) -> float:
-    return float((row["started_at"] or row["run_created_at"]).timestamp())
-
-
-def _column(row: Row) -> Column:
-    device = str(DeviceTarget(row["device"], row["device_index"]))
-    return Column(device, row["configuration"], row["backend"] != "eager")
 
 
 def _status(row: Row) -> Status:
@@ -256,33 +258,24 @@ def _status(row: Row) -> Status:
         ) from None
 
 
-def _numbers(store: Store) -> dict[tuple[str, str], dict[str, Number]]:
+def _numbers(store: Store, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], dict[str, Number]]:
     found: dict[tuple[str, str], dict[str, Number]] = {}
-    for row in plain_rows(frames.summaries(store)):
-        found.setdefault((row["run_id"], row["case_key"]), {})[row["metric"]] = _number(row)
+    table = _of_cases(read_table(store, "summaries", sorted(wanted), _NUMBER), wanted)
+    columns = [plain_column(table.column(name)) for name in _NUMBER]
+    for run, key, metric, unit, n, median, *rest, absent in zip(*columns, strict=True):
+        low, high, confidence, method, provenance, stopped = rest
+        why = absent or ("" if median is not None else NOT_FINITE)
+        found.setdefault((run, key), {})[metric] = Number(
+            metric=metric,
+            unit=unit,
+            n=n,
+            median=None if why else median,
+            low=low,
+            high=high,
+            confidence=confidence,
+            method=method,
+            provenance=provenance or "",
+            stopped=stopped or "",
+            absent=why,
+        )
     return found
-
-
-def _number(row: Row) -> Number:
-    absent = row["absent"] or ("" if row["median"] is not None else NOT_FINITE)
-    return Number(
-        metric=row["metric"],
-        unit=row["unit"],
-        n=row["n"],
-        median=None if absent else row["median"],
-        low=row["low"],
-        high=row["high"],
-        confidence=row["confidence"],
-        method=row["method"],
-        provenance=row["provenance"] or "",
-        stopped=row["stopped"] or "",
-        absent=absent,
-    )
-
-
-def _object(text: str) -> dict[str, Any]:
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {"shape": text}
-    return value if isinstance(value, dict) else {"shape": text}

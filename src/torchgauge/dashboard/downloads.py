@@ -1,85 +1,127 @@
-"""The numbers behind the pages as files: exactly the rows that are shown, safe to open in a spreadsheet."""
+"""The numbers behind the pages as files: exactly the rows that are shown, safe to open in a spreadsheet.
+
+One row per case: the columns of the store's ``results`` without the long texts, what the page says beside
+them, and the metrics of the row whose numbers are shown (``known_run_id``) as NAME.median, NAME.low and
+NAME.high. The JSON has all that is known of every number.
+"""
 
 from __future__ import annotations
 
 import csv
 import io
-import json
-from collections.abc import Iterator, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping, Sequence
+from operator import itemgetter
+from typing import Any
 
-from torchgauge.dashboard.board import Board, Entry
-from torchgauge.dashboard.plain_rows import Row, json_value
+import msgspec
+import numpy as np
+import pyarrow as pa
+
+from torchgauge.dashboard import arrow_columns
+from torchgauge.dashboard.board import Entry
+from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.plain_rows import json_value
+from torchgauge.dashboard.state_files import parquet
 from torchgauge.results.hostile_text import csv_cell
 from torchgauge.results.tables import RESULTS
 
-FILES = ("results.csv", "summaries.csv", "results.json")
-"""The downloads, relative to the site's root."""
+FILES = ("data/latest.csv", "data/latest.json", "data/latest.parquet")
+"""The downloads of what is shown, relative to the site's root."""
 
-_KNOWN = ("known_status", "known_run_id", "known_age_s")
-_CASE = ("run_id", "case_id", "case_key", "suite", "model", "mode", "dtype", "batch", "size", "shape", "seed")
-_WHERE = ("configuration", "device", "device_index", "environment_id", "torch_version")
 _LONG = ("traceback", "log_excerpt")
-_NUMBER = (
-    "metric", "unit", "n", "median", "low", "high", "confidence", "method", "provenance", "stopped", "absent",
-)  # fmt: skip
+_COLUMNS = tuple(column for column in RESULTS.columns if column.name not in _LONG)
+_PARTS = ("median", "low", "high")
 
 
-def downloads(board: Board, now: float) -> dict[str, str]:
-    """The text of every download by file name."""
+def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """The downloads."""
+    board = context.board
     entries = [board.entries[key] for key in sorted(board.entries, key=lambda key: (key[0], key[1].order))]
-    results = [_result(entry) for entry in entries]
-    summaries = [row for entry in entries for row in _summaries(entry)]
-    columns = [name for name in RESULTS.names if name not in _LONG]
-    return {
-        "results.csv": _csv([*columns, "marks", "age_s", *_KNOWN], results),
-        "summaries.csv": _csv([*_CASE, *_WHERE, "status", "stands_in", *_NUMBER], summaries),
-        "results.json": _json(entries, results, now),
+    columns = _columns(entries)
+    metrics = sorted({metric for entry in entries for metric in entry.numbers})
+    numbers = {f"{metric}.{part}": _values(entries, metric, part) for metric in metrics for part in _PARTS}
+    yield "data/latest.csv", _csv(columns, numbers)
+    yield "data/latest.json", _json(entries, columns, context.now)
+    yield "data/latest.parquet", parquet(_table(columns, numbers))
+
+
+def _columns(entries: Sequence[Entry]) -> dict[str, list[Any]]:
+    """What is told of every entry beside its numbers, by column."""
+    newest, known = [entry.newest for entry in entries], [entry.known for entry in entries]
+    columns: dict[str, list[Any]] = {
+        column.name: list(map(itemgetter(column.name), newest)) for column in _COLUMNS
+    }
+    ages = [round(entry.known_age_s, 3) if entry.known else None for entry in entries]
+    return columns | {
+        "marks": [list(entry.marks) for entry in entries],
+        "age_s": [round(entry.age_s, 3) for entry in entries],
+        "known_status": [row["status"] if row else None for row in known],
+        "known_run_id": [row["run_id"] if row else None for row in known],
+        "known_age_s": ages,
     }
 
 
-def _result(entry: Entry) -> Row:
-    row = {name: json_value(entry.newest[name]) for name in RESULTS.names if name not in _LONG}
-    known = entry.known
-    return {
-        **row,
-        "marks": list(entry.marks),
-        "age_s": round(entry.age_s, 3),
-        "known_status": known["status"] if known else None,
-        "known_run_id": known["run_id"] if known else None,
-        "known_age_s": round(entry.known_age_s, 3) if known else None,
-    }
+def _values(entries: Sequence[Entry], metric: str, part: str) -> list[float | None]:
+    numbers = [entry.numbers.get(metric) for entry in entries]
+    return [getattr(number, part) if number else None for number in numbers]
 
 
-def _summaries(entry: Entry) -> Iterator[Row]:
-    shown = entry.shown
-    for metric in sorted(entry.numbers):
-        yield {
-            **{name: shown[name] for name in (*_CASE, *_WHERE)},
-            "status": shown["status"],
-            "stands_in": entry.stands_in,
-            **asdict(entry.numbers[metric]),
-        }
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Row]) -> str:
+def _csv(columns: Mapping[str, list[Any]], numbers: Mapping[str, list[float | None]]) -> bytes:
     target = io.StringIO()
     writer = csv.writer(target, lineterminator="\n")
-    writer.writerow(columns)
-    for row in rows:
-        writer.writerow([csv_cell(_flat(row[name])) for name in columns])
-    return target.getvalue()
+    writer.writerow([*columns, *(csv_cell(name) for name in numbers)])
+    cells = [_cells(values) for values in columns.values()]
+    writer.writerows(zip(*cells, *numbers.values(), strict=True))
+    return target.getvalue().encode(errors="replace")
 
 
-def _flat(value: object) -> object:
-    return " ".join(map(str, value)) if isinstance(value, list) else value
+def _cells(values: list[Any]) -> list[Any]:
+    """A column as cells; each word is looked at once, since most columns repeat a few."""
+    plain = [" ".join(map(str, value)) if isinstance(value, list) else value for value in values]
+    cells = {value: csv_cell(json_value(value)) for value in set(plain)}
+    return [cells[value] for value in plain]
 
 
-def _json(entries: Sequence[Entry], results: Sequence[Row], now: float) -> str:
-    """One case per line, with its numbers; they belong to ``known_run_id`` where that differs."""
-    rows = [
-        {**row, "numbers": [asdict(entry.numbers[metric]) for metric in sorted(entry.numbers)]}
-        for entry, row in zip(entries, results, strict=True)
-    ]
-    lines = ",\n".join(json.dumps(row, allow_nan=False, separators=(",", ":")) for row in rows)
-    return f'{{"generated_at":{json.dumps(now)},"results":[\n{lines}\n]}}\n'
+def _json(entries: Sequence[Entry], columns: Mapping[str, list[Any]], now: float) -> bytes:
+    """One case per line, with its numbers; what is not known is left out."""
+    names, encode = tuple(columns), msgspec.json.Encoder().encode
+    lines = []
+    for entry, values in zip(entries, zip(*columns.values(), strict=True), strict=True):
+        told = {name: value for name, value in zip(names, values, strict=True) if value is not None}
+        told["numbers"] = [entry.numbers[metric] for metric in sorted(entry.numbers)]
+        lines.append(encode(told))
+    head = b'{"generated_at":' + msgspec.json.encode(now) + b',"results":[\n'
+    return head + b",\n".join(lines) + b"\n]}\n"
+
+
+def _table(columns: Mapping[str, list[Any]], numbers: Mapping[str, list[float | None]]) -> dict[str, Any]:
+    found: dict[str, Any] = {column.name: _column(columns[column.name], column.type) for column in _COLUMNS}
+    found["marks"] = arrow_columns.of_words([" ".join(marks) for marks in columns["marks"]])
+    for name in ("known_status", "known_run_id"):
+        found[name] = arrow_columns.of_words(columns[name])
+    for name in ("age_s", "known_age_s"):
+        found[name] = _floats(columns[name])
+    return found | {name: _floats(values) for name, values in numbers.items()}
+
+
+def _column(values: Sequence[Any], kind: Any) -> Any:
+    if pa.types.is_list(kind):
+        return arrow_columns.of_words([" ".join(value or ()) for value in values])
+    if pa.types.is_string(kind):
+        return arrow_columns.of_words(values)
+    if pa.types.is_floating(kind):
+        return _floats(values)
+    if pa.types.is_boolean(kind):
+        return arrow_columns.of_booleans(np.array([bool(value) for value in values], np.bool_))
+    if pa.types.is_timestamp(kind):
+        microseconds = [None if value is None else round(value.timestamp() * 1e6) for value in values]
+        return arrow_columns.of_integers(_integers(microseconds), kind)
+    return arrow_columns.of_integers(_integers(values))
+
+
+def _floats(values: Sequence[float | None]) -> Any:
+    return arrow_columns.of_floats(np.array(values, np.float64))  # None becomes NaN
+
+
+def _integers(values: Sequence[int | None]) -> arrow_columns.Integers:
+    return np.array([arrow_columns.NO_TIME if v is None else v for v in values], np.int64)

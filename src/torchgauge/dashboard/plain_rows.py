@@ -1,33 +1,44 @@
-"""Frames as plain Python rows, in which a missing or non-finite value is None and nothing else is."""
+"""Arrow tables as plain Python rows, in which a missing or non-finite value is None and nothing else is."""
 
 from __future__ import annotations
 
-import math
-from datetime import datetime
+from datetime import datetime, timedelta, timezone
+from math import isnan
 from typing import Any
 
-import pandas as pd
+import pyarrow as pa
+
+from torchgauge.dashboard.arrow_columns import NO_TIME, codes, floats, integers
 
 Row = dict[str, Any]
 
-
-def plain_rows(frame: pd.DataFrame) -> list[Row]:
-    """One dict per row; timestamps become ``datetime``, NaN and infinities become None."""
-    columns = [str(name) for name in frame.columns]
-    lists = [[_plain(value) for value in frame[name].tolist()] for name in frame.columns]
-    return [dict(zip(columns, values, strict=True)) for values in zip(*lists, strict=True)]
+_EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 
 
-def _plain(value: Any) -> Any:
-    if isinstance(value, str | list):
-        return value
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if value is None or value is pd.NA or value is pd.NaT:
-        return None
-    if isinstance(value, pd.Timestamp):
-        return value.to_pydatetime(warn=False)
-    return value
+def plain_rows(table: Any) -> list[Row]:
+    """One dict per row; times become ``datetime`` in UTC, NaN and infinities become None."""
+    names = table.column_names
+    if not names:
+        return []
+    columns = [plain_column(table.column(name)) for name in names]
+    return [dict(zip(names, values, strict=True)) for values in zip(*columns, strict=True)]
+
+
+def plain_column(column: Any) -> list[Any]:
+    """The values of a column, in the same way."""
+    if len(column) == 0:
+        return []
+    if pa.types.is_timestamp(column.type):  # pyarrow's own way imports pandas
+        return [
+            None if at == NO_TIME else _EPOCH + timedelta(microseconds=at) for at in integers(column).tolist()
+        ]
+    if pa.types.is_string(column.type):
+        code, words = codes(column)
+        return [words[at] if at >= 0 else None for at in code.tolist()]
+    if pa.types.is_float64(column.type):
+        return [None if isnan(value) else value for value in floats(column).tolist()]
+    values: list[Any] = column.to_pylist()
+    return values
 
 
 def json_value(value: Any) -> Any:

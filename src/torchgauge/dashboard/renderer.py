@@ -1,4 +1,4 @@
-"""The one renderer of pages: escaping is always on, and text is made visible before it is escaped."""
+"""The one renderer of pages: escaping is always on; before it, text is made visible and brief."""
 
 from __future__ import annotations
 
@@ -8,13 +8,17 @@ import jinja2
 from markupsafe import Markup
 
 from torchgauge.dashboard.statuses import LOOKS, MARKS
-from torchgauge.results.hostile_text import visible
+from torchgauge.results.hostile_text import brief
 
 CSP = (
-    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-    "font-src 'self'; base-uri 'none'; form-action 'none'"
+    "default-src 'none'; script-src 'self'; "
+    "style-src 'self' 'sha256-47DEQpj8HBSa+/TImW+5JCeuQeRkm5NMpJWZG3hSuFU='; "
+    "img-src 'self' data:; connect-src 'self'; font-src 'self'; base-uri 'none'; form-action 'none'"
 )
-"""The content security policy of every page: nothing inline, nothing from elsewhere."""
+"""The content security policy of every page: nothing inline, nothing from elsewhere.
+
+The hash is that of the empty text: plotly.js adds one empty style element and fills it by its object model.
+"""
 
 
 class Renderer:
@@ -30,16 +34,40 @@ class Renderer:
             trim_blocks=True,
             lstrip_blocks=True,
             keep_trailing_newline=True,
+            auto_reload=False,
+            optimized=False,  # folding constants takes longer than it saves in one build
         )
         self._environment.globals.update(site=site, csp=CSP, looks=LOOKS, mark_meanings=MARKS)
 
-    def page(self, template: str, file: str, **data: Any) -> str:
-        """The page ``file``, which is relative to the site's root, from ``template``."""
+        self._pages: tuple[tuple[str, str], ...] = tuple(site.get("pages", ()))
+        self._navigations: dict[tuple[str, str, str], Markup] = {}
+
+    def page(self, template: str, file: str, *, section: str = "", **data: Any) -> str:
+        """The page ``file``, which is relative to the site's root, from ``template``.
+
+        ``section`` is the page of the navigation to which this one belongs, where it is not there itself.
+        """
         root = "../" * file.count("/")
-        return self._environment.get_template(f"{template}.html.j2").render(root=root, file=file, **data)
+        known = {name for name, _ in self._pages}
+        key = root, file if file in known else "", section
+        if key not in self._navigations:
+            self._navigations[key] = _navigation(self._pages, *key)
+        return self._environment.get_template(f"{template}.html.j2").render(
+            root=root, file=file, section=section, navigation=self._navigations[key], **data
+        )
+
+
+def _navigation(pages: tuple[tuple[str, str], ...], root: str, file: str, section: str) -> Markup:
+    """The links to the pages of the navigation, one per line: two hundred pages have the same."""
+    lines = []
+    for name, title in pages:
+        current = "page" if name == file else "true" if name == section else ""
+        mark = Markup(' aria-current="{}"').format(current) if current else ""
+        lines.append(Markup('<a href="{}{}"{}>{}</a>\n').format(root, name, mark, brief(title)))
+    return Markup("").join(lines)
 
 
 def _finalize(value: Any) -> Any:
     if isinstance(value, str) and not isinstance(value, Markup):
-        return visible(value)
+        return brief(value)
     return value

@@ -1,45 +1,116 @@
 """Building the site: read, check, write aside, then swap; readers see the old site or the new one.
 
-The pages come from the store's tables only. The same store and the same ``now`` give the same bytes.
+The pages come from the store's tables only. The same store and the same ``now`` give the same bytes, whether
+everything was built anew or only what changed since the site that stands.
 """
 
 from __future__ import annotations
 
-import hashlib
-import json
-import secrets
-import shutil
+import gc
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from torchgauge import __version__
-from torchgauge.clock import SYSTEM_CLOCK
-from torchgauge.dashboard.board import Board, read_board
-from torchgauge.dashboard.downloads import FILES, downloads
-from torchgauge.dashboard.pages.compatibility import compatibility_page
-from torchgauge.dashboard.pages.model import model_pages
-from torchgauge.dashboard.pages.overview import overview_page
-from torchgauge.dashboard.pages.performance import performance_page
-from torchgauge.dashboard.pages.runs import environment_sections, run_sections
+from torchgauge.dashboard import badges, downloads, earlier_site, feeds, manifest, shards, site_address
+from torchgauge.dashboard.board import Board
+from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.earlier_site import EarlierSite
+from torchgauge.dashboard.pages import (
+    about,
+    checks,
+    compare,
+    compatibility,
+    device,
+    model,
+    operators,
+    overview,
+    performance,
+    regressions,
+    runs,
+    support_style,
+    trends,
+)
+from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
 from torchgauge.dashboard.renderer import Renderer
+from torchgauge.dashboard.site_data import SiteData, read_site_data
+from torchgauge.dashboard.site_folder import SiteWriter, writing_site
+from torchgauge.dashboard.subjects import Subject, subject_of
 from torchgauge.dashboard.tally import check_board
+from torchgauge.dashboard.unusable_site import UnusableSiteError
 from torchgauge.errors import InfrastructureError, UsageError
-from torchgauge.harness.metrics import METRICS
 from torchgauge.results import units
-from torchgauge.results.frames import STALE_AFTER_S
 from torchgauge.results.store import Store
 
-MANIFEST = "site.json"
-"""The file that marks a folder as a site of ours, which may therefore be replaced."""
+Builder = Callable[[SiteContext], Iterator[tuple[str, bytes]]]
 
-STATIC = ("style.css", "matrix.js", "copy.js")
-"""The site's own style and modules."""
+
+def _static(_: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """The site's own style and modules."""
+    for file in sorted(resources.files("torchgauge.dashboard").joinpath("static").iterdir(), key=str):
+        yield f"static/{file.name}", file.read_bytes()
+    yield ".nojekyll", b""
+
+
+def _bundle(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """What draws the charts, where there is one."""
+    if context.charts.bundle is not None:
+        yield context.charts.bundle.file, context.charts.bundle.content
+
+
+BUILDERS: tuple[Builder, ...] = (
+    overview.build,
+    compatibility.build,
+    performance.build,
+    trends.build,
+    compare.build,
+    model.build,
+    device.build,
+    runs.build,
+    regressions.build,
+    checks.build,
+    operators.build,
+    support_style.build,
+    about.build,
+    feeds.build,
+    badges.build,
+    shards.build,
+    downloads.build,
+    _static,
+    _bundle,
+)
+"""What makes the files of a site, in order."""
+
+
+NAVIGATION: tuple[tuple[str, str], ...] = (
+    ("index.html", "Overview"),
+    ("compatibility.html", "Compatibility"),
+    ("performance.html", "Performance"),
+    ("trends.html", "Trends"),
+    ("compare.html", "Compare"),
+    ("devices/index.html", "Devices"),
+    ("regressions.html", "Regressions"),
+    ("checks.html", "Device checks"),
+    ("operators.html", "Operators"),
+    ("runs.html", "Runs"),
+    ("about.html", "Data & about"),
+)
+"""Where the navigation of every page leads: only to pages that the builders make."""
+
+_ONLY_WITH = {"checks.html": Subject.CHECKS, "operators.html": Subject.OPERATORS}
+"""Pages that are made where the store has cases of that kind."""
 
 
 @dataclass(frozen=True)
 class SiteReport:
-    """What was built; ``digest`` is a hash over all files but the manifest."""
+    """What was built; ``digest`` is a hash over all files but the manifest.
+
+    ``subjects`` are those of models, checks and operators that the store has, each with how many cases passed
+    and how many there are. ``kept`` files were taken from the site that stood; ``full_because`` says why
+    nothing was.
+    """
 
     out: Path
     pages: int
@@ -48,94 +119,161 @@ class SiteReport:
     cases: int
     passed: int
     planned: int
+    subjects: tuple[tuple[str, int, int], ...]
     runs: int
+    snapshots: int
     unfinished: tuple[str, ...]
+    kept: int
+    full_because: str
     digest: str
 
 
-def build_site(store_path: Path | str, out: Path | str, *, now: float | None = None) -> SiteReport:
+def build_site(
+    store_path: Path | str,
+    out: Path | str,
+    *,
+    now: float | None = None,
+    full: bool = False,
+    charts: Charts = NO_CHARTS,
+    base_url: str = "",
+) -> SiteReport:
     """Build the static site of the store at ``store_path`` in the folder ``out``.
 
-    ``now`` is in seconds since the epoch and is what ages are counted from. Raises :class:`UsageError`
-    where there is no store or ``out`` holds something else, :class:`DamagedJournalError` for a table that
-    cannot be read, :class:`DashboardError` where rows do not sum to the plan, and
-    :class:`InfrastructureError` for a failing disk. Whatever is raised, the site that was there remains.
+    ``now`` is in seconds since the epoch and is what ages are counted from; it is the store's newest moment
+    unless given. ``full`` builds everything anew, also where only some runs are new. ``charts`` is
+    what :func:`plotly_bundle.bring` found: without it the pages have their tables and no charts.
+    ``base_url`` is where the site will be served, for feeds and badges; without it their links are relative.
+    Raises
+    :class:`UsageError` where there is no store or ``out`` holds something else,
+    :class:`DamagedJournalError` for a table that cannot be read, :class:`DashboardError` where rows do not
+    sum to the plan, and :class:`InfrastructureError` for a failing disk. Whatever is raised, the site that
+    was there remains.
     """
+    address = site_address.checked(base_url)
     target = Path(out).resolve()
     store = Store.open(store_path)
     _check_target(target, store.path.resolve())
-    at = SYSTEM_CLOCK.now() if now is None else now
-    files, report = _render(store, target, at)
+    fingerprints = manifest.fingerprints(store)
+    start: EarlierSite | str = "--full"
     try:
-        _publish(files, target)
+        try:
+            if not full:
+                start = earlier_site.read(target, fingerprints)
+            with _uncollected():
+                return _build(store, target, now, fingerprints, start, charts=charts, base_url=address)
+        except UnusableSiteError as error:
+            with _uncollected():
+                return _build(store, target, now, fingerprints, str(error), charts=charts, base_url=address)
     except OSError as error:
         raise InfrastructureError(
             f"the site cannot be written to {target}: {error.strerror or error}",
             hint="free disk space or mend the permissions; the site that was there is untouched",
         ) from error
-    return report
 
 
-def _render(store: Store, target: Path, now: float) -> tuple[dict[str, bytes], SiteReport]:
-    board = read_board(store, now)
-    check_board(board)
-    runs = run_sections(store, now)
-    environments = environment_sections(store)
-    overview = overview_page(board, runs)
-    renderer = Renderer({"version": __version__, "generated": units.moment(now), "empty": not board.entries})
-    pages = {
-        "index.html": renderer.page("overview", "index.html", page=overview),
-        "compatibility.html": renderer.page(
-            "compatibility", "compatibility.html", page=compatibility_page(board)
-        ),
-        "performance.html": renderer.page("performance", "performance.html", tables=performance_page(board)),
-        "runs.html": renderer.page("runs", "runs.html", runs=runs, environments=environments),
-        "about.html": renderer.page(
-            "about", "about.html", metrics=METRICS, downloads=FILES, stale_after=units.age(STALE_AFTER_S)
-        ),
+@contextmanager
+def _uncollected() -> Iterator[None]:
+    """Without searches for cycles: a build makes next to none, and they cost a tenth of its time."""
+    was = gc.isenabled()
+    gc.disable()
+    try:
+        yield
+    finally:
+        if was:
+            gc.enable()
+
+
+def _build(
+    store: Store,
+    target: Path,
+    now: float | None,
+    fingerprints: dict[str, str],
+    start: EarlierSite | str,
+    *,
+    charts: Charts,
+    base_url: str,
+) -> SiteReport:
+    """``start`` is the site to build upon, or the reason why everything is built anew."""
+    earlier, reason = (None, start) if isinstance(start, str) else (start, "")
+    data = read_site_data(store, now, earlier)
+    check_board(data.board)
+    context = _context(store, data, charts, base_url)
+    with writing_site(target) as writer:
+        for builder in BUILDERS:
+            for name, content in builder(context):
+                writer.write(name, content)
+        kept = earlier.keep(writer, data) if earlier else 0
+        for name, content in manifest.files(data, fingerprints, writer, charts):
+            writer.write(name, content)
+        return _report(target, data, writer, kept, reason)
+
+
+def _context(store: Store, data: SiteData, charts: Charts, base_url: str) -> SiteContext:
+    site = {
+        "version": __version__,
+        "generated": units.moment(data.now),
+        "empty": not data.board.entries,
+        "pages": _navigation(data.board),
+        "device_pages": True,
     }
-    known = frozenset(environment.id for environment in environments)
-    for model in model_pages(board, known):
-        pages[model.file] = renderer.page("model", model.file, page=model)
-    files = {name: text.encode() for name, text in {**pages, **downloads(board, now)}.items()}
-    files |= {f"static/{name}": _static(name) for name in STATIC}
-    files[".nojekyll"] = b""
-    digest = _digest(files)
-    files[MANIFEST] = _manifest(files, now, digest)
-    report = SiteReport(
-        out=target,
-        pages=len(pages),
-        files=len(files),
-        bytes=sum(map(len, files.values())),
-        cases=len(board.entries),
-        passed=_passed(board),
-        planned=board.planned - board.superseded,
-        runs=len(runs),
-        unfinished=tuple(run.run_id for run in overview.unfinished),
-        digest=digest,
+    return SiteContext(
+        store=store,
+        now=data.now,
+        board=data.board,
+        recent=data.recent,
+        snapshots=data.snapshots,
+        runs=data.runs,
+        changed=data.changed,
+        changed_snapshots=data.changed_snapshots,
+        metrics=data.metrics,
+        described=data.described,
+        environments=data.environments,
+        calibrations=data.calibrations,
+        book=data.book,
+        dated=data.dated,
+        renderer=Renderer(site),
+        charts=charts,
+        base_url=base_url,
     )
-    return files, report
+
+
+def _navigation(board: Board) -> tuple[tuple[str, str], ...]:
+    subjects = {subject_of(workload) for workload in board.workloads}
+    return tuple(
+        (name, title) for name, title in NAVIGATION if name not in _ONLY_WITH or _ONLY_WITH[name] in subjects
+    )
+
+
+def _report(target: Path, data: SiteData, writer: SiteWriter, kept: int, reason: str) -> SiteReport:
+    return SiteReport(
+        out=target,
+        pages=sum(name.endswith(".html") for name in writer.sizes),
+        files=len(writer.sizes),
+        bytes=sum(writer.sizes.values()),
+        cases=len(data.board.entries),
+        passed=_passed(data.board),
+        planned=data.board.planned - data.board.superseded,
+        subjects=_subjects(data.board),
+        runs=len(data.runs),
+        snapshots=len(data.snapshots),
+        unfinished=tuple(info.run_id for info in data.runs if not info.published),
+        kept=kept,
+        full_because=reason,
+        digest=manifest.digest(writer),
+    )
 
 
 def _passed(board: Board) -> int:
     return sum(entry.fully_passed for entry in board.entries.values())
 
 
-def _static(name: str) -> bytes:
-    return resources.files("torchgauge.dashboard").joinpath("static", name).read_bytes()
-
-
-def _digest(files: dict[str, bytes]) -> str:
-    found = hashlib.sha256()
-    for name in sorted(files):
-        found.update(name.encode() + b"\0" + hashlib.sha256(files[name]).digest())
-    return found.hexdigest()
-
-
-def _manifest(files: dict[str, bytes], now: float, digest: str) -> bytes:
-    listed = {name: hashlib.sha256(data).hexdigest() for name, data in sorted(files.items())}
-    data = {"generator": f"torchgauge {__version__}", "generated_at": now, "digest": digest, "files": listed}
-    return json.dumps(data, indent=1).encode() + b"\n"
+def _subjects(board: Board) -> tuple[tuple[str, int, int], ...]:
+    counts: dict[Subject, list[int]] = {}
+    for (workload, _), entry in board.entries.items():
+        found = counts.setdefault(subject_of(workload), [0, 0])
+        found[0] += entry.fully_passed
+        found[1] += 1
+    return tuple((name.value, counts[name][0], counts[name][1]) for name in Subject if name in counts)
 
 
 def _check_target(target: Path, store: Path) -> None:
@@ -143,39 +281,8 @@ def _check_target(target: Path, store: Path) -> None:
         raise UsageError(f"{target} holds the store", hint="name a folder outside it for the site")
     if not target.exists():
         return
-    if not target.is_dir() or (any(target.iterdir()) and not (target / MANIFEST).is_file()):
+    if not target.is_dir() or (any(target.iterdir()) and not manifest.is_site(target)):
         raise UsageError(
             f"{target} exists and is no site of torchgauge, and building would replace it",
             hint="name a new folder, or empty this one",
         )
-
-
-def _publish(files: dict[str, bytes], target: Path) -> None:
-    """Write ``files`` beside ``target``, then swap; on failure what was there stands again."""
-    target.parent.mkdir(parents=True, exist_ok=True)
-    token = secrets.token_hex(4)
-    aside = target.with_name(f".{target.name}.{token}.new")
-    old = target.with_name(f".{target.name}.{token}.old")
-    try:
-        for name, data in files.items():
-            path = aside / name
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.write_bytes(data)
-        _swap(aside, target, old)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
-        if target.exists():
-            shutil.rmtree(old, ignore_errors=True)
-
-
-def _swap(aside: Path, target: Path, old: Path) -> None:
-    """Put ``aside`` in the place of ``target``, which becomes ``old``, or leave ``target`` where it is."""
-    if not target.exists():
-        aside.rename(target)
-        return
-    target.rename(old)
-    try:
-        aside.rename(target)
-    except BaseException:
-        old.rename(target)
-        raise

@@ -13,9 +13,10 @@ from torchgauge.records import ATTEMPTED, Status
 
 @dataclass(frozen=True)
 class Look:
-    """How one status is shown."""
+    """How one status is shown; ``letter`` stands for it in histories and is the class of its cells."""
 
     status: Status
+    letter: str
     code: str
     css: str
     meaning: str
@@ -29,24 +30,31 @@ class Look:
 LOOKS: dict[Status, Look] = {
     look.status: look
     for look in (
-        Look(Status.PASS, "pass", "pass", "ran, and the numbers are right"),
-        Look(Status.FAIL_ACCURACY, "acc", "acc", "ran, but the numbers are wrong"),
-        Look(Status.ERROR, "err", "err", "raised an exception"),
-        Look(Status.CRASH, "crash", "err", "the process died"),
-        Look(Status.OOM, "OOM", "limit", "ran out of memory, on the device or at the host's limit"),
-        Look(Status.TIMEOUT, "T/O", "limit", "exceeded the deadline of a phase"),
-        Look(Status.UNSUPPORTED, "n/a", "none", "the device or a library says that it cannot"),
+        Look(Status.PASS, "p", "pass", "pass", "ran, and the numbers are right"),
+        Look(Status.FAIL_ACCURACY, "a", "acc", "acc", "ran, but the numbers are wrong"),
+        Look(Status.ERROR, "e", "err", "err", "raised an exception"),
+        Look(Status.CRASH, "c", "crash", "err", "the process died"),
+        Look(Status.OOM, "o", "OOM", "limit", "ran out of memory, on the device or at the host's limit"),
+        Look(Status.TIMEOUT, "t", "T/O", "limit", "exceeded the deadline of a phase"),
+        Look(Status.UNSUPPORTED, "u", "n/a", "none", "the device or a library says that it cannot"),
         Look(
             Status.SKIPPED,
+            "s",
             "skip",
             "none",
-            "skipped by a declaration, or for a missing package, data or network",
+            "skipped by a declaration, or for a missing or poisonous package, missing data or network",
         ),
-        Look(Status.INFRA, "infra", "infra", "the environment broke: says nothing against the model"),
-        Look(Status.NOT_RUN, "not run", "notrun", "planned and never reached"),
+        Look(Status.INFRA, "i", "infra", "infra", "the environment broke: says nothing against the model"),
+        Look(Status.NOT_RUN, "n", "not run", "notrun", "planned and never reached"),
     )
 }
 """All ten statuses, in the order of bars, counts and legends."""
+
+NOTHING_PLANNED = "."
+"""The letter of a snapshot, or a cell, for which nobody planned the case."""
+
+SAYS_NOTHING = frozenset({Status.INFRA, Status.NOT_RUN})
+"""The statuses behind which the last known result is looked for."""
 
 BADNESS: dict[Status, int] = {
     Status.CRASH: 9,
@@ -66,6 +74,7 @@ MARKS: dict[str, str] = {
     "unexpected": "differs from what the data file promises for this device (a pass where it says nothing)",
     "expected": "no pass, as the data file says in advance, with a reason",
     "degraded": "ran, but not by the requested path (a silent fallback, a recompile limit): no pass",
+    "other_model": "built with another number of parameters than its suite declares for size full",
     "flaky": "ended differently when it was repeated",
     "stale": "old, or standing in for a newer attempt that was never reached or lost to the environment",
     "superseded": "replaced by a later result of the same run",

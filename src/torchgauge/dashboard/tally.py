@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from torchgauge.dashboard.board import Board, Entry
+from torchgauge.dashboard.board import Board, Column, Entry
 from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.statuses import LOOKS, MARKS, Look
 from torchgauge.records import ATTEMPTED, INCOMPLETE, Status
-from torchgauge.results.store import RunInfo
 
 
 @dataclass(frozen=True)
@@ -30,6 +29,18 @@ class Tally:
     counts: Mapping[Status, int]
     passed: int
     marks: Mapping[str, int]
+
+    @staticmethod
+    def sum(tallies: Collection[Tally]) -> Tally:
+        """All of ``tallies`` as one."""
+        marks: Counter[str] = Counter()
+        for part in tallies:
+            marks.update(part.marks)
+        return Tally(
+            {status: sum(part.counts[status] for part in tallies) for status in LOOKS},
+            sum(part.passed for part in tallies),
+            _in_order(marks),
+        )
 
     @property
     def planned(self) -> int:
@@ -76,8 +87,19 @@ def tally(entries: Iterable[Entry]) -> Tally:
         statuses[entry.status] += 1
         marks.update(entry.marks)
         passed += entry.fully_passed
-    ordered = {mark: marks[mark] for mark in [*MARKS, *sorted(marks.keys() - MARKS.keys())] if marks[mark]}
-    return Tally({status: statuses[status] for status in LOOKS}, passed, ordered)
+    return Tally({status: statuses[status] for status in LOOKS}, passed, _in_order(marks))
+
+
+def _in_order(marks: Counter[str]) -> dict[str, int]:
+    return {mark: marks[mark] for mark in [*MARKS, *sorted(marks.keys() - MARKS.keys())] if marks[mark]}
+
+
+def tally_by_column(board: Board) -> dict[Column, Tally]:
+    """The counts of every column of ``board``, in order."""
+    members: dict[Column, list[Entry]] = {column: [] for column in board.columns}
+    for entry in board.entries.values():
+        members[entry.column].append(entry)
+    return {column: tally(entries) for column, entries in members.items()}
 
 
 def check_board(board: Board) -> None:
@@ -87,16 +109,4 @@ def check_board(board: Board) -> None:
         raise DashboardError(
             f"{counted} statuses stand for {board.planned - board.superseded} planned cases",
             hint="report this: the pages would hide a case",
-        )
-
-
-def check_run(info: RunInfo, statuses: Mapping[str, int], cases: int) -> None:
-    """Raise :class:`DashboardError` where the rows of a published run are not one per planned case."""
-    rows = sum(statuses.values())
-    if info.problem:
-        return
-    if rows != info.planned or cases != rows:
-        raise DashboardError(
-            f"run {info.run_id} planned {info.planned} cases; its table holds {rows} rows of {cases} cases",
-            hint="remove the run's files under tables/ and publish it again from its journal",
         )

@@ -38,8 +38,8 @@ def calibrate(session: DeviceSession, at: str) -> Calibration:
         device=session.name,
         at=at,
         gemm_flops=_part("gemm", lambda: _gemm(session, dtypes[0]), reasons),
-        copy_bytes_per_s=_part("copy", lambda: _copy(session), reasons),
-        launch_s=_part("launch", lambda: _launch(session), reasons),
+        copy_bytes_per_s=_part("copy", lambda: 2 * COPY_BYTES / median(copy_times(session)), reasons),
+        launch_s=_part("launch", lambda: median(launch_times(session)), reasons),
         absent="; ".join(reasons),
     )
 
@@ -53,6 +53,12 @@ def _part(name: str, measure: Callable[[], float], reasons: list[str]) -> float 
 
 
 def _gemm(session: DeviceSession, dtype: str) -> float:
+    size, times = product_times(session, dtype)
+    return 2 * size**3 / median(times)
+
+
+def product_times(session: DeviceSession, dtype: str, repeats: int = REPEATS) -> tuple[int, list[float]]:
+    """Side n of a square product in ``dtype`` that takes about 30 ms, and the seconds of each repetition."""
     import torch
 
     def operand(size: int) -> Any:
@@ -64,28 +70,28 @@ def _gemm(session: DeviceSession, dtype: str) -> float:
             block = operand(size)
             torch.mm(block, block)
             # The best of three: one stolen time slice must not end the search at a small size.
-            seconds = min(_timed(session, partial(torch.mm, block, block)) for _ in range(3))
+            seconds = min(timed(session, partial(torch.mm, block, block)) for _ in range(3))
             # Rates grow with the size, so one step from a small product falls short: go on until close.
             wanted = int(size * (GEMM_TARGET_S / seconds) ** (1 / 3)) // 64 * 64
             wanted = min(max(wanted, GEMM_SMALLEST), GEMM_LARGEST, size * 4)
             if wanted <= size * 1.25:
                 break
             size = wanted
-        times = [_timed(session, partial(torch.mm, block, block)) for _ in range(REPEATS)]
-    return 2 * size**3 / median(times)
+        return size, [timed(session, partial(torch.mm, block, block)) for _ in range(repeats)]
 
 
-def _copy(session: DeviceSession) -> float:
+def copy_times(session: DeviceSession, repeats: int = REPEATS) -> list[float]:
+    """Seconds of each copy of ``COPY_BYTES`` on the device."""
     import torch
 
     source = torch.ones(COPY_BYTES, dtype=torch.uint8, device=session.torch_device)
     target = torch.empty_like(source)
     target.copy_(source)
-    times = [_timed(session, lambda: target.copy_(source)) for _ in range(REPEATS)]
-    return 2 * COPY_BYTES / median(times)
+    return [timed(session, lambda: target.copy_(source)) for _ in range(repeats)]
 
 
-def _launch(session: DeviceSession) -> float:
+def launch_times(session: DeviceSession, rows: int = ROWS) -> list[float]:
+    """Seconds of one operator on one element, from each of ``rows`` rows of a hundred."""
     import torch
 
     element = torch.zeros(1, device=session.torch_device)
@@ -96,10 +102,11 @@ def _launch(session: DeviceSession) -> float:
 
     with torch.no_grad():
         row()
-        return median(_timed(session, row) for _ in range(ROWS)) / LAUNCHES
+        return [timed(session, row) / LAUNCHES for _ in range(rows)]
 
 
-def _timed(session: DeviceSession, step: Callable[[], object]) -> float:
+def timed(session: DeviceSession, step: Callable[[], object]) -> float:
+    """Seconds of ``step`` between two synchronisations of the device."""
     session.synchronize()
     began = time.perf_counter()
     step()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import sys
 from collections.abc import Callable
+from pathlib import Path
 
 from torchgauge.devices.checking import Violations, violations_of
 from torchgauge.devices.device import Device, Provision
@@ -67,10 +68,17 @@ def _refusals(device: Device) -> Violations:
             yield f"cannot_run gave {answer!r}"
 
 
+def _expectations(device: Device) -> Violations:
+    path = str(getattr(device, "expectations", ""))
+    if path and not (Path(path).is_absolute() and Path(path).is_file()):
+        yield f"expectations names {path!r}, which is no file with an absolute path"
+
+
 DEVICE_CHECKS: tuple[Callable[[Device], Violations], ...] = (
     _names_of_device,
     _environment,
     _provision,
     _session_reference,
     _refusals,
+    _expectations,
 )

@@ -101,7 +101,7 @@ class DeviceDescriptor:
 
     The first of ``visibility_variables`` is set to select devices by index; the others select as well and
     are only named. ``flavour_labels`` are labels by the flavour of the torch build, where one torch type
-    serves two vendors.
+    serves two vendors. ``expectations`` is the path of a file of expectations in the device's own package.
     """
 
     name: str
@@ -116,6 +116,7 @@ class DeviceDescriptor:
     compile_backend: str = "inductor"
     provision: Provision = Provision()
     flavour_labels: dict[str, str] = field(default_factory=dict)
+    expectations: str = ""
 
     def environment(self, indices: tuple[int, ...]) -> dict[str, str]:
         """The fixed variables, and the first visibility variable set to ``indices``."""

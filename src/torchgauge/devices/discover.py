@@ -14,6 +14,7 @@ from enum import Enum
 from torchgauge import registry
 from torchgauge.devices.device import Device, driver_version
 from torchgauge.devices.host import host_conditions, host_identity
+from torchgauge.devices.installed import ADD_ENTRY, plain, provides, without_entry
 from torchgauge.devices.privateuse1 import device_for
 from torchgauge.devices.probe import (
     AUTOLOAD_VARIABLE,
@@ -114,6 +115,10 @@ def find_device(
     if facts is not None and facts.torch_type == name:
         return device_for(name, report)
     known = {*registered, *([facts.torch_type] if facts is not None else [])}
+    libraries = {plain(package) for package, _version in report.packages}
+    silent = [item for item in report.silent if provides(item[0], name) and item[0] not in libraries]
+    if silent:
+        raise InfrastructureError(f"device {name!r} is missing: {without_entry(*silent[0])}", hint=ADD_ENTRY)
     if report.trouble is None:
         raise UnknownNameError("device", name, known)
     cause, fix = report.trouble.cause, report.trouble.fix
@@ -145,7 +150,7 @@ def known_devices(
             broken = (Presence.BROKEN, Why.PLUGIN_BROKEN, error.message, error.hint)
             found.append(DeviceReport(name, name, None, *broken))
             continue
-        claimed.update(_plain(each) for each in device.provision.distributions)
+        claimed.update(plain(each) for each in device.provision.distributions)
         found.append(replace(_registered(device, python, report, timeout), verified=verified(name)))
     named = {entry.torch_type for entry in found}
     facts = report.accelerator
@@ -178,11 +183,12 @@ def _registered(device: Device, python: str, report: ProbeReport, timeout: float
 def _why_not(device: Device, report: ProbeReport) -> tuple[Presence, Why, str, str]:
     """What keeps a registered device away, and what to type: the first of the causes that applies."""
     provision, trouble = device.provision, report.trouble
-    packages = {_plain(name): version for name, version in report.packages}
-    packages.update({_plain(item.package): item.version for item in report.extensions})
-    wanted = [_plain(name) for name in provision.distributions]
+    packages = {plain(name): version for name, version in report.packages}
+    packages.update({plain(item.package): item.version for item in report.extensions})
+    packages.update(report.silent)
+    wanted = [plain(name) for name in provision.distributions]
     installed = next((name for name in wanted if name in packages), "")
-    loaded = any(_plain(item.package) in wanted for item in report.extensions)
+    loaded = any(plain(item.package) in wanted for item in report.extensions)
     if trouble is not None and (loaded or report.usable is None):
         why = Why.PACKAGE_MISSING if report.state is ProbeState.NO_TORCH else Why.IMPORT_RAISED
         return Presence.BROKEN, why, trouble.cause, trouble.fix
@@ -193,6 +199,10 @@ def _why_not(device: Device, report: ProbeReport) -> tuple[Presence, Why, str, s
     version = usable.torch.version if usable.torch is not None else "?"
     if not _built(device, report):
         reason = f"torch {version} is not built for it"
+        silent = dict(report.silent)
+        if installed and installed in silent:
+            reason = without_entry(installed, silent[installed])
+            return Presence.ABSENT, Why.NOT_BUILT, reason, ADD_ENTRY
         if installed:
             reason = f"{installed} {packages[installed]} is installed, but torch {version} did not load it"
         return Presence.ABSENT, Why.NOT_BUILT, reason, provision.install
@@ -243,7 +253,7 @@ def _broken_extensions(report: ProbeReport, claimed: set[str]) -> list[DeviceRep
             torch=report.torch,
         )
         for item in report.extensions
-        if _plain(item.package) not in claimed
+        if plain(item.package) not in claimed
     ]
 
 
@@ -283,11 +293,6 @@ def _host_unit() -> Unit:
     host = host_identity()
     memory = host.get("host.memory_bytes")
     return Unit(0, str(host["cpu.model"]), memory if isinstance(memory, int) else None)
-
-
-def _plain(package: str) -> str:
-    """A distribution's name as package indexes normalise it."""
-    return re.sub(r"[-_.]+", "-", package).lower()
 
 
 def _provider(package: str, version: str) -> str:

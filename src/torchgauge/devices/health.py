@@ -12,11 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from torchgauge.devices.calibration_hang import find_hang
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import DeviceReport, Presence, known_devices
 from torchgauge.devices.host import GIB, available_cores, available_memory
 from torchgauge.devices.minimum import OLDEST_PYTHON, OLDEST_TORCH, release
 from torchgauge.devices.probe import TIMEOUT_S, ProbeReport, ProbeState, probe
+from torchgauge.errors import UnknownNameError
 
 MODEL_LIBRARIES = ("timm", "transformers")
 MEMORY_WANTED = 4 * GIB
@@ -51,7 +53,8 @@ def diagnose(
 ) -> list[Check]:
     """Checks of the target interpreter, its torch, this machine and its devices.
 
-    Where ``device`` names one, its absence is a failure; other devices only warn. One deep probe (seconds).
+    Where ``device`` names one, its absence is a failure; other devices only warn. One deep probe (seconds);
+    where the named device is broken, a second child says at which step it hangs, if it does.
     ``plugins`` and ``environment`` are those of :func:`known_devices` and :func:`probe`.
     """
     report = probe(python, timeout=timeout, deep=True, libraries=True, environment=environment)
@@ -64,11 +67,18 @@ def diagnose(
     checks += [_memory(), _disk(), _load()]
     absent = [e for e in devices if e.presence is Presence.ABSENT and e.name != device]
     checks += [_device(entry, entry.name == device) for entry in devices if entry not in absent]
+    checks += [
+        check
+        for entry in devices
+        if entry.name == device and entry.presence is Presence.BROKEN
+        for check in _hang(python, entry, timeout, environment)
+    ]
     if absent:
         message = f"not here: {', '.join(entry.name for entry in absent)}; torchgauge devices says why"
         checks.append(Check("other devices", CheckState.OK, message))
     if device is not None and all(entry.name != device for entry in devices):
-        message = f"{device}: no plugin and no torch device of this name"
+        known = UnknownNameError("device", device, (entry.name for entry in devices))
+        message = f"{known.message.rstrip('?')}: no plugin and no torch device has this name"
         checks.append(Check(f"device {device}", CheckState.FAIL, message, "torchgauge devices lists them"))
     return checks
 
@@ -179,3 +189,16 @@ def _device(entry: DeviceReport, wanted: bool) -> Check:
         return Check(name, CheckState.OK, f"{entry.count} x {entry.model or entry.label}")
     state = CheckState.FAIL if wanted else CheckState.WARN
     return Check(name, state, f"{entry.presence.value}: {entry.reason}", entry.fix)
+
+
+def _hang(
+    python: str, entry: DeviceReport, timeout: float, environment: Mapping[str, str] | None
+) -> list[Check]:
+    """At which step the device hangs; nothing where it is broken in another way."""
+    torch_type = entry.torch_type or entry.name
+    found = find_hang(python, torch_type, import_s=timeout, environment=environment)
+    if found is None:
+        return []
+    message = f"hangs at: {found.step}" + (f", in {found.frame}" if found.frame else "")
+    fix = "reset the device or restart its driver; another program may hold it"
+    return [Check(f"device {entry.name} answers", CheckState.FAIL, message, fix)]

@@ -6,11 +6,13 @@ import textwrap
 from collections.abc import Iterator, Sequence
 
 from torchgauge.devices.discover import DeviceReport, Presence
+from torchgauge.devices.import_safety import ImportSafety, ImportTrial
 from torchgauge.devices.probe import Unit
 
 NARROWEST = 60
 WIDEST = 110
 FACT = 14
+WAY = 21
 
 
 def listing(reports: Sequence[DeviceReport], width: int) -> list[str]:
@@ -29,6 +31,31 @@ def listing(reports: Sequence[DeviceReport], width: int) -> list[str]:
                 else _line(report, indent, width)
             )
     return [*lines, *_wrapped("verified on hardware  ", _verified(reports), width)]
+
+
+def import_lines(found: ImportSafety, width: int) -> list[str]:
+    """The lines of :class:`ImportSafety` in a terminal of ``width`` columns."""
+    width = min(max(width, NARROWEST), WIDEST)
+    packages = ", ".join(f"{item.package or item.name} {item.version}".strip() for item in found.extensions)
+    loads = f"import torch loads {packages}" if packages else "import torch loads no extension"
+    about = f" for {found.device}" if found.device else ""
+    lines = _wrapped("", f"{found.python}: {loads}{about}", width)
+    for trial in found.trials:
+        lines += _wrapped(f"  {trial.way.value:<{WAY}}", f"{_ending(trial)} ({trial.how})", width)
+        if trial.trouble is not None:
+            causes = [trial.trouble.cause, *trial.trouble.chain[-2::-1]]
+            heads = ["root cause: ", *["raised as: "] * (len(causes) - 1), "try: "]
+            for head, text in zip(heads, [*causes, trial.trouble.fix], strict=True):
+                lines += _wrapped(" " * (WAY + 2) + head, text.partition("\n")[0], width)
+    return lines
+
+
+def _ending(trial: ImportTrial) -> str:
+    if trial.survived is None:
+        return "not tried"
+    if trial.import_s is None:
+        return "FAILS"
+    return f"survives, {trial.import_s:.2f} s"
 
 
 def _block(report: DeviceReport, indent: int, width: int) -> Iterator[str]:

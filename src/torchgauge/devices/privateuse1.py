@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from torchgauge.devices.accelerator import AcceleratorSession
 from torchgauge.devices.device import Device, DeviceDescriptor
+from torchgauge.devices.installed import ADD_ENTRY, provides, silent_packages, without_entry
 from torchgauge.devices.probe import AUTOLOAD_VARIABLE, ProbeReport
 from torchgauge.errors import InfrastructureError
 
@@ -43,6 +44,15 @@ class PrivateUse1Session(AcceleratorSession):
 
         registered = str(torch._C._get_privateuse1_backend_name())
         if registered != name:
+            silent = [
+                package
+                for package in silent_packages(self.provision.distributions).items()
+                if self.provision.distributions or provides(package[0], name)
+            ]
+            if silent:
+                raise InfrastructureError(
+                    f"device {name!r} is missing: {without_entry(*silent[0])}", hint=ADD_ENTRY
+                )
             found = "none" if registered == "privateuseone" else repr(registered)
             raise InfrastructureError(
                 f"device {name!r} is not registered with torch {torch.__version__}; registered here: {found}",

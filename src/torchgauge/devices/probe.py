@@ -110,7 +110,10 @@ class Trouble:
 
 @dataclass(frozen=True)
 class ProbeReport:
-    """Everything that a probe learnt, also when it did not reach the end."""
+    """Everything that a probe learnt, also when it did not reach the end.
+
+    ``silent`` pairs each package that names nothing for ``import torch`` to load with its version.
+    """
 
     python: str
     autoload: bool
@@ -119,6 +122,7 @@ class ProbeReport:
     version: str = ""
     extensions: tuple[Extension, ...] = ()
     packages: tuple[tuple[str, str], ...] = ()
+    silent: tuple[tuple[str, str], ...] = ()
     torch: TorchBuild | None = None
     devices: tuple[DeviceFacts, ...] = ()
     standings: tuple[Standing, ...] = ()
@@ -168,9 +172,9 @@ def probe(
     :class:`Trouble`.
     """
     options = (*(["--deep"] if deep else []), *(["--libraries"] if libraries else []))
-    report = _probe_once(python, autoload, timeout, options, environment or {})
+    report = probe_once(python, autoload, timeout, options, environment or {})
     if report.state is ProbeState.BROKEN and autoload and report.extensions:
-        second = _probe_once(python, False, timeout, options, environment or {})
+        second = probe_once(python, False, timeout, options, environment or {})
         report = replace(report, without_autoload=second)
         assert report.trouble is not None
         report = replace(report, trouble=replace(report.trouble, fix=_fix(report)))
@@ -186,9 +190,10 @@ class Ending:
     output: str
 
 
-def _probe_once(
+def probe_once(
     python: str, autoload: bool, timeout: float, options: tuple[str, ...], environment: Mapping[str, str]
 ) -> ProbeReport:
+    """One child with the ``options`` of its command line; like :func:`probe`, but nothing is tried again."""
     began = time.perf_counter()
     variables = {**os.environ, **environment, AUTOLOAD_VARIABLE: "1" if autoload else "0"}
     empty = ProbeReport(python=python, autoload=autoload, state=ProbeState.NO_INTERPRETER, wall_s=0.0)
@@ -278,7 +283,10 @@ def _absorb(report: ProbeReport, stage: str, data: Any) -> ProbeReport:
         if stage == "interpreter":
             extensions = tuple(from_plain(Extension, item) for item in data["extensions"])
             packages = tuple(sorted(data["packages"].items()))
-            return replace(report, version=data["version"], extensions=extensions, packages=packages)
+            silent = tuple(sorted(data["silent"].items()))
+            return replace(
+                report, version=data["version"], extensions=extensions, packages=packages, silent=silent
+            )
         if stage == "torch":
             return replace(report, torch=from_plain(TorchBuild, data))
         if stage == "device":

@@ -1,6 +1,7 @@
 """Runs in the target interpreter, by its path: says what torch and its devices answer there.
 
-Usage: ``python probe_child.py [--deep] [--libraries] [REPORT]``. Each stage appends one line of JSON to
+Usage: ``python probe_child.py [--deep] [--libraries] [--import-only] [--hide=NAME,NAME] [REPORT]``.
+``--hide`` makes packages invisible first. Each stage appends one line of JSON to
 REPORT (or prints it), so that whatever ends this process leaves behind how far it came. Standard library and
 torch only; torchgauge need not be installed. Read by :mod:`torchgauge.devices.probe`.
 """
@@ -43,12 +44,20 @@ def main(arguments: list[str]) -> int:
 
 def _run(report: IO[str], options: set[str]) -> None:
     installed, hooks = _sibling("installed"), _sibling("hooks")
+    hidden = next((each.partition("=")[2] for each in options if each.startswith("--hide=")), "")
+    if hidden:
+        _sibling("hiding").hide(hidden.split(","))
     _write(report, "interpreter", _interpreter(installed))
     _write(report, "begin", "import torch")
     began = time.perf_counter()
     import torch
 
     _write(report, "torch", _torch_build(torch, time.perf_counter() - began))
+    if "--import-only" in options:
+        _write(report, "begin", "add two numbers on the host")
+        assert (torch.ones(2) + 1).tolist() == [2.0, 2.0], "the host adds 1 and 1 to something else than 2"
+        _write(report, "done", None)
+        return
     accelerator = _accelerator(hooks)
     fork: tuple[bool | None, str] = (True, "")
     if accelerator is not None:
@@ -102,6 +111,7 @@ def _interpreter(installed: Any) -> dict[str, Any]:
         "version": sys.version.split()[0],
         "extensions": installed.extensions(),
         "packages": installed.versions(),
+        "silent": installed.silent_packages(),
     }
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
 
@@ -13,6 +13,8 @@ from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import Presence, known_devices, parse_target
 from torchgauge.errors import UsageError
+from torchgauge.harness.cut import cut_groups
+from torchgauge.harness.forecast import expected_seconds
 from torchgauge.harness.foreign_plugins import (
     check_scenarios,
     device_of,
@@ -21,11 +23,14 @@ from torchgauge.harness.foreign_plugins import (
     suites_of,
 )
 from torchgauge.harness.interpreter import Interpreter, interpreter, require_torch
-from torchgauge.harness.plan import check_available, group_of_case, select_groups
+from torchgauge.harness.knowledge import gather
+from torchgauge.harness.order import ordered
+from torchgauge.harness.plan import all_groups, check_available, group_of_case
 from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign
-from torchgauge.harness.selection import Selection, parse_case_id
+from torchgauge.harness.selection import Selection, parse_case_id, parse_shard
 from torchgauge.records import Group, Plan, Provenance, RunSettings
+from torchgauge.results.durations import durations_json
 from torchgauge.results.store import RunFolder, Store, new_run_id
 from torchgauge.suites import torchbench_checkout
 from torchgauge.suites.suite import Suite
@@ -37,9 +42,13 @@ def make_plan(
     provenance: tuple[Provenance, ...] = (),
     *,
     python: str | None = None,
+    durations: str | None = None,
+    store: str | None = None,
 ) -> tuple[Plan, dict[str, Device], dict[str, Suite]]:
     """The plan of ``selection`` with the devices and suites that it needs; writes nothing.
 
+    Shards are cut by ``durations`` (a store or a file of durations), and groups ordered by them and by what
+    the store at ``store``, which need not be there, says of earlier runs.
     ``python`` names the interpreter of the workers (None: our own). Raises
     :class:`torchgauge.errors.UsageError` for any name that nothing answers to, and for an interpreter that
     cannot run workers.
@@ -50,9 +59,15 @@ def make_plan(
     check_scenarios(there, selection.modes)
     selection = replace(selection, devices=expand_devices(selection.devices, there))
     devices = find_devices(selection.devices, there)
-    groups = refuse(there, select_groups(selection, devices, suites), devices)
+    whole = all_groups(selection, devices, suites)
+    known = gather(whole, suites, durations=durations, store=store)
+    cut = cut_groups(whole, parse_shard(selection.shard)[1], known.cut)
+    groups = refuse(there, cut.shard(selection.shard), devices)
+    groups, schedule = ordered(groups, known, settings.budget_s)
+    if len(cut.shards) > 1:
+        schedule = replace(schedule, whole=cut.whole, cut=cut.digest)
     plan = plan_of(groups, settings, suites.values(), selection.shard, provenance)
-    return replace(plan, python=there.path), devices, suites
+    return replace(plan, python=there.path, schedule=schedule), devices, suites
 
 
 def plan_of(
@@ -85,11 +100,20 @@ def new_campaign(
     progress: Progress,
     executor: str = "local",
     python: str | None = None,
+    durations: str | None = None,
 ) -> Campaign:
     """A campaign of ``selection``; nothing is written before all names are known to be right."""
     registry.load("torchgauge.executors", executor)
-    plan, devices, suites = make_plan(selection, settings, provenance, python=python)
+    plan, devices, suites = make_plan(
+        selection, settings, provenance, python=python, durations=durations, store=store
+    )
     return Campaign(plan, Store.open(store, create=True), devices, suites, progress, plan.python, executor)
+
+
+def durations_of(plan: Plan, suites: Mapping[str, Suite], *, durations: str | None, store: str | None) -> str:
+    """The text of a file of durations that every shard can be given: one for each case of ``plan``."""
+    forecast = gather(plan.groups, suites, durations=durations, store=store).order
+    return durations_json(expected_seconds(plan.groups, forecast))
 
 
 def resumed_campaign(

@@ -13,7 +13,7 @@ _STEADY_CLOCK = "perf_counter"
 
 def timings(lane: Lane, eager: Lane | None, stopped: str) -> list[Measurement]:
     """Latencies of ``lane`` by every clock, and its speed-up over ``eager`` in the same rounds."""
-    blocks = tuple(lane.rounds)
+    blocks, stopped = tuple(lane.rounds), lane.stopped or stopped
     found = [
         _of("latency", lane.wall, _STEADY_CLOCK, blocks, stopped),
         _of("latency_cpu", lane.cpu, "process_time, all threads", blocks, stopped),
@@ -41,7 +41,7 @@ def timings(lane: Lane, eager: Lane | None, stopped: str) -> list[Measurement]:
 
 def rates(lane: Lane, known: Sequence[Measurement], items_per_step: int, stopped: str) -> list[Measurement]:
     """Throughput and achieved floating-point rate, from the wall time of every block."""
-    blocks = tuple(lane.rounds)
+    blocks, stopped = tuple(lane.rounds), lane.stopped or stopped
     found = [_of("throughput", [items_per_step / wall for wall in lane.wall], _STEADY_CLOCK, blocks, stopped)]
     flops = next((m for m in known if m.metric == "flops"), None)
     if flops is None or not flops.samples:

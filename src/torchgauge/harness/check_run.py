@@ -75,7 +75,7 @@ class CheckRun:
         if isinstance(error, WrongAnswerError):
             reason = " ".join(str(error).split())[:500]
             return Outcome(key, Status.FAIL_ACCURACY, phase, Cause.TOLERANCE, reason, describe(error))
-        return outcome_of(error, key, phase, self.session, self.job.install_hint)
+        return outcome_of(error, key, phase, self.session, self.job.remedies)
 
     def _report(self, planned: PlannedCase, outcome: Outcome, **more: Scalar) -> None:
         facts = {**self.where, **dict(outcome.facts), **more}

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.compile_cache import folder_name
 from torchgauge.records import Configuration, Scalar
 
 _FALLBACK_MARKS = ("hit config.", "WON'T CONVERT", "falling back to eager")
@@ -75,9 +76,9 @@ class FallbackWatch(logging.Handler):
         return self
 
 
-def use_cache(group_cache: str, configuration: Configuration) -> None:
-    """Make the compiler keep its caches in the folder of ``configuration`` below the group's."""
-    folder = f"{group_cache}/{configuration.name}"
+def use_cache(cache: str, configuration: Configuration) -> None:
+    """Make the compiler keep its caches in the folder of ``configuration`` below ``cache``."""
+    folder = f"{cache}/{folder_name(configuration)}"
     os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
     os.environ["TRITON_CACHE_DIR"] = f"{folder}/triton"
 

@@ -8,8 +8,8 @@ from pathlib import Path
 from types import TracebackType
 
 from torchgauge.records import Failure, digest
+from torchgauge.records.message_pattern import MESSAGE_LIMIT, normalise
 
-MESSAGE_LIMIT = 2000
 TRACEBACK_LIMIT = 12000
 
 _MISSING_OP = (
@@ -17,12 +17,6 @@ _MISSING_OP = (
     re.compile(r"operator '(?P<op>[\w:.]+)' is not currently (?:implemented|supported)"),
     re.compile(r"(?P<op>aten::[\w.]+)[^\n]{0,40} is not (?:currently )?implemented"),
     re.compile(r"[\"'](?P<op>\w+)[\"'] not implemented for '\w+'"),
-)
-_NOISE = (
-    (re.compile(r"0x[0-9a-fA-F]+"), "0x?"),
-    (re.compile(r"(?:/[\w.\-+@]+){2,}/?"), "PATH"),
-    (re.compile(r"\b\d+(?:\.\d+)?(?:e[+-]?\d+)?\b"), "N"),
-    (re.compile(r"\s+"), " "),
 )
 _PASSED_THROUGH = frozenset(
     {"torch.nn.modules.module", "torch.nn.modules.container", "torch._dynamo.eval_frame", "torch._compile"}
@@ -68,14 +62,6 @@ def missing_op(message: str) -> str:
         if found:
             return found.group("op")
     return ""
-
-
-def normalise(message: str) -> str:
-    """``message`` without addresses, paths, numbers and line breaks, so that equal causes are equal."""
-    text = message[:MESSAGE_LIMIT]
-    for pattern, replacement in _NOISE:
-        text = pattern.sub(replacement, text)
-    return text.strip()
 
 
 def backend_frame(trace: TracebackType | None) -> str:

@@ -47,6 +47,11 @@ def fold(cases: Sequence[PlannedCase], ending: Ending, kernel_oom: Callable[[], 
     if not left:
         folded.teardown = _teardown(ending)
         return folded
+    if not folded.outcomes and _never_opened(ending):
+        # No case was begun, so none is to blame, and each would end so again.
+        folded.outcomes = {each.case.key: _charge(each, ending, kernel_oom) for each in left}
+        folded.charged = left[0].case.key
+        return folded
     guilty = _in_flight(cases, left, ending)
     folded.outcomes[guilty.case.key] = _charge(guilty, ending, kernel_oom)
     folded.charged = guilty.case.key
@@ -78,8 +83,21 @@ def _no_device(cases: Sequence[PlannedCase], ending: Ending) -> list[Outcome]:
 
 def no_device(key: str, failure: Failure) -> Outcome:
     """The outcome of a case whose device could not be opened."""
-    reason = f"the device could not be opened: {failure.message.splitlines()[0]}"
+    said, *more = failure.message.splitlines()
+    root = next((line for line in more if line.startswith("caused by ")), "")
+    reason = f"the device could not be opened: {said}{', ' if root else ''}{root}"
     return Outcome(key, Status.INFRA, Phase.START, Cause.NO_DEVICE, reason, failure)
+
+
+def _never_opened(ending: Ending) -> bool:
+    """Whether the process crashed or hung by itself while torch and the device were being opened."""
+    if any(event["ev"] == "phase" and Phase(event["phase"]) is not Phase.START for event in ending.events):
+        return False
+    if ending.lost or ending.killed not in ("", "timeout"):
+        return False
+    return not (os.WIFSIGNALED(ending.status) and os.WTERMSIG(ending.status) == signal.SIGKILL) or bool(
+        ending.killed
+    )
 
 
 def _in_flight(cases: Sequence[PlannedCase], left: list[PlannedCase], ending: Ending) -> PlannedCase:
@@ -137,7 +155,8 @@ def _teardown(ending: Ending) -> str:
     """What went wrong after the last result was written; empty when nothing did."""
     parts = []
     if ending.killed == "timeout":
-        parts.append("hung at exit and was killed")
+        where = "at exit" if ending.phase is Phase.DONE else f"in phase {ending.phase.value}"
+        parts.append(f"hung {where} and was killed")
     elif ending.lost or ending.status != 0:
         parts.append(f"after its results: {describe_exit(ending)}")
     if ending.leftovers:

@@ -16,6 +16,7 @@ from torchgauge.harness.events import EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.libraries import import_builder
 from torchgauge.harness.memory import RssProbe
+from torchgauge.harness.turn import Turn
 from torchgauge.records import Measurement, Phase
 from torchgauge.suites.suite import BuiltWorkload
 
@@ -34,16 +35,17 @@ def probe_afresh(job: Job, session: DeviceSession, events: EventWriter) -> None:
     step = built.module if built.framework == "python" else _torch_step(job, session, built)
     compiled = planned.case.configuration.compiled
     events.phase(Phase.COMPILE if compiled else Phase.WARMUP, planned.case.key)
-    seconds = compilation.timed_call(step, session)
-    found = _compilation(seconds) if compiled and job.settings.warm_compile else []
-    if job.settings.memory_probe:
-        rss.reset()
-        session.reset_peak_memory()
-        events.phase(Phase.MEASURE, planned.case.key)
-        for _ in range(STEPS):
-            step()
-        session.synchronize()
-        found.append(_reading(session, rss))
+    with Turn(job.turn, events).held():
+        seconds = compilation.timed_call(step, session)
+        found = _compilation(seconds) if compiled and job.settings.warm_compile else []
+        if job.settings.memory_probe:
+            rss.reset()
+            session.reset_peak_memory()
+            events.phase(Phase.MEASURE, planned.case.key)
+            for _ in range(STEPS):
+                step()
+            session.synchronize()
+            found.append(_reading(session, rss))
     events.emit("fresh", case=planned.case.key, measurements=found)
     events.phase(Phase.DONE, planned.case.key)
 
@@ -65,7 +67,7 @@ def _torch_step(job: Job, session: DeviceSession, built: BuiltWorkload):  # type
     scenario.enter()
     subject = make_subject(built, workload, session, session.torch_device)
     configuration = job.group.cases[0].case.configuration
-    compilation.use_cache(job.cache, configuration)
+    compilation.use_cache(job.kept or job.cache, configuration)
     call = compilation.compiled(subject.module, configuration)
     return scenario.step(replace(subject, call=call))
 

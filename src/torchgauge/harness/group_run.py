@@ -8,13 +8,15 @@ from functools import partial
 from typing import Any
 
 from torchgauge.devices.session import DeviceSession
-from torchgauge.harness import case_measurements, compilation
+from torchgauge.harness import case_measurements, compilation, fallbacks
 from torchgauge.harness.disturbance import Disturbance
 from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.libraries import import_builder
+from torchgauge.harness.purse import Purse
 from torchgauge.harness.realise import realise
 from torchgauge.harness.timing import Lane, measure, warm_up
+from torchgauge.harness.turn import Turn
 from torchgauge.harness.verdicts import outcome_of
 from torchgauge.records import (
     AUTOCAST,
@@ -44,6 +46,7 @@ class CaseState:
     degraded: list[str] = field(default_factory=list)
     accuracy: Accuracy | None = None
     ended: bool = False
+    cache: str = ""
 
     @property
     def key(self) -> str:
@@ -65,13 +68,14 @@ class GroupRun:
         if job.group is None:
             raise ValueError("a measuring job needs a group")
         self.job, self.session, self.events, self.group = job, session, events, job.group
-        self.settings = job.settings
+        self.settings, self.turn = job.settings, Turn(job.turn, events)
         self.states = [
             CaseState(planned, i, facts=dict(where or {})) for i, planned in enumerate(job.group.cases)
         ]
         self.realised: Realised | None = None
         self.fallbacks: Any = None
         self.items_per_step = 1
+        self.passed: list[CaseState] = []
 
     # --- the life of the group ---------------------------------------------------------------
 
@@ -82,6 +86,7 @@ class GroupRun:
         steps = self._shared(Phase.EAGER, lambda: self._prepare(built))
         if steps is not None:
             self._time(steps)
+            self._find_fallbacks(steps)
         self.events.phase(Phase.DONE)
 
     def enter(self, phase: Phase, state: CaseState | None = None) -> None:
@@ -96,7 +101,7 @@ class GroupRun:
         return [state for state in self.states if not state.ended]
 
     def end(self, state: CaseState, outcome: Outcome) -> None:
-        """Report the outcome of ``state`` with everything measured so far."""
+        """Report the outcome of ``state`` with everything measured so far; the last one reported counts."""
         state.ended = True
         modifiers = (Modifier.DEGRADED,) if state.degraded else ()
         facts = {**state.facts, **({"degraded": "; ".join(state.degraded)} if state.degraded else {})}
@@ -113,7 +118,7 @@ class GroupRun:
 
     def end_raised(self, state: CaseState, error: BaseException) -> None:
         """Report that ``state`` raised in its present phase."""
-        self.end(state, outcome_of(error, state.key, state.phase, self.session, self.job.install_hint))
+        self.end(state, outcome_of(error, state.key, state.phase, self.session, self.job.remedies))
 
     def end_wrong(self, state: CaseState, cause: Cause, reason: str) -> None:
         """Report that the numbers of ``state`` are wrong."""
@@ -159,6 +164,8 @@ class GroupRun:
         if built.framework == "torch" and self.session.torch_device is None:
             raise NotImplementedError(f"device {self.session.name!r} runs no torch")
         self.realised = realise(built)
+        for state in self.states:
+            state.facts.update(built.facts)
         self.items_per_step = built.items_per_step
         return built
 
@@ -173,25 +180,33 @@ class GroupRun:
         return TorchChecks(self, built).run()
 
     def _time(self, steps: dict[int, Callable[[], Any]]) -> None:
+        """Warm up and measure what is right, with the machine to itself."""
+        if not self.live:
+            return
+        with self.turn.held():
+            lanes = self._warm_up(steps)
+            if not lanes:
+                return
+            self.enter(Phase.MEASURE)
+            disturbance = Disturbance()
+            stopped = measure(list(lanes.values()), self.session, self.settings, Purse(self.job.purse))
+        self.events.point(NOBODY)
+        self._report(lanes, stopped, disturbance.facts())
+
+    def _warm_up(self, steps: dict[int, Callable[[], Any]]) -> dict[int, Lane]:
         lanes: dict[int, Lane] = {}
         for state in self.live:
             self.enter(Phase.WARMUP, state)
             lane = Lane(state.key, steps[state.index], partial(self.point_at, state))
             if state.planned.case.configuration.compiled:  # another one's reset may have undone it
-                compilation.use_cache(self.job.cache, state.planned.case.configuration)
+                compilation.use_cache(state.cache or self.job.cache, state.planned.case.configuration)
             try:
                 warm_up(lane, self.session, self.settings)
             except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
                 self.end_raised(state, error)
             else:
                 lanes[state.index] = lane
-        if not lanes:
-            return
-        self.enter(Phase.MEASURE)
-        disturbance = Disturbance()
-        stopped = measure(list(lanes.values()), self.session, self.settings)
-        self.events.point(NOBODY)
-        self._report(lanes, stopped, disturbance.facts())
+        return lanes
 
     def _report(self, lanes: dict[int, Lane], stopped: str, disturbed: dict[str, Scalar]) -> None:
         eager = next((lanes[s.index] for s in self.live if not s.planned.case.configuration.compiled), None)
@@ -209,4 +224,32 @@ class GroupRun:
             state.facts.update(steps_per_block=lane.inner, blocks=len(lane.wall), warmup=lane.warmup)
             state.facts.update(disturbed)
             state.phase = Phase.DONE
+            self._expect_fallbacks(state)
+            self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
+
+    # --- fallbacks to the host ---------------------------------------------------------------
+
+    def _expect_fallbacks(self, state: CaseState) -> None:
+        """Say in the outcome why nothing is known of fallbacks, in case the process does not get so far."""
+        if not fallbacks.possible(self.session):
+            return
+        wanted = self.settings.fallback_check
+        state.facts[fallbacks.UNKNOWN] = fallbacks.UNFINISHED if wanted else fallbacks.SWITCHED_OFF
+        if wanted:
+            self.passed.append(state)
+
+    def _find_fallbacks(self, steps: dict[int, Callable[[], Any]]) -> None:
+        """Profile one step of each passed case, and report its outcome again with what that shows.
+
+        What was measured is reported already: a device that is lost or hangs here takes nothing with it.
+        """
+        for state in self.passed:
+            self.events.phase(Phase.CHECK, state.key)
+            found = fallbacks.look(steps[state.index], self.session)
+            if isinstance(found, str):
+                state.facts[fallbacks.UNKNOWN] = found
+            else:
+                del state.facts[fallbacks.UNKNOWN]
+                state.facts.update(found.facts)
+                state.degraded += [found.text] if found.text else []
             self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))

@@ -77,12 +77,24 @@ class HostProcess:
             self._process.stdin.write((json.dumps(command) + "\n").encode())
             self._process.stdin.flush()
 
+    def wake_on(self, fd: int) -> None:
+        """Let whatever arrives on ``fd`` end :meth:`receive` early, until :meth:`sleep_through` it."""
+        self._selector.register(fd, selectors.EVENT_READ, "wake")
+
+    def sleep_through(self, fd: int) -> None:
+        """Stop listening to ``fd``."""
+        self._selector.unregister(fd)
+
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
         """The next reply; an empty dict when none came in time, None when the host is gone."""
         deadline = self._clock.steady() + timeout_s
         while b"\n" not in self._buffer:
             left = deadline - self._clock.steady()
-            if not self._selector.select(max(0.0, left)):
+            ready = self._selector.select(max(0.0, left))
+            woken = [key.fd for key, _ in ready if key.data == "wake"]
+            for fd in woken:
+                os.read(fd, 1 << 10)
+            if len(woken) == len(ready):
                 return {}
             data = os.read(self._replies, 1 << 16)
             if not data:

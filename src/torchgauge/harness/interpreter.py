@@ -30,7 +30,7 @@ PLUGIN_TIMEOUT_S = 120.0
 _QUESTION = "import sys; print('torchgauge-python %d.%d.%d' % sys.version_info[:3])"
 """Runs on every Python there ever was; older ones could not even parse our own files."""
 _ANSWER = "torchgauge-python "
-_BARE_PIP = re.compile(r"(?<![\w./-])(?<!-m )pip install\b")
+_BARE_PIP = re.compile(r"(?<![\w./-])(?<!-m )pip (?=(?:un)?install\b)")
 
 
 @dataclass(frozen=True)
@@ -162,7 +162,7 @@ def hint_for(python: str, hint: str) -> str:
     """An install hint whose pip is that of ``python``."""
     if not python or is_own(python):
         return hint
-    return _BARE_PIP.sub(lambda _: f"{python} -m pip install", hint)
+    return _BARE_PIP.sub(lambda _: f"{python} -m pip ", hint)
 
 
 def ask_plugins(python: str, task: str, *arguments: str, timeout: float = PLUGIN_TIMEOUT_S) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torchgauge.harness.suspects import Remedies, Suspect
 from torchgauge.records import DeviceTarget, Group, RunSettings
 
 MEASURE = "measure"
@@ -20,7 +21,11 @@ class Job:
     ``session``, ``builder`` and ``scenario`` are ``module:attribute`` references that the worker imports.
     ``cache`` is the compile-cache folder shared by the processes of one group, ``filled`` where it holds the
     case already. ``cpus`` binds a worker whose configuration asks for none. A side of a pair connects to the
-    Unix socket ``control``.
+    Unix socket ``control``. ``turn`` is where it asks for the machine before it times (:mod:`.turn`); ""
+    where it has the machine to itself.
+
+    A group that is not ``cold`` may use ``kept``, the folder of caches that outlive the run ("" for none),
+    and its compilation is not timed. ``purse`` is the file with the seconds that earlier groups left over.
     """
 
     kind: str
@@ -39,4 +44,14 @@ class Job:
     runs_torch: bool = True
     cpus: str = ""
     control: str = ""
+    turn: str = ""
     filled: bool = False
+    kept: str = ""
+    cold: bool = True
+    purse: str = ""
+    suspects: tuple[Suspect, ...] = ()
+
+    @property
+    def remedies(self) -> Remedies:
+        """What is known of what a model may lack."""
+        return Remedies(self.install_hint, self.suspects)

@@ -24,5 +24,18 @@ METRICS: dict[str, Metric] = {
         Metric("peak_memory", "B", _LOWER, "peak of the steps in a process that ran only this configuration"),
         Metric("flops", "FLOP", _NEITHER, "floating-point operations of one step, counted by operator"),
         Metric("flops_rate", "FLOP/s", _HIGHER, "achieved rate: counted operations divided by wall time"),
+        Metric("gemm_flops", "FLOP/s", _HIGHER, "calibration: 2 n^3 / s of a square matrix product"),
+        Metric("copy_bytes_per_s", "B/s", _HIGHER, "calibration: copy on the device, bytes read and written"),
+        Metric("transfer_bytes_per_s", "B/s", _HIGHER, "calibration: copy between host and device"),
+        Metric("launch_s", "s", _LOWER, "calibration: one small operator in a row of a hundred"),
+        Metric(
+            "launch_return_s", "s", _LOWER, "calibration: from the call of one small operator to its return"
+        ),
+        Metric("launch_complete_s", "s", _LOWER, "calibration: the same to the end of a synchronisation"),
+        Metric("event_resolution_s", "s", _LOWER, "calibration: smallest time above 0 between two events"),
+        Metric(
+            "event_agreement", "ratio", _NEITHER, "calibration: event time divided by the host's wall time"
+        ),
+        Metric("clock_resolution_s", "s", _LOWER, "calibration: smallest step of the host's clock"),
     )
 }

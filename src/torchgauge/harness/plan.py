@@ -10,6 +10,8 @@ from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.harness.configurations import configuration
+from torchgauge.harness.cut import cut_groups
+from torchgauge.harness.forecast import Forecast
 from torchgauge.harness.selection import (
     DTYPE_ALIASES,
     DTYPES,
@@ -33,13 +35,13 @@ from torchgauge.records import (
     Workload,
     digest,
 )
-from torchgauge.suites.catalog import BATCH_PROFILES, workload_for
+from torchgauge.suites.catalog import BATCH_PROFILES, declared_parameters, workload_for
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.expectations import expectation_for
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
-MODEL_SUITES_ONLY = ("toy", "conformance", "ops")
+MODEL_SUITES_ONLY = ("toy", "conformance", "ops", "calibration")
 """Suites that ``all`` does not stand for: the harness's own and those whose cases are checks."""
 CHECKS_PER_GROUP = 128
 """Checks that share a process; a run that is interrupted repeats those of one group."""
@@ -72,24 +74,44 @@ def check_available(suites: Mapping[str, Suite], names: Sequence[str]) -> None:
 
 
 def select_groups(
+    selection: Selection,
+    devices: Mapping[str, Device],
+    suites: Mapping[str, Suite],
+    forecast: Forecast | None = None,
+) -> tuple[Group, ...]:
+    """The groups of ``selection`` suite by suite, cut to its shard by ``forecast`` (None: by their cases).
+
+    Raises what :func:`all_groups` and :meth:`torchgauge.harness.cut.Cut.shard` raise.
+    """
+    _, shards = parse_shard(selection.shard)
+    groups = all_groups(selection, devices, suites)
+    return cut_groups(groups, shards, forecast or Forecast()).shard(selection.shard)
+
+
+def all_groups(
     selection: Selection, devices: Mapping[str, Device], suites: Mapping[str, Suite]
 ) -> tuple[Group, ...]:
-    """The groups of ``selection`` in execution order, cut to its shard.
+    """The groups of all shards of ``selection``, device by device and suite by suite.
 
     Raises :class:`UnknownNameError` for a name that nothing answers to and
     :class:`NothingSelectedError` where nothing is left.
     """
     entries = {name: suite.models() for name, suite in suites.items()}
     _check_names(selection, entries)
-    shard, shards = parse_shard(selection.shard)
+    _, shards = parse_shard(selection.shard)
     file = selection.configuration_file
     configurations = [configuration(name, file) for name in dict.fromkeys(selection.configurations)]
     check_plain_names(dict(entries), selection.models)
+    chosen = [
+        (suite, entry)
+        for suite, models in entries.items()
+        for entry in select_models(suite, models, selection.models, selection.tier)
+    ]
     groups: list[Group] = []
     for target in dict.fromkeys(parse_target(text) for text in selection.devices):
         checks: dict[str, list[PlannedCase]] = {}
-        for suite, entry in _ordered(entries, selection):
-            missing = _missing(suites[suite])
+        for suite, entry in chosen:
+            missing = missing_suite(suites[suite])
             if entry.framework == CHECK:
                 checks.setdefault(suite, []).extend(
                     planned_check(
@@ -112,12 +134,7 @@ def select_groups(
         raise NothingSelectedError(
             "nothing matches the selection", hint="torchgauge plan with fewer filters, or another --tier"
         )
-    if shard > len(groups):
-        raise NothingSelectedError(
-            f"shard {selection.shard} is empty: the selection has {len(groups)} groups",
-            hint=f"at most --shard i/{len(groups)}",
-        )
-    return tuple(groups[shard - 1 :: shards])
+    return tuple(groups)
 
 
 def make_group(
@@ -145,7 +162,10 @@ def make_group(
         if entry.framework == "torch" and device.torch_type is None:
             reason = f"device {device.name!r} runs no torch"
         refusal = Refusal(Status.UNSUPPORTED, reason) if reason else missing
-        planned.append(PlannedCase(case, tolerance, expectation_for(case), refusal))
+        expected = expectation_for(case, _declared(device))
+        planned.append(
+            PlannedCase(case, tolerance, expected, refusal, parameters=declared_parameters(workload, entry))
+        )
     identity = digest([workload.declared_hash, str(target)])
     return Group(identity, tuple(planned), dict(entry.recipe))
 
@@ -163,7 +183,12 @@ def planned_check(
     if device.torch_type is None:
         reason = f"device {device.name!r} runs no torch"
     refusal = Refusal(Status.UNSUPPORTED, reason) if reason else missing
-    return PlannedCase(case, BY_THE_CHECK, expectation_for(case), refusal)
+    return PlannedCase(case, BY_THE_CHECK, expectation_for(case, _declared(device)), refusal)
+
+
+def _declared(device: Device) -> str:
+    """The file of expectations that the device's package declares; "" for a device of older make."""
+    return str(getattr(device, "expectations", ""))
 
 
 def check_groups(cases: Sequence[PlannedCase], size: int = CHECKS_PER_GROUP) -> list[Group]:
@@ -179,6 +204,14 @@ def group_of_case(
 
     Raises :class:`UnknownNameError` for a model, mode, size or configuration that does not exist.
     """
+    workload, entry = named_workload(name, suite)
+    wanted = dict.fromkeys(("eager", name.configuration))
+    configurations = [configuration(each, configuration_file) for each in wanted]
+    return make_group(workload, entry, configurations, parse_target(name.device), device)
+
+
+def named_workload(name: CaseName, suite: Suite) -> tuple[Workload, ModelEntry]:
+    """The workload that ``name`` means and its entry in ``suite``; raises :class:`UnknownNameError`."""
     entries = {entry.name: entry for entry in suite.models()}
     if name.model not in entries:
         raise UnknownNameError("model", name.model, entries)
@@ -197,34 +230,11 @@ def group_of_case(
         shape=tuple(sorted({**dict(workload.shape), **dict(name.shape)}.items())),
         seed=workload.seed if name.seed is None else name.seed,
     )
-    wanted = dict.fromkeys(("eager", name.configuration))
-    configurations = [configuration(each, configuration_file) for each in wanted]
-    return make_group(workload, entry, configurations, parse_target(name.device), device)
+    return workload, entry
 
 
-def _ordered(
-    entries: Mapping[str, Sequence[ModelEntry]], selection: Selection
-) -> list[tuple[str, ModelEntry]]:
-    """Suite and model of everything selected: suite by suite, or tier by tier with the suites in turn."""
-    chosen = {
-        suite: select_models(suite, models, selection.models, selection.tier)
-        for suite, models in entries.items()
-    }
-    if not selection.breadth_first:
-        return [(suite, entry) for suite, models in chosen.items() for entry in models]
-    found: list[tuple[str, ModelEntry]] = []
-    for tier in range(len(TIERS)):
-        lists = {s: [e for e in models if _first_tier(e) == tier] for s, models in chosen.items()}
-        for number in range(max(map(len, lists.values()), default=0)):
-            found += [(s, models[number]) for s, models in lists.items() if number < len(models)]
-    return found
-
-
-def _first_tier(entry: ModelEntry) -> int:
-    return min((TIERS.index(tier) for tier in entry.tiers if tier in TIERS), default=len(TIERS) - 1)
-
-
-def _missing(suite: Suite) -> Refusal | None:
+def missing_suite(suite: Suite) -> Refusal | None:
+    """Why no case of ``suite`` can be built here; None where they can."""
     if suite.unavailable is None:
         return None
     reason = f"{suite.unavailable.reason}; try: {suite.unavailable.hint}"

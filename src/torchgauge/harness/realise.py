@@ -11,6 +11,8 @@ from torchgauge.suites.suite import BuiltWorkload
 def realise(built: BuiltWorkload) -> Realised:
     """Hash of parameter and buffer names, shapes and dtypes, of inputs and of the model's config.
 
+    Inputs that stand for other ones have another hash than those.
+
     Taken before the harness casts or moves anything, so that it is equal on every device and dtype.
     """
     module = built.module
@@ -19,6 +21,7 @@ def realise(built: BuiltWorkload) -> Realised:
     named = getattr(module, "named_buffers", None)
     buffers = [(n, list(b.shape), str(b.dtype)) for n, b in named()] if named else []
     inputs = [*_describe(built.args, "args"), *_describe(built.kwargs, "kwargs")]
+    inputs += [built.stands_for] if built.stands_for else []
     return Realised(
         hash=digest([parameters, buffers, inputs, _config(module)]),
         parameters=sum(_count(shape) for _, shape, _ in parameters),

@@ -28,6 +28,8 @@ from torchgauge.records import (
 from torchgauge.results.stats import summarise
 
 EXCERPT_BYTES = 4096
+OTHER_MODEL = "other_model"
+"""The fact that says how the built model differs from the declared one."""
 
 
 @dataclass(frozen=True)
@@ -49,6 +51,9 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
     modifiers = list(outcome.modifiers)
     if expected is not None and expected is outcome.status and expected is not Status.PASS:
         modifiers.append(Modifier.EXPECTED)
+    if other := other_model(planned, outcome):
+        modifiers.append(Modifier.OTHER_MODEL)
+    facts = {**dict(outcome.facts), **({OTHER_MODEL: other} if other else {})}
     quiet = outcome.status is Status.PASS and not context.teardown
     return Result(
         run_id=plan.run_id,
@@ -58,14 +63,14 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
         phase=outcome.phase,
         expected=expected,
         cause=outcome.cause,
-        reason=_reason(plan, outcome),
+        reason=_reason(plan, planned, outcome),
         failure=outcome.failure,
         modifiers=tuple(modifiers),
         measurements=outcome.measurements,
         summaries=summaries(outcome.measurements, plan.settings.confidence),
         realised=outcome.realised,
         accuracy=outcome.accuracy,
-        facts=outcome.facts,
+        facts=tuple(sorted(facts.items())),
         environment_id=context.environment_id,
         started_at=context.started_at,
         duration_s=context.duration_s,
@@ -75,6 +80,17 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
         log_excerpt="" if quiet else context.log_excerpt,
         reproduce=reproduce_command(planned.case, plan.settings, plan.python),
     )
+
+
+def other_model(planned: PlannedCase, outcome: Outcome) -> str:
+    """How the model that was built differs from what its suite declares; empty where nothing shows that.
+
+    Without this a small model, or another one of the same name, could pose as the published one.
+    """
+    declared, realised = planned.parameters, outcome.realised
+    if declared is None or realised is None or realised.parameters == declared:
+        return ""
+    return f"{realised.parameters:,} parameters were built, and its suite declares {declared:,}"
 
 
 def unattempted(plan: Plan, planned: PlannedCase, status: Status, cause: Cause | None, reason: str) -> Result:
@@ -104,10 +120,16 @@ def reproduce_command(case: Case, settings: RunSettings, python: str = "") -> st
     return shlex.join(words)
 
 
-def _reason(plan: Plan, outcome: Outcome) -> str:
-    """The worker's reason; a package that is missing is to be installed for the worker's interpreter."""
-    missing = outcome.cause is Cause.MISSING_PACKAGE
-    return hint_for(plan.python, outcome.reason) if missing else outcome.reason
+def _reason(plan: Plan, planned: PlannedCase, outcome: Outcome) -> str:
+    """The worker's reason; what pip is to do about a package is for the worker's interpreter.
+
+    Where memory ran out, it also says what the parameters alone take: models are built in float32.
+    """
+    if outcome.status is Status.OOM and planned.parameters is not None:
+        size = f"{planned.parameters:,} parameters alone are {planned.parameters * 4 / 1e9:.1f} GB in float32"
+        return f"{outcome.reason}; its {size}"
+    packages = outcome.cause in (Cause.MISSING_PACKAGE, Cause.POISON_PACKAGE)
+    return hint_for(plan.python, outcome.reason) if packages else outcome.reason
 
 
 def excerpt(log: Path) -> str:
@@ -133,4 +155,5 @@ _FLAGS: dict[str, Callable[[Any], list[str]]] = {
     "configuration_file": lambda value: ["--config-file", value],
     "torchbench": lambda value: ["--torchbench", value],
     "warm_compile": lambda value: [] if value else ["--no-warm-compile"],
+    "fallback_check": lambda value: [] if value else ["--no-fallback-check"],
 }

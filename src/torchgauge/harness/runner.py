@@ -40,6 +40,8 @@ class RunReport:
     planned: int
     counts: Counter[Status] = field(default_factory=Counter)
     unexpected: list[Result] = field(default_factory=list)
+    degraded: list[Result] = field(default_factory=list)
+    other_models: list[Result] = field(default_factory=list)
     interrupted: bool = False
     out_of_budget: bool = False
 
@@ -60,9 +62,13 @@ class RunReport:
     def add(self, result: Result) -> None:
         """Count one row."""
         self.counts[result.status] += 1
+        slim = replace(result, measurements=(), summaries=(), log_excerpt="", failure=None)
+        if result.other_model:
+            self.other_models.append(slim)
         if result.unexpected:
-            slim = replace(result, measurements=(), summaries=(), log_excerpt="", failure=None)
             self.unexpected.append(slim)  # thousands of them must not fill the parent's memory
+        elif result.status is Status.PASS and result.degraded:
+            self.degraded.append(slim)
 
 
 @dataclass(frozen=True)
@@ -186,6 +192,7 @@ def report_as_json(report: RunReport) -> str:
         "unexpected": [
             {"case": r.case_id, "status": r.status.value, "reason": r.reason} for r in report.unexpected
         ],
+        "degraded": [{"case": r.case_id, "how": r.degraded} for r in report.degraded],
         "interrupted": report.interrupted,
         "out_of_budget": report.out_of_budget,
         "incomplete": report.incomplete,

@@ -25,10 +25,7 @@ _CASE_ID = re.compile(
 
 @dataclass(frozen=True)
 class Selection:
-    """A selection of cases; ``models`` are names, globs or ``/regex/``, empty for the whole tier.
-
-    ``breadth_first`` puts the small tiers of all suites first, for a run that may end before its plan.
-    """
+    """A selection of cases; ``models`` are names, globs or ``/regex/``, empty for the whole tier."""
 
     suites: tuple[str, ...]
     devices: tuple[str, ...]
@@ -42,7 +39,6 @@ class Selection:
     weights: str = RANDOM_WEIGHTS
     configuration_file: str | None = None
     shard: str = "1/1"
-    breadth_first: bool = False
 
 
 @dataclass(frozen=True)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from torchgauge.harness.cold_turn import cold_count
 from torchgauge.harness.runner import RunReport
 from torchgauge.records import ATTEMPTED, Accuracy, Plan, Result, Status, Summary
 from torchgauge.results import units
@@ -24,6 +26,8 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
         )
     if len(report.unexpected) > 20:
         lines.append(f"  ... and {len(report.unexpected) - 20} more")
+    lines += _degraded_lines(report)
+    lines += _other_model_lines(report)
     folder = store / "runs" / report.run_id
     if report.interrupted:
         lines.append(f"interrupted; go on with: torchgauge run --resume {folder}")
@@ -33,6 +37,39 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
         lines.append("incomplete: some cases are infra or not_run")
     lines.append(f"run {report.run_id} in {store}; logs in {folder / 'logs'}")
     return lines
+
+
+def _degraded_lines(report: RunReport) -> list[str]:
+    """Passes by another path than the requested one, which are no passes of the feature."""
+    return _listed(
+        report.degraded,
+        "degraded: right, but not by the path that was asked for",
+        lambda each: f"  {passed_but(each)}  {each.case_id}",
+    )
+
+
+def _other_model_lines(report: RunReport) -> list[str]:
+    """Rows of models that are not what their names say."""
+    return _listed(
+        report.other_models,
+        "are of another model than their name says",
+        lambda each: f"  {each.case_id}: {each.other_model}",
+    )
+
+
+def _listed(found: Sequence[Result], what: str, line: Callable[[Result], str]) -> list[str]:
+    """A heading and a line for each of the first twenty; nothing where there is none."""
+    if not found:
+        return []
+    more = [f"  ... and {len(found) - 20} more"] if len(found) > 20 else []
+    return [f"{len(found)} of them {what}", *map(line, found[:20]), *more]
+
+
+def passed_but(result: Result) -> str:
+    """``pass, but 2 operators (12% of the step) ran on the host: ...``; empty where a pass is one."""
+    if result.status is not Status.PASS or not result.degraded:
+        return ""
+    return f"{result.status.value}, but {units.shortened(result.degraded, 200)}"
 
 
 def plan_lines(plan: Plan) -> list[str]:
@@ -47,6 +84,9 @@ def plan_lines(plan: Plan) -> list[str]:
     lines.append(
         f"{len(plan.cases)} cases in {len(plan.groups)} groups, shard {plan.shard}, digest {plan.digest}"
     )
+    cold, compiled = cold_count(plan)
+    if cold < compiled:
+        lines.append(f"{cold} of {compiled} compiled cases compile cold today ({plan.settings.cold_compile})")
     return lines
 
 
@@ -54,8 +94,12 @@ def result_lines(result: Result) -> list[str]:
     """Everything about one result, as a person reads it: status, metrics with intervals, failure, log."""
     head = f"{result.case_id}: {result.status.value} in phase {result.phase.value}"
     lines = [head + (f" ({result.cause.value})" if result.cause else "")]
+    if told := passed_but(result):
+        lines.append(f"  degraded   {told}")
     if result.reason:
         lines.append(f"  reason     {result.reason}")
+    if result.other_model:
+        lines.append(f"  not it     {result.other_model}")
     if result.teardown:
         lines.append(f"  teardown   {result.teardown}")
     lines += [f"  {each.metric:<16} {describe_summary(each)}" for each in result.summaries]
@@ -73,7 +117,7 @@ def result_lines(result: Result) -> list[str]:
 
 
 def brief_lines(result: Result) -> list[str]:
-    """One result in one line, and a second one where there is a reason."""
+    """One result in one line, and a further one where there is a reason or where it is degraded."""
     numbers = [
         f"{each.metric} {units.quantity(each.median, each.unit)}"
         for each in result.summaries
@@ -82,6 +126,10 @@ def brief_lines(result: Result) -> list[str]:
     lines = [f"{result.case_id}  {result.status.value}  {', '.join(numbers)}".rstrip()]
     if result.reason:
         lines.append(f"  {result.phase.value}: {result.reason}")
+    if told := passed_but(result):
+        lines.append(f"  {told}")
+    if result.other_model:
+        lines.append(f"  another model than its name says: {result.other_model}")
     return lines
 
 

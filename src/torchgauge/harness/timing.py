@@ -16,13 +16,30 @@ from statistics import median
 from typing import Any
 
 from torchgauge.devices.session import DeviceSession, EventTimer
-from torchgauge.harness.stopping import log_ratio_half_width, relative_half_width
+from torchgauge.harness.purse import Purse
+from torchgauge.harness.stopping import (
+    log_ratio_half_width,
+    relative_half_width,
+    resemblance,
+    widening,
+)
 from torchgauge.records import RunSettings
 
 STEADY_WINDOW = 4
 STEADY_TOLERANCE = 0.03
 CEILING = 8.0
 """How many budgets a slow step may take for the smallest number of rounds: few samples say little."""
+AGREEING_CHECKS = 2
+"""Checks in a row that must find a lane precise: one that does may have been lucky."""
+ALIKE = 0.3
+"""Resemblance of consecutive samples from which fewer than ``ALIKE_ROUNDS`` are never enough."""
+ALIKE_ROUNDS = 30
+LEAST_S = 0.25
+"""Seconds that sampling lasts at least: a machine does not show all it does in a few milliseconds."""
+WIDE = 2.0
+"""How many times the target an interval must miss it by for others' unused time to be spent on it."""
+MOST_BUDGETS = 3.0
+"""How many budgets a wide group may take where others left time."""
 
 
 @dataclass(frozen=True)
@@ -48,6 +65,8 @@ class Lane:
     device: list[float] = field(default_factory=list)
     rounds: list[int] = field(default_factory=list)
     failed: BaseException | None = None
+    agreed: int = 0
+    stopped: str = ""
 
     def add(self, block: Block, number: int) -> None:
         """Keep ``block`` as this lane's sample of round ``number``."""
@@ -117,35 +136,138 @@ def _steady(times: Sequence[float]) -> bool:
     return median(times[-STEADY_WINDOW:]) >= before * (1.0 - STEADY_TOLERANCE)
 
 
-def measure(lanes: Sequence[Lane], session: DeviceSession, settings: RunSettings) -> str:
+def measure(
+    lanes: Sequence[Lane], session: DeviceSession, settings: RunSettings, purse: Purse | None = None
+) -> str:
     """Run interleaved rounds until every interval is narrow enough or the budget ends.
 
     Returns ``"precision"``, ``"budget"``, ``"max_blocks"``, or ``"failed"`` where no lane is left. A lane
-    whose step raises is left out of the later rounds with the exception in ``lane.failed``. The budget
-    counts per lane; a slow step may overrun it up to ``CEILING`` times for the smallest number of rounds.
+    whose step raises is left out of the later rounds with the exception in ``lane.failed``; one that is
+    precise is left out of them with ``lane.stopped``, but for the first, which the others are paired with.
+    The budget counts per lane; a slow step may overrun it up to ``CEILING`` times for the smallest number of
+    rounds. A group that is still wide may take up to ``MOST_BUDGETS`` where ``purse`` has the time, and one
+    that needs less than its budget leaves the rest there.
     """
+    purse = purse or Purse()
     order = random.Random(settings.order_seed)  # noqa: S311  an order, not a secret
     timers = {lane.key: session.event_timer() for lane in lanes}
-    next_check = settings.min_blocks
+    budget = settings.measure_budget_s * len(lanes)
     with quiet_collector():
-        began, budget = time.perf_counter(), settings.measure_budget_s * len(lanes)
-        deadline, ceiling = began + budget, began + CEILING * budget
-        for number in range(settings.max_blocks):
-            live = [lane for lane in lanes if lane.failed is None]
-            if not live:
-                return "failed"
-            order.shuffle(live)
-            for lane in live:
-                _sample(lane, session, timers[lane.key], number)
-            done = number + 1
-            if done >= next_check:
-                if _precise([lane for lane in lanes if lane.failed is None], settings):
-                    return "precision"
-                next_check = done + max(2, done // 8)
-            now = time.perf_counter()
-            if (now > deadline and done >= settings.min_blocks) or (now > ceiling and done >= 3):
-                return "budget"
+        began = time.perf_counter()
+        stopped = _rounds(Rounds(lanes, settings, purse, began, budget), session, timers, order)
+        purse.settle(budget - (time.perf_counter() - began))
+    return stopped
+
+
+def _rounds(
+    rounds: Rounds, session: DeviceSession, timers: dict[str, EventTimer | None], order: random.Random
+) -> str:
+    for number in range(rounds.settings.max_blocks):
+        live = rounds.live
+        if not live:
+            return "failed"
+        order.shuffle(live)
+        for lane in live:
+            _sample(lane, session, timers[lane.key], number)
+        stopped = rounds.verdict(number + 1, time.perf_counter())
+        if stopped:
+            return stopped
     return "max_blocks"
+
+
+@dataclass
+class Rounds:
+    """When the rounds of one group, begun at ``began`` with ``budget`` seconds, have been enough."""
+
+    lanes: Sequence[Lane]
+    settings: RunSettings
+    purse: Purse
+    began: float
+    budget: float
+    next_check: int = 0
+    extended: bool = False
+
+    def __post_init__(self) -> None:
+        self.next_check = self.settings.min_blocks
+        self.deadline = self.began + self.budget
+
+    @property
+    def whole(self) -> list[Lane]:
+        """Lanes that have not failed."""
+        return [lane for lane in self.lanes if lane.failed is None]
+
+    @property
+    def live(self) -> list[Lane]:
+        """Lanes that take part in the next round."""
+        return [lane for lane in self.whole if not lane.stopped]
+
+    def verdict(self, done: int, now: float) -> str:
+        """Why to stop after ``done`` rounds, at ``now`` on the clock of ``began``; "" to go on."""
+        if now > self.began + CEILING * self.budget and done >= 3:
+            return "budget"
+        if done < self.settings.min_blocks:
+            return ""
+        if done >= self.next_check:
+            self.next_check = done + max(2, done // 8)
+            if self.check(done, now):
+                return "precision"
+            if self.extended and not self.wide():
+                return "budget"
+        if now <= self.deadline or (done < ALIKE_ROUNDS and self.alike()):
+            return ""
+        return "" if self.extend(now) else "budget"
+
+    def check(self, done: int, now: float) -> bool:
+        """Judge every lane; whether all are precise."""
+        if now - self.began < min(LEAST_S, self.budget / 4.0):
+            return False
+        whole = self.whole
+        if not whole:
+            return False
+        base, *others = whole
+        for lane in (base, *(each for each in others if not each.stopped)):
+            precise = self.width(base, lane) <= self.settings.precision_target
+            lane.agreed = lane.agreed + 1 if precise and (done >= ALIKE_ROUNDS or not _alike(lane)) else 0
+            if lane.agreed >= AGREEING_CHECKS and lane is not base:
+                lane.stopped = "precision"
+        return base.agreed >= AGREEING_CHECKS and all(lane.stopped for lane in others)
+
+    def width(self, base: Lane, lane: Lane) -> float:
+        """Half the width of the interval of ``lane``, or of its ratio to ``base``: the greater, relative."""
+        confidence = self.settings.confidence
+        found = relative_half_width(lane.wall, confidence) * widening(resemblance(lane.wall))
+        if lane is base:
+            return found
+        pairs = _pairs(base, lane)
+        ratio = log_ratio_half_width([a for a, _ in pairs], [b for _, b in pairs], confidence)
+        return max(found, ratio * widening(resemblance([a / b for a, b in pairs])))
+
+    def alike(self) -> bool:
+        """Whether consecutive samples of a lane that goes on resemble each other."""
+        return any(_alike(lane) for lane in self.live)
+
+    def wide(self) -> bool:
+        """Whether a lane that goes on is so far from its target that others' time should go there."""
+        limit = WIDE * self.settings.precision_target
+        return any(self.width(self.whole[0], lane) > limit for lane in self.live)
+
+    def extend(self, now: float) -> bool:
+        """Take more time from the purse, once, where there is some and it is needed."""
+        if self.extended or not self.live or not self.wide():
+            return False
+        more = min(self.purse.seconds(), (MOST_BUDGETS - 1.0) * self.budget)
+        self.extended, self.deadline = True, self.deadline + more
+        return now <= self.deadline
+
+
+def _alike(lane: Lane) -> bool:
+    return resemblance(lane.wall) > ALIKE
+
+
+def _pairs(base: Lane, lane: Lane) -> list[tuple[float, float]]:
+    """Samples of both lanes from the rounds that they share."""
+    by_round = dict(zip(base.rounds, base.wall, strict=True))
+    return [(by_round[n], wall) for n, wall in zip(lane.rounds, lane.wall, strict=True) if n in by_round]
 
 
 def _sample(lane: Lane, session: DeviceSession, timer: EventTimer | None, number: int) -> None:
@@ -154,13 +276,6 @@ def _sample(lane: Lane, session: DeviceSession, timer: EventTimer | None, number
         lane.add(time_block(lane.step, lane.inner, session, timer), number)
     except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
         lane.failed = error
-
-
-def _precise(lanes: Sequence[Lane], settings: RunSettings) -> bool:
-    target, confidence = settings.precision_target, settings.confidence
-    if any(relative_half_width(lane.wall, confidence) > target for lane in lanes):
-        return False
-    return all(log_ratio_half_width(lanes[0].wall, lane.wall, confidence) <= target for lane in lanes[1:])
 
 
 class quiet_collector:  # noqa: N801  reads as a statement

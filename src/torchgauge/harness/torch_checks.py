@@ -4,13 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import replace
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.harness import compilation
 from torchgauge.harness.accuracy import Verdict, compare, nonfinite, spread
-from torchgauge.harness.case_measurements import single
+from torchgauge.harness.case_measurements import absent, single
+from torchgauge.harness.cold_turn import NOT_ITS_TURN
+from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, folder_name
 from torchgauge.harness.flops import count_flops
 from torchgauge.harness.reference import Reference, float64_reference
 from torchgauge.harness.scenarios.scenario import Subject
@@ -64,6 +68,9 @@ class TorchChecks:
     def _eager(self, subject: Subject, reference: Reference) -> Observation | None:
         """Run eager K times; a failure here ends every case, because none could be judged."""
         if not self.settings.accuracy:
+            # Under a dispatch mode, an operator that raises in a device's backward thread ends the process
+            # (seen with torch 2.13 on an out-of-tree device): a plain step first raises it with its name.
+            self.scenario.step(subject)()
             self._count_flops(subject)
             return {}
         runs = [self.scenario.observe(subject) for _ in range(self.settings.eager_runs)]
@@ -108,35 +115,78 @@ class TorchChecks:
     def _compile(
         self, state: CaseState, subject: Subject, eager: Observation, reference: Reference
     ) -> Callable[..., Any]:
-        """Compile cold and judge against eager; returns the callable to time."""
+        """Compile and judge against eager; returns the callable to time.
+
+        What fails with code from the kept cache is compiled again into an empty one before it is believed.
+        """
+        job = self.run_.job
+        try:
+            if job.kept and not job.cold:
+                call, trouble = self._try_kept(state, subject, eager, reference)
+                if call is not None:
+                    return call
+                state.facts[FACT] = f"{EMPTY}, after the kept one failed: {trouble}"
+            else:
+                state.facts[FACT] = EMPTY
+            return self._attempt(state, subject, eager, reference, job.cache)
+        except _WrongResultError as error:
+            self.run_.end_wrong(state, error.verdict.cause or Cause.TOLERANCE, error.verdict.detail)
+        except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
+            self.run_.end_raised(state, error)
+        return subject.module  # type: ignore[no-any-return]
+
+    def _try_kept(
+        self, state: CaseState, subject: Subject, eager: Observation, reference: Reference
+    ) -> tuple[Callable[..., Any] | None, str]:
+        """The callable from the kept cache, or why there is none where the cache may be to blame."""
+        kept = self.run_.job.kept
+        began_empty = not (Path(kept) / folder_name(state.planned.case.configuration)).is_dir()
+        state.facts[FACT] = KEPT
+        before = len(state.measurements), list(state.degraded)
+        try:
+            return self._attempt(state, subject, eager, reference, kept), ""
+        except Exception as error:
+            if began_empty:
+                raise
+            trouble = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+        del state.measurements[before[0] :]
+        state.degraded[:] = before[1]
+        return None, trouble
+
+    def _attempt(
+        self, state: CaseState, subject: Subject, eager: Observation, reference: Reference, cache: str
+    ) -> Callable[..., Any]:
+        """Compile with the caches in the folder ``cache`` and judge; raises what is wrong with the result."""
         run, configuration = self.run_, state.planned.case.configuration
         run.enter(Phase.COMPILE, state)
         run.point_at(state)
-        compilation.use_cache(run.job.cache, configuration)
+        state.cache = cache
+        compilation.use_cache(cache, configuration)
         compilation.reset()
-        call: Callable[..., Any] = subject.module
-        try:
-            call = compilation.compiled(subject.module, configuration)
-            step = self.scenario.step(replace(subject, call=call))
+        call = compilation.compiled(subject.module, configuration)
+        step = self.scenario.step(replace(subject, call=call))
+        with run.turn.held() if run.job.cold else nullcontext():
             seconds = compilation.timed_call(step, self.session)
-            state.measurements.append(single("compile_cold", seconds, "first call, empty cache"))
-            if self.settings.accuracy:
-                run.enter(Phase.ACCURACY, state)
-                self._judge(state, replace(subject, call=call), eager, reference)
-            if not state.ended:
-                self._count(state)
-        except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
-            run.end_raised(state, error)
+        state.measurements.append(
+            single("compile_cold", seconds, "first call, empty cache")
+            if run.job.cold
+            else absent("compile_cold", NOT_ITS_TURN)
+        )
+        verdict = None
+        if self.settings.accuracy:
+            run.enter(Phase.ACCURACY, state)
+            verdict = self._judge(state, replace(subject, call=call), eager, reference)
+        self._count(state)
+        if verdict is not None and not verdict.ok:
+            raise _WrongResultError(verdict)
         return call
 
-    def _judge(self, state: CaseState, subject: Subject, eager: Observation, reference: Reference) -> None:
+    def _judge(self, state: CaseState, subject: Subject, eager: Observation, reference: Reference) -> Verdict:
         found = self.scenario.observe(subject)
         verdict = compare(eager, found, reference.fp64, state.planned.tolerance)
         kept = state.accuracy.eager_spread if state.accuracy else None
         state.accuracy = replace(_accuracy(f"eager and {reference.name}", verdict), eager_spread=kept)
-        if not verdict.ok:
-            self._count(state)
-            self.run_.end_wrong(state, verdict.cause or Cause.TOLERANCE, verdict.detail)
+        return verdict
 
     def _count(self, state: CaseState) -> None:
         counts = compilation.counters()
@@ -149,6 +199,14 @@ class TorchChecks:
             state.facts["graph_break_reasons"] = " | ".join(counts.break_reasons)
         if counts.graphs == 0:
             state.degraded.append("dynamo captured no graph: every step runs eager")
+
+
+class _WrongResultError(Exception):
+    """What was compiled computes something else than eager."""
+
+    def __init__(self, verdict: Verdict) -> None:
+        super().__init__(verdict.detail)
+        self.verdict = verdict
 
 
 def _accuracy(reference: str, verdict: Verdict) -> Accuracy:

@@ -10,11 +10,15 @@ from torchgauge import registry
 from torchgauge.clock import SYSTEM_CLOCK, utc
 from torchgauge.errors import DataFileError
 from torchgauge.harness.configurations import BUNDLED, load_configurations
+from torchgauge.results.claims.claim_file import DATA as CLAIMS
+from torchgauge.results.claims.claim_file import load_claims
 from torchgauge.results.policy import SECTIONS, load_policy
 from torchgauge.suites.catalog import AnyRecipe, load_suite_file
 from torchgauge.suites.document import read_document
 from torchgauge.suites.expectations import load_expectations
+from torchgauge.suites.install_needs import load_install
 from torchgauge.suites.ops.suite import load_ops_file
+from torchgauge.suites.poison import load_poison
 from torchgauge.suites.tolerances import load_tolerances
 
 DATA = Path(__file__).resolve().parent.parent / "suites" / "data"
@@ -25,10 +29,36 @@ def validate(files: Sequence[str]) -> list[str]:
 
     Raises :class:`DataFileError` with file, line and field at the first mistake.
     """
-    paths = [Path(name) for name in files] or [*sorted(DATA.rglob("*.yaml")), BUNDLED]
+    paths = _paths(files)
     for path in paths:
         _validate_one(path)
     return [str(path) for path in paths]
+
+
+def remarks(files: Sequence[str]) -> list[str]:
+    """What is right in form but out of date in ``files``, or in every bundled data file.
+
+    For now of tolerances alone: exceptions that have expired, that nothing meets, or that change nothing.
+    """
+    found: list[str] = []
+    for path in _paths(files):
+        if "classes" not in _keys(path):
+            continue
+        suites = registry.names("torchgauge.suites")
+        models = {name: registry.load("torchgauge.suites", name).models() for name in suites}
+        found += load_tolerances(path).remarks(models, utc(SYSTEM_CLOCK.now()).date())
+    return found
+
+
+def _paths(files: Sequence[str]) -> list[Path]:
+    bundled = [*sorted(DATA.rglob("*.yaml")), BUNDLED, *sorted(CLAIMS.glob("*.yaml"))]
+    return [Path(name) for name in files] or bundled
+
+
+def _keys(path: Path) -> set[str]:
+    """The top-level keys, which say what kind of file it is."""
+    top = read_document(path).value
+    return set(top) if isinstance(top, dict) else set()
 
 
 def _recipe_type(top: Any) -> type[Any]:
@@ -41,8 +71,7 @@ def _recipe_type(top: Any) -> type[Any]:
 
 def _validate_one(path: Path) -> None:
     """Check one file as what its top-level keys make it."""
-    top = read_document(path).value
-    keys = set(top) if isinstance(top, dict) else set()
+    top, keys = read_document(path).value, _keys(path)
     if "models" in keys:
         load_suite_file(path, recipe_type=_recipe_type(top))
     elif "device" in keys or "expectations" in keys:
@@ -51,6 +80,12 @@ def _validate_one(path: Path) -> None:
         load_tolerances(path)
     elif "configurations" in keys:
         load_configurations(path)
+    elif "claims" in keys:
+        load_claims(path)
+    elif "install" in keys:
+        load_install(path)
+    elif "poison" in keys:
+        load_poison(path)
     elif "not_judged" in keys:
         load_ops_file(path)
     elif keys & set(SECTIONS):
@@ -60,6 +95,7 @@ def _validate_one(path: Path) -> None:
             str(path),
             f"its top-level keys ({', '.join(sorted(keys)) or 'none'}) fit no kind of data file",
             hint="a suite has `models`, the operators have `not_judged`, expectations have `device`, "
-            "tolerances have `classes`, configurations have `configurations`, a policy has `defaults`, "
-            "`suites`, `patterns` or `cases`",
+            "tolerances have `classes`, poison packages have `poison`, what pip installs has `install`, "
+            "configurations have `configurations`, claims have `claims`, "
+            "a policy has `defaults`, `suites`, `patterns` or `cases`",
         )

@@ -9,22 +9,29 @@ from torchgauge.errors import (
     NoNetworkError,
     NotOfferedError,
     TorchgaugeError,
+    remark_on,
 )
 from torchgauge.harness.failure import describe
+from torchgauge.harness.suspects import Remedies, Suspect, blamed
 from torchgauge.records import Cause, Outcome, Phase, Status
 
 _OFFLINE = {"LocalEntryNotFoundError", "OfflineModeIsEnabled"}
+_BUILDING = frozenset({Phase.IMPORT, Phase.BUILD, Phase.EAGER})
+"""Phases in which a package is imported for the first time, and breaks what imports it."""
 
 
 def outcome_of(
-    error: BaseException, case: str, phase: Phase, session: DeviceSession, install_hint: str
+    error: BaseException, case: str, phase: Phase, session: DeviceSession, remedies: Remedies
 ) -> Outcome:
     """The outcome of ``case`` whose ``phase`` raised ``error``."""
     reason = first_line(error)
+    poison = blamed(error, remedies.suspects) if phase in _BUILDING else None
+    if poison is not None:
+        said = poisoned(poison, error)
+        return Outcome(case, Status.SKIPPED, phase, Cause.POISON_PACKAGE, said, describe(error))
     if isinstance(error, ModuleNotFoundError) and phase in (Phase.IMPORT, Phase.BUILD):
-        reason = (
-            f"package {error.name!r} is not installed; try: {install_hint or f'pip install {error.name}'}"
-        )
+        hint = remedies.install_hint or f"pip install {error.name}"
+        reason = f"package {error.name!r} is not installed; try: {hint}"
         return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)
     if isinstance(error, MissingPackageError):
         return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)
@@ -44,9 +51,22 @@ def outcome_of(
     return Outcome(case, Status.ERROR, phase, None, reason, describe(error))
 
 
+def poisoned(suspect: Suspect, error: BaseException) -> str:
+    """What a row says that failed of ``suspect``: the package, why it does not fit, and what to type."""
+    why = suspect.why or f"{suspect.package} {suspect.version} breaks what imports it here"
+    remedy = f"; try: {suspect.remedy}"
+    return f"{why} ({first_line(error)})"[: 500 - len(remedy)] + remedy
+
+
 def first_line(error: BaseException) -> str:
-    """What ``error`` says in at most 500 characters, with its type where it is no error of ours."""
+    """What ``error`` says in at most 500 characters, with its type where it is no error of ours.
+
+    A remark that was attached to it follows in parentheses.
+    """
+    remark = f" ({remark_on(error)})" if remark_on(error) else ""
     if isinstance(error, TorchgaugeError):  # written for people: no type, and what to try
-        return f"{error.message}; try: {error.hint}"[:500] if error.hint else error.message[:500]
-    text = str(error).strip().splitlines()
-    return f"{type(error).__name__}: {text[0] if text else ''}"[:500]
+        said = f"{error.message}; try: {error.hint}" if error.hint else error.message
+    else:
+        text = str(error).strip().splitlines()
+        said = f"{type(error).__name__}: {text[0] if text else ''}"
+    return said[: 500 - len(remark)] + remark

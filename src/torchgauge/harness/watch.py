@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import Clock
-from torchgauge.harness import process_tree
+from torchgauge.harness import process_tree, turn
 from torchgauge.harness.events import EventReader
 from torchgauge.harness.host_process import HostProcess
 from torchgauge.records import Phase, RunSettings
@@ -39,6 +39,26 @@ class Ending:
     duration_s: float = 0.0
 
 
+class Place:
+    """A worker's place among those that run beside it; this one runs alone and is never held up."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether the worker stands still or waits now."""
+        return False
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds in which it stood still or waited: part of no deadline and of no duration."""
+        return 0.0
+
+    def started(self) -> None:
+        """The worker's process is there."""
+
+    def turn(self, *, wanted: bool) -> None:
+        """The worker wants to time, or has timed."""
+
+
 @dataclass
 class Watcher:
     """Watches one worker at a time on behalf of the runner."""
@@ -49,17 +69,22 @@ class Watcher:
     clock: Clock
     cancelled: Callable[[], bool] = lambda: False
     on_event: Callable[[dict[str, Any]], None] = lambda event: None
+    place: Place = field(default_factory=Place)
 
     def follow(self, reader: EventReader) -> Ending:
         """Return when the worker's process, and all that it started, has ended."""
         watch = self.begin(reader)
-        while not watch.look(QUIET_TICK_S if watch.ending.phase in TIMED else TICK_S):
+        while not watch.look(QUIET_TICK_S if watch.ending.phase in TIMED or self.place.idle else TICK_S):
             pass
         return watch.ending
 
     def begin(self, reader: EventReader) -> Watch:
         """Watch the worker that the host was told to start, look by look."""
-        return Watch(self, reader, self.clock.steady())
+        return Watch(self, reader, self.active())
+
+    def active(self) -> float:
+        """Steady seconds without those in which the worker stood still."""
+        return self.clock.steady() - self.place.idle_s
 
     def must_die(self, ending: Ending, pid: int, in_phase_s: float) -> bool:
         """Whether the worker is to be killed; ``ending`` is told why."""
@@ -97,7 +122,7 @@ class Watch:
 
     def restart_deadline(self) -> None:
         """Count the time in the present phase from now on: the worker waited for its turn."""
-        self._entered = self.watcher.clock.steady()
+        self._entered = self.watcher.active()
 
     def look(self, timeout_s: float) -> bool:
         """Hear what the host says within ``timeout_s``; whether the worker and all it started has ended."""
@@ -107,18 +132,22 @@ class Watch:
         reply = watcher.host.receive(timeout_s)
         for event in self._new_events():
             if event["ev"] == "phase":
-                ending.phase, self._entered = Phase(event["phase"]), watcher.clock.steady()
+                ending.phase, self._entered = Phase(event["phase"]), watcher.active()
+            if event["ev"] == turn.EVENT:
+                watcher.place.turn(wanted=event["wanted"])
         if reply is None:
             ending.lost = True
             return self._end()
         if reply.get("ev") == "started":
             self._pid = reply["pid"]
+            watcher.place.started()
         if reply.get("ev") == "exited":
             ending.status = reply["status"]
             ending.leftovers, ending.printed = tuple(reply["leftovers"]), reply["printed"]
             return self._end()
-        now = watcher.clock.steady()
-        if not ending.killed and watcher.must_die(ending, self._pid, now - self._entered):
+        if watcher.place.idle and not watcher.cancelled():
+            return False
+        if not ending.killed and watcher.must_die(ending, self._pid, watcher.active() - self._entered):
             watcher.host.send(cmd="kill")
             self._kill_sent = watcher.clock.steady()
         if self._kill_sent and watcher.clock.steady() - self._kill_sent > 10.0:
@@ -129,7 +158,7 @@ class Watch:
     def _end(self) -> bool:
         self._new_events()
         self.ending.cursor = self.reader.cursor()
-        self.ending.duration_s = self.watcher.clock.steady() - self.started
+        self.ending.duration_s = self.watcher.active() - self.started
         self.ended = True
         return True
 

@@ -32,6 +32,9 @@ def run_job(path: str) -> None:
     except PinningError as error:
         _refuse_all(job, events, str(error))
         return
+    except Exception as error:  # noqa: BLE001  torch is imported here first, and with it the device's package
+        _say_no_device(events, error)
+        return
     session = open_session(job, events)
     if session is None:
         return
@@ -64,14 +67,18 @@ def warm_up_host() -> None:
 
 def open_session(job: Job, events: EventWriter) -> DeviceSession | None:
     """The device session of ``job``; a device that cannot be opened is said and None returned."""
-    from torchgauge.harness.failure import describe
-
     try:
         session: DeviceSession = resolve(job.session)(job.device.name, job.device.index)
     except Exception as error:  # noqa: BLE001  the device is lost or broken, not the model
-        events.emit("no_device", failure=describe(error))
+        _say_no_device(events, error)
         return None
     return session
+
+
+def _say_no_device(events: EventWriter, error: Exception) -> None:
+    from torchgauge.harness.failure import describe
+
+    events.emit("no_device", failure=describe(error))
 
 
 def place(job: Job) -> dict[str, Scalar]:

@@ -39,6 +39,7 @@ from torchgauge.records.plan import (
     Tolerance,
 )
 from torchgauge.records.result import Accuracy, Failure, Outcome, Realised, Result
+from torchgauge.records.schedule import Schedule
 from torchgauge.records.status import (
     ATTEMPTED,
     CAUSES_OF,
@@ -83,6 +84,7 @@ __all__ = [
     "Result",
     "RunSettings",
     "Scalar",
+    "Schedule",
     "Status",
     "Summary",
     "Tolerance",

@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from torchgauge.records.case import Case, DeviceTarget, Workload
 from torchgauge.records.codec import SCHEMA_VERSION, Scalar, digest, to_plain
+from torchgauge.records.schedule import Schedule
 from torchgauge.records.status import Cause, Phase, Status
 
 
@@ -40,13 +41,17 @@ class Refusal:
 
 @dataclass(frozen=True)
 class PlannedCase:
-    """A case with the data that the parent attached to it before anything ran."""
+    """A case with the data that the parent attached to it before anything ran.
+
+    ``parameters`` is how many the suite declares for the model; None where it says nothing of this size.
+    """
 
     case: Case
     tolerance: Tolerance
     expectation: Expectation | None = None
     refusal: Refusal | None = None
     expected_duration_s: float | None = None
+    parameters: int | None = None
 
     @property
     def declined(self) -> Refusal | None:
@@ -106,20 +111,27 @@ class Deadlines:
 
 @dataclass(frozen=True)
 class RunSettings:
-    """Everything about a run that is not a case; every field is recorded with where it came from."""
+    """Everything about a run that is not a case; every field is recorded with where it came from.
+
+    ``ahead`` groups of a device are built, checked and compiled at once; one of them is timed at a time, and
+    the others stand still meanwhile. ``cold_compile`` says which groups compile into an empty cache while
+    nothing else runs: ``all``, ``none`` or ``1/n``, an n-th of them each day in turn. ``compile_cache`` is
+    the folder of caches that outlive the run; None keeps none.
+    """
 
     threads: int | None = None
     precision_target: float = 0.01
     confidence: float = 0.95
     measure_budget_s: float = 3.0
     warmup_budget_s: float = 2.0
-    min_blocks: int = 30
+    min_blocks: int = 12
     max_blocks: int = 2000
     min_block_s: float = 0.002
     eager_runs: int = 2
     accuracy: bool = True
     memory_probe: bool = True
     warm_compile: bool = True
+    fallback_check: bool = True
     calibrate: bool = True
     memory_limit_bytes: int | None = None
     log_limit_bytes: int = 1 << 20
@@ -128,6 +140,9 @@ class RunSettings:
     budget_s: float | None = None
     configuration_file: str | None = None
     torchbench: str | None = None
+    ahead: int = 1
+    cold_compile: str = "all"
+    compile_cache: str | None = None
 
 
 @dataclass(frozen=True)
@@ -152,6 +167,7 @@ class Plan:
     shard: str = "1/1"
     python: str = ""
     provenance: tuple[Provenance, ...] = ()
+    schedule: Schedule | None = None
     schema_version: int = SCHEMA_VERSION
 
     @property

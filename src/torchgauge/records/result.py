@@ -113,6 +113,20 @@ class Result:
             return self.status is not self.expected
         return self.status in ATTEMPTED and self.status is not Status.PASS
 
+    @property
+    def degraded(self) -> str:
+        """By what other path than the requested one the case ran; empty where it is not degraded."""
+        if Modifier.DEGRADED not in self.modifiers:
+            return ""
+        return str(dict(self.facts).get("degraded") or "not by the requested path")
+
+    @property
+    def other_model(self) -> str:
+        """How the built model differs from the one that its name says; empty where it does not."""
+        if Modifier.OTHER_MODEL not in self.modifiers:
+            return ""
+        return str(dict(self.facts).get("other_model") or "not the model that its suite declares")
+
 
 def check_cause(status: Status, cause: Cause | None) -> None:
     """Raise ``ValueError`` where ``cause`` is not one that ``status`` may carry."""

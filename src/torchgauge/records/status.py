@@ -50,6 +50,7 @@ class Cause(str, Enum):
 
     DECLARED = "declared"
     MISSING_PACKAGE = "missing_package"
+    POISON_PACKAGE = "poison_package"
     MISSING_DATA = "missing_data"
     NO_NETWORK = "no_network"
     DEVICE = "device"
@@ -67,7 +68,15 @@ class Cause(str, Enum):
 
 
 CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
-    Status.SKIPPED: frozenset({Cause.DECLARED, Cause.MISSING_PACKAGE, Cause.MISSING_DATA, Cause.NO_NETWORK}),
+    Status.SKIPPED: frozenset(
+        {
+            Cause.DECLARED,
+            Cause.MISSING_PACKAGE,
+            Cause.POISON_PACKAGE,
+            Cause.MISSING_DATA,
+            Cause.NO_NETWORK,
+        }
+    ),
     Status.OOM: frozenset({Cause.DEVICE, Cause.HOST_LIMIT}),
     Status.FAIL_ACCURACY: frozenset({Cause.TOLERANCE, Cause.NONFINITE, Cause.NONDETERMINISTIC_EAGER}),
     Status.CRASH: frozenset({Cause.SIGNAL, Cause.EXIT}),
@@ -85,3 +94,4 @@ class Modifier(str, Enum):
     STALE = "stale"
     SUPERSEDED = "superseded"
     DEGRADED = "degraded"
+    OTHER_MODEL = "other_model"

@@ -15,10 +15,8 @@ import pyarrow as pa
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.dataset import Runs, read_table
+from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
-
-STALE_AFTER_S = 14 * 86_400.0
-"""Seconds after which a result counts as stale unless the caller says otherwise: two weeks of nightlies."""
 
 WORKLOAD = ["suite", "model", "mode", "dtype", "batch", "size", "shape", "seed"]
 """Columns that name a workload."""

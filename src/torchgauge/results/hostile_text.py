@@ -8,9 +8,13 @@ from __future__ import annotations
 
 import hashlib
 import re
+from functools import lru_cache
 
 LOG_LIMIT = 64 * 1024
 """Bytes of a log or traceback that a page shows: the last ones, since an error stands at the end."""
+
+VALUE_LIMIT = 4096
+"""Characters of any other text that a page shows: the first ones."""
 
 _ANSI = re.compile(
     r"\x1b(?:\[[0-?]*[ -/]*[@-~]|\][^\x07\x1b]*(?:\x07|\x1b\\)?|[PX^_][^\x1b]*(?:\x1b\\)?|[ -/]*[0-~])"
@@ -25,9 +29,18 @@ _NOT_SLUG = re.compile(r"[^a-z0-9]+")
 
 def visible(text: str) -> str:
     """``text`` without terminal sequences and control characters; what is invisible is written as U+XXXX."""
+    if text.isascii() and text.isprintable():
+        return text  # nearly all text, for a tenth of the time
     text = _ANSI.sub("", text.replace("\r\n", "\n"))
     text = _CONTROL.sub("", text)
     return _INVISIBLE.sub(lambda found: f"[U+{ord(found.group()):04X}]", text)
+
+
+def brief(text: str, limit: int = VALUE_LIMIT) -> str:
+    """The visible beginning of ``text``: at most ``limit`` characters of it, and how many more there are."""
+    if len(text) <= limit:
+        return visible(text)
+    return f"{visible(text[:limit])}… [{len(text) - limit:,} more characters]"
 
 
 def tail(text: str, limit: int = LOG_LIMIT) -> str:
@@ -46,6 +59,7 @@ def first_line(text: str, limit: int = 160) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
+@lru_cache(maxsize=8192)
 def slug(name: str) -> str:
     """A file name or anchor for ``name``: lower-case letters, digits and a hash of eight hex digits."""
     words = _NOT_SLUG.sub("-", name.lower()).strip("-")[:60].strip("-")

@@ -132,8 +132,8 @@ def _crc(number: bytes, kind: bytes, body: bytes) -> int:
     return zlib.crc32(body, zlib.crc32(number + b":" + kind + b":"))
 
 
-def decode_line(line: bytes, path: Path) -> JournalRecord | None:
-    """The record on ``line`` (with its newline), or None where it is damaged."""
+def split_line(line: bytes) -> tuple[int, bytes, bytes] | None:
+    """Number, kind and payload of ``line`` (with its newline) as bytes, or None where it is damaged."""
     head = _HEAD.match(line)
     if head is None or not line.endswith(b"}\n"):
         return None
@@ -141,12 +141,21 @@ def decode_line(line: bytes, path: Path) -> JournalRecord | None:
     body = line[head.end() : -2]
     if int(crc, 16) != _crc(number, kind, body):
         return None
+    return int(number), kind, body
+
+
+def decode_line(line: bytes, path: Path) -> JournalRecord | None:
+    """The record on ``line`` (with its newline), or None where it is damaged."""
+    parts = split_line(line)
+    if parts is None:
+        return None
+    number, kind, body = parts
     try:
         known = Kind(kind.decode())
     except ValueError:
         raise UsageError(
-            f"{path}:{number.decode()}: a line of the unknown kind {kind.decode()!r}; "
+            f"{path}:{number}: a line of the unknown kind {kind.decode()!r}; "
             "it was written by a newer torchgauge",
             hint="upgrade torchgauge to read it",
         ) from None
-    return JournalRecord(int(number), known, json.loads(body))
+    return JournalRecord(number, known, json.loads(body))

@@ -30,6 +30,7 @@ from torchgauge.records import (
     Environment,
     Phase,
     Plan,
+    PlannedCase,
     Result,
     Status,
     to_plain,
@@ -117,10 +118,21 @@ class TableWriter:
     def _flush(self) -> None:
         if not self._rows:
             return
-        chunk = pa.Table.from_pylist(self._rows, schema=self._schema)
+        try:
+            chunk = pa.Table.from_pylist(self._rows, schema=self._schema)
+        except UnicodeEncodeError:
+            chunk = pa.Table.from_pylist([_storable(row) for row in self._rows], schema=self._schema)
         check_finite(self.table, chunk)
         self._writer.write_table(chunk)
         self._rows = []
+
+
+def _storable(row: Row) -> Row:
+    """``row`` with lone surrogates, which UTF-8 cannot say, written as their escapes."""
+    return {
+        name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
+        for name, value in row.items()
+    }
 
 
 def check_finite(table: Table, chunk: Any) -> None:
@@ -169,21 +181,26 @@ def _interrupted_before(folder: RunFolder) -> bool:
     return isinstance(info, dict) and info.get("state") in {state.value for state in CUT_SHORT}
 
 
+def unreached_row(plan: Plan, planned: PlannedCase, cause: Cause, reason: str) -> Result:
+    """The row of a planned case that a run which was cut short did not reach."""
+    return Result(
+        run_id=plan.run_id,
+        case_id=planned.case.id,
+        case=planned.case,
+        status=Status.NOT_RUN,
+        phase=Phase.START,
+        expected=planned.expectation.status if planned.expectation else None,
+        cause=cause,
+        reason=reason,
+        reproduce=shlex.join(["torchgauge", "repro", planned.case.id]),
+    )
+
+
 def _never_reached(plan: Plan, found: _Survey) -> list[Result]:
     """Rows for the planned cases that a run did not reach; they are not in its journal."""
     cause, reason = CUT_SHORT[found.state or RunState.INTERRUPTED]
     rows = [
-        Result(
-            run_id=plan.run_id,
-            case_id=planned.case.id,
-            case=planned.case,
-            status=Status.NOT_RUN,
-            phase=Phase.START,
-            expected=planned.expectation.status if planned.expectation else None,
-            cause=cause,
-            reason=reason,
-            reproduce=shlex.join(["torchgauge", "repro", planned.case.id]),
-        )
+        unreached_row(plan, planned, cause, reason)
         for planned in plan.cases
         if planned.case.key not in found.statuses
     ]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 
 from torchgauge.clock import utc
 
@@ -16,17 +17,21 @@ _BYTES = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB")
 _SI = ((1e15, "P"), (1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k"), (1.0, ""))
 
 _SCALES: dict[str, Sequence[tuple[float, str]]] = {
-    "s": _SECONDS,
-    "B": _BYTES,
-    "FLOP": [(factor, f"{prefix}FLOP") for factor, prefix in _SI],
-    "FLOP/s": [(factor, f"{prefix}FLOP/s") for factor, prefix in _SI],
-    "B/s": [(factor, f"{prefix}B/s") for factor, prefix in _SI],
+    "s": [(factor, f" {name}") for factor, name in _SECONDS],
+    "B": [(factor, f" {name}") for factor, name in _BYTES],
+    "FLOP": [(factor, f" {prefix}FLOP") for factor, prefix in _SI],
+    "FLOP/s": [(factor, f" {prefix}FLOP/s") for factor, prefix in _SI],
+    "B/s": [(factor, f" {prefix}B/s") for factor, prefix in _SI],
 }
+"""Factors of a base unit with what stands after the number, the largest first."""
+
+_WHOLE = frozenset({"count", "parameters"})
+"""Units that are not written, and whose numbers may have no decimals."""
 
 
 def quantity(value: float, unit: str) -> str:
     """One number in its unit, such as ``12.3 ms``."""
-    return interval(value, None, None, unit)
+    return interval_parts(value, None, None, unit)[0]
 
 
 def interval(value: float, low: float | None, high: float | None, unit: str) -> str:
@@ -36,10 +41,10 @@ def interval(value: float, low: float | None, high: float | None, unit: str) -> 
 
 def interval_parts(value: float, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
     """The number and its interval apart, such as ``("12.3 ms", "[12.1, 12.6]")``; the second may be empty."""
-    factor, name = _scale(value, unit)
-    digits = _digits(value, low, high)
-    decimals = _decimals(value / factor, digits, whole=unit in ("count", "parameters"))
-    text = f"{value / factor:,.{decimals}f}{_suffix(name, unit)}"
+    factor, suffix = _scale(value, unit)
+    scaled = value / factor
+    decimals = _decimals(scaled, _digits(value, low, high), whole=unit in _WHOLE)
+    text = f"{scaled:,.{decimals}f}{suffix}"
     if low is None or high is None:
         return text, ""
     return text, f"[{low / factor:,.{decimals}f}, {high / factor:,.{decimals}f}]"
@@ -75,27 +80,40 @@ def duration(seconds: float) -> str:
 
 def moment(seconds: float) -> str:
     """A point in time, UTC, to the minute."""
-    return f"{utc(seconds):%Y-%m-%d %H:%M} UTC"
+    return _minute(seconds // 60)
+
+
+@lru_cache(maxsize=4096)
+def _minute(number: float) -> str:
+    """The minute ``number`` after the epoch; the pages of a site name few of them thousands of times."""
+    return f"{utc(number * 60):%Y-%m-%d %H:%M} UTC"
 
 
 def _scale(value: float, unit: str) -> tuple[float, str]:
-    scales = _SCALES.get(unit, ((1.0, unit),))
-    if value == 0:
-        return 1.0, unit
-    return next((scale for scale in scales if abs(value) >= scale[0] * 0.9995), scales[-1])
+    """What ``value`` is divided by, and what stands after it."""
+    scales = _SCALES.get(unit)
+    if scales is None or value == 0:
+        return 1.0, _suffix(unit)
+    size = abs(value)
+    for scale in scales:
+        if size >= scale[0] * 0.9995:
+            return scale
+    return scales[-1]
 
 
-def _suffix(name: str, unit: str) -> str:
+def _suffix(unit: str) -> str:
     if unit == "ratio":
         return "x"
-    return "" if unit in ("count", "parameters") else f" {name}"
+    return "" if unit in _WHOLE else f" {unit}"
 
 
 def _digits(value: float, low: float | None, high: float | None) -> int:
     if low is None or high is None or not high > low or value == 0:
         return 3
-    needed = math.ceil(math.log10(abs(value) / (high - low))) + 1
-    return min(6, max(3, needed))
+    sharpness = abs(value) / (high - low)
+    if not 0 < sharpness < math.inf:
+        return 3
+    return min(6, max(3, math.ceil(math.log10(sharpness)) + 1))
 
 
 def _decimals(scaled: float, digits: int, *, whole: bool) -> int:

@@ -165,6 +165,14 @@ def workload_for(
     )
 
 
+def declared_parameters(workload: Workload, entry: ModelEntry) -> int | None:
+    """How many parameters the data file says that the model of ``workload`` has; None where it says nothing.
+
+    Counts are of size ``full`` with random weights: published weights bring a configuration of their own.
+    """
+    return entry.parameters if workload.size == "full" and workload.weights == RANDOM_WEIGHTS else None
+
+
 def _has_required_fields(kind: type[msgspec.Struct]) -> bool:
     return any(item.required for item in msgspec.structs.fields(kind))
 

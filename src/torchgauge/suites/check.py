@@ -50,6 +50,9 @@ class CheckSession(Protocol):
     def is_oom(self, error: BaseException) -> bool:
         """Whether ``error`` means that the device ran out of memory."""
 
+    def is_lost(self, error: BaseException) -> bool:
+        """Whether ``error`` means that the device no longer answers."""
+
     def autocast_dtypes(self) -> tuple[str, ...]:
         """Low-precision dtypes that autocast accepts."""
 

@@ -1,16 +1,25 @@
-"""What is expected of a case on a device other than a pass, from ``data/expectations/<device>.yaml``."""
+"""What is expected of a case on a device other than a pass.
+
+It is said by a person's own files, by the file that the device's package declares, and by
+``data/expectations/<device>.yaml`` here, in this order: the first entry that selects a case counts.
+"""
 
 from __future__ import annotations
 
+import os
+from collections.abc import Iterator
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
+from torchgauge import registry
+from torchgauge.errors import DataFileError, TorchgaugeError
 from torchgauge.records import Case, Expectation, Status
 from torchgauge.suites.catalog import DATA, Name
-from torchgauge.suites.document import read_document
+from torchgauge.suites.document import Document, read_document
 from torchgauge.suites.evidence import Date, Link, Reason
 from torchgauge.suites.pattern import matches
 from torchgauge.suites.schema import convert, refuse
@@ -18,7 +27,10 @@ from torchgauge.suites.schema import convert, refuse
 FOLDER = DATA / "expectations"
 """Folder of the expectation files that ship with the package, one per device."""
 
-_SELECTORS = ("case", "suite", "model", "mode", "dtype", "configuration")
+VARIABLE = "TORCHGAUGE_EXPECTATIONS"
+"""Environment variable that names files of one's own, separated as in PATH; ``--expectations`` adds to it."""
+
+SELECTORS = ("case", "suite", "model", "mode", "dtype", "configuration")
 
 
 class ExpectationFields(msgspec.Struct, forbid_unknown_fields=True):
@@ -52,12 +64,17 @@ class ExpectationTable:
 
     def expectation_for(self, case: Case) -> Expectation | None:
         """The first expectation that selects ``case``; None where none does or the device is another."""
+        place = self.place_of(case)
+        if place is None:
+            return None
+        entry = self.entries[place]
+        return Expectation(entry.status, entry.reason, entry.link, entry.date)
+
+    def place_of(self, case: Case) -> int | None:
+        """The index of the first entry that selects ``case``; None as in :meth:`expectation_for`."""
         if case.device.name != self.device:
             return None
-        for entry in self.entries:
-            if _selects(entry, case):
-                return Expectation(entry.status, entry.reason, entry.link, entry.date)
-        return None
+        return next((place for place, entry in enumerate(self.entries) if _selects(entry, case)), None)
 
 
 def load_expectations(path: Path) -> ExpectationTable:
@@ -65,25 +82,72 @@ def load_expectations(path: Path) -> ExpectationTable:
 
     Raises :class:`DataFileError`: an entry that selects every case, or a status that says nothing of one.
     """
-    document = read_document(path)
+    return expectations_of(read_document(path))
+
+
+def expectations_of(document: Document) -> ExpectationTable:
+    """The expectations in ``document``; raises what :func:`load_expectations` raises."""
     fields = convert(document, DeviceFields)
     for index, entry in enumerate(fields.expectations):
         at = f"$.expectations[{index}]"
-        if all(getattr(entry, name) is None for name in _SELECTORS):
-            raise refuse(document, at, "selects every case", f"add one of: {', '.join(_SELECTORS)}")
+        if all(getattr(entry, name) is None for name in SELECTORS):
+            raise refuse(document, at, "selects every case", f"add one of: {', '.join(SELECTORS)}")
         if entry.status in (Status.NOT_RUN, Status.INFRA):
             raise refuse(document, f"{at}.status", f"{entry.status.value!r} says nothing of a case")
     return ExpectationTable(fields.device, fields.expectations)
 
 
-def expectation_for(case: Case) -> Expectation | None:
-    """The expectation of ``case`` in the files that ship with the package; none for an unknown device."""
-    return _bundled(case.device.name).expectation_for(case)
+def expectation_for(case: Case, declared: str | None = None) -> Expectation | None:
+    """The expectation of ``case``; none for an unknown device.
+
+    ``declared`` is the file that the device's descriptor names; None asks the device that is installed here.
+    Raises :class:`DataFileError` for a file that does not fit.
+    """
+    for table in _tables(case.device.name, declared):
+        found = table.expectation_for(case)
+        if found is not None:
+            return found
+    return None
+
+
+def bundled_file(device: str) -> Path | None:
+    """The file about ``device`` that ships with the package; None without one."""
+    return next((item for item in sorted(FOLDER.glob("*.yaml")) if item.stem == device), None)
+
+
+def _tables(device: str, declared: str | None) -> Iterator[ExpectationTable]:
+    for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
+        yield _loaded(name)
+    if declared is None:
+        declared = _declared(device)
+    if declared:
+        table = _loaded(declared)
+        if table.device != device:
+            raise DataFileError(
+                declared, f"it is about {table.device!r}, and {device!r} declares it", field="device"
+            )
+        yield table
+    yield _bundled(device)
+
+
+@cache
+def _declared(device: str) -> str:
+    """The file that an installed device declares; "" for one that is built in, or that cannot be loaded."""
+    with suppress(TorchgaugeError):  # results of a device can be read where its package is broken
+        point = registry.entry_points("torchgauge.devices").get(device)
+        if point is not None and point.dist is not None:
+            return str(getattr(registry.load("torchgauge.devices", device), "expectations", ""))
+    return ""
+
+
+@cache
+def _loaded(file: str) -> ExpectationTable:
+    return load_expectations(Path(file))
 
 
 @cache
 def _bundled(device: str) -> ExpectationTable:
-    path = next((item for item in sorted(FOLDER.glob("*.yaml")) if item.stem == device), None)
+    path = bundled_file(device)
     return load_expectations(path) if path is not None else ExpectationTable(device)
 
 

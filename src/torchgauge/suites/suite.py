@@ -112,7 +112,8 @@ class BuiltWorkload:
     implementation, takes their place where upstream's own step is what has to be measured. ``args`` and
     ``kwargs`` are CPU tensors (or nested tuples, lists and dicts of them); floating-point inputs are cast to
     the workload's dtype by the harness. ``items_per_step`` counts what ``item`` names (images, sequences,
-    ...).
+    ...). ``facts`` go into every row. ``stands_for`` says which inputs these stand for, empty where for none:
+    it is part of what was realised, so that numbers over them are compared with no others.
     """
 
     module: Any
@@ -124,6 +125,8 @@ class BuiltWorkload:
     framework: str = "torch"
     notes: tuple[str, ...] = ()
     steps: Any = None
+    facts: dict[str, str] = field(default_factory=dict)
+    stands_for: str = ""
 
 
 Build = Callable[[Workload, "dict[str, object]"], BuiltWorkload]

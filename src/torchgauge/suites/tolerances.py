@@ -1,8 +1,13 @@
-"""Which accuracy tolerance a workload has, from ``data/tolerances.yaml``."""
+"""Which accuracy tolerance a workload has, from ``data/tolerances.yaml``.
+
+Keyed by accuracy class, which names a kind of operation or a whole network, by dtype and by mode.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import date
 from functools import cache
 from pathlib import Path
 from typing import Annotated
@@ -12,12 +17,14 @@ import msgspec
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import AUTOCAST, Tolerance, Workload
 from torchgauge.suites.catalog import DATA, Name
+from torchgauge.suites.check import CHECK
 from torchgauge.suites.document import read_document
 from torchgauge.suites.evidence import Date, Link, Reason
 from torchgauge.suites.pattern import matches
 from torchgauge.suites.schema import convert
 from torchgauge.suites.suite import ModelEntry
 
+DTYPES = ("float64", "float32", "float16", "bfloat16", f"{AUTOCAST}float16", f"{AUTOCAST}bfloat16")
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
@@ -42,7 +49,10 @@ class ClassFields(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ExceptionFields(msgspec.Struct, forbid_unknown_fields=True):
-    """Another tolerance for some models; ``model``, ``mode`` and ``dtype`` are patterns."""
+    """Another tolerance for some models; ``model``, ``mode`` and ``dtype`` are patterns.
+
+    After ``expires``, a date, it still holds, and ``torchgauge validate`` asks to look at it again.
+    """
 
     suite: Name
     model: Name
@@ -53,6 +63,7 @@ class ExceptionFields(msgspec.Struct, forbid_unknown_fields=True):
     dtype: Name | None = None
     tolerance: Positive | None = None
     rmse_multiplier: Annotated[float, msgspec.Meta(ge=1)] | None = None
+    expires: Date | None = None
 
 
 class ToleranceFields(msgspec.Struct, forbid_unknown_fields=True):
@@ -78,12 +89,46 @@ class ToleranceTable:
         value = values.training if workload.mode == "training" else values.inference
         multiplier = values.rmse_multiplier
         source = f"{self.file}: {entry.accuracy_class}, {workload.dtype}, {workload.mode}"
-        exception = next((item for item in self.fields.exceptions if _applies(item, workload)), None)
+        exception = self.exception_for(workload)
         if exception is not None:
             value = exception.tolerance or value
             multiplier = exception.rmse_multiplier or multiplier
             source = f"{self.file}: exception of {exception.date} ({exception.reason}; {exception.link})"
         return Tolerance(absolute=value, relative=value, rmse_multiplier=multiplier, source=source)
+
+    def exception_for(self, workload: Workload) -> ExceptionFields | None:
+        """The first exception that fits ``workload``; None where there is none."""
+        return next((item for item in self.fields.exceptions if _applies(item, workload)), None)
+
+    def remarks(self, models: Mapping[str, Sequence[ModelEntry]], today: date) -> list[str]:
+        """What is out of date: exceptions that have expired, that no model meets, or that change nothing.
+
+        ``models`` are those of every suite that is installed, by suite.
+        """
+        used: dict[int, bool] = {}
+        for workload, entry in _workloads(models):
+            exception = self.exception_for(workload)
+            if exception is not None and entry.accuracy_class in self.fields.classes:
+                changed = self._changes(exception, workload, entry)
+                used[id(exception)] = used.get(id(exception), False) or changed
+        found = []
+        for exception in self.fields.exceptions:
+            name = f"{self.file}: the exception for {exception.suite}/{exception.model}"
+            if exception.expires is not None and exception.expires < today.isoformat():
+                found.append(f"{name} expired on {exception.expires}: measure again, then renew or remove it")
+            if exception.suite not in models and not any(mark in exception.suite for mark in "*?"):
+                found.append(f"{name} names a suite that is not installed")
+            elif id(exception) not in used:
+                found.append(f"{name} is not used: no model, mode and dtype meets it first")
+            elif not used[id(exception)]:
+                found.append(f"{name} changes nothing: its class has the same values")
+        return found
+
+    def _changes(self, exception: ExceptionFields, workload: Workload, entry: ModelEntry) -> bool:
+        values = self._values(workload, entry)
+        value = values.training if workload.mode == "training" else values.inference
+        multiplier = values.rmse_multiplier
+        return (exception.tolerance or value, exception.rmse_multiplier or multiplier) != (value, multiplier)
 
     def _values(self, workload: Workload, entry: ModelEntry) -> DtypeFields:
         if entry.accuracy_class not in self.fields.classes:
@@ -113,6 +158,17 @@ def tolerance_for(workload: Workload, entry: ModelEntry) -> Tolerance:
 @cache
 def _bundled() -> ToleranceTable:
     return load_tolerances(DATA / "tolerances.yaml")
+
+
+def _workloads(models: Mapping[str, Sequence[ModelEntry]]) -> Iterator[tuple[Workload, ModelEntry]]:
+    """Every model that has a tolerance, in each of its modes and in every dtype."""
+    for suite, entries in models.items():
+        for entry in entries:
+            if entry.framework == CHECK:
+                continue
+            for mode in entry.batch:
+                for dtype in DTYPES:
+                    yield Workload(suite, entry.name, mode, dtype), entry
 
 
 def _applies(item: ExceptionFields, workload: Workload) -> bool:

@@ -14,6 +14,21 @@ from torchgauge.suites import torchbench_checkout
 from torchgauge.suites.catalog import DATA, YamlSuite
 from torchgauge.suites.suite import ModelEntry, Unavailable
 
+Synthetic = Literal[
+    "",
+    "background_matting",
+    "celeba",
+    "coco",
+    "coco128",
+    "coco_checkpoint",
+    "drq",
+    "horse2zebra",
+    "omniglot",
+    "segment_anything",
+    "super_slomo",
+    "utterances",
+]
+"""What may stand for data that was not fetched."""
 ConfigValue = str | int | float | bool | list[int] | None
 
 
@@ -23,7 +38,8 @@ class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     ``canary``: it lives in the folder of canaries. ``libraries``: whose downloads are replaced by random
     weights. ``configs``: hub name to ``model_type`` and the fields that differ from its defaults.
     ``eval_step``: whether inference runs the module or upstream's whole ``eval()``. ``requirements``: what
-    pip must install for it. ``data``: what it reads that its own ``install.py`` would fetch. ``variable``: an
+    pip must install for it. ``data``: what it reads that its own ``install.py`` would fetch. ``synthetic``:
+    which of ``torchbench_synthetic.DATA_SETS`` stands for that where it is not there. ``variable``: an
     environment variable without which it refuses.
     """
 
@@ -33,7 +49,13 @@ class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     eval_step: Literal["module", "invoke"] = "module"
     requirements: tuple[str, ...] = ()
     data: str = ""
+    synthetic: Synthetic = ""
     variable: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where something is said to stand for no data."""
+        if self.synthetic and not self.data:
+            raise ValueError("synthetic stands for data, and no data is named")
 
 
 @dataclass(frozen=True)

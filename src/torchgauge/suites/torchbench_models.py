@@ -42,17 +42,20 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     notes = define_missing_schemas()
     from torchgauge.suites.torchbench_offline import Offline
     from torchgauge.suites.torchbench_reasons import Facts, explained
+    from torchgauge.suites.torchbench_synthetic import provide
 
     if not os.environ.get(VARIABLE):
         raise MissingDataError("no checkout of pytorch/benchmark is named", hint="--torchbench PATH")
     checkout = Path(os.environ[VARIABLE]).resolve()
     facts = Facts(workload.model, checkout, tuple(recipe.get("requirements", ())), recipe.get("data", ""))
     with explained(facts):
+        given = provide(workload, recipe, checkout)
+        facts.built_from, facts.inputs = given.root, given.said
         if workload.weights == "random":
-            offline = Offline(recipe.get("configs", {}))
+            offline = Offline(recipe.get("configs", {}), given.without_weights)
             facts.refused = offline.refused
             offline.install(recipe.get("libraries", ()))
-        upstream = Upstream(workload, recipe, checkout)
+        upstream = Upstream(workload, recipe, given.root)
         model = upstream.construct(HOST)
         module, args, kwargs = _module_of(model)
     built = BuiltWorkload(
@@ -62,6 +65,8 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
         items_per_step=int(model.batch_size),
         item="item",
         notes=notes + upstream.notes(model),
+        facts={"inputs": given.said} if given.said else {},
+        stands_for=given.said if given.synthetic else "",
     )
     return _with_steps(built, upstream, model, facts)
 

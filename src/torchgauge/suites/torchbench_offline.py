@@ -1,9 +1,10 @@
 """Build TorchBench's models without a network: the published architecture with random weights.
 
-Five places are replaced for the process of one model: torchvision's ``WeightsEnum.get_state_dict``,
-``torch.hub.load_state_dict_from_url``, ``Module.load_state_dict`` for what those two now return,
-``timm.create_model`` and the ``from_pretrained`` of configurations. Every connection that leaves the machine
-is refused and remembered, so that a model which needs one says so instead of waiting.
+These are replaced for the process of one model: torchvision's ``WeightsEnum.get_state_dict``,
+``torch.hub.load_state_dict_from_url``, ``torch.load`` for files that only stand for weights,
+``Module.load_state_dict`` for what those three now return, ``timm.create_model`` and the ``from_pretrained``
+of configurations. Every connection that leaves the machine is refused and remembered, so that a model which
+needs one says so instead of waiting.
 """
 
 from __future__ import annotations
@@ -31,15 +32,22 @@ class NetworkRefusedError(OSError):
 class Offline:
     """What was replaced in this process, and the hosts that were asked for."""
 
-    def __init__(self, configs: Mapping[str, Mapping[str, Any]]) -> None:
-        """``configs`` maps a hub name to ``model_type`` and the fields of its configuration."""
-        self.configs = configs
+    def __init__(
+        self, configs: Mapping[str, Mapping[str, Any]], without_weights: Sequence[Path] = ()
+    ) -> None:
+        """``configs`` maps a hub name to ``model_type`` and the fields of its configuration.
+
+        ``without_weights`` are files that stand for weights and hold none.
+        """
+        self.configs, self.without_weights = configs, without_weights
         self.refused: list[str] = []
 
     def install(self, libraries: Sequence[str]) -> None:
         """Replace the downloads of PyTorch and of ``libraries``; raises ``ModuleNotFoundError``."""
         self._refuse_connections()
         _load_nothing_from_urls()
+        if self.without_weights:
+            _load_nothing_from(self.without_weights)
         if "torchvision" in libraries:
             _torchvision_without_weights()
         if "timm" in libraries:
@@ -104,6 +112,18 @@ def _load_nothing_from_urls() -> None:
 
     torch.nn.Module.load_state_dict = load_state_dict
     torch.hub.load_state_dict_from_url = lambda *_, **__: NoWeights()
+
+
+def _load_nothing_from(files: Sequence[Path]) -> None:
+    read = torch.load
+
+    def load(file: Any, *args: Any, **kwargs: Any) -> Any:
+        name = getattr(file, "name", file)
+        if isinstance(name, (str, Path)) and Path(name).resolve() in files:
+            return NoWeights()
+        return read(file, *args, **kwargs)
+
+    torch.load = load
 
 
 def _torchvision_without_weights() -> None:

@@ -19,6 +19,7 @@ from torchgauge.errors import (
     NoNetworkError,
     NotOfferedError,
     TorchgaugeError,
+    add_remark,
 )
 
 _INTERNAL = "torchbenchmark."
@@ -26,6 +27,7 @@ _OFFLINE = {"LocalEntryNotFoundError", "OfflineModeIsEnabled", "NetworkRefusedEr
 _NEEDS_DATA = re.compile(r"install\.py|data dir|\.data\b|manifold", re.IGNORECASE)
 _NEEDS_HUB = re.compile(r"couldn't connect|offline mode|is not a local folder", re.IGNORECASE)
 _OF_TORCH = {"triton"}
+_NO_OPERATORS = "Couldn't load custom C++ ops"
 _CUDA_ONLY = re.compile(
     r"not compiled with CUDA|no CUDA GPUs|Found no NVIDIA driver|requires? CUDA|CUDA is not available|"
     r"CUDA device type at start|cudaGetDeviceCount",
@@ -35,12 +37,18 @@ _CUDA_ONLY = re.compile(
 
 @dataclass
 class Facts:
-    """What is known of a model beforehand: its name, checkout, pip requirements and data."""
+    """What is known of a model beforehand: its name, checkout, pip requirements and data.
+
+    ``built_from`` is the folder that its code is read from where that is not the checkout; ``inputs`` says
+    whether its inputs are real or synthetic, empty where upstream makes them itself.
+    """
 
     name: str
     checkout: Path
     requirements: Sequence[str] = ()
     data: str = ""
+    built_from: Path | None = None
+    inputs: str = ""
     refused: list[str] = field(default_factory=list)
 
     def install(self, module: str) -> str:
@@ -64,13 +72,21 @@ def explained(facts: Facts) -> Iterator[None]:
     """Turn what upstream's code raises into the error that names its reason; others pass unchanged."""
     try:
         yield
-    except TorchgaugeError:
+    except TorchgaugeError as error:
+        _say_inputs(error, facts)
         raise
     except Exception as error:
         reason = explain(error, facts)
+        _say_inputs(reason or error, facts)
         if reason is None:
             raise
         raise reason from error
+
+
+def _say_inputs(error: Exception, facts: Facts) -> None:
+    """Let the reason of ``error`` tell where the inputs came from."""
+    if facts.inputs:
+        add_remark(error, f"inputs: {facts.inputs}")
 
 
 def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
@@ -80,7 +96,7 @@ def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:
     for link in chain:
         if isinstance(link, TorchgaugeError):
             return link
-    if isinstance(error, NotImplementedError) and raised_in(error, facts.checkout):
+    if isinstance(error, NotImplementedError) and raised_in(error, facts.built_from or facts.checkout):
         return NotOfferedError(f"upstream: {_first_line(error) or 'NotImplementedError'}")
     if any(_CUDA_ONLY.search(str(link)) for link in chain):
         return NotOfferedError(f"its code asks for CUDA whatever the device: {first}")
@@ -108,6 +124,11 @@ def raised_in(error: BaseException, folder: Path) -> bool:
 
 def _missing_package(chain: list[BaseException], facts: Facts) -> TorchgaugeError | None:
     for link in chain:
+        if _NO_OPERATORS in str(link):
+            return MissingPackageError(
+                "torchvision's compiled operators do not load here: it was built for another torch",
+                hint="pip install torchvision of the release and build (CPU or GPU) that fits your torch",
+            )
         if isinstance(link, ModuleNotFoundError):
             missing = f"package {link.name!r} is not installed"
             return MissingPackageError(missing, hint=facts.install(str(link.name)))

@@ -23,6 +23,8 @@ _OPAQUE = (types.ModuleType, type, types.FunctionType, types.BuiltinFunctionType
 _PLAIN_STANDARD = (argparse.Namespace, types.SimpleNamespace)
 """Objects of the standard library that hold a model's values; all others belong to the process."""
 _MODULE_TABLES = ("_parameters", "_buffers", "_modules")
+MAX_ARRAY_BYTES = 1 << 28
+"""Of a larger array its first rows are kept: a replay buffer with room for days is filled from its start."""
 MAX_OBJECTS = 200_000
 """More objects than this are no model any more: the rest is left alone."""
 
@@ -161,7 +163,10 @@ class Snapshot:
         import numpy as np
 
         if isinstance(value, np.ndarray) and value.flags.writeable and value.dtype != object:
-            self._arrays.append((value, value.copy()))
+            kept = value
+            if value.nbytes > MAX_ARRAY_BYTES and value.ndim:
+                kept = value[: max(1, MAX_ARRAY_BYTES * len(value) // value.nbytes)]
+            self._arrays.append((kept, kept.copy()))
         elif isinstance(value, (np.random.Generator, np.random.RandomState)):
             self._generators.append((value, _generator_state(value)))
 

@@ -42,6 +42,9 @@ FAULTS: dict[str, dict[str, int]] = {
     "kills_itself": INFERENCE,
     "recompiles_every_call": INFERENCE,
     "captures_no_graph": INFERENCE,
+    "raises_while_profiled": INFERENCE,
+    "hangs_while_profiled": INFERENCE,
+    "segfault_while_profiled": INFERENCE,
 }
 
 

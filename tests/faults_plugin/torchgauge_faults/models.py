@@ -173,11 +173,32 @@ class SegfaultInCompiler(Healthy):
 SCHEMA = "(Tensor x) -> Tensor"
 
 
+class RaisesWhileProfiled(Healthy):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if torch.autograd._profiler_enabled():
+            raise ValueError("not while somebody looks")
+        return self.linear(x)
+
+
+class HangsWhileProfiled(Healthy):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        while torch.autograd._profiler_enabled():
+            time.sleep(3600)
+        return self.linear(x)
+
+
+class SegfaultWhileProfiled(Healthy):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        if torch.autograd._profiler_enabled():
+            ctypes.string_at(0)
+        return self.linear(x)
+
+
 def round_number() -> int | None:
     """The timed round of the harness that is on the stack, or None outside of any."""
     frame = sys._getframe()
     while frame is not None:
-        if frame.f_code.co_name == "measure":
+        if frame.f_code.co_name == "_rounds":
             return frame.f_locals["number"]
         frame = frame.f_back
     return None
@@ -240,6 +261,9 @@ MODULES = {
     "kills_itself": KillsItself,
     "recompiles_every_call": RecompilesEveryCall,
     "captures_no_graph": CapturesNoGraph,
+    "raises_while_profiled": RaisesWhileProfiled,
+    "hangs_while_profiled": HangsWhileProfiled,
+    "segfault_while_profiled": SegfaultWhileProfiled,
 }
 
 

@@ -214,4 +214,8 @@ def test_an_ordinary_run_shows_what_was_not_expected() -> None:
     text = render(report)
     assert text.startswith("**1 unexpected**. Of 2 cases: 1 pass, 1 crash.")
     assert ["`toy/a:x`", "crash", "<code>signal &#124; 11</code>"] in rows(text)
+    degraded = replace(line, status=Status.PASS, unexpected=False, degraded="nothing | was captured")
+    text = render(replace(report, cases=(degraded,), planned=1))
+    assert text.startswith("**As expected**. Of 1 cases: 1 pass. **Degraded passes: 1**")
+    assert ["`toy/a:x`", "<code>nothing &#124; was captured</code>"] in rows(text)
     assert render(replace(report, cases=(), not_run=("a", "b"))).startswith("**Incomplete**: this is no pass")

@@ -1,7 +1,7 @@
 """What users see as `torch.npusim`: the functions that PyTorch looks for on a device module, and no more.
 
-No memory statistics, streams or events: a device registered from Python has
-none, and a harness must cope with that.
+No streams or events of its own: a device registered from Python has none, and a harness must cope with
+that. Memory is counted here only: `torch.accelerator` asks a C++ allocator, of which there is none.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 import torch
 
-from torchgauge_npusim import autocast, faults, generator
+from torchgauge_npusim import autocast, faults, generator, memory
 from torchgauge_npusim.identity import DEVICE_NAME
 from torchgauge_npusim.memory import check_index
 
@@ -51,8 +51,8 @@ def device_count() -> int:
 
 
 def current_device() -> int:
-    """Return 0, the only index."""
-    return 0
+    """Return 0, the only index, unless a fault says otherwise."""
+    return 1 if faults.ACTIVE.wrong_device_index else 0
 
 
 def set_device(device: Device) -> None:
@@ -138,6 +138,48 @@ def set_rng_state_all(new_states: Sequence[torch.Tensor]) -> None:
     """Restore what `get_rng_state_all` returned."""
     (state,) = new_states
     set_rng_state(state)
+
+
+def memory_allocated(device: Device = None) -> int:
+    """Bytes that live on the device."""
+    check_index(_device(device))
+    return memory.live_bytes()
+
+
+def max_memory_allocated(device: Device = None) -> int:
+    """The most bytes that lived at once since the peak was reset."""
+    check_index(_device(device))
+    return memory.peak_bytes()
+
+
+def reset_peak_memory_stats(device: Device = None) -> None:
+    """Count the peak from what lives now."""
+    check_index(_device(device))
+    memory.forget_peak()
+
+
+def memory_stats(device: Device = None) -> dict[str, int]:
+    """Current and peak bytes under PyTorch's names; a device without a pool has no more to say."""
+    return {
+        "allocated_bytes.all.current": memory_allocated(device),
+        "allocated_bytes.all.peak": max_memory_allocated(device),
+    }
+
+
+def mem_get_info(device: Device = None) -> tuple[int, int]:
+    """Free and total bytes."""
+    check_index(_device(device))
+    total = memory.total_bytes()
+    return max(0, total - memory.live_bytes()), total
+
+
+def empty_cache() -> None:
+    """Do nothing: memory is given back at once, so nothing is kept."""
+
+
+if faults.ACTIVE.no_memory_stats:
+    del memory_allocated, max_memory_allocated, reset_peak_memory_stats
+    del memory_stats, mem_get_info, empty_cache
 
 
 def _is_in_bad_fork() -> bool:

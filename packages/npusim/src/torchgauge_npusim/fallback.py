@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
+import random
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -221,6 +222,8 @@ def boxed_fallback(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
         result = _Call(op, fresh_outputs=True).run(args, kwargs)
     if ACTIVE.wrong_in_bf16:
         _spoil_bf16(result)
+    if ACTIVE.nondeterministic and op._schema.name in _SUMS:
+        _last_bit(result)
     return result
 
 
@@ -241,6 +244,21 @@ def _spoil_bf16(result: Any) -> None:
         and result.device.type == DEVICE_NAME
     ):
         host_alias(result).mul_(1.125)
+
+
+_SUMS = frozenset(
+    {"aten::mm", "aten::addmm", "aten::bmm", "aten::baddbmm", "aten::sum", "aten::mean"}
+    | {"aten::index_add", "aten::scatter_add", "aten::cumsum", "aten::embedding_dense_backward"}
+)
+_CHANCE = random.Random(0)  # noqa: S311  # chance here is order of addition, no secret
+
+
+def _last_bit(result: Any) -> None:
+    # As where threads add in whatever order they come: now and then the last bit of a sum differs, also in
+    # PyTorch's deterministic mode, which this backend has not heard of. Narrow dtypes are summed in float32.
+    wide = isinstance(result, torch.Tensor) and result.dtype in (torch.float32, torch.float64)
+    if wide and _CHANCE.random() < 0.5:
+        host_alias(result).mul_(1 + torch.finfo(result.dtype).eps)
 
 
 def _holds_tensors(values: list[Any] | tuple[Any, ...]) -> bool:

@@ -6,17 +6,27 @@ without touching the code that the child runs:
     TORCHGAUGE_NPUSIM_MISSING_OPS=aten::gelu,aten::topk
     TORCHGAUGE_NPUSIM_FAULT=hang_in_synchronize,oom_after_bytes=1000000
 
-To add a fault, add a field to `Faults` and a line to `_parse`, then ask for the
-field at the place that should misbehave.
+To add a fault, add a field to `Faults` (a flag needs no more), for one with a value a line in `_parse`,
+and ask for the field at the place that should misbehave.
+
+`fallback_ops=aten::gelu+aten::*softmax*` sends operators through PyTorch's protocol for a fallback to the
+host, as C++ backends do that register `at::native::cpu_fallback`: names of operators with their namespace
+and without overload, joined by `+`, `*` for anything. Every overload of them that has a kernel of its own
+(none that PyTorch composes of others, none that only makes a view) copies its arguments to the host with
+`aten::_to_cpu`, runs there, and copies results and written arguments back; a profiler sees `aten::_to_cpu`
+below the operator's event. The results are right.
+
+`abort_ops=aten::erf` ends the process with SIGABRT where the operator is called, as a failed assertion in a
+vendor's library does; names are exact.
 """
 
 from __future__ import annotations
 
 import os
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -31,8 +41,15 @@ class Faults:
 
     missing_ops: tuple[str, ...] = ()
     raise_on_import: bool = False
+    raise_without_driver: bool = False
     hang_in_synchronize: bool = False
     wrong_in_bf16: bool = False
+    wrong_device_index: bool = False
+    nondeterministic: bool = False
+    no_events: bool = False
+    no_memory_stats: bool = False
+    fallback_ops: tuple[str, ...] = ()
+    abort_ops: tuple[str, ...] = ()
     oom_after_bytes: int | None = None
     vanish_after_calls: int | None = None
     vanish_once: str = ""
@@ -52,6 +69,12 @@ def fail_like_a_missing_driver(device_name: str) -> None:
     except OSError as missing:
         message = f"The {device_name} runtime could not be initialised."
         raise RuntimeError(message) from missing
+
+
+def driver_is_there(device_name: str) -> bool:
+    """Whether a folder of LD_LIBRARY_PATH holds the driver's library, as the loader of a real one looks."""
+    folders = os.environ.get("LD_LIBRARY_PATH", "").split(os.pathsep)
+    return any(Path(folder, f"lib{device_name}_driver.so").exists() for folder in folders if folder)
 
 
 def hang() -> None:
@@ -98,35 +121,29 @@ def _words(text: str) -> list[str]:
     return [word.strip() for word in text.split(",") if word.strip()]
 
 
+_FLAGS = frozenset(field.name for field in fields(Faults) if field.default is False)
+_NUMBERS = frozenset({"oom_after_bytes", "vanish_after_calls"})
+_NAMES = frozenset({"abort_ops", "fallback_ops"})
+
+
 def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
-    flags = {"raise_on_import", "hang_in_synchronize", "wrong_in_bf16"}
-    numbers = {"oom_after_bytes", "vanish_after_calls"}
-    chosen: set[str] = set()
-    limits: dict[str, int] = {}
-    token = ""
+    chosen: dict[str, Any] = {}
     for word in words:
         name, _, value = word.partition("=")
-        if name in numbers and value.isdecimal():
-            limits[name] = int(value)
+        if name in _NUMBERS and value.isdecimal():
+            chosen[name] = int(value)
         elif name == "vanish_once" and value:
-            token = value
-        elif name in flags and not value:
-            chosen.add(name)
+            chosen[name] = value
+        elif name in _NAMES and value:
+            chosen[name] = tuple(value.split("+"))
+        elif name in _FLAGS and not value:
+            chosen[name] = True
         else:
-            known = ", ".join(
-                [*sorted(flags), *(f"{each}=N" for each in sorted(numbers)), "vanish_once=FILE"]
-            )
-            message = f"{FAULT_VARIABLE}: {word!r} is not a fault; known faults: {known}"
+            known = [*sorted(_FLAGS), *(f"{each}=N" for each in sorted(_NUMBERS)), "vanish_once=FILE"]
+            known += [f"{each}=NAME+NAME" for each in sorted(_NAMES)]
+            message = f"{FAULT_VARIABLE}: {word!r} is not a fault; known faults: {', '.join(known)}"
             raise ValueError(message)
-    return Faults(
-        missing_ops=missing_ops,
-        raise_on_import="raise_on_import" in chosen,
-        hang_in_synchronize="hang_in_synchronize" in chosen,
-        wrong_in_bf16="wrong_in_bf16" in chosen,
-        oom_after_bytes=limits.get("oom_after_bytes"),
-        vanish_after_calls=limits.get("vanish_after_calls"),
-        vanish_once=token,
-    )
+    return Faults(missing_ops=missing_ops, **chosen)
 
 
 ACTIVE = faults_from(os.environ)

@@ -7,6 +7,7 @@ bytes under the device tensor's feet.
 
 from __future__ import annotations
 
+import os
 import threading
 from typing import TYPE_CHECKING, Final, cast
 
@@ -47,6 +48,7 @@ class _Ledger:
 
     def __init__(self) -> None:
         self.live_bytes = 0
+        self.peak_bytes = 0
         # Re-entrant: the collector may run a HostMemory.__del__ while the same thread is charging.
         self.lock = threading.RLock()
 
@@ -64,6 +66,30 @@ def _charge(nbytes: int) -> None:
             )
             raise RuntimeError(message)  # not torch.OutOfMemoryError: several real backends do the same
         _LEDGER.live_bytes += nbytes
+        _LEDGER.peak_bytes = max(_LEDGER.peak_bytes, _LEDGER.live_bytes)
+
+
+def live_bytes() -> int:
+    """Bytes of all storages that live on the device."""
+    return _LEDGER.live_bytes
+
+
+def peak_bytes() -> int:
+    """The most bytes that lived at once since the start or `forget_peak`."""
+    return _LEDGER.peak_bytes
+
+
+def forget_peak() -> None:
+    """Count the peak from what lives now."""
+    with _LEDGER.lock:
+        _LEDGER.peak_bytes = _LEDGER.live_bytes
+
+
+def total_bytes() -> int:
+    """The device's size: that of the host's memory, or what the fault `oom_after_bytes` says."""
+    if ACTIVE.oom_after_bytes is not None:
+        return ACTIVE.oom_after_bytes
+    return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
 
 
 def device() -> torch.device:

@@ -6,13 +6,26 @@ the version is checked before anything is touched.
 
 from __future__ import annotations
 
+import os
 import re
+import sys
 from typing import TYPE_CHECKING, Any, Final
 
 import torch
 from torch.utils import backend_registration
 
-from torchgauge_npusim import __version__, autocast, device_module, dynamo, fallback, faults, kernels, storage
+from torchgauge_npusim import (
+    __version__,
+    autocast,
+    device_module,
+    dynamo,
+    events,
+    fallback,
+    faults,
+    host_fallback,
+    kernels,
+    storage,
+)
 from torchgauge_npusim.identity import DEVICE_NAME
 
 if TYPE_CHECKING:
@@ -34,12 +47,16 @@ def register() -> None:
     if _libraries:
         return
     _check_version(torch.__version__)
-    if faults.ACTIVE.raise_on_import:
+    driverless = faults.ACTIVE.raise_without_driver and not faults.driver_is_there(DEVICE_NAME)
+    if faults.ACTIVE.raise_on_import or driverless:
         faults.fail_like_a_missing_driver(DEVICE_NAME)
     backend_registration._setup_privateuseone_for_python_backend(DEVICE_NAME, device_module)
     storage.patch()
-    missing = _missing_overloads(faults.ACTIVE.missing_ops)
+    missing = _overloads(faults.MISSING_OPS_VARIABLE, faults.ACTIVE.missing_ops, _raising_kernel)
+    missing.update(_overloads(faults.FAULT_VARIABLE, faults.ACTIVE.abort_ops, _aborting_kernel))
     _register_kernels(missing)
+    if faults.ACTIVE.no_events:
+        events.take_away()
     _register_autocast()
     dynamo.register_when_imported()
 
@@ -60,8 +77,9 @@ def _check_version(version: str) -> None:
 def _register_kernels(missing: dict[OpOverload, Callable[..., Any]]) -> None:
     everything = _library("_")
     everything.fallback(fallback.boxed_fallback, "PrivateUse1")
+    copying = host_fallback.kernels(faults.ACTIVE.fallback_ops, kernels.KERNELS)
     # An absent kernel is a kernel that raises, which also hides operators that PyTorch composes of others.
-    _implement({**kernels.KERNELS, **missing}.items(), "PrivateUse1")
+    _implement({**kernels.KERNELS, **copying, **missing}.items(), "PrivateUse1")
     # PyTorch's fallback for these keys clones the source, which copies, which comes back here: until
     # SIGSEGV. Our copy handles both bits itself.
     for key in ("Conjugate", "Negative"):
@@ -90,18 +108,18 @@ def _implement(kernels_by_op: Iterable[tuple[OpOverload, Callable[..., Any]]], k
         libraries[namespace].impl(op, kernel, key)
 
 
-def _missing_overloads(names: Iterable[str]) -> dict[OpOverload, Callable[..., Any]]:
-    """Map all overloads of the named operators to kernels that raise; raises ValueError for unknown names."""
+def _overloads(
+    variable: str, names: Iterable[str], kernel_for: Callable[[str], Callable[..., Any]]
+) -> dict[OpOverload, Callable[..., Any]]:
+    """Map all overloads of the named operators to broken kernels; raises ValueError for unknown names."""
     raising: dict[OpOverload, Callable[..., Any]] = {}
     for name in names:
         namespace, _, base = name.partition("::")
         packet = getattr(getattr(torch.ops, namespace), base, None) if base else None
         if packet is None:
-            message = (
-                f"{faults.MISSING_OPS_VARIABLE}: there is no operator {name!r}; write namespace::base_name"
-            )
+            message = f"{variable}: there is no operator {name!r}; write namespace::base_name"
             raise ValueError(message)
-        kernel = _raising_kernel(name)
+        kernel = kernel_for(name)
         raising.update({getattr(packet, overload): kernel for overload in packet.overloads()})
     return raising
 
@@ -110,5 +128,15 @@ def _raising_kernel(name: str) -> Callable[..., Any]:
     def kernel(*args: Any, **kwargs: Any) -> Any:
         del args, kwargs
         raise fallback.missing_operator(name)
+
+    return kernel
+
+
+def _aborting_kernel(name: str) -> Callable[..., Any]:
+    def kernel(*args: Any, **kwargs: Any) -> Any:
+        del args, kwargs
+        sys.stderr.write(f"{DEVICE_NAME}: assertion failed in {name}\n")
+        sys.stderr.flush()
+        os.abort()
 
     return kernel

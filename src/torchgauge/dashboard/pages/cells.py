@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
-from itertools import groupby
+from functools import lru_cache
 
-from torchgauge.dashboard.board import Board, Column, Entry, Workload
+from markupsafe import Markup, escape
+
+from torchgauge.dashboard.board import Entry, Workload
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.statuses import BADNESS, LOOKS, Look
 from torchgauge.results import units
+from torchgauge.results.hostile_text import brief
+
+NOT_PLANNED = '<td class="z">\N{EN DASH}'
+"""The cell of a combination that nobody planned."""
 
 
 @dataclass(frozen=True)
 class StatusCell:
-    """One case in a matrix; ``note`` tells the age of what stands in for it."""
+    """One case in a matrix; ``note`` tells the age of what stands in for it, or what ran on the host."""
 
     look: Look
     href: str
@@ -22,28 +29,10 @@ class StatusCell:
     sort: int
 
 
-@dataclass(frozen=True)
-class DeviceHead:
-    """A heading over the columns of one device."""
-
-    device: str
-    span: int
-
-
-@dataclass(frozen=True)
-class RowHead:
-    """The heading of a row: a workload."""
-
-    suite: str
-    model: str
-    variant: str
-    href: str
-
-
 def status_cell(entry: Entry) -> StatusCell:
     """The cell of ``entry``."""
     look = LOOKS[entry.status]
-    note = known_note(entry)
+    note = known_note(entry) or host_note(entry)
     return StatusCell(look, links.case_link(entry), entry.marks, note, BADNESS[entry.status])
 
 
@@ -55,19 +44,50 @@ def known_note(entry: Entry) -> str:
     return f"{units.age(entry.age_s)} old" if "stale" in entry.marks else ""
 
 
-def row_head(workload: Workload) -> RowHead:
-    """The heading of the row of ``workload``."""
+def host_note(entry: Entry) -> str:
+    """How many operators of a case that passed ran on the host; empty where none did or nobody looked."""
+    number, share = entry.facts.get("fallback_ops"), entry.facts.get("fallback_share")
+    if not entry.degraded or not isinstance(number, int) or not isinstance(share, float) or not number:
+        return ""
+    return f"{number} op{'s' if number > 1 else ''} on host, {share:.0%} of step"
+
+
+@lru_cache(maxsize=4096)
+def row_head(workload: Workload, *, comparable: bool = True) -> Markup:
+    """The heading of the row of ``workload`` on a page at the site's root; all views have the same."""
     href = f"{links.model_page(workload.group)}#{links.workload_anchor(workload)}"
-    return RowHead(workload.suite, workload.model, workload.variant, href)
+    built = (
+        ' <span class="tag" title="The workers built different models: see the realised hashes">'
+        "built differently: not comparable</span>"
+    )
+    return Markup(  # noqa: S704
+        f'<th scope="row" data-row="{links.row_anchor(workload)}"><a href="{href}">'
+        f"{escaped(workload.suite)}/<wbr>{escaped(workload.model)}</a> "
+        f'<span class="variant">{escaped(workload.variant)}</span>'
+        f"{'' if comparable else built}</th>"
+    )
 
 
-def device_heads(columns: tuple[Column, ...]) -> tuple[DeviceHead, ...]:
-    """Headings over ``columns``, which are sorted by device."""
-    spans = groupby(columns, key=lambda column: column.device)
-    return tuple(DeviceHead(device, len(list(members))) for device, members in spans)
+@lru_cache(maxsize=4096)
+def escaped(text: str) -> str:
+    """``text`` of a store as HTML; a matrix says the same in many cells."""
+    return str(escape(brief(text)))
 
 
-def row_cells(board: Board, workload: Workload, columns: tuple[Column, ...]) -> tuple[StatusCell | None, ...]:
-    """One status cell per column; None where no such case was ever planned."""
-    found = (board.entries.get((workload, column)) for column in columns)
-    return tuple(status_cell(entry) if entry else None for entry in found)
+def matrix_cell(entry: Entry | None) -> str:
+    """One cell of the compatibility matrix as HTML, in few bytes: thousands of them are one page.
+
+    The class is the status's letter and ends of cells are left to the parser. Whatever the store says passes
+    through ``brief`` and ``escape``; hrefs are made of slugs and hexadecimal digits only.
+    """
+    if entry is None:
+        return NOT_PLANNED
+    look = LOOKS[entry.status]
+    apart = " ".join(part for part in (known_note(entry) or host_note(entry), *entry.marks) if part)
+    small = f"<small>{escaped(apart)}</small>" if apart else ""
+    return f'<td class="{look.letter}"><a href="{links.case_link(entry)}">{look.code}{small}</a>'
+
+
+def matrix_row(entries: Iterable[Entry | None]) -> Markup:
+    """All status cells of one row."""
+    return Markup("".join([matrix_cell(entry) for entry in entries]))  # noqa: S704

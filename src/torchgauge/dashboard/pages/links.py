@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from torchgauge.dashboard.board import Entry, Workload
+from functools import lru_cache
+
+from torchgauge.dashboard.board import Column, Entry, Workload
+from torchgauge.dashboard.names import device_id
 from torchgauge.results.hostile_text import slug
 
 
@@ -18,7 +21,28 @@ def workload_anchor(workload: Workload) -> str:
 
 def case_anchor(entry: Entry) -> str:
     """The section of one case on its model's page."""
-    return f"case-{slug(entry.newest['case_id'])[-8:]}"
+    return case_anchor_of(entry.workload, entry.column)
+
+
+def case_anchor_of(workload: Workload, column: Column) -> str:
+    """The section of a case, by its names: a row's part, then a column's part.
+
+    A matrix of thousands of cells repeats both parts, so that they cost next to nothing when compressed; a
+    hash per case would cost five bytes each.
+    """
+    return f"{row_anchor(workload)}-{column_anchor(column)}"
+
+
+@lru_cache(maxsize=4096)
+def row_anchor(workload: Workload) -> str:
+    """What the anchors of all cases of one workload begin with."""
+    return f"c{slug(workload.name)[-8:]}"
+
+
+@lru_cache(maxsize=4096)
+def column_anchor(column: Column) -> str:
+    """What the anchors of all cases of one column end with."""
+    return slug(column.name)[-8:]
 
 
 def case_link(entry: Entry) -> str:
@@ -31,6 +55,23 @@ def run_anchor(run_id: str) -> str:
     return f"run-{slug(run_id)}"
 
 
+@lru_cache(maxsize=4096)
+def run_link(run_id: str) -> str:
+    """Page and section of one run that is described, relative to the site's root."""
+    return f"runs.html#{run_anchor(run_id)}"
+
+
 def environment_anchor(environment_id: str) -> str:
-    """The section of one environment on the page of runs."""
+    """The section of one environment on the page of its device."""
     return f"environment-{slug(environment_id)}"
+
+
+def device_page(device: str) -> str:
+    """The page of one device, relative to the site's root."""
+    return f"devices/{device_id(device)}.html"
+
+
+@lru_cache(maxsize=4096)
+def environment_link(device: str, environment_id: str) -> str:
+    """Page and section of one environment, relative to the site's root."""
+    return f"{device_page(device)}#{environment_anchor(environment_id)}"

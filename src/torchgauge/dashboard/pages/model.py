@@ -1,79 +1,59 @@
-"""The page of one model: how it does everywhere, every number with its interval, and how to run it again."""
+"""The page of one model: how it does everywhere, since when, with what numbers, and how to run it again.
+
+Case by case the page is written by functions (:mod:`case_section`, :mod:`status_strip`, :mod:`sparkline`),
+since two hundred pages of twenty-four cases are to take about a second.
+"""
 
 from __future__ import annotations
 
-import json
-from collections.abc import Iterator, Mapping
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
-from torchgauge.dashboard.board import Board, Column, Entry, Number, Workload
+import numpy as np
+from markupsafe import Markup
+
+from torchgauge.dashboard.board import Board, Column, Entry, Workload
+from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, History
+from torchgauge.dashboard.names import device_id, model_id
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.pages.cells import (
-    DeviceHead,
-    StatusCell,
-    device_heads,
-    known_note,
-    row_cells,
-    status_cell,
-)
-from torchgauge.dashboard.pages.runs import fact
-from torchgauge.dashboard.plain_rows import Row
+from torchgauge.dashboard.pages.case_section import LongTexts, Place, case_html, number_parts
+from torchgauge.dashboard.pages.environment_sides import Side, sides_html
+from torchgauge.dashboard.pages.environments import EnvironmentBook, Identity, LastPasses, differences
+from torchgauge.dashboard.pages.html_text import facts_html, repeated, shown
+from torchgauge.dashboard.pages.noise import Movement
+from torchgauge.dashboard.pages.number_text import NO_NUMBER, SCALES, change, digits, half_percent, spread
+from torchgauge.dashboard.pages.sparkline import Sparklines
+from torchgauge.dashboard.pages.status_strip import SHOWN, letters, strip
+from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.statuses import LOOKS
+from torchgauge.dashboard.statuses import NOTHING_PLANNED as NOTHING
 from torchgauge.harness.metrics import METRICS
-from torchgauge.records import Status
 from torchgauge.results import units
-from torchgauge.results.hostile_text import tail
 
-Facts = tuple[tuple[str, str], ...]
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
 
+METRIC = "latency"
+"""The metric of the small multiples and of their table."""
 
-@dataclass(frozen=True)
-class MetricRow:
-    """One metric of a case; ``absent`` is the reason where there is no number."""
-
-    metric: str
-    doc: str
-    value: str
-    interval: str
-    n: int
-    confidence: str
-    method: str
-    provenance: str
-    stopped: str
-    absent: str
-
-
-@dataclass(frozen=True)
-class CaseSection:
-    """Everything about one case; ``stand_in`` says where its details come from an older run."""
-
-    anchor: str
-    column: Column
-    case_id: str
-    cell: StatusCell
-    facts: Facts
-    why: Facts
-    stand_in: str
-    run_anchor: str
-    run_id: str
-    environment_id: str
-    environment_anchor: str
-    metrics: tuple[MetricRow, ...]
-    accuracy: Facts
-    reproduce: str
-    traceback: str
-    log: str
+IN_TABLE = 8
+"""Snapshots in the table behind the small multiples: the newest; the series files have all."""
 
 
 @dataclass(frozen=True)
 class WorkloadSection:
-    """One workload of the model and its cases."""
+    """One workload of the model: its history, and its cases."""
 
     anchor: str
     variant: str
-    facts: Facts
-    cells: tuple[StatusCell | None, ...]
-    cases: tuple[CaseSection, ...]
+    facts: Markup
+    strips: Markup
+    multiples: Markup
+    numbers: Markup
+    cases: Markup
 
 
 @dataclass(frozen=True)
@@ -82,49 +62,204 @@ class ModelPage:
 
     file: str
     title: str
-    devices: tuple[DeviceHead, ...]
-    columns: tuple[Column, ...]
+    period: str
+    measured: bool
+    gaps: bool
+    table_dates: tuple[str, ...]
+    date_heads: Markup
+    table_unit: str
+    legend: Markup
     workloads: tuple[WorkloadSection, ...]
+    environments: Markup
+    series: str
+    series_links: Markup
 
 
-def model_pages(board: Board, environments: frozenset[str]) -> Iterator[ModelPage]:
-    """One page per suite and model; ``environments`` are the ids that the page of runs describes."""
+def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """The pages of all models."""
+    for page in model_pages(context):
+        yield page.file, context.renderer.page("model", page.file, page=page).encode()
+
+
+def model_pages(context: SiteContext) -> Iterator[ModelPage]:
+    """One page per suite and model."""
+    site = _Site(context)
     groups: dict[tuple[str, str], list[Workload]] = {}
-    for workload in board.workloads:
+    for workload in context.board.workloads:
         groups.setdefault(workload.group, []).append(workload)
     for group, workloads in groups.items():
-        planned = {column for workload, column in board.entries if workload.group == group}
-        columns = tuple(column for column in board.columns if column in planned)
-        yield ModelPage(
-            file=links.model_page(group),
-            title="/".join(group),
-            devices=device_heads(columns),
-            columns=columns,
-            workloads=tuple(_workload(board, w, columns, environments) for w in workloads),
+        yield _page(site, group, workloads)
+
+
+class _Site:
+    """What all pages share, worked out once."""
+
+    def __init__(self, context: SiteContext) -> None:
+        self.board: Board = context.board
+        self.history: History = context.recent
+        self.letters = letters(context.recent)
+        self.lines = Sparklines(context.recent, METRIC, METRICS[METRIC].unit)
+        self.moved: Mapping[str, Movement] = context.moved
+        self.passes = LastPasses(context)
+        self.described = EnvironmentBook(context.environments.values())
+        self._differences: dict[tuple[str, str, str], str] = {}
+        self._environments: dict[tuple[tuple[str, str], ...], Markup] = {}
+
+    @cached_property
+    def dates(self) -> tuple[str, ...]:
+        """The dates of the newest snapshots."""
+        return tuple(snapshot.date for snapshot in self.history.snapshots[-IN_TABLE:])
+
+    @cached_property
+    def date_heads(self) -> Markup:
+        """The headings of the newest snapshots."""
+        return Markup("").join(Markup('<th scope="col" class="num">{}</th>').format(d) for d in self.dates)
+
+    @cached_property
+    def in_table(self) -> list[list[float]]:
+        """The newest medians of every case, in the unit of the table."""
+        values = self.history.values.get(METRIC)
+        if values is None:
+            return [[] for _ in self.history.cases]
+        factor = SCALES[METRICS[METRIC].unit].factor
+        found: list[list[float]] = (values[MEDIAN][:, -IN_TABLE:] / factor).tolist()
+        return found
+
+    @cached_property
+    def epochs(self) -> dict[tuple[str, str, str], set[int]]:
+        """The epochs of the window in which a device's model was planned."""
+        numbers = np.array([snapshot.epoch for snapshot in self.history.snapshots], np.int64)
+        keys = [(case.column.device, case.workload.suite, case.workload.model) for case in self.history.cases]
+        found: dict[tuple[str, str, str], set[int]] = {key: set() for key in keys}
+        for epoch in np.unique(numbers).tolist():
+            planned = (self.history.status[:, numbers == epoch] != NOTHING_PLANNED).any(axis=1)
+            for row in np.flatnonzero(planned).tolist():
+                found[keys[row]].add(epoch)
+        return found
+
+    def environment_link(self, device: str, environment_id: str) -> str:
+        """Where the environment is described; empty where it is not."""
+        if not environment_id or self.described.identity(device, environment_id) is None:
+            return ""
+        return links.environment_link(device, environment_id)
+
+    def difference(self, device: str, newest: str, before: str) -> str:
+        """What differs between two environments of a device, as HTML; empty where one is not known."""
+        key = device, newest, before
+        if key not in self._differences:
+            sides = [self.passes.book.identity(device, name) for name in (before, newest)]
+            self._differences[key] = _difference(sides[0], sides[1], same=newest == before)
+        return self._differences[key]
+
+    def environments(self, root: str, entries: Sequence[Entry]) -> Markup:
+        """In what the environments of the results of ``entries`` differ; most pages have the same."""
+        pairs = tuple(dict.fromkeys((e.column.device, e.shown["environment_id"] or "") for e in entries))
+        if pairs not in self._environments:
+            sides = [Side(*pair, self.environment_link(*pair), self._identity(*pair)) for pair in pairs]
+            self._environments[pairs] = sides_html(sides, root)
+        return self._environments[pairs]
+
+    def _identity(self, device: str, environment_id: str) -> Identity | None:
+        return self.passes.book.identity(device, environment_id) if environment_id else None
+
+    def place(self, entry: Entry) -> Place:
+        """Where the run and the environments of ``entry`` are described."""
+        row, device = entry.shown, entry.column.device
+        environment = row["environment_id"] or ""
+        last = self.passes.of(entry)
+        newest = entry.newest["environment_id"] or environment
+        return Place(
+            run=links.run_link(row["run_id"]),
+            environment=self.environment_link(device, environment),
+            last_pass=last,
+            last_pass_environment=last.environment_id if last else "",
+            difference=self.difference(device, newest, last.environment_id) if last else "",
         )
 
 
-def _workload(
-    board: Board, workload: Workload, columns: tuple[Column, ...], environments: frozenset[str]
-) -> WorkloadSection:
-    found = (board.entries.get((workload, column)) for column in columns)
-    entries = [entry for entry in found if entry]
-    return WorkloadSection(
-        anchor=links.workload_anchor(workload),
-        variant=workload.variant,
-        facts=_built(entries),
-        cells=row_cells(board, workload, columns),
-        cases=tuple(_case(entry, environments) for entry in entries),
+def _difference(before: Identity | None, newest: Identity | None, *, same: bool) -> str:
+    if before is None or newest is None:
+        return ""
+    found = differences((before, newest))
+    if same or not found:
+        return f'<p class="where">The environment is the same in all its {len(newest)} facts.</p>'
+    return facts_html((row.key, " → ".join(value or "(not said)" for value in row.values)) for row in found)
+
+
+def _page(site: _Site, group: tuple[str, str], workloads: Sequence[Workload]) -> ModelPage:
+    file = links.model_page(group)
+    root = "../" * file.count("/")
+    texts = LongTexts()
+    columns = [
+        column for column in site.board.columns if any((w, column) in site.board.entries for w in workloads)
+    ]
+    found = {
+        workload: [site.board.entries[workload, c] for c in columns if (workload, c) in site.board.entries]
+        for workload in workloads
+    }
+    snapshots = site.history.snapshots[-SHOWN:]
+    entries = [entry for members in found.values() for entry in members]
+    rows = (site.history.number_of(entry.newest["case_key"]) for entry in entries)
+    used = {letter for row in rows if row is not None for letter in site.letters[row]}
+    series = [(device, root + name) for device, name in _series(site, group, columns)]
+    return ModelPage(
+        file=file,
+        title="/".join(group),
+        period=_period(snapshots, len(site.history.snapshots)),
+        measured=_measured(site, entries),
+        gaps=NOTHING in used,
+        table_dates=site.dates,
+        date_heads=site.date_heads,
+        table_unit=SCALES[METRICS[METRIC].unit].name,
+        legend=_legend(frozenset(used)),
+        workloads=tuple(_workload(site, w, members, texts, root) for w, members in found.items()),
+        environments=site.environments(root, entries),
+        series=" ".join(href for _, href in series),
+        series_links=Markup(  # noqa: S704
+            "".join(
+                [
+                    f'<a href="{shown(href)}">{repeated(device)}, JSON {number}</a> '
+                    for number, (device, href) in enumerate(series, 1)
+                ]
+            )
+        ),
     )
 
 
-def _built(entries: list[Entry]) -> Facts:
+def _measured(site: _Site, entries: Sequence[Entry]) -> bool:
+    """Whether any of ``entries`` has or had a number of the metric that is drawn."""
+    rows = (site.history.number_of(entry.newest["case_key"]) for entry in entries)
+    drawn = any(site.lines.numbers(row) for row in rows if row is not None)
+    return drawn or any(METRIC in entry.numbers for entry in entries)
+
+
+def _period(snapshots: Sequence[Snapshot], there: int) -> str:
+    if not snapshots:
+        return "no snapshot"
+    if len(snapshots) == 1:
+        return f"the one snapshot of {snapshots[0].date}"
+    said = (
+        f"the newest {len(snapshots)} snapshots" if there > len(snapshots) else f"{len(snapshots)} snapshots"
+    )
+    return f"{said}, {snapshots[0].date} to {snapshots[-1].date}, oldest first"
+
+
+def _workload(
+    site: _Site, workload: Workload, entries: Sequence[Entry], texts: LongTexts, root: str
+) -> WorkloadSection:
+    return WorkloadSection(
+        anchor=links.workload_anchor(workload),
+        variant=workload.variant,
+        facts=Markup(facts_html(_built(entries))),  # noqa: S704
+        strips=Markup("".join([_strip(site, entry) for entry in entries])),  # noqa: S704
+        multiples=Markup("".join([_multiple(site, entry) for entry in entries])),  # noqa: S704
+        numbers=Markup("".join([_numbers(site, entry) for entry in entries])),  # noqa: S704
+        cases=Markup("".join([case_html(entry, site.place(entry), texts, root) for entry in entries])),  # noqa: S704
+    )
+
+
+def _built(entries: Sequence[Entry]) -> list[tuple[str, str]]:
     """What the workers really built; several values where they do not agree."""
-
-    def said(name: str) -> str:
-        values = (entry.shown[name] for entry in entries)
-        return ", ".join(dict.fromkeys(_text(value) for value in values if value is not None))
-
     names = {
         "parameters": "parameters",
         "buffers": "buffers",
@@ -132,130 +267,76 @@ def _built(entries: list[Entry]) -> Facts:
         "declared_hash": "declared hash",
         "realised_hash": "realised hash",
     }
-    return tuple((title, said(name) or "not known: never built") for name, title in names.items())
+    found = []
+    for name, title in names.items():
+        values = dict.fromkeys(entry.shown[name] for entry in entries if entry.shown[name] is not None)
+        told = [units.integer(value) if isinstance(value, int) else str(value) for value in values]
+        found.append((title, ", ".join(told) or "not known: never built"))
+    return found
 
 
-def _case(entry: Entry, environments: frozenset[str]) -> CaseSection:
-    row = entry.shown
-    environment = row["environment_id"] or ""
-    return CaseSection(
-        anchor=links.case_anchor(entry),
-        column=entry.column,
-        case_id=entry.newest["case_id"],
-        cell=status_cell(entry),
-        facts=_facts(entry),
-        why=_why(entry.newest),
-        stand_in=_stand_in(entry),
-        run_anchor=links.run_anchor(row["run_id"]),
-        run_id=row["run_id"],
-        environment_id=environment,
-        environment_anchor=links.environment_anchor(environment) if environment in environments else "",
-        metrics=_metrics(entry.numbers),
-        accuracy=_accuracy(row),
-        reproduce=entry.newest["reproduce"] or row["reproduce"] or "",
-        traceback=tail(row["traceback"] or ""),
-        log=tail(row["log_excerpt"] or entry.newest["log_excerpt"] or ""),
+def _strip(site: _Site, entry: Entry) -> str:
+    look = LOOKS[entry.status]
+    row = site.history.number_of(entry.newest["case_key"])
+    text = (
+        strip(site.letters[row]) if row is not None else '<span class="muted">not in these snapshots</span>'
+    )
+    return (
+        f'<tr><th scope="row"><a href="#{links.case_anchor(entry)}">{repeated(entry.column.name)}</a></th>'
+        f'<td><span class="badge s-{look.css}">{look.code}</span></td><td class="nowrap">{text}</td></tr>'
     )
 
 
-def _stand_in(entry: Entry) -> str:
-    if entry.stands_in and entry.known is not None:
-        code = LOOKS[Status(entry.known["status"])].code
-        return (
-            f"The newest attempt says nothing of this case. What follows is the last known result: {code}, "
-            f"{units.age(entry.known_age_s)} ago."
-        )
-    note = known_note(entry)
-    return f"This result is stale: {note}." if note else ""
+def _multiple(site: _Site, entry: Entry) -> str:
+    """One small drawing with what its newest number is and by how much it moved."""
+    head = f'<li><a href="#{links.case_anchor(entry)}">{repeated(entry.column.name)}</a>'
+    row, number = site.history.number_of(entry.newest["case_key"]), entry.numbers.get(METRIC)
+    drawing = str(site.lines.svg(row)) if row is not None and site.lines.numbers(row) > 1 else ""
+    if number is None or number.median is None:
+        why = number.absent if number else "not measured"
+        return f'{head}{drawing}<p><span class="muted">no number: {repeated(why)}</span></p></li>'
+    value, _ = number_parts(number.median, number.low, number.high, number.unit)
+    moved = _moved(site.moved.get(entry.newest["case_key"]))
+    return f"{head}{drawing}<p><b>{value}</b> {spread(half_percent(number))} {moved}</p></li>"
 
 
-def _facts(entry: Entry) -> Facts:
-    row = entry.shown
-    began = row["started_at"]
-    pairs = [
-        ("started", units.moment(began.timestamp()) if began else "never"),
-        ("age", units.age(entry.known_age_s)),
-        ("took", units.duration(row["duration_s"]) if row["duration_s"] else ""),
-        ("torch", row["torch_version"]),
-        ("threads", row["threads"]),
-        ("options", row["configuration_options"]),
-        ("variables", row["configuration_env"]),
-        ("facts", "; ".join(f"{name}: {value}" for name, value in _pairs(row["facts"]))),
-    ]
-    return _kept(pairs)
+def _moved(movement: Movement | None) -> str:
+    if movement is None:
+        return '<span class="muted">nothing before it</span>'
+    half = movement.half_percent
+    text = f"{change(movement.ratio, half)}{f' {spread(half)}' if half is not None else ''}"
+    factor = movement.factor
+    if factor is None:
+        return f'{text} <span class="muted">too little history for a threshold</span>'
+    told = "over 100" if not math.isfinite(factor) or factor > 100 else f"{factor:.1f}"
+    words = f"{told}× its noise"  # noqa: RUF001
+    return f"<b>{text}, {words}</b>" if factor > 1 else f'{text} <span class="muted">{words}</span>'
 
 
-def _why(row: Row) -> Facts:
-    quiet = row["status"] == Status.PASS.value
-    pairs = [
-        ("last phase", "" if quiet else row["phase"]),
-        ("cause", row["cause"]),
-        ("reason", row["reason"]),
-        ("expected", row["expected"]),
-        ("error", row["error_type"]),
-        ("message", tail(row["error_message"] or "", 4096)),
-        ("frame", row["error_frame"]),
-        ("missing op", row["missing_op"]),
-        ("fingerprint", row["fingerprint"]),
-        ("process", "" if quiet else row["exit"]),
-        ("after the case", row["teardown"]),
-        ("log file", row["log"]),
-    ]
-    return _kept(pairs)
+def _numbers(site: _Site, entry: Entry) -> str:
+    row = site.history.number_of(entry.newest["case_key"])
+    values = site.in_table[row] if row is not None else []
+    cells = "".join(
+        [f'<td class="num">{digits(value, None) if value > 0 else NO_NUMBER}</td>' for value in values]
+    )
+    missing = f'<td class="num">{NO_NUMBER}</td>' * (min(IN_TABLE, len(site.history.snapshots)) - len(values))
+    return f'<tr><th scope="row">{repeated(entry.column.name)}</th>{missing}{cells}</tr>'
 
 
-def _accuracy(row: Row) -> Facts:
-    numbers = {
-        "max_abs_error": "largest absolute error",
-        "rmse": "RMSE",
-        "rmse_eager": "RMSE of eager",
-        "rmse_ratio": "RMSE ratio",
-        "eager_spread": "eager spread",
-        "cosine": "cosine similarity",
-    }
-    pairs: list[tuple[str, object]] = [("reference", row["accuracy_reference"])]
-    pairs += [
-        (title, units.small_number(row[name])) for name, title in numbers.items() if row[name] is not None
-    ]
-    return _kept([*pairs, ("detail", row["accuracy_detail"])])
-
-
-def _metrics(numbers: Mapping[str, Number]) -> tuple[MetricRow, ...]:
-    order = [*METRICS, *sorted(numbers.keys() - METRICS.keys())]
-    return tuple(_metric(numbers[name]) for name in order if name in numbers)
-
-
-def _metric(number: Number) -> MetricRow:
-    value, bracket = "", ""
-    if number.median is not None:
-        value, bracket = units.interval_parts(number.median, number.low, number.high, number.unit)
-    return MetricRow(
-        metric=number.metric.replace("_", " "),
-        doc=METRICS[number.metric].doc if number.metric in METRICS else "",
-        value=value,
-        interval=bracket,
-        n=number.n,
-        confidence=f"{number.confidence:.0%}" if bracket else "",
-        method=number.method if value else "",
-        provenance=number.provenance,
-        stopped=number.stopped,
-        absent=number.absent,
+@lru_cache(maxsize=64)
+def _legend(used: frozenset[str]) -> Markup:
+    """What the letters ``used`` mean."""
+    return Markup("").join(
+        Markup(
+            '<li><span class="strip" aria-hidden="true"><i class="{0}">{0}</i></span> {1}: {2}</li>\n'
+        ).format(look.letter, look.code, look.meaning)
+        for look in LOOKS.values()
+        if look.letter in used
     )
 
 
-def _pairs(text: str | None) -> Facts:
-    try:
-        value = json.loads(text or "{}")
-    except ValueError:
-        return (("facts", text or ""),)
-    if not isinstance(value, dict):
-        return (("facts", fact(text or "")),)
-    return tuple((name, fact(json.dumps(item))) for name, item in sorted(value.items()))
-
-
-def _kept(pairs: list[tuple[str, object]]) -> Facts:
-    return tuple((name, _text(value)) for name, value in pairs if value not in (None, ""))
-
-
-def _text(value: object) -> str:
-    return units.integer(value) if isinstance(value, int) else str(value)
+def _series(site: _Site, group: tuple[str, str], columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
+    """The files with the numbers of the model, relative to the root, by device and epoch."""
+    for device in dict.fromkeys(column.device for column in columns):
+        for epoch in sorted(site.epochs.get((device, *group), ())):
+            yield device, f"series/{device_id(device)}/{model_id(group)}/{epoch}.json"

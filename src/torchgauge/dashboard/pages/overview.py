@@ -1,17 +1,60 @@
-"""The overview: one sentence per device, its bar of statuses, and what nobody expected."""
+"""The overview: one sentence per device, its bar of statuses, what is newly broken, and who fell silent."""
 
 from __future__ import annotations
 
+import math
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.board import Board, Entry
 from torchgauge.dashboard.pages import geomean, links
-from torchgauge.dashboard.pages.calibration import CalibrationRow
-from torchgauge.dashboard.pages.runs import RunSection
+from torchgauge.dashboard.pages.calibration import CalibrationRow, calibration_row
+from torchgauge.dashboard.pages.device_history import (
+    DeviceHistory,
+    NewFailure,
+    device_history,
+    new_failures,
+    rows_of,
+)
+from torchgauge.dashboard.pages.noise import Movement
+from torchgauge.dashboard.pages.number_text import TIMES, change, spread
+from torchgauge.dashboard.pages.pass_line import PassLine, pass_line
 from torchgauge.dashboard.statuses import LOOKS, Look
+from torchgauge.dashboard.subjects import Subject, models_of
 from torchgauge.dashboard.tally import Tally, tally
+from torchgauge.records import Status
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
+from torchgauge.results.staleness import STALE_AFTER_S
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
+
+SILENT_AFTER = 3
+"""Snapshots in which only other devices spoke, after which a device is silent, if two days passed too."""
+
+TWO_DAYS_S = 2 * 86_400.0
+MOST_LISTED = 40
+"""Rows of a table of the overview; the matrix has them all."""
+
+
+@dataclass(frozen=True)
+class Apart:
+    """Cases of a device that are no models, by their last status in the recent snapshots."""
+
+    subject: Subject
+    passed: int
+    planned: int
+
+
+@dataclass(frozen=True)
+class Speedup:
+    """The geometric mean of one configuration's speed-ups, over the workloads common to all of the device."""
+
+    configuration: str
+    text: str
+    n: int
 
 
 @dataclass(frozen=True)
@@ -19,71 +62,170 @@ class DeviceCard:
     """What is said of one device."""
 
     device: str
+    href: str
     sentence: str
+    silence: str
     tally: Tally
+    line: PassLine | None
+    new_failures: int
     incomplete: str
     oldest: str
+    apart: tuple[Apart, ...]
+    speedups: tuple[Speedup, ...]
     calibrations: tuple[CalibrationRow, ...]
     calibration_run: str
 
 
 @dataclass(frozen=True)
-class Surprise:
-    """A result that differs from what the data file promises."""
+class Finding:
+    """A case that somebody should look at; ``expected`` or dates say against what."""
 
     href: str
     workload: str
     column: str
     look: Look
-    expected: str
+    against: str
     detail: str
 
 
 @dataclass(frozen=True)
+class Unfinished:
+    """A run that is not published."""
+
+    run_id: str
+    anchor: str
+    problem: str
+    state: str
+    recorded: int
+    planned: int
+
+
+@dataclass(frozen=True)
 class OverviewPage:
-    """Cards, surprises and the runs that are not finished."""
+    """Cards, what is new, surprises and the runs that are not finished."""
 
     cards: tuple[DeviceCard, ...]
-    surprises: tuple[Surprise, ...]
-    unfinished: tuple[RunSection, ...]
+    failures: tuple[Finding, ...]
+    failures_in_all: int
+    surprises: tuple[Finding, ...]
+    surprises_in_all: int
+    unfinished: tuple[Unfinished, ...]
+    snapshots: int
 
 
-def overview_page(board: Board, runs: tuple[RunSection, ...]) -> OverviewPage:
-    """The overview of ``board``; ``runs`` come newest first."""
+def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """The first page."""
+    yield "index.html", context.renderer.page("overview", "index.html", page=overview_page(context)).encode()
+
+
+def overview_page(context: SiteContext) -> OverviewPage:
+    """The overview of the store."""
+    board = models_of(context.board)
+    moved = context.moved
+    failures: list[NewFailure] = []
+    cards = [_card(context, board, device, moved, failures) for device in _devices(context, board)]
+    cards.sort(key=lambda card: not card.silence)
+    surprises = _surprises(board)
     return OverviewPage(
-        cards=tuple(_card(device, board.of_device(device), runs) for device in board.devices),
-        surprises=_surprises(board),
-        unfinished=tuple(run for run in runs if not run.published),
+        cards=tuple(cards),
+        failures=tuple(_failure(board, found) for found in failures[:MOST_LISTED]),
+        failures_in_all=len(failures),
+        surprises=tuple(_surprise(entry) for entry in surprises[:MOST_LISTED]),
+        surprises_in_all=len(surprises),
+        unfinished=_unfinished(context),
+        snapshots=len(context.recent.snapshots),
     )
 
 
-def _card(device: str, entries: tuple[Entry, ...], runs: tuple[RunSection, ...]) -> DeviceCard:
+def _devices(context: SiteContext, board: Board) -> list[str]:
+    """The devices of the models, then those of which only checks or operators are known."""
+    others = {case.column.device for case in context.recent.cases} - set(board.devices)
+    return [*board.devices, *sorted(others)]
+
+
+def _card(
+    context: SiteContext,
+    board: Board,
+    device: str,
+    moved: Mapping[str, Movement],
+    failures: list[NewFailure],
+) -> DeviceCard:
+    entries = board.of_device(device)
+    rows = rows_of(context.recent, device, Subject.MODELS)
+    history = device_history(context.recent, rows)
+    fresh = list(new_failures(context.recent, rows))
+    failures += fresh
     counted = tally(entries)
-    plugin = entries[0].newest["device"]
-    run = next((run for run in runs if any(c.device == plugin for c in run.calibrations)), None)
-    ages = [entry.age_s for entry in entries]
+    run, calibrations = _calibrations(context, device)
     return DeviceCard(
         device=device,
-        sentence=f"{device}: {_sentence(counted, entries, min(ages))}",
+        href=links.device_page(device),
+        sentence=f"{device}: {_sentence(counted, entries, len(fresh), moved)}",
+        silence=silence(board, entries, history, context.now),
         tally=counted,
+        line=pass_line(history.passed, history.planned, [s.date for s in context.recent.snapshots]),
+        new_failures=len(fresh),
         incomplete=_incomplete(counted),
-        oldest=units.age(max(ages)),
-        calibrations=tuple(c for c in run.calibrations if c.device == plugin) if run else (),
-        calibration_run=run.anchor if run else "",
+        oldest=units.age(max((entry.age_s for entry in entries), default=0.0)),
+        apart=tuple(_apart(context, device)),
+        speedups=_speedups(entries),
+        calibrations=calibrations,
+        calibration_run=run,
     )
 
 
-def _sentence(counted: Tally, entries: tuple[Entry, ...], age_s: float) -> str:
+def _sentence(counted: Tally, entries: tuple[Entry, ...], fresh: int, moved: Mapping[str, Movement]) -> str:
+    if not entries:
+        return "no model was planned"
     parts = [f"{counted.passed}/{counted.planned} pass"]
+    parts.append(f"{fresh or 'no'} new failure{'' if fresh == 1 else 's'}")
     if counted.marks.get("unexpected"):
         parts.append(f"{counted.marks['unexpected']} unexpected")
-    for column in sorted({entry.column for entry in entries if entry.column.compiled}, key=lambda c: c.order):
-        numbers = geomean.values([entry for entry in entries if entry.column == column], "speedup")
-        mean = geomean.mean(numbers, "ratio")
-        if mean.n:
-            noun = "workload" if mean.n == 1 else "workloads"
-            parts.append(f"geomean {column.configuration} speed-up {mean.text} over {mean.n} {noun}")
-    return ", ".join([*parts, f"data {units.age(age_s)} old"])
+    parts += _moved(entries, moved)
+    return ", ".join([*parts, f"data {units.age(min(_said_age(entry) for entry in entries))} old"])
+
+
+def _moved(entries: tuple[Entry, ...], moved: Mapping[str, Movement]) -> list[str]:
+    """The mean change of the latency since the result before, where any workload has two.
+
+    The configurations of one workload are averaged first: they move together, so that taking them for
+    independent would make the interval too narrow.
+    """
+    logs: dict[str, list[float]] = {}
+    for entry in entries:
+        movement = moved.get(entry.newest["case_key"])
+        if movement is not None and geomean.usable(entry, "latency")[0] is not None:
+            logs.setdefault(entry.workload.name, []).append(math.log(movement.ratio))
+    ratios = {name: math.exp(math.fsum(found) / len(found)) for name, found in logs.items()}
+    mean = geomean.means_over({"": ratios}, ratios.keys()).get("")
+    if mean is None:
+        return []
+    half = geomean.half_percent(mean)
+    text = (
+        f"{change(mean.estimate, half)} {spread(half)}" if half is not None else change(mean.estimate, None)
+    )
+    return [f"geomean latency {text} since the results before (n = {mean.n})"]
+
+
+def _said_age(entry: Entry) -> float:
+    """Age of the newest row that says something of the case, in seconds; of the newest where none does."""
+    return entry.known_age_s if entry.known is not None else entry.age_s
+
+
+def silence(board: Board, entries: tuple[Entry, ...], history: DeviceHistory, now: float) -> str:
+    """Since when a device of ``board`` has had nothing to say while others did; empty where it reports."""
+    said = [entry.known_age_s for entry in entries if entry.known is not None]
+    everybody = [entry.known_age_s for entry in board.entries.values() if entry.known is not None]
+    if not entries or not everybody:
+        return ""
+    if not said:
+        return "no result at all: every case was lost to the environment or never reached"
+    lag = min(said) - min(everybody)
+    missed = history.missed
+    if min(said) <= STALE_AFTER_S and not (missed >= SILENT_AFTER and lag >= TWO_DAYS_S):
+        return ""
+    since = f", {missed} snapshots of other devices since" if missed else ""
+    return f"no data for {units.age(min(said))}: its last result is of {units.moment(now - min(said))}{since}"
 
 
 def _incomplete(counted: Tally) -> str:
@@ -92,19 +234,70 @@ def _incomplete(counted: Tally) -> str:
     return f"incomplete: {counted.incomplete} of {counted.planned} cases were lost or never reached"
 
 
-def _surprises(board: Board) -> tuple[Surprise, ...]:
-    found = [entry for entry in board.entries.values() if "unexpected" in entry.marks]
-    found.sort(key=lambda entry: (entry.column.order, entry.workload))
+def _apart(context: SiteContext, device: str) -> Iterator[Apart]:
+    for subject in (Subject.CHECKS, Subject.OPERATORS):
+        rows = rows_of(context.recent, device, subject)
+        if len(rows):
+            last = [_last_known(context.recent.status[row].tolist()) for row in rows.tolist()]
+            yield Apart(subject, last.count(_PASS), len(last))
+
+
+_PASS = list(Status).index(Status.PASS)
+
+
+def _last_known(letters: list[int]) -> int:
+    planned = [letter for letter in letters if letter < len(Status)]
+    return planned[-1]
+
+
+def _speedups(entries: tuple[Entry, ...]) -> tuple[Speedup, ...]:
+    numbers: dict[str, dict[str, float | None]] = {}
+    for entry in entries:
+        if entry.column.compiled:
+            side = numbers.setdefault(entry.column.configuration, {})
+            side[entry.workload.name] = geomean.usable(entry, "speedup")[0]
+    means = geomean.means_over(numbers, geomean.common(numbers, ()))
     return tuple(
-        Surprise(
-            href=links.case_link(entry),
-            workload=entry.workload.name,
-            column=entry.column.name,
-            look=LOOKS[entry.status],
-            expected=entry.newest["expected"] or "pass",
-            detail=_detail(entry),
-        )
-        for entry in found
+        Speedup(name, f"{found.estimate:.3g}{TIMES} {geomean.interval_text(found)}", found.n)
+        for name, found in sorted(means.items())
+    )
+
+
+def _calibrations(context: SiteContext, device: str) -> tuple[str, tuple[CalibrationRow, ...]]:
+    """The newest run that calibrated the device's plugin, and what it found."""
+    names = {device, device.partition(".")[0]}
+    for info in context.runs:
+        rows = [row for row in context.calibrations.get(info.run_id, ()) if row["device"] in names]
+        if rows:
+            return links.run_anchor(info.run_id), tuple(calibration_row(row) for row in rows)
+    return "", ()
+
+
+def _surprises(board: Board) -> list[Entry]:
+    found = [entry for entry in board.entries.values() if "unexpected" in entry.marks]
+    return sorted(found, key=lambda entry: (entry.column.order, entry.workload))
+
+
+def _surprise(entry: Entry) -> Finding:
+    return Finding(
+        href=links.case_link(entry),
+        workload=entry.workload.name,
+        column=entry.column.name,
+        look=LOOKS[entry.status],
+        against=entry.newest["expected"] or "pass",
+        detail=_detail(entry),
+    )
+
+
+def _failure(board: Board, found: NewFailure) -> Finding:
+    entry = board.entries.get((found.case.workload, found.case.column))
+    return Finding(
+        href=links.case_link(entry) if entry else links.model_page(found.case.workload.group),
+        workload=found.case.workload.name,
+        column=found.case.column.name,
+        look=LOOKS[found.status],
+        against=f"passed {found.passed}, failed {found.failed}",
+        detail=_detail(entry) if entry else "",
     )
 
 
@@ -114,3 +307,18 @@ def _detail(entry: Entry) -> str:
         row["error_message"] or row["reason"] or row["accuracy_detail"] or row["cause"] or ""
     )
     return ": ".join(part for part in (row["error_type"], message) if part) or f"in phase {row['phase']}"
+
+
+def _unfinished(context: SiteContext) -> tuple[Unfinished, ...]:
+    return tuple(
+        Unfinished(
+            info.run_id,
+            links.run_anchor(info.run_id),
+            first_line(info.problem, 300),
+            info.state.value,
+            info.recorded,
+            info.planned,
+        )
+        for info in context.runs
+        if not info.published
+    )

@@ -1,155 +1,232 @@
-"""The performance matrix: one table per metric, with intervals, and a mean over the common set."""
+"""The performance matrix: a page per view, with intervals, and a mean over the common set."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+from markupsafe import Markup
 
 from torchgauge.dashboard.board import Board, Column, Entry
-from torchgauge.dashboard.pages import geomean, links
-from torchgauge.dashboard.pages.cells import DeviceHead, RowHead, device_heads, known_note, row_head
-from torchgauge.dashboard.statuses import LOOKS, Look
+from torchgauge.dashboard.pages import geomean
+from torchgauge.dashboard.pages.cells import NOT_PLANNED, escaped, known_note, row_head
+from torchgauge.dashboard.pages.column_heads import ColumnHead, column_heads
+from torchgauge.dashboard.pages.latest import metric_shard
+from torchgauge.dashboard.pages.number_text import (
+    NO_NUMBER,
+    SCALES,
+    SECONDS,
+    TIMES,
+    Scale,
+    change,
+    digits,
+    spread,
+)
+from torchgauge.dashboard.pages.views import (
+    Against,
+    Reader,
+    Readers,
+    Reading,
+    View,
+    baseline_columns,
+    for_mean,
+    views,
+)
+from torchgauge.dashboard.statuses import LOOKS
+from torchgauge.dashboard.subjects import models_of
 from torchgauge.harness.metrics import METRICS
 from torchgauge.records import Status
-from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
-from torchgauge.results.stats import common_set
 
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
 
-@dataclass(frozen=True)
-class Shown:
-    """How one metric is shown: its title, and whether eager columns and a mean take part."""
-
-    metric: str
-    title: str
-    eager: bool = True
-    mean: bool = False
-    provenance: bool = False
-
-
-SHOWN = (
-    Shown("latency", "Latency", mean=True),
-    Shown("speedup", "Speed-up over eager", eager=False, mean=True),
-    Shown("compile_cold", "Compile time, cold cache", eager=False),
-    Shown("compile_warm", "Compile time, warm cache", eager=False),
-    Shown("peak_memory", "Peak memory", provenance=True),
-)
-"""The tables of the page, in order."""
-
-
-@dataclass(frozen=True)
-class NumberCell:
-    """One number in a table; ``look`` is set where the case did not pass, ``absent`` where there is none."""
-
-    href: str
-    value: str
-    interval: str
-    detail: str
-    absent: str
-    look: Look | None
-    marks: tuple[str, ...]
-    note: str
-    sort: float | None
+QUIET_MARKS = frozenset({"unexpected", "expected", "superseded"})
+"""Marks that say nothing of a number."""
 
 
 @dataclass(frozen=True)
 class NumberRow:
-    """A workload and its numbers."""
+    """A workload and its cells."""
 
-    head: RowHead
-    cells: tuple[NumberCell | None, ...]
-    comparable: bool
+    head: Markup
+    cells: Markup
 
 
 @dataclass(frozen=True)
-class MetricTable:
-    """One metric over all workloads; ``means`` is empty where no mean is meaningful."""
+class ColumnMean:
+    """The means under one column: over the common set, and over the column's own workloads."""
 
-    metric: str
-    title: str
+    common: str
+    interval: str
+    own: str
+    own_n: int
+
+
+@dataclass(frozen=True)
+class PerformancePage:
+    """One view with its table; ``means`` is empty where no mean is meaningful."""
+
+    view: View
+    views: tuple[View, ...]
+    unit: str
     doc: str
     better: str
-    devices: tuple[DeviceHead, ...]
-    columns: tuple[Column, ...]
+    metrics: Mapping[str, str]
+    columns: tuple[ColumnHead, ...]
     rows: tuple[NumberRow, ...]
-    means: tuple[geomean.Mean, ...]
-    own_means: tuple[geomean.Mean, ...]
+    means: tuple[ColumnMean, ...]
     common: int
     excluded: tuple[geomean.Exclusion, ...]
+    provenance: tuple[str, ...]
 
 
-def performance_page(board: Board) -> tuple[MetricTable, ...]:
-    """The tables for which the store holds any case."""
-    tables = [_table(board, shown) for shown in SHOWN]
-    return tuple(table for table in tables if table.columns)
+def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """A page per view, and the numbers of every metric that has one."""
+    board = models_of(context.board)
+    found = views(board)
+    readers, notes = Readers(board, context.moved), notes_of(board)
+    for view in found:
+        page = performance_page(board, view, found, readers.of(view), notes)
+        text = context.renderer.page("performance", view.file, section="performance.html", page=page)
+        yield view.file, text.encode()
+    for metric in dict.fromkeys(view.metric for view in found):
+        yield metric_shard(board, metric)
 
 
-def _table(board: Board, shown: Shown) -> MetricTable:
-    metric = METRICS[shown.metric]
-    columns = tuple(column for column in board.columns if shown.eager or column.compiled)
-    rows = [
-        NumberRow(
-            row_head(w),
-            tuple(_cell(board.entries.get((w, column)), shown) for column in columns),
-            w.name not in board.built_differently,
-        )
-        for w in board.workloads
+def performance_page(
+    board: Board, view: View, others: tuple[View, ...], read: Reader, notes: Mapping[int, str]
+) -> PerformancePage:
+    """The table of one view, whose cells ``read`` reads; ``notes`` are those of :func:`notes_of`."""
+    metric = METRICS[view.metric]
+    places = [place for place, column in enumerate(board.columns) if view.eager or column.compiled]
+    columns = tuple(board.columns[place] for place in places)
+    scale = SECONDS if view.metric.startswith("compile") else SCALES[metric.unit]
+    readings = [
+        [(entry, read(entry)) if (entry := row[place]) is not None else None for place in places]
+        for row in board.grid
     ]
-    means, own, common, excluded = _means(board, shown, columns, metric.unit)
-    return MetricTable(
-        metric=shown.metric,
-        title=shown.title,
+    means, common, excluded = _means(board, view, columns, readings, scale)
+    return PerformancePage(
+        view=view,
+        views=others,
+        unit=scale.name,
         doc=metric.doc,
         better=metric.better.value,
-        devices=device_heads(columns),
-        columns=columns,
-        rows=tuple(row for row in rows if any(row.cells)),
+        metrics={other.metric: METRICS[other.metric].unit for other in others},
+        columns=column_heads(columns),
+        rows=tuple(
+            NumberRow(
+                row_head(workload, comparable=workload.name not in board.built_differently),
+                Markup("".join([_cell(found, scale, notes) for found in row])),  # noqa: S704
+            )
+            for workload, row in zip(board.workloads, readings, strict=True)
+        ),
         means=means,
-        own_means=own,
         common=common,
         excluded=excluded,
+        provenance=_provenance(columns, readings, view.metric) if view.metric == "peak_memory" else (),
     )
 
 
-_Means = tuple[tuple[geomean.Mean, ...], tuple[geomean.Mean, ...], int, tuple[geomean.Exclusion, ...]]
+_Found = tuple[Entry, Reading] | None
+_Readings = Sequence[Sequence[_Found]]
+"""What the cells of a view show, by row and column; None where nothing was planned."""
 
 
-def _means(board: Board, shown: Shown, columns: Sequence[Column], unit: str) -> _Means:
-    if not shown.mean:
-        return (), (), 0, ()
-    by_column = {c: [e for e in board.entries.values() if e.column == c] for c in columns}
-    numbers = {column: geomean.values(entries, shown.metric) for column, entries in by_column.items()}
-    with_numbers = {c: by_column[c] for c in columns if any(v is not None for v in numbers[c].values())}
-    common = common_set(*(numbers[column] for column in with_numbers)) - board.built_differently
-    means = tuple(geomean.mean(numbers[column], unit, common) for column in columns)
-    own = tuple(geomean.mean(numbers[column], unit) for column in columns)
-    return (
-        means,
-        own,
-        len(common),
-        geomean.exclusions(with_numbers, shown.metric, common, board.built_differently),
-    )
+def notes_of(board: Board) -> dict[int, str]:
+    """What is said under the number of an entry in every view, by the entry's identity; most say nothing."""
+    found = {}
+    for entry in board.entries.values():
+        said = (known_note(entry), *(mark for mark in entry.marks if mark not in QUIET_MARKS))
+        if note := " ".join(part for part in said if part):
+            found[id(entry)] = note
+    return found
 
 
-def _cell(entry: Entry | None, shown: Shown) -> NumberCell | None:
-    if entry is None:
-        return None
-    number = entry.numbers.get(shown.metric)
-    median = number.median if number else None
-    value, bracket = ("", "")
-    if number is not None and median is not None:
-        value, bracket = units.interval_parts(median, number.low, number.high, number.unit)
-    missing = number.absent if number else "not measured"
-    return NumberCell(
-        href=links.case_link(entry),
-        value=value,
-        interval=bracket,
-        detail=number.provenance.replace("_", " ")
-        if number and median is not None and shown.provenance
-        else "",
-        absent="" if value else first_line(missing, 48),
-        look=None if entry.status is Status.PASS else LOOKS[entry.status],
-        marks=tuple(mark for mark in entry.marks if mark in ("degraded", "flaky", "stale")),
-        note=known_note(entry),
-        sort=median,
-    )
+def _cell(found: _Found, scale: Scale, notes: Mapping[int, str]) -> str:
+    """One cell as HTML in few bytes: thousands of them are one page. What the store says is escaped."""
+    if found is None:
+        return NOT_PLANNED
+    entry, reading = found
+    look, passed = LOOKS[entry.status], entry.status is Status.PASS
+    apart = notes.get(id(entry), "")
+    if not passed and reading.value is not None:
+        apart = f"{look.code} {apart}" if apart else look.code
+    if reading.value is None:
+        main = NO_NUMBER if passed else look.code
+        beside = _why(reading.why) if passed else ""
+    else:
+        main, beside = _number(reading, scale)
+    small = f"<small>{escaped(apart)}</small>" if apart else ""
+    detail = f"<i>{beside}</i>" if beside else ""
+    loud = " x" if reading.factor is not None and reading.factor > 1 else ""
+    return f'<td class="{look.letter}{loud}">{main}{detail}{small}'
+
+
+@lru_cache(maxsize=1024)
+def _why(raw: str) -> str:
+    return escaped(first_line(raw, 48))
+
+
+def _number(reading: Reading, scale: Scale) -> tuple[str, str]:
+    value = reading.value or 0.0
+    if reading.factor is not None or reading.why:
+        text = change(value, reading.half)
+        if reading.factor is None or reading.factor <= 1:
+            return text, spread(reading.half)
+        return text, f"{spread(reading.half)} {min(reading.factor, 999):.2g}{TIMES} noise"
+    if reading.relative:
+        return f"{digits(value, reading.half)}{TIMES}", spread(reading.half)
+    return digits(value / scale.factor, reading.half), spread(reading.half)
+
+
+def _means(
+    board: Board, view: View, columns: Sequence[Column], readings: _Readings, scale: Scale
+) -> tuple[tuple[ColumnMean, ...], int, tuple[geomean.Exclusion, ...]]:
+    if not view.mean:
+        return (), 0, ()
+    numbers: dict[Column, dict[str, float | None]] = {column: {} for column in columns}
+    for workload, row in zip(board.workloads, readings, strict=True):
+        for column, found in zip(columns, row, strict=True):
+            if found is not None:
+                numbers[column][workload.name] = for_mean(*found, view.metric)
+    within = geomean.common(numbers, board.built_differently)
+    averages = geomean.means_over(numbers, within)
+    baselines = baseline_columns(board).values() if view.against is Against.EAGER else ()
+    means = []
+    for column in columns:
+        mean, own = averages.get(column), geomean.plain_mean(numbers[column])
+        relative = view.against is not Against.NOTHING and column not in baselines
+        if view.against is Against.DEVICE:
+            relative = column.device != view.device
+        means.append(
+            ColumnMean(
+                common=_mean_text(mean.estimate, view, scale, relative=relative) if mean else "",
+                interval=geomean.interval_text(mean) if mean else "",
+                own=_mean_text(own[0], view, scale, relative=relative) if own[0] else "",
+                own_n=own[1],
+            )
+        )
+    return tuple(means), len(within), geomean.left_out(numbers, within)
+
+
+def _mean_text(value: float | None, view: View, scale: Scale, *, relative: bool) -> str:
+    if value is None:
+        return ""
+    if view.against is Against.BEFORE:
+        return change(value, None)
+    return f"{digits(value, None)}{TIMES}" if relative else digits(value / scale.factor, None)
+
+
+def _provenance(columns: Sequence[Column], readings: _Readings, metric: str) -> tuple[str, ...]:
+    """Which counters the numbers of each column came from, since those of two counters are not comparable."""
+    found: dict[Column, set[str]] = {column: set() for column in columns}
+    for row in readings:
+        for column, cell in zip(columns, row, strict=True):
+            number = cell[0].numbers.get(metric) if cell and cell[1].value is not None else None
+            if number is not None and number.provenance:
+                found[column].add(number.provenance.replace("_", " "))
+    return tuple(", ".join(sorted(found[column])) for column in columns)

@@ -1,22 +1,41 @@
-"""The page of runs: which ran, how far they came, and on what."""
+"""Runs and provenance: which ran, how far they came, on what, and how to make one again.
+
+``runs.html`` has the runs that are not finished, the last run of every device and suite, and the newest ones;
+where there are more, every run is on the page of its month too.
+"""
 
 from __future__ import annotations
 
+import hashlib
 import json
-from collections import Counter
-from collections.abc import Sequence
+import re
+import shlex
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from torchgauge.clock import utc
+from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.calibration import CalibrationRow, calibration_row
-from torchgauge.dashboard.plain_rows import Row, plain_rows
+from torchgauge.dashboard.pages.environments import fact, plugin_of
+from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import LOOKS
-from torchgauge.dashboard.tally import Tally, check_run
+from torchgauge.dashboard.tally import Tally, tally
 from torchgauge.records import Status
-from torchgauge.results import frames, units
+from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.journal import RunState
 from torchgauge.results.store import RunInfo, Store
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
+
+NEWEST = 60
+"""Runs that the first page describes; the pages of months have all."""
+
+NO_DATE = "unknown"
+"""The month of runs that do not say when they were made."""
 
 _STATES = {
     RunState.RUNNING: "running",
@@ -26,21 +45,24 @@ _STATES = {
 }
 """The states in words; a run that ended may still be incomplete, which is said apart."""
 
+_HEAD_BYTES = 1 << 16
+_COMMAND = re.compile(r'"command"\s*:\s*(?=\[)')
+
 
 @dataclass(frozen=True)
 class EnvironmentLink:
     """An environment of a run, with what was observed then: its conditions and notes."""
 
     id: str
-    anchor: str
+    href: str
     device: str
     conditions: tuple[tuple[str, str], ...]
     notes: tuple[str, ...]
 
 
 @dataclass(frozen=True)
-class RunSection:
-    """One run."""
+class RunLine:
+    """One run in a table."""
 
     run_id: str
     anchor: str
@@ -48,116 +70,208 @@ class RunSection:
     published: bool
     when: str
     age: str
+    month: str
     planned: int
     recorded: int
+    infra: int
     incomplete: bool
     problem: str
     tally: Tally
+
+
+@dataclass(frozen=True)
+class RunSection:
+    """One run with all that is known of it; ``sha256`` is of its table of results."""
+
+    line: RunLine
+    command: str
+    sha256: str
+    logs: str
     environments: tuple[EnvironmentLink, ...]
     calibrations: tuple[CalibrationRow, ...]
 
 
 @dataclass(frozen=True)
-class EnvironmentSection:
-    """The identity of one environment: what its hash covers."""
+class LastRun:
+    """The newest run of one suite on one device; ``known`` of ``planned`` cases say something."""
 
-    id: str
-    anchor: str
     device: str
-    identity: tuple[tuple[str, str], ...]
+    device_href: str
+    suite: str
+    run_id: str
+    href: str
+    age: str
+    took: str
+    passed: int
+    known: int
+    planned: int
+    infra: int
+    logs: str
+
+
+@dataclass(frozen=True)
+class Month:
+    """The page of one month."""
+
+    file: str
+    name: str
     runs: int
 
 
-def environment_sections(store: Store) -> tuple[EnvironmentSection, ...]:
-    """All environments of the store, by device."""
-    identities: dict[tuple[str, str], dict[str, str]] = {}
-    runs: dict[tuple[str, str], set[str]] = {}
-    for row in plain_rows(frames.environments(store)):
-        key = row["device"], row["environment_id"]
-        identity = identities.setdefault(key, {})
-        runs.setdefault(key, set()).add(row["run_id"])
-        if row["kind"] == "identity":
-            identity[row["key"]] = fact(row["value"])
-    return tuple(
-        EnvironmentSection(
-            environment_id,
-            links.environment_anchor(environment_id),
-            device,
-            tuple(sorted(identity.items())),
-            len(runs[device, environment_id]),
+@dataclass(frozen=True)
+class RunsPage:
+    """The first page of runs."""
+
+    unfinished: tuple[RunLine, ...]
+    last: tuple[LastRun, ...]
+    sections: tuple[RunSection, ...]
+    older: tuple[RunLine, ...]
+    months: tuple[Month, ...]
+    in_all: int
+
+
+def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """The page of runs, and one per month where there are more than it describes."""
+    lines = [run_line(info, context.now) for info in context.runs]
+    page = runs_page(context, lines)
+    yield "runs.html", context.renderer.page("runs", "runs.html", page=page).encode()
+    known = {section.line.run_id for section in page.sections}
+    for month in page.months:
+        members = [line for line in lines if line.month == month.name]
+        content = context.renderer.page(
+            "runs_month", month.file, month=month, runs=members, known=known, section="runs.html"
         )
-        for (device, environment_id), identity in sorted(identities.items())
+        yield month.file, content.encode()
+
+
+def runs_page(context: SiteContext, lines: Sequence[RunLine]) -> RunsPage:
+    """What the first page says."""
+    by_id = dict(zip((info.run_id for info in context.runs), context.runs, strict=True))
+    unfinished = [line for line in lines if not line.published]
+    newest = [line for line in lines if line.published][:NEWEST]
+    shown = [*sorted(unfinished, key=lambda line: not line.problem), *newest]
+    there = {line.run_id for line in shown}
+    older = [line for line in lines if line.run_id in context.described and line.run_id not in there]
+    devices = _pages_of_plugins(context)
+    return RunsPage(
+        unfinished=tuple(shown[: len(unfinished)]),
+        last=last_runs(context),
+        sections=tuple(_section(context, line, by_id[line.run_id], devices) for line in shown),
+        older=tuple(older),
+        months=_months(lines) if len(lines) > len(shown) else (),
+        in_all=len(lines),
     )
 
 
-def run_sections(store: Store, now: float) -> tuple[RunSection, ...]:
-    """All runs, newest first, finished or not.
-
-    Raises :class:`DashboardError` where the rows of a published run do not add up to its plan.
-    """
-    statuses: dict[str, Counter[str]] = {}
-    cases: dict[str, set[str]] = {}
-    for row in plain_rows(frames.results(store)[["run_id", "case_key", "status"]]):
-        statuses.setdefault(row["run_id"], Counter())[row["status"]] += 1
-        cases.setdefault(row["run_id"], set()).add(row["case_key"])
-    environments = _by_run(plain_rows(frames.environments(store)))
-    calibrations = _by_run(plain_rows(frames.calibrations(store)))
-    ids = sorted({*store.run_ids(), *store.published()})
-    infos = sorted((store.info(run_id) for run_id in ids), key=lambda i: (-i.created_at, i.run_id))
-    found = []
-    for info in infos:
-        counts = statuses.get(info.run_id, Counter())
-        if info.published:
-            check_run(info, counts, len(cases.get(info.run_id, ())))
-        found.append(
-            _section(
-                info,
-                counts if info.published else info.counts,
-                environments.get(info.run_id, []),
-                [calibration_row(row) for row in calibrations.get(info.run_id, [])],
-                now,
-            )
-        )
-    return tuple(found)
-
-
-def fact(text: str) -> str:
-    """A JSON value as a person reads it; text that is no JSON as it stands."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return text
-    return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
-
-
-def _section(
-    info: RunInfo,
-    counts: Counter[str] | dict[str, int],
-    environments: Sequence[Row],
-    calibrations: Sequence[CalibrationRow],
-    now: float,
-) -> RunSection:
-    by_status = {status: counts.get(status.value, 0) for status in LOOKS}
+def run_line(info: RunInfo, now: float) -> RunLine:
+    """One run as a table shows it."""
+    by_status = {status: info.counts.get(status.value, 0) for status in LOOKS}
     counted = Tally(by_status, by_status[Status.PASS], {})
-    recorded = sum(counts.values())
-    return RunSection(
+    recorded = info.recorded
+    return RunLine(
         run_id=info.run_id,
         anchor=links.run_anchor(info.run_id),
         state="unknown" if info.problem else _STATES[info.state],
         published=info.published,
         when=units.moment(info.created_at) if info.created_at else "unknown",
         age=units.age(now - info.created_at) if info.created_at else "unknown",
+        month=f"{utc(info.created_at):%Y-%m}" if info.created_at else NO_DATE,
         planned=recorded if info.problem else info.planned,
         recorded=recorded,
+        infra=by_status[Status.INFRA],
         incomplete=bool(counted.incomplete) or recorded < info.planned,
         problem=first_line(info.problem, 300),
         tally=counted,
-        environments=_environment_links(environments),
-        calibrations=tuple(calibrations),
     )
 
 
-def _environment_links(rows: Sequence[Row]) -> tuple[EnvironmentLink, ...]:
+def last_runs(context: SiteContext) -> tuple[LastRun, ...]:
+    """The newest run of every device and suite on the board, by device."""
+    members: dict[tuple[str, str], dict[str, list[Entry]]] = {}
+    for entry in context.board.entries.values():
+        runs = members.setdefault((entry.column.device, entry.workload.suite), {})
+        runs.setdefault(entry.newest["run_id"], []).append(entry)
+    rank = {info.run_id: place for place, info in enumerate(context.runs)}
+    found = []
+    for (device, suite), runs in sorted(members.items()):
+        run_id = min(runs, key=lambda run: rank.get(run, len(rank)))
+        found.append(_last_run(context, device, suite, run_id, runs[run_id]))
+    return tuple(found)
+
+
+def _last_run(
+    context: SiteContext, device: str, suite: str, run_id: str, entries: Sequence[Entry]
+) -> LastRun:
+    counted = tally(entries)
+    rows = [entry.newest for entry in entries]
+    return LastRun(
+        device=device,
+        device_href=links.device_page(device),
+        suite=suite,
+        run_id=run_id,
+        href=links.run_link(run_id),
+        age=units.age(context.now - max(row["run_created_at"].timestamp() for row in rows)),
+        took=_took(rows),
+        passed=counted.passed,
+        known=counted.planned - counted.incomplete,
+        planned=counted.planned,
+        infra=counted.counts[Status.INFRA],
+        logs=f"runs/{run_id}/logs" if any(row["log"] for row in rows) else "",
+    )
+
+
+def _took(rows: Iterable[Row]) -> str:
+    """From the start of the first case to the end of the last; empty where none started."""
+    spans = [(row["started_at"].timestamp(), row["duration_s"] or 0.0) for row in rows if row["started_at"]]
+    if not spans:
+        return ""
+    return units.duration(max(start + took for start, took in spans) - min(start for start, _ in spans))
+
+
+def _months(lines: Sequence[RunLine]) -> tuple[Month, ...]:
+    counts: dict[str, int] = {}
+    for line in lines:
+        counts[line.month] = counts.get(line.month, 0) + 1
+    return tuple(Month(f"runs/{name}.html", name, counts[name]) for name in sorted(counts, reverse=True))
+
+
+def _pages_of_plugins(context: SiteContext) -> Mapping[str, str]:
+    """The device on whose page the environments of a plugin are: the first by name."""
+    devices = sorted({case.device for case in context.book}, reverse=True)
+    return {plugin_of(device): device for device in devices} | {device: device for device in devices}
+
+
+def _section(context: SiteContext, line: RunLine, info: RunInfo, devices: Mapping[str, str]) -> RunSection:
+    folder = context.store.path / "runs" / info.run_id
+    return RunSection(
+        line=line,
+        command=_command(context.store, info.run_id),
+        sha256=_sha256(context.store, info),
+        logs=f"runs/{info.run_id}/logs" if (folder / "logs").is_dir() else "",
+        environments=_environment_links(context.environments.get(info.run_id, ()), devices),
+        calibrations=tuple(calibration_row(row) for row in context.calibrations.get(info.run_id, ())),
+    )
+
+
+def _command(store: Store, run_id: str) -> str:
+    """The command that made the run, from the beginning of its plan; empty where it is not there."""
+    try:
+        with (store.path / "runs" / run_id / "plan.json").open("rb") as file:
+            text = file.read(_HEAD_BYTES).decode(errors="replace")
+        found = _COMMAND.search(text)
+        words = json.JSONDecoder().raw_decode(text, found.end())[0] if found else []
+    except (OSError, ValueError):
+        return ""
+    return shlex.join(words) if all(isinstance(word, str) for word in words) else ""
+
+
+def _sha256(store: Store, info: RunInfo) -> str:
+    if not info.published:
+        return ""
+    return hashlib.sha256(store.table_path("results", info.run_id).read_bytes()).hexdigest()
+
+
+def _environment_links(rows: Sequence[Row], devices: Mapping[str, str]) -> tuple[EnvironmentLink, ...]:
     """The environments of one run; of several observations the last one's conditions."""
     conditions: dict[tuple[str, str], dict[str, str]] = {}
     notes: dict[tuple[str, str], dict[str, None]] = {}
@@ -172,17 +286,10 @@ def _environment_links(rows: Sequence[Row]) -> tuple[EnvironmentLink, ...]:
     return tuple(
         EnvironmentLink(
             environment_id,
-            links.environment_anchor(environment_id),
+            links.environment_link(devices[device], environment_id) if device in devices else "",
             device,
             tuple(sorted(conditions[device, environment_id].items())),
             tuple(notes[device, environment_id]),
         )
         for device, environment_id in sorted(conditions)
     )
-
-
-def _by_run(rows: Sequence[Row]) -> dict[str, list[Row]]:
-    found: dict[str, list[Row]] = {}
-    for row in rows:
-        found.setdefault(row["run_id"], []).append(row)
-    return found

@@ -1,5 +1,6 @@
 // A button that copies a command. Without this file the command can still be selected.
 
+/** @param {string} text @param {HTMLButtonElement} button */
 async function copy(text, button) {
   try {
     await navigator.clipboard.writeText(text);
@@ -14,6 +15,6 @@ for (const block of document.querySelectorAll("pre[data-copy]")) {
   button.type = "button";
   button.className = "copy";
   button.textContent = "Copy";
-  button.addEventListener("click", () => copy(block.textContent.trim(), button));
+  button.addEventListener("click", () => copy((block.textContent ?? "").trim(), button));
   block.before(button);
 }

@@ -5,20 +5,25 @@ from __future__ import annotations
 import os
 import shutil
 from collections.abc import Iterator
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
 from torchgauge.devices.device import Device
 from torchgauge.harness.case_measurements import absent
+from torchgauge.harness.code_caches import CodeCaches
 from torchgauge.harness.events import EventReader
 from torchgauge.harness.executors.executor import BudgetSpent, Remark, Submission, Yield
+from torchgauge.harness.executors.turns import Member, Pipes, Turns
 from torchgauge.harness.fold import Folded, fold, no_device
 from torchgauge.harness.host_process import HostOptions, HostProcess
 from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, MEASURE, Job
+from torchgauge.harness.pace import Pace
+from torchgauge.harness.packages import suspects_in
 from torchgauge.harness.rows import RowContext, excerpt, row, unattempted
 from torchgauge.harness.staging import tree_for
-from torchgauge.harness.watch import TICK_S, Ending, Watcher, default_memory_limit, kernel_oom_kills
+from torchgauge.harness.watch import TICK_S, Ending, Place, Watcher, default_memory_limit, kernel_oom_kills
 from torchgauge.records import (
     PRETRAINED,
     Calibration,
@@ -69,8 +74,11 @@ TORCH_WORKER_MODULES = ("torchgauge.harness.torch_checks", "torch.utils.flop_cou
 class Station:
     """One device of this machine with its host processes.
 
-    No group but the first is started that would probably end after ``until`` (steady seconds), judged by the
-    mean of those before it: a run with any budget gets on, and so does each of its resumptions.
+    Where ``turns`` is given, other stations of this run work beside this one: it does what takes time on the
+    machine's cores between the turns of their workers, and its own workers take turns.
+
+    No group but the first is started that would probably end after ``until`` (steady seconds), as ``pace``
+    judges: a run with any budget gets on, and so does each of its resumptions.
     """
 
     submission: Submission
@@ -78,14 +86,21 @@ class Station:
     work: Path
     groups: list[Group]
     until: float | None = None
+    turns: Turns | None = None
+    pace: Pace = field(default_factory=lambda: Pace({}))
     hosts: dict[Variables, HostProcess] = field(default_factory=dict)
     environment_id: str = ""
     jobs: int = 0
     oom_kills: int = field(default_factory=kernel_oom_kills)
     remarks: list[str] = field(default_factory=list)
     absent: Failure | None = None
-    durations: list[float] = field(default_factory=list)
     dead: set[Variables] = field(default_factory=set)
+    caches: CodeCaches | None = None
+    shared: Path | None = None
+    """Where the copy of the package for a foreign interpreter lies; None: in ``work``."""
+
+    def __post_init__(self) -> None:
+        self.code = self.caches or CodeCaches(self.submission.plan, self.work / "purse")
 
     @property
     def device(self) -> Device:
@@ -93,22 +108,18 @@ class Station:
         return self.submission.devices[self.target.name]
 
     def run(self) -> Iterator[Yield]:
-        """Run every group; what is to be kept, in lists that belong together."""
+        """Run every group for which there is time; what is to be kept, in lists that belong together."""
         try:
             runnable = [group for group in self.groups if any(p.declined is None for p in group.cases)]
             if runnable:
                 yield from self.calibrate("start")
-            for number, group in enumerate(self.groups):
-                if self.submission.cancelled():
-                    return
-                if self.out_of_time():
-                    left = len(self.groups) - number
-                    yield Remark(f"the budget of {self.target} is spent: {left} groups are left")
-                    yield BudgetSpent()
+            left = list(self.groups)
+            while left and not self.submission.cancelled():
+                number = self.pace.next_to_start(left, self.seconds_left())
+                if number is None:
+                    yield from budget_spent(self.target, len(left))
                     break
-                began = self.submission.clock.steady()
-                yield self.run_group(group)
-                self.durations.append(self.submission.clock.steady() - began)
+                yield self.run_group(left.pop(number))
                 yield from self.said()
             measures = any(not group.checks for group in runnable)
             if measures and self.absent is None and not self.submission.cancelled():
@@ -116,12 +127,11 @@ class Station:
         finally:
             self.close()
 
-    def out_of_time(self) -> bool:
-        """Whether another group would probably end after the deadline; never before the first one."""
-        if self.until is None or not self.durations:
-            return False
-        mean = sum(self.durations) / len(self.durations)
-        return self.submission.clock.steady() + mean > self.until
+    def seconds_left(self) -> float | None:
+        """Seconds until no group may be under way any more; None where there is no deadline."""
+        if self.until is None:
+            return None
+        return self.until - self.submission.clock.steady() - self.pace.closing_s
 
     def said(self) -> Iterator[Yield]:
         """What was remarked since this was last asked."""
@@ -129,6 +139,11 @@ class Station:
             yield Remark(self.remarks.pop(0))
 
     # --- host --------------------------------------------------------------------------------
+
+    def try_open(self) -> None:
+        """Start the host that most groups need; where it does not come up, the first worker says so."""
+        with suppress(_HostLostError):
+            self.open(self.variables(next(g for g in self.groups if g.cases)))
 
     def open(self, variables: Variables) -> HostProcess:
         """The host whose workers have ``variables``.
@@ -181,13 +196,20 @@ class Station:
             environment=tuple(sorted(environment.items())),
             preload=tuple(preload),
             warm=self.device.fork_safe,
-            tree=tree_for(self.submission.python, self.work),
+            tree=tree_for(self.submission.python, self.shared or self.work),
         )
 
     def start(self, options: HostOptions) -> HostProcess | None:
         """A host that is ready; None where it did not come up."""
         host = HostProcess(options, self.submission.folder / "logs" / "host.log", self.submission.clock)
-        ready = self.wait_for(host)
+        place = (
+            None if self.turns is None else Beside(self.turns, Member(host.pid, self.submission.clock, True))
+        )
+        try:
+            ready = self.wait_for(host)
+        finally:
+            if place is not None:
+                place.leave()
         if not ready:
             host.close()
             return None
@@ -204,7 +226,9 @@ class Station:
         return None
 
     def close(self) -> None:
-        """End the hosts."""
+        """End the hosts, and leave kept caches that are ours alone to other runs."""
+        if self.caches is None:
+            self.code.close()
         for host in self.hosts.values():
             host.close()
         self.hosts.clear()
@@ -214,7 +238,6 @@ class Station:
         self.jobs += 1
         files = [self.work / f"{self.jobs}.{name}" for name in ("job", "events", "cursor")]
         job = replace(job, events=str(files[1]), cursor=str(files[2]))
-        files[0].write_text(to_json(job), encoding="utf-8")
         settings = self.submission.plan.settings
         variables = self.variables(job.group)
         try:
@@ -231,13 +254,33 @@ class Station:
             self.submission.cancelled,
             lambda event: self.submission.on_event(group, event) if group else None,
         )
-        host.send(cmd="run", job=str(files[0]), log=str(log), log_limit=settings.log_limit_bytes)
-        ending = watcher.follow(EventReader(files[1], files[2]))
+        with self.place(host, job) as (job, watcher.place):
+            files[0].write_text(to_json(job), encoding="utf-8")
+            host.send(cmd="run", job=str(files[0]), log=str(log), log_limit=settings.log_limit_bytes)
+            ending = watcher.follow(EventReader(files[1], files[2]))
         if ending.lost:
             self.hosts.pop(variables).close()
         for file in files:
             file.unlink(missing_ok=True)
         return ending
+
+    @contextmanager
+    def place(self, host: HostProcess, job: Job) -> Iterator[tuple[Job, Place]]:
+        """``job`` and its worker's place among those of the other stations, until the worker has ended."""
+        if self.turns is None:
+            yield job, Place()
+            return
+        pipes = Pipes.make(self.work / f"{self.jobs}")
+        host.wake_on(pipes.asks)
+        self.turns.wait_for_quiet(self.submission.cancelled)
+        place = Beside(self.turns, Member(host.pid, self.submission.clock, grant=pipes.grant))
+        try:
+            yield replace(job, turn=pipes.path), place
+        finally:
+            place.leave()
+            host.sleep_through(pipes.asks)
+            pipes.close()
+            self.turns.wait_for_quiet(self.submission.cancelled)
 
     def variables(self, group: Group | None) -> Variables:
         """The environment variables that the cases of ``group`` ask for beside those of all suites."""
@@ -282,6 +325,9 @@ class Station:
                 self.environment_id = self.environment_id or environment.id
                 if at == "start":
                     yield environment
+                    remark = self.code.open(environment, self.submission.clock.now())
+                    if remark:
+                        yield Remark(remark)
             if event["ev"] == "calibration":
                 yield from_plain(Calibration, event["calibration"])
         known = any(event["ev"] == "environment" for event in ending.events)
@@ -290,6 +336,14 @@ class Station:
 
     def run_group(self, group: Group) -> list[Result]:
         """Run one group to its end; rows of all its cases, fewer where the run was cancelled."""
+        began = self.submission.clock.steady()
+        try:
+            return self.rows_of(group)
+        finally:
+            self.pace.learn(group, self.submission.clock.steady() - began)
+
+    def rows_of(self, group: Group) -> list[Result]:
+        """The rows of all cases of ``group``, from as many processes as that takes."""
         plan = self.submission.plan
         rows = [
             unattempted(plan, p, why.status, why.cause, why.reason)
@@ -325,24 +379,23 @@ class Station:
             log = self.submission.folder / "logs" / name
             cache = self.work / f"cache-{group.id}-{self.jobs}"
             caches.update({planned.case.key: cache for planned in cases})
-            ending = self.process(
-                self.group_job(
-                    CHECKS if group.checks else MEASURE, replace(group, cases=tuple(cases)), cache
-                ),
-                log,
-                group,
-            )
+            kind = CHECKS if group.checks else MEASURE
+            job = self.group_job(kind, replace(group, cases=tuple(cases)), cache)
+            ending = self.process(replace(job, **self.code.of_group(group)), log, group)
             folded = fold(cases, ending, self.kernel_killed)
+            self.code.take_back(cases, folded, group)
             found += self.contexts(cases, folded, ending, started, log)
             pending = folded.again
         for planned, outcome, context in found:
+            outcome = self.code.said(outcome)  # noqa: PLW2901
             if outcome.status is Status.NOT_RUN and outcome.cause is Cause.CANCELLED:
                 continue
             if outcome.status is Status.PASS and not group.checks:
-                more = self.run_afresh(group, planned, caches[planned.case.key])
+                more = self.run_afresh(group, planned, caches[planned.case.key], self.code.of_fresh(outcome))
                 outcome = replace(outcome, measurements=(*outcome.measurements, *more))  # noqa: PLW2901
             rows.append(row(plan, planned, outcome, context))
         for folder in set(caches.values()):
+            self.code.keep([(p, o) for p, o, _ in found if caches[p.case.key] == folder], folder)
             shutil.rmtree(folder, ignore_errors=True)
         return rows
 
@@ -383,10 +436,13 @@ class Station:
             builder=suite.builder,
             scenario="" if group.checks else load("torchgauge.scenarios", group.workload.mode).implementation,
             install_hint=suite.install_hint,
+            suspects=suspects_in(self.submission.python),
             preload=suite.preload,
         )
 
-    def run_afresh(self, group: Group, planned: PlannedCase, cache: Path) -> list[Measurement]:
+    def run_afresh(
+        self, group: Group, planned: PlannedCase, cache: Path, code: dict[str, Any]
+    ) -> list[Measurement]:
         """Warm compilation and peak memory of one case, from a process of its own."""
         settings, compiled = self.submission.plan.settings, planned.case.configuration.compiled
         wanted = ["compile_warm"] if compiled and settings.warm_compile else []
@@ -399,13 +455,48 @@ class Station:
         if self.submission.cancelled():
             return switched_off + [absent(name, "interrupted before its fresh process") for name in wanted]
         log = self.submission.folder / "logs" / f"{_slug(planned.case.id)}-{group.id[:8]}-fresh.log"
-        job = self.group_job(FRESH, replace(group, cases=(planned,)), cache)
+        job = replace(self.group_job(FRESH, replace(group, cases=(planned,)), cache), **code)
         ending = self.process(job, log, group)
         for event in ending.events:
             if event["ev"] == "fresh":
                 return switched_off + [from_plain(Measurement, each) for each in event["measurements"]]
         how = fold([planned], ending, self.kernel_killed).outcomes[planned.case.key].reason
         return switched_off + [absent(name, f"its fresh process failed: {how}") for name in wanted]
+
+
+def budget_spent(target: DeviceTarget, left: int) -> tuple[Remark, BudgetSpent]:
+    """What is said where the time of ``target`` is over and ``left`` groups were not started."""
+    return Remark(f"the budget of {target} is spent: {left} groups are left"), BudgetSpent()
+
+
+class Beside(Place):
+    """A worker's place where others run beside it: it is a member of their turns until it leaves."""
+
+    def __init__(self, turns: Turns, member: Member) -> None:
+        self._turns, self._member = turns, member
+        turns.join(member)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the worker stands still or waits now."""
+        return self._member.idle
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds in which it stood still or waited."""
+        return self._member.idle_s
+
+    def started(self) -> None:
+        """The worker's process is there: stop it where another one times."""
+        self._turns.look_again(self._member)
+
+    def turn(self, *, wanted: bool) -> None:
+        """The worker wants to time, or has timed."""
+        (self._turns.want if wanted else self._turns.give_back)(self._member)
+
+    def leave(self) -> None:
+        """The worker has ended."""
+        self._turns.leave(self._member)
 
 
 class _HostLostError(Exception):

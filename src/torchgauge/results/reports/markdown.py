@@ -39,9 +39,9 @@ _MOST_FACTS = 16
 _PLAIN = re.compile(r"[\w.,/ µ>-]+")
 
 
-def render(report: Report) -> str:
-    """``report`` as Markdown, at most :data:`LIMIT` characters."""
-    return _run(report) if isinstance(report, RunReport) else _comparison(report)
+def render(report: Report, limit: int = LIMIT) -> str:
+    """``report`` as Markdown, at most ``limit`` characters where its summary alone has fewer."""
+    return _run(report, limit) if isinstance(report, RunReport) else _comparison(report, limit)
 
 
 def marker(report: ComparisonReport) -> str:
@@ -49,7 +49,7 @@ def marker(report: ComparisonReport) -> str:
     return f"<!-- torchgauge:ab:{report.marker} -->"
 
 
-def _comparison(report: ComparisonReport) -> str:
+def _comparison(report: ComparisonReport, limit: int) -> str:
     flagged, unclear = report.flagged, report.unclear
     start = [marker(report), _headline(report), ""]
     if report.headline is not Headline.UNCHANGED:
@@ -67,7 +67,7 @@ def _comparison(report: ComparisonReport) -> str:
         fenced(shlex.join(report.command)),
     ]
     details += ["", *_how_to_accept(report), "", "</details>"]
-    room = LIMIT - _MARGIN - sum(len(line) + 1 for line in (*start, *details))
+    room = limit - _MARGIN - sum(len(line) + 1 for line in (*start, *details))
     rows = _Rows(room)
     body = rows.take(_SHARES[0], _TITLES, [_flagged_row(each) for each in flagged], "changed")
     said = rows.take(_SHARES[1], _UNCLEAR, [_unclear_row(each) for each in unclear], "unclear")
@@ -268,7 +268,7 @@ def _how_to_accept(report: ComparisonReport) -> list[str]:
     ]
 
 
-def _run(report: RunReport) -> str:
+def _run(report: RunReport, limit: int) -> str:
     counts = ", ".join(f"{number} {status}" for status, number in report.counts.items()) or "no case"
     unexpected = report.unexpected
     verdict = (
@@ -278,12 +278,21 @@ def _run(report: RunReport) -> str:
         if report.incomplete or not report.planned
         else "**As expected**"
     )
+    degraded = report.degraded
     start = [f"{verdict}. Of {report.planned} cases: {counts}.", ""]
+    if degraded:
+        start[0] += f" **Degraded passes: {len(degraded)}**: not by the path that was asked for."
     end = [f"Run {code(report.run_id)}, {units.moment(report.created_at)}, {_state(report.state)}.", ""]
     end += [fenced(shlex.join(report.command))]
-    rows = _Rows(LIMIT - _MARGIN - sum(len(line) + 1 for line in (*start, *end)))
+    rows = _Rows(limit - _MARGIN - sum(len(line) + 1 for line in (*start, *end)))
     body = rows.take(
-        0.8, ["case", "status", "reason"], [_case_row(each) for each in unexpected], "unexpected"
+        0.7, ["case", "status", "reason"], [_case_row(each) for each in unexpected], "unexpected"
+    )
+    body += rows.take(
+        0.9,
+        ["case", "pass, but"],
+        [[code(each.case_id), code(each.degraded)] for each in degraded],
+        "degraded",
     )
     body += rows.take(1.0, ["not run"], [[code(each)] for each in report.not_run], "not run")
     return "\n".join([*start, *body, *end]) + "\n"

@@ -13,7 +13,10 @@ from torchgauge.results.store import RunFolder, Store
 
 @dataclass(frozen=True)
 class CaseLine:
-    """One case: how it ended, why, how long it took (seconds) and how to run it again."""
+    """One case: how it ended, why, how long it took (seconds) and how to run it again.
+
+    ``degraded`` says by what other path than the requested one it ran; empty where it did not.
+    """
 
     case_id: str
     suite: str
@@ -23,6 +26,7 @@ class CaseLine:
     reason: str
     duration_s: float
     reproduce: str
+    degraded: str = ""
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,11 @@ class RunReport:
     def unexpected(self) -> tuple[CaseLine, ...]:
         """Cases whose status is not the expected one."""
         return tuple(each for each in self.cases if each.unexpected)
+
+    @property
+    def degraded(self) -> tuple[CaseLine, ...]:
+        """Cases that passed, but not by the requested path."""
+        return tuple(each for each in self.cases if each.status is Status.PASS and each.degraded)
 
     @property
     def incomplete(self) -> bool:
@@ -79,6 +88,7 @@ def run_report(store: Store, folder: RunFolder) -> RunReport:
                 row.reason or (row.failure.message if row.failure else ""),
                 row.duration_s,
                 row.reproduce,
+                row.degraded,
             )
             for row in rows
         ),

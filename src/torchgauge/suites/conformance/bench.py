@@ -29,6 +29,8 @@ from torchgauge.suites.host import HOST
 
 CHILD_S = 45.0
 """Seconds after which a process that a check started is killed: less than the deadline of the check."""
+_RAISED = re.compile(r"[A-Za-z_][\w.]*(Error|Exception|Exit|Interrupt)(: |$)")
+"""The line of a traceback that names its exception."""
 _ASSERTION = re.compile(r"\w* ?INTERNAL ASSERT FAILED at .*?, please report a bug to PyTorch\.\s*")
 """What torch puts before the message of a failed internal check."""
 
@@ -98,11 +100,14 @@ class Bench:
     def unless_refused(self, what: str, *more: Any) -> Iterator[None]:
         """End the check with ``what`` where the device refuses what is inside: it says that it has it not.
 
-        A refusal is a ``RuntimeError`` (``NotImplementedError`` is one) or one of ``more``.
+        A refusal is a ``RuntimeError`` (``NotImplementedError`` is one) or one of ``more``; a lost device
+        refuses nothing.
         """
         try:
             yield
         except (RuntimeError, *more) as error:
+            if self.session.is_lost(error):
+                raise
             self.unsupported(f"{what}: {brief(error)}")
 
     def numbers(self, *shape: int, dtype: Any = None, seed: int = 0, grad: bool = False) -> Any:
@@ -167,9 +172,9 @@ class Bench:
             check=False,
         )
         if done.returncode:
-            lines = [line for line in done.stderr.strip().splitlines() if line.strip()]
-            last = lines[-1] if lines else "nothing on its standard error"
-            raise AssertionError(f"a fresh process ended with status {done.returncode}: {last}")
+            raise AssertionError(
+                f"a fresh process ended with status {done.returncode}: {root_cause(done.stderr)}"
+            )
         return done.stdout.strip()
 
 
@@ -177,6 +182,13 @@ def brief(error: BaseException) -> str:
     """The first line of what ``error`` says, without torch's request to report it."""
     lines = str(error).strip().splitlines() or [type(error).__name__]
     return _ASSERTION.sub("internal assertion: ", lines[0])[:200]
+
+
+def root_cause(stderr: str) -> str:
+    """The innermost exception of a traceback, which Python prints first; else the last line of ``stderr``."""
+    lines = [line for line in stderr.strip().splitlines() if line.strip()]
+    raised = [line for line in lines if _RAISED.match(line)]
+    return raised[0] if raised else lines[-1] if lines else "nothing on its standard error"
 
 
 CheckFunction = TypeVar("CheckFunction", bound=Callable[[Bench], None])

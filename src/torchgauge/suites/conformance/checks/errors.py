@@ -63,8 +63,8 @@ def out_of_memory(bench: Bench) -> None:
         said = brief(error)
     else:
         raise AssertionError("32 PiB were allocated")
-    bench.expect(recognised, f"{bench.facts['oom_type']} is not recognised as a full memory: {said}")
     _alive(bench)
+    bench.expect(recognised, f"{bench.facts['oom_type']} is not recognised as a full memory: {said}")
 
 
 @check("RuntimeError: version counter")

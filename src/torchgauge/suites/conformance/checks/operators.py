@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import uuid
+from collections.abc import Callable
+from typing import Any
 
 import torch
 from torch.nn import functional
@@ -142,19 +144,66 @@ def complex_numbers(bench: Bench) -> None:
     bench.same(bench.send(host.conj()), host.conj())
 
 
+def _fallbacks(bench: Bench, run: Callable[[], Any]) -> list[str]:
+    """Operators that called PyTorch's fallback to the host during ``run``, once for each call."""
+    with profile(activities=[getattr(ProfilerActivity, HOST.upper())]) as found:
+        run()
+    # The fallback copies its arguments with this operator (aten/src/ATen/native/CPUFallback.cpp).
+    copies = [event for event in found.events() if event.name == "aten::_to_cpu"]
+    bench.facts["fallbacks"] = len(copies)
+    return [getattr(event.cpu_parent, "name", "an unnamed operator") for event in copies]
+
+
 @check("at::native::cpu_fallback")
 def fallback(bench: Bench) -> None:
     """A step of training runs without operators that go through PyTorch's fallback to the host."""
     bench.not_on_host("it is where the others fall back to")
     module = bench.send(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8)))
     x = bench.send(bench.numbers(4, 8))
-    with profile(activities=[getattr(ProfilerActivity, HOST.upper())]) as found:
-        module(x).softmax(-1).square().mean().backward()
-    # The fallback copies its arguments with this operator (aten/src/ATen/native/CPUFallback.cpp).
-    copies = [event for event in found.events() if event.name == "aten::_to_cpu"]
-    parents = {event.cpu_parent.name for event in copies if event.cpu_parent is not None}
-    bench.facts["fallbacks"] = len(copies)
-    bench.expect(not copies, f"fell back to the host: {', '.join(sorted(parents)) or 'unnamed operators'}")
+    copies = _fallbacks(bench, lambda: module(x).softmax(-1).square().mean().backward())
+    bench.expect(not copies, f"fell back to the host: {', '.join(sorted(set(copies)))}")
+
+
+@check("at::native::cpu_fallback (families of operators)")
+def fallback_families(bench: Bench) -> None:
+    """Operators beyond a small step of training run without PyTorch's fallback to the host."""
+    bench.not_on_host("it is where the others fall back to")
+    images, table = bench.send(bench.numbers(2, 3, 8, 8)), bench.send(bench.numbers(6, 6))
+    places = bench.send(torch.tensor([2, 0, 1]))
+    families = (
+        lambda: functional.conv2d(images, images[:, :, :3, :3].contiguous()),
+        lambda: functional.batch_norm(functional.max_pool2d(images, 2), None, None, training=True),
+        lambda: functional.adaptive_avg_pool2d(functional.interpolate(images, scale_factor=2), 2),
+        lambda: functional.scaled_dot_product_attention(images, images, images),
+        lambda: functional.cross_entropy(table[:3], places),
+        lambda: functional.embedding(places, table),
+        lambda: (table.sort(), table.topk(2), table.argmax(), torch.unique(places)),
+        lambda: (table[places], table.index_select(0, places), table.gather(0, places.expand(6, 3).t())),
+        lambda: (table.index_add(0, places, table[:3]), table.masked_fill(table > 0, 0.0), table.nonzero()),
+        lambda: (table.cumsum(0), table.std(), table.amax(0), table.prod(0), table.norm(), table.any()),
+        lambda: (torch.where(table > 0, table, table.abs()), table.clamp(0, 1).round().to(torch.int64)),
+        lambda: (table.exp(), table.abs().log(), table.sin(), table.tanh(), table.sigmoid(), table.erf()),
+        lambda: (torch.cat((table, table)), table.flip(0), table.roll(1), table.tril(), table.repeat(2, 2)),
+        lambda: torch.bmm(table[None], table[None]).baddbmm(table[None], table[None]),
+        lambda: (torch.arange(5, device=bench.device), torch.rand(5, device=bench.device)),
+        lambda: torch.linalg.solve(table + 9 * torch.eye(6, device=bench.device), table),
+        lambda: torch.fft.irfft(torch.fft.rfft(table)),
+    )
+    absent = 0
+
+    def run() -> None:
+        nonlocal absent
+        for family in families:
+            try:
+                family()
+            except RuntimeError as error:  # what is missing or breaks is for other checks to say
+                if bench.session.is_lost(error):
+                    raise
+                absent += 1
+
+    copies = _fallbacks(bench, run)
+    bench.facts["families"] = len(families) - absent
+    bench.expect(not copies, f"fell back to the host: {', '.join(sorted(set(copies)))}")
 
 
 @check("torch.fft")

@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# Put torchgauge on the path of the steps that follow, and every cache into the job's own folder: what one job
+# compiled or downloaded must not be what the next one runs.
+set -euo pipefail
+if [ -z "${PYTHON:-}" ]; then
+  # The torch that a container brings stays visible.
+  python3 -m venv --system-site-packages "$RUNNER_TEMP/torchgauge"
+  PYTHON="$RUNNER_TEMP/torchgauge/bin/python"
+  PATH="$(dirname "$PYTHON"):$PATH"
+  if [ -n "${INSTALL:-}" ]; then bash -euo pipefail -c "$INSTALL"; fi
+  "$PYTHON" -m pip install --disable-pip-version-check "$TORCHGAUGE"
+fi
+dirname "$PYTHON" >>"$GITHUB_PATH"
+printf 'python=%s\n' "$PYTHON" >>"$GITHUB_OUTPUT"
+{
+  printf 'XDG_CACHE_HOME=%s/cache\n' "$RUNNER_TEMP"
+  printf 'TORCHINDUCTOR_CACHE_DIR=%s/cache/inductor\n' "$RUNNER_TEMP"
+  printf 'TRITON_CACHE_DIR=%s/cache/triton\n' "$RUNNER_TEMP"
+} >>"$GITHUB_ENV"

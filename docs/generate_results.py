@@ -1,0 +1,198 @@
+"""A page of ``docs/results`` from stores: what was run, where, by which command, and how each model ended.
+
+``python docs/generate_results.py --title "..." --store STORE... > docs/results/PAGE.md``. Only published rows
+count, the newest of each case; a model without a row is not on the page, and one that did not pass stands
+there with its reason. Latencies are medians with their 95 % interval.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import shlex
+import sys
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+
+import pandas as pd
+
+from torchgauge.results import frames, units
+from torchgauge.results.store import Store
+
+FACTS = {
+    "cpu.model": "processor",
+    "cpu.cores_available": "cores",
+    "host.memory_bytes": "memory",
+    "device.model": "device",
+    "host.system": "system",
+    "python.version": "Python",
+    "torch.version": "torch",
+    "package.torchvision": "torchvision",
+    "package.timm": "timm",
+    "package.transformers": "transformers",
+    "compiler.cxx": "C++ compiler",
+}
+"""Facts of the environment that a reader needs first; the store has all of them."""
+WORKLOAD = ["suite", "model", "mode", "dtype", "size", "batch"]
+
+
+def page(title: str, stores: Sequence[Store], suites: Sequence[str] = ()) -> Iterator[str]:
+    """Lines of the page; of ``suites`` alone where any are named."""
+    rows = pd.concat([frames.latest(store) for store in stores]).drop_duplicates("case_key", keep="last")
+    if suites:
+        rows = rows[rows["suite"].isin(suites)].copy()
+    texts = ["reason", "cause", "facts"]
+    rows[texts] = rows[texts].fillna("").astype(object)
+    summaries = pd.concat([frames.summaries(store) for store in stores])
+    yield f"# {title}"
+    yield ""
+    yield "Made by `docs/generate_results.py` from the stores of these runs; nothing here was typed by hand."
+    yield ""
+    yield from _how(rows, stores)
+    yield from _counts(rows)
+    yield from _speedups(rows, summaries)
+    for (suite, mode), found in rows.groupby(["suite", "mode"], sort=True):
+        yield from _models(str(suite), str(mode), found, summaries)
+
+
+def _how(rows: pd.DataFrame, stores: Sequence[Store]) -> Iterator[str]:
+    """Dates, commands and machine of every run that a row is from."""
+    yield "## How it was measured"
+    yield ""
+    for store in stores:
+        for run_id in sorted(set(rows["run_id"]) & set(store.run_ids())):
+            plan = store.run(run_id).plan()
+            own = rows[rows["run_id"] == run_id]
+            load = [json.loads(text).get("load_1min") for text in own["facts"] if text]
+            known = sorted(value for value in load if value is not None)
+            between = f"; load of the machine {known[0]:g} to {known[-1]:g}" if known else ""
+            date = pd.Timestamp(plan.created_at, unit="s", tz="UTC").strftime("%Y-%m-%d %H:%M UTC")
+            yield f"- {date}, {len(own)} cases{between}:"
+            yield f"  `{shlex.join(_portable(plan.command))}`"
+    yield ""
+    environments = pd.concat([frames.environments(store) for store in stores])
+    used = environments[environments["environment_id"].isin(set(rows["environment_id"].dropna()))]
+    yield "| fact | value |"
+    yield "|---|---|"
+    for key, name in FACTS.items():
+        values = sorted({_fact(key, text) for text in used.loc[used["key"] == key, "value"]})
+        if values:
+            yield f"| {name} | {_cell('; '.join(values))} |"
+    yield ""
+
+
+def _portable(command: Sequence[str]) -> list[str]:
+    """``command`` without the folders of the machine that it was typed on."""
+    return [Path(word).name if word.startswith("/") else word for word in command]
+
+
+def _fact(key: str, text: str) -> str:
+    value = json.loads(text)
+    return units.quantity(float(value), "B") if key.endswith("_bytes") else str(value)
+
+
+def _counts(rows: pd.DataFrame) -> Iterator[str]:
+    """How many cases ended how, by suite, mode and configuration."""
+    statuses = [str(status) for status in rows["status"].value_counts().index]
+    yield "## How many ran"
+    yield ""
+    yield f"| suite | mode | configuration | cases | {' | '.join(f'`{status}`' for status in statuses)} |"
+    yield "|---" * (4 + len(statuses)) + "|"
+    for names, found in rows.groupby(["suite", "mode", "configuration"], sort=True):
+        counts = [str((found["status"] == status).sum()) for status in statuses]
+        yield f"| {' | '.join(map(str, names))} | {len(found)} | {' | '.join(counts)} |"
+    yield ""
+
+
+def _speedups(rows: pd.DataFrame, summaries: pd.DataFrame) -> Iterator[str]:
+    """Geometric mean of the speed-up over eager, and how many models it is certain for either way."""
+    found = _metric(rows, summaries, "speedup")
+    if found.empty:
+        return
+    import numpy as np
+
+    yield "## Against eager"
+    yield ""
+    yield "Faster and slower: the whole 95 % interval of the speed-up lies above or below 1."
+    yield ""
+    yield "| suite | mode | configuration | models | geometric mean | faster | slower | undecided |"
+    yield "|---|---|---|---|---|---|---|---|"
+    for names, own in found.groupby(["suite", "mode", "configuration"], sort=True):
+        mean = float(np.exp(np.log(own["median"].astype(float)).mean()))
+        faster, slower = int((own["low"] > 1).sum()), int((own["high"] < 1).sum())
+        cells = [*map(str, names), str(len(own)), f"{mean:.2f}x", str(faster), str(slower)]
+        yield f"| {' | '.join(cells)} | {len(own) - faster - slower} |"
+    yield ""
+
+
+def _metric(rows: pd.DataFrame, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:
+    """The summaries of ``metric`` that belong to ``rows``."""
+    own = summaries[(summaries["metric"] == metric) & summaries["median"].notna()]
+    return own.merge(rows[["run_id", "case_key"]], on=["run_id", "case_key"])
+
+
+def _models(suite: str, mode: str, rows: pd.DataFrame, summaries: pd.DataFrame) -> Iterator[str]:
+    """A line for each workload: each configuration's latency, or how and why it did not run."""
+    latency = _metric(rows, summaries, "latency").set_index("case_key")
+    speedup = _metric(rows, summaries, "speedup").set_index("case_key")
+    configurations = sorted(set(rows["configuration"]), key=lambda name: (name != "eager", name))
+    yield f"## {suite}, {mode}"
+    yield ""
+    heads = ["model", "batch", "parameters", *configurations, "speed-up", "remark"]
+    yield f"| {' | '.join(heads)} |"
+    yield "|---" * len(heads) + "|"
+    for _, found in sorted(rows.groupby(WORKLOAD, sort=True), key=lambda item: str(item[0][1]).lower()):
+        first, by_name = found.iloc[0], found.set_index("configuration")
+        cells, ratios, remarks = [], [], []
+        for name in configurations:
+            if name not in by_name.index:
+                cells.append("not planned")
+                continue
+            row = by_name.loc[name]
+            cells.append(_timing(latency, row) if row["status"] == "pass" else f"`{row['status']}`")
+            if row["case_key"] in speedup.index:
+                one = speedup.loc[row["case_key"]]
+                ratios.append(f"{one['median']:.2f} [{one['low']:.2f}, {one['high']:.2f}]")
+            if row["status"] != "pass":
+                remarks.append(f"{name}: {row['reason'] or row['cause']}")
+            elif len(row["modifiers"]):
+                remarks.append(f"{name}: {', '.join(row['modifiers'])}")
+        remarks += _inputs(found)
+        said = "; ".join(dict.fromkeys(remarks))
+        parameters = "" if pd.isna(first["parameters"]) else f"{int(first['parameters']):,}"
+        line = [str(first["model"]), str(first["batch"]), parameters, *cells, ", ".join(ratios), said[:300]]
+        yield f"| {' | '.join(map(_cell, line))} |"
+    yield ""
+
+
+def _timing(latency: pd.DataFrame, row: pd.Series) -> str:
+    if row["case_key"] not in latency.index:
+        return "pass"
+    found = latency.loc[row["case_key"]]
+    half = (found["high"] - found["low"]) / 2 / found["median"]
+    return f"{units.quantity(found['median'], 's')} ± {100 * half:.1f} %"
+
+
+def _inputs(rows: pd.DataFrame) -> list[str]:
+    """Where inputs came from, as far as a row says so."""
+    said = [json.loads(text).get("inputs") for text in rows["facts"] if text]
+    return sorted({f"inputs: {text}" for text in said if text})
+
+
+def _cell(text: str) -> str:
+    return " ".join(str(text).split()).replace("|", "\\|").replace("<", "&lt;")
+
+
+def main() -> None:
+    """Print the page."""
+    parser = argparse.ArgumentParser(description="A page of docs/results from stores.")
+    parser.add_argument("--title", required=True, help="heading of the page")
+    parser.add_argument("--store", action="append", required=True, help="may be given several times")
+    parser.add_argument("--suite", action="append", default=[], help="these alone; may be repeated")
+    given = parser.parse_args()
+    text = "\n".join(page(given.title, [Store.open(path) for path in given.store], given.suite))
+    sys.stdout.write(text.rstrip() + "\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,319 @@
+"""The page of YAML keys: every structure that a file is held against, as the loader itself sees it.
+
+Names, types, limits and defaults come from the msgspec structures that refuse a file. ``yaml_meanings.toml``
+has what they cannot say; a key without a meaning, and a meaning without a key, end the generator.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from inspect import get_annotations
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import tomllib
+from msgspec import inspect
+
+from torchgauge.devices.verified import VerifiedFile
+from torchgauge.harness.builds import BuildsFields
+from torchgauge.harness.configurations import ConfigurationFile
+from torchgauge.results.claims.claim_file import ClaimFileFields
+from torchgauge.results.interchange.upstream_names import UpstreamNames
+from torchgauge.results.policy import SECTIONS, EntryFields
+from torchgauge.suites.catalog import AnyRecipe, SuiteFields
+from torchgauge.suites.expectations import DeviceFields
+from torchgauge.suites.huggingface import HuggingFaceRecipe
+from torchgauge.suites.install_needs import InstallFile
+from torchgauge.suites.ops.suite import OpsFields
+from torchgauge.suites.poison import PoisonFile
+from torchgauge.suites.timm import TimmRecipe
+from torchgauge.suites.tolerances import ToleranceFields
+from torchgauge.suites.torchbench import TorchBenchRecipe
+from torchgauge.workflows.config_fields import ConfigFields
+from torchgauge.workflows.ingest.contributors import ContributorFile
+
+MEANINGS = Path(__file__).with_name("yaml_meanings.toml")
+LIMITS = (("gt", "above {}"), ("ge", "at least {}"), ("lt", "below {}"), ("le", "at most {}"))
+NAMES = {
+    inspect.StrType: "text",
+    inspect.IntType: "whole number",
+    inspect.FloatType: "number",
+    inspect.BoolType: "`true` or `false`",
+    inspect.NoneType: "empty",
+    inspect.AnyType: "anything",
+}
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One kind of file: what it is for, who checks it, and its structures, the outermost first."""
+
+    title: str
+    purpose: str
+    structures: tuple[Any, ...]
+
+    def path(self, top: Any) -> str:
+        """Where the structure ``top`` stands in the file: at the top, or in what that one leaves open."""
+        if top is EntryFields:
+            return "entry"
+        return "" if top is self.structures[0] else f"models[].recipe of {RECIPES[top]}"
+
+
+RECIPES = {TimmRecipe: "timm", HuggingFaceRecipe: "huggingface", TorchBenchRecipe: "torchbench"}
+KINDS = (
+    Kind(
+        "torchgauge.yml",
+        "What continuous integration measures: see [how to set up a nightly](../how-to/set-up-nightly.md). "
+        "Read by every command of `torchgauge ci`.",
+        (ConfigFields,),
+    ),
+    Kind(
+        "Suites",
+        "The models of a suite: see [how to add one](../how-to/add-a-suite.md). "
+        "Checked by `torchgauge validate`.",
+        (SuiteFields[AnyRecipe], TimmRecipe, HuggingFaceRecipe, TorchBenchRecipe),
+    ),
+    Kind(
+        "Expectations",
+        "What a device is expected not to pass: see [how to update them](../how-to/update-expectations.md). "
+        "Checked by `torchgauge validate`.",
+        (DeviceFields,),
+    ),
+    Kind(
+        "Tolerances",
+        "How far a result may be from the reference: see [method](../method.md). "
+        "Checked by `torchgauge validate`.",
+        (ToleranceFields,),
+    ),
+    Kind(
+        "Operators",
+        "What is in the smoke tier of the suite `ops`, and what is not judged. "
+        "Checked by `torchgauge validate`.",
+        (OpsFields,),
+    ),
+    Kind(
+        "Install",
+        "What pip installs for a suite: `suites/data/install.yaml`; see "
+        "[how to install it](../how-to/install-suites.md). Checked by `torchgauge validate`.",
+        (InstallFile,),
+    ),
+    Kind(
+        "Poison packages",
+        "Installed packages that break others: `suites/data/poison.yaml`. Checked by `torchgauge validate`.",
+        (PoisonFile,),
+    ),
+    Kind(
+        "Configurations",
+        "How a workload is executed: see [how to name one](../how-to/name-a-configuration.md). "
+        "Read by `--config-file`, checked by `torchgauge validate`.",
+        (ConfigurationFile,),
+    ),
+    Kind(
+        "Builds",
+        "An ordered list of builds: see [how to find a regression](../how-to/find-a-regression.md). "
+        "Read by `torchgauge bisect`.",
+        (BuildsFields,),
+    ),
+    Kind(
+        "Policy",
+        "Which changes matter: see [how to gate a change](../how-to/gate-a-change.md). "
+        "Read by `--policy`, checked by `torchgauge validate`.",
+        (EntryFields,),
+    ),
+    Kind(
+        "Claims",
+        "Published sentences: see [how to check one](../how-to/check-a-claim.md). "
+        "Checked by `torchgauge validate`.",
+        (ClaimFileFields,),
+    ),
+    Kind(
+        "Contributors",
+        "Who may hand in results: see [how to contribute](../how-to/contribute-results.md). "
+        "Read by `torchgauge ci ingest --contributors`.",
+        (ContributorFile,),
+    ),
+    Kind(
+        "Verified adapters",
+        "When an adapter was last run on hardware: `src/torchgauge/devices/verified.yaml`.",
+        (VerifiedFile,),
+    ),
+    Kind(
+        "Upstream names",
+        "Names of PyTorch's own runners beside ours: "
+        "`src/torchgauge/results/interchange/data/upstream.yaml`.",
+        (UpstreamNames,),
+    ),
+)
+
+
+def yaml_files() -> str:
+    """The page; raises :class:`SystemExit` where keys and meanings do not fit each other."""
+    page = _Page(tomllib.loads(MEANINGS.read_text(encoding="utf-8")))
+    parts = [
+        "# YAML files\n",
+        "Every file that people write, and each of its keys. All are strict: an unknown key, a key that",
+        "stands twice, an anchor, a tag and a wrong type are refused with file, line and the names that were",
+        "probably meant. Why is in [ADR 5](../adr/0005-strict-yaml-data.md). `[]` stands for each entry of a",
+        "list, and `NAME` for each key of a mapping whose keys are free.\n",
+        *(text for kind in KINDS for text in page.kind(kind)),
+    ]
+    page.refuse_unused()
+    return "\n".join(parts)
+
+
+def structures() -> set[str]:
+    """Names of all structures that the page describes."""
+    tops = (inspect.type_info(top) for kind in KINDS for top in kind.structures)
+    return {_name(structure) for top in tops for _, structure in _structures(top)}
+
+
+def _structures(kind: Any, path: str = "") -> Iterator[tuple[str, Any]]:
+    """Path and structure for ``kind`` where it has keys, and for every one below it, the outer ones first."""
+    if isinstance(kind, inspect.StructType):
+        if kind.fields:
+            yield path, kind
+        for each in kind.fields:
+            yield from _structures(each.type, f"{path}.{each.encode_name}".removeprefix("."))
+    if hasattr(kind, "item_type"):
+        yield from _structures(kind.item_type, f"{path}[]")
+    if hasattr(kind, "value_type"):
+        yield from _structures(kind.value_type, f"{path}.NAME")
+    for each in getattr(kind, "types", ()):
+        yield from _structures(each, path)
+
+
+@dataclass
+class _Page:
+    """The page while it is written: meanings, those that were used, and where each structure is described."""
+
+    meanings: Mapping[str, Mapping[str, str]]
+    used: set[tuple[str, str]] = field(default_factory=set)
+    titles: dict[str, str] = field(default_factory=dict)
+
+    def kind(self, kind: Kind) -> Iterator[str]:
+        """The section of one kind of file."""
+        yield f"## {kind.title}\n\n{kind.purpose}\n"
+        new = []
+        for top in kind.structures:
+            for path, structure in _structures(inspect.type_info(top), kind.path(top)):
+                name = _name(structure)
+                if name not in self.titles:
+                    self.titles[name] = f"{kind.title}: {path or 'top level'}"
+                    new.append(structure)
+        if EntryFields in kind.structures:
+            yield self._table(f"{kind.title}: top level", self._policy_rows())
+        for structure in new:
+            rows = [
+                (
+                    f"`{each.encode_name}`",
+                    self.type(each.type),
+                    _default(each),
+                    self.meaning(_home(structure.cls, each.name), each.encode_name),
+                )
+                for each in structure.fields
+            ]
+            yield self._table(self.titles[_name(structure)], rows)
+
+    def meaning(self, structure: str, key: str) -> str:
+        """What ``key`` means; raises :class:`SystemExit` where nothing says it."""
+        self.used.add((structure, key))
+        try:
+            return self.meanings[structure][key]
+        except KeyError:
+            raise SystemExit(f"{MEANINGS.name}: say what {key!r} of [{structure}] means") from None
+
+    def refuse_unused(self) -> None:
+        """Raise :class:`SystemExit` for meanings of keys that the code does not have."""
+        said = {(name, key) for name, keys in self.meanings.items() for key in keys}
+        if extra := sorted(said - self.used):
+            shown = ", ".join(f"[{name}] {key}" for name, key in extra)
+            raise SystemExit(f"{MEANINGS.name} has keys that the code does not have: {shown}")
+
+    def type(self, kind: Any) -> str:
+        """The type in words; a structure is a link to its table."""
+        if isinstance(kind, inspect.StructType):
+            return f"[mapping](#{_anchor(self.titles[_name(kind)])})" if kind.fields else "mapping"
+        if isinstance(kind, inspect.UnionType):
+            options = (self.type(each) for each in kind.types if not isinstance(each, inspect.NoneType))
+            return " or ".join(options)
+        if isinstance(kind, inspect.LiteralType):
+            return " or ".join(_code(value) for value in kind.values)
+        if isinstance(kind, inspect.EnumType):
+            return " or ".join(_code(member.value) for member in kind.cls)
+        if isinstance(kind, inspect.DictType):
+            words = self.type(kind.value_type).replace("[mapping]", "[mappings]")
+            return f"mapping of names to {words}"
+        if hasattr(kind, "item_type"):
+            words = self.type(kind.item_type).replace("[mapping]", "[mappings]")
+            return f"{'non-empty ' if getattr(kind, 'min_length', 0) else ''}list of {words}"
+        return NAMES[type(kind)] + _limits(kind)
+
+    def _policy_rows(self) -> Iterator[tuple[str, ...]]:
+        """The outline of a policy, which its loader walks by hand: entries, or names with entries."""
+        entry = f"[mapping](#{_anchor(self.titles[EntryFields.__name__])})"
+        for section in SECTIONS:
+            many = f"mapping of names to {entry.replace('[mapping]', '[mappings]')}"
+            yield (
+                f"`{section}`",
+                entry if section == "defaults" else many,
+                "empty",
+                self.meaning("policy", section),
+            )
+
+    def _table(self, title: str, rows: Iterable[Sequence[str]]) -> str:
+        lines = [f"### {title}\n", "| key | type | default | meaning |", "|---|---|---|---|"]
+        return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows), ""])
+
+
+def _anchor(title: str) -> str:
+    """The anchor of a heading, as forges and the site make it."""
+    return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
+
+
+def _home(kind: type, key: str) -> str:
+    """The structure that declares ``key``: what is inherited has one meaning."""
+    kind = getattr(kind, "__origin__", kind)
+    homes = [each.__name__ for each in kind.__mro__ if key in get_annotations(each)]
+    return homes[-1]
+
+
+def _name(structure: Any) -> str:
+    return str(getattr(structure.cls, "__origin__", structure.cls).__name__)
+
+
+def _limits(kind: Any) -> str:
+    numbers = [(words, getattr(kind, name, None)) for name, words in LIMITS]
+    said = [words.format(f"{value:g}") for words, value in numbers if value is not None]
+    longest, shortest = getattr(kind, "max_length", None), getattr(kind, "min_length", None)
+    if shortest:
+        said.append("not empty" if shortest == 1 else f"at least {shortest} characters")
+    if longest:
+        said.append(f"at most {longest} characters")
+    if pattern := getattr(kind, "pattern", None):
+        said.append(f"matches `{pattern}`".replace("|", "\\|"))
+    return f", {', '.join(said)}" if said else ""
+
+
+def _default(key: Any) -> str:
+    if key.required:
+        return "**required**"
+    value = key.default
+    if key.default_factory is not msgspec.NODEFAULT:
+        value = key.default_factory()
+    if value is None or value in ("", (), [], {}):
+        return "empty"
+    if isinstance(value, msgspec.Struct):
+        return "its defaults"
+    return _code(value)
+
+
+def _code(value: Any) -> str:
+    if hasattr(value, "value"):  # a member of an enumeration
+        value = value.value
+    if isinstance(value, tuple):
+        value = list(value)
+    return f"`{value}`" if isinstance(value, str) and value else f"`{json.dumps(value)}`"

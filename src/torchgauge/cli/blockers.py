@@ -1,0 +1,82 @@
+"""``torchgauge blockers``."""
+
+from __future__ import annotations
+
+import json
+
+import click
+
+from torchgauge.cli.options import CommaList
+from torchgauge.cli.results import STORE
+
+
+@click.command("blockers")
+@click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2 or D.1")
+@STORE
+@click.option("--suite", "suites", type=CommaList(), default=(), help="only models of these suites")
+@click.option("--dtype", type=CommaList(), default=(), help="dtypes (default: those that the store has)")
+@click.option(
+    "--path",
+    type=click.Choice(["eager", "compiled"]),
+    default="eager",
+    show_default=True,
+    help="models as they are, or under torch.compile",
+)
+@click.option("--census", metavar="FILE", help="a census of models other than the one that ships")
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@click.option("--csv", "as_csv", is_flag=True, help="steps, operators, clusters and models as CSV on stdout")
+@click.option("--markdown", "as_markdown", is_flag=True, help="tables for a page or an issue on stdout")
+def command(  # noqa: PLR0917  click passes them by name
+    device: tuple[str, ...],
+    store: str,
+    suites: tuple[str, ...],
+    dtype: tuple[str, ...],
+    path: str,
+    census: str | None,
+    as_json: bool,
+    as_csv: bool,
+    as_markdown: bool,
+) -> None:
+    """Rank operators that a device lacks by the models that each would unblock.
+
+    Rests on the rows of `torchgauge ops` and of models in the store, and on the census of what models need.
+
+    Example: torchgauge blockers --device DEVICE
+    """
+    from pathlib import Path
+
+    from torchgauge.errors import UsageError
+    from torchgauge.results.blockers.evidence import evidence_of
+    from torchgauge.results.blockers.ranking import Question, blockers, dtypes_of
+    from torchgauge.results.blockers.text import as_plain, csv_of, lines_of, markdown_of
+    from torchgauge.results.store import Store
+    from torchgauge.suites.census.data import load
+
+    if not device:
+        raise UsageError("no device is named", hint="--device NAME; torchgauge results list shows the runs")
+    if as_json + as_csv + as_markdown > 1:
+        raise UsageError("more than one form is asked for", hint="one of --json, --csv and --markdown")
+    opened, data = Store.open(store), load(Path(census) if census else None)
+    known = sorted({each.suite for each in data.models})
+    found = []
+    for name in device:
+        evidence = evidence_of(opened, name)
+        _check_suites(suites, {*known, *(row.suite for row in evidence.models)})
+        question = Question(evidence, data, path, suites)
+        found += [blockers(question, each) for each in dtype or dtypes_of(evidence)]
+    if as_json:
+        click.echo(json.dumps([as_plain(each) for each in found], indent=1))
+    elif as_csv:
+        click.echo(csv_of(found), nl=False)
+    elif as_markdown:
+        click.echo(markdown_of(found), nl=False)
+    else:
+        click.echo("\n".join(line for each in found for line in lines_of(each)))
+
+
+def _check_suites(suites: tuple[str, ...], known: set[str]) -> None:
+    from torchgauge.errors import UnknownNameError
+
+    for suite in suites:
+        if suite not in known:
+            raise UnknownNameError("suite of the census or the store", suite, sorted(known))

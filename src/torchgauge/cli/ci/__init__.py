@@ -1,0 +1,31 @@
+"""``torchgauge ci``: what a workflow's steps call, one verb a step."""
+
+from __future__ import annotations
+
+import click
+
+from torchgauge.cli.lazy_group import LazyGroup
+
+VERBS = {
+    "allowed": ("torchgauge.cli.ci.allowed", "say whether a pull request may use a pool"),
+    "collect": (
+        "torchgauge.cli.ci.collect",
+        "put result sets of a campaign together, and say what is missing",
+    ),
+    "comment": ("torchgauge.cli.ci.comment", "write a pull request's one comment and its check run"),
+    "gate": ("torchgauge.cli.ci.gate", "turn a campaign or a comparison into red or green"),
+    "history": ("torchgauge.cli.ci.history", "fetch and save the branch that holds a store"),
+    "ingest": ("torchgauge.cli.ci.ingest", "check result sets and take them into a store"),
+    "init": ("torchgauge.cli.ci.init", "write the workflows of a repository from torchgauge.yml"),
+    "issues": ("torchgauge.cli.ci.issues", "open, update and close issues about what a night found"),
+    "plan": ("torchgauge.cli.ci.plan", "plan a campaign: cases, jobs, matrix"),
+    "publish": ("torchgauge.cli.ci.publish", "keep a store's history and the site, and never shrink it"),
+    "report": ("torchgauge.cli.ci.report", "report results upstream"),
+    "run": ("torchgauge.cli.ci.run", "run one job of a campaign and pack its results"),
+    "watch": ("torchgauge.cli.ci.watch", "alarm when a night is missing or incomplete"),
+}
+
+
+@click.group("ci", cls=LazyGroup, verbs=VERBS)
+def command() -> None:
+    """Continuous integration: each verb is one step of a workflow, and runs anywhere else as well."""

@@ -1,0 +1,57 @@
+"""``torchgauge ci allowed``."""
+
+from __future__ import annotations
+
+import json
+import os
+
+import click
+
+from torchgauge.errors import UsageError
+
+
+@click.command("allowed")
+@click.option("--event", envvar="GITHUB_EVENT_PATH", help="file of the event (default: GITHUB_EVENT_PATH)")
+@click.option("--pool", required=True, help="the pool that is asked for")
+@click.option(
+    "--config", "config_file", default="torchgauge.yml", show_default=True, help="who may use which pool"
+)
+@click.option("--approved-sha", default="", help="what an earlier step allowed: anything else is refused")
+@click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+def command(  # noqa: PLR0917  click passes them by name
+    event: str | None, pool: str, config_file: str, approved_sha: str, repository: str, as_json: bool
+) -> None:
+    """Say whether a pull request may use a pool, and for which commit.
+
+    Take --config from the base of the pull request, not from its head. Outputs: `allowed` (true or false)
+    and `head-sha`, which the job must check out. Ends with 0 either way; where the API is down, with 3 and
+    without outputs, which allows nothing.
+
+    Example: torchgauge ci allowed --pool npu
+    """
+    from dataclasses import replace
+
+    from torchgauge.workflows.allowed import decide, facts_of
+    from torchgauge.workflows.config import read_config
+    from torchgauge.workflows.github_api import GitHubApi, is_sha
+    from torchgauge.workflows.github_files import add_summary, set_output
+    from torchgauge.workflows.workflow_event import read_event
+
+    if not event:
+        raise UsageError("no event is named", hint="--event FILE, as GITHUB_EVENT_PATH names it")
+    if approved_sha and not is_sha(approved_sha):
+        raise UsageError(f"{approved_sha[:60]!r} is no commit", hint="--approved-sha with all 40 digits")
+    trust = read_config(config_file).pool(pool).trust
+    facts = facts_of(GitHubApi.from_environment(), read_event(event), repository, pool, trust)
+    decision = decide(replace(facts, approved_sha=approved_sha), pool, trust)
+    word = "true" if decision.allowed else "false"
+    if os.environ.get("GITHUB_OUTPUT"):
+        set_output("allowed", word)
+        set_output("head-sha", decision.head_sha if decision.allowed else "")
+    add_summary(f"Pool `{pool}`: {'allowed' if decision.allowed else 'not allowed'}: {decision.reason}.")
+    if as_json:
+        told = {"allowed": decision.allowed, "head_sha": decision.head_sha, "reason": decision.reason}
+        click.echo(json.dumps(told, indent=1))
+    else:
+        click.echo(f"{'allowed' if decision.allowed else 'not allowed'}: {decision.reason}")

@@ -1,0 +1,249 @@
+"""``torchgauge ci gate``."""
+
+from __future__ import annotations
+
+import json
+import re
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from torchgauge.cli.options import CommaList, Seconds, measuring, settings_of, sources
+from torchgauge.errors import UsageError
+
+if TYPE_CHECKING:
+    from torchgauge.workflows.ab_gate import AbGate, AbGateEnding
+    from torchgauge.workflows.config import Config
+
+_SIDES = ("base", "head", "base_python", "head_python")
+
+
+@click.command("gate")
+@click.argument("suite", nargs=-1)
+@click.option("--config", "yml", help="torchgauge.yml (default: the one here, if there is one)")
+@click.option(
+    "--policy", metavar="FILE", help="tolerances and what gates (default: of --config, else built in)"
+)
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where results are, or go")
+@click.option(
+    "--campaign", "campaign_file", default="campaign.json", show_default=True, help="a night's plan"
+)
+@click.option("--collected", default="collect.json", show_default=True, help="what of it came")
+@click.option(
+    "--undecided",
+    type=click.Choice(["neutral", "success", "failure"]),
+    help="what a suspicion does to a night",
+)
+@click.option(
+    "--base", metavar="SPEC", help="what pip installs as the base: torch==2.12.0, a wheel, a folder"
+)
+@click.option("--head", metavar="SPEC", help="the same for the head")
+@click.option(
+    "--base-python", metavar="PYTHON", help="an interpreter that is there already, instead of --base"
+)
+@click.option("--head-python", metavar="PYTHON", help="the same for the head")
+@click.option("--also", multiple=True, metavar="SPEC", help="what both sides need beside it, such as timm")
+@click.option("--pool", help="name of the pool that this machine is in")
+@click.option("--device", help="device to measure on (default: the pool's)")
+@click.option("--models", type=CommaList(), default=(), help="names, globs or /regex/ instead of a tier")
+@click.option("--mode", type=CommaList(), default=(), help="inference,training (default: of --config)")
+@click.option("--configs", type=CommaList(), default=(), help="eager,inductor,... (default: of --config)")
+@click.option("--dtype", type=CommaList(), default=(), help="float32,... (default: of --config)")
+@click.option("--tier", help="smoke, standard or full (default: of --config)")
+@click.option("--budget", type=Seconds(), help="start nothing that would end later (default: the pool's)")
+@click.option(
+    "--max-launches", type=click.IntRange(1), default=12, show_default=True, help="fresh starts at most"
+)
+@click.option("--no-control", is_flag=True, help="no A/A pairs beside the others")
+@click.option("--seed", type=int, help="makes orders and A/A pairs repeatable (default: random)")
+@click.option(
+    "--head-sha", help="the commit of the pull request (default: of GITHUB_EVENT_PATH, else GITHUB_SHA)"
+)
+@click.option("--work", default="./torchgauge-sides", show_default=True, help="where environments are made")
+@click.option("--out", help="folder of the result set (default: pr-gate-v1-POOL)")
+@click.option("--exit-verdict", is_flag=True, help="end as the verdict says, not only as the set does")
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@sources
+@measuring
+@click.pass_context
+def command(context: click.Context, /, suite: tuple[str, ...], **options: Any) -> None:
+    """Turn a night into red or green; or, with --base or --head, measure a pull request and hand in a set.
+
+    A night ends with 0, with 1 for a regression or an unexpected failure, with 3 where it is incomplete. A
+    pull request ends with 0 as soon as there is a valid set, unless --exit-verdict asks for another code.
+
+    Example: torchgauge ci gate --pool POOL --base torch==2.12.0 --head torch==2.13.0
+    """
+    pull_request = any(options[name] for name in _SIDES)
+    if not pull_request and suite:
+        raise UsageError("suites are named, but neither --base nor --head", hint="--base SPEC --head SPEC")
+    config = _config(options["yml"])
+    context.exit(_pull_request(suite, options, config) if pull_request else _night(options, config))
+
+
+def _config(path: str | None) -> Config | None:
+    from pathlib import Path
+
+    from torchgauge.workflows.config import CONFIG_FILE, read_config
+
+    return read_config(path or CONFIG_FILE) if path or Path(CONFIG_FILE).is_file() else None
+
+
+def _policy_file(options: dict[str, Any], config: Config | None) -> str:
+    return str(options["policy"] or (config.policy if config else ""))
+
+
+def _night(options: dict[str, Any], config: Config | None) -> int:
+    from torchgauge.harness.ab.judging import read_policy
+    from torchgauge.results.store import Store
+    from torchgauge.workflows.gate import gate_json, gate_summary, nightly_gate
+    from torchgauge.workflows.gated_night import gated_night
+    from torchgauge.workflows.github_files import add_summary
+
+    policy = read_policy(_policy_file(options, config))
+    found = gated_night(Store.open(options["store"]), options["campaign_file"], options["collected"], policy)
+    undecided = options["undecided"] or (config.undecided if config else "neutral")
+    result = nightly_gate(found, policy, undecided)
+    add_summary(gate_summary(result))
+    if options["as_json"]:
+        click.echo(json.dumps(gate_json(result), indent=1, allow_nan=False))
+    else:
+        click.echo(f"{result.verdict.value}: {found.campaign_id}: {found.cases} cases")
+        for reason in result.reasons:
+            click.echo(f"  {reason}")
+    return result.exit_code
+
+
+def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Config | None) -> int:
+    from pathlib import Path
+
+    from torchgauge.harness.ab.progress import choose_ab_progress
+    from torchgauge.workflows.ab_gate import run_ab_gate
+    from torchgauge.workflows.gate_set import ARTIFACT_PREFIX
+    from torchgauge.workflows.gate_verdict import exit_code
+    from torchgauge.workflows.github_files import in_actions, set_output
+
+    wanted = _wanted(suite, options, config)
+    out = Path(options["out"] or ARTIFACT_PREFIX + wanted.pool)
+    if out.exists():
+        raise UsageError(f"{out} exists", hint="--out NEW: a result set is written once")
+    ending = run_ab_gate(wanted, Path(options["store"]), Path(options["work"]), out, choose_ab_progress())
+    artifact = ARTIFACT_PREFIX + wanted.pool
+    told = {"artifact": artifact, "out": str(out), "verdict": ending.verdict.value, "run_id": ending.run_id}
+    if in_actions():
+        for name in ("artifact", "verdict"):
+            set_output(name, told[name])
+    _tell(ending)
+    click.echo(json.dumps({**told, "trouble": ending.trouble}, indent=1) if options["as_json"] else
+               f"{ending.verdict.value}: {out}")  # fmt: skip
+    return exit_code(ending.verdict) if options["exit_verdict"] else 0
+
+
+def _tell(ending: AbGateEnding) -> None:
+    """The summary of the step; and what pip or an interpreter said, in which no line is a command."""
+    from torchgauge.results.reports.markdown import render
+    from torchgauge.results.reports.markdown_text import fenced
+    from torchgauge.workflows.github_files import add_summary, echo_without_commands, in_actions
+
+    if ending.report is not None:
+        add_summary(render(ending.report))
+    if ending.trouble:
+        add_summary(f"Nothing was measured:\n\n{fenced(ending.trouble)}")
+        text = f"nothing was measured: {ending.trouble}"
+        if in_actions():
+            echo_without_commands(text, click.echo)
+        else:
+            click.echo(text, err=True)
+
+
+def _wanted(suite: tuple[str, ...], options: dict[str, Any], config: Config | None) -> AbGate:
+    import secrets
+
+    from torchgauge.workflows.ab_gate import AbGate
+    from torchgauge.workflows.gate_set import POOL
+
+    name = options["pool"]
+    if not name or not POOL.fullmatch(name):
+        raise UsageError(f"{name!r} is no name of a pool", hint="--pool NAME, with a-z, 0-9 and -")
+    pool = config.pool(name) if config else None
+    options["config_file"] = options["config_file"] or (config.campaign.config_file if config else "") or None
+    settings, _ = settings_of(options)
+    return AbGate(
+        pool=name,
+        base=_side("base", options, pool.base if pool else ""),
+        head=_side("head", options, pool.head if pool else ""),
+        selection=_selection(suite, options, config, pool.device if pool else ""),
+        settings=settings,
+        origin=_origin(options["head_sha"]),
+        budget_s=options["budget"] or (pool.budget_s if pool else None),
+        policy=_policy_file(options, config),
+        also=options["also"],
+        max_launches=options["max_launches"],
+        controls=0 if options["no_control"] else 2,
+        seed=secrets.randbelow(1 << 31) if options["seed"] is None else options["seed"],
+    )
+
+
+def _side(name: str, options: dict[str, Any], fallback: str) -> Any:
+    from torchgauge.workflows.ab_gate import Side
+
+    given, python = options[name], options[f"{name}_python"]
+    if given and python:
+        raise UsageError(f"--{name} and --{name}-python are both given", hint="one of them")
+    if python:
+        return Side(label=f"{name} {python}", python=python)
+    specification = given or fallback
+    if not specification:
+        raise UsageError(f"nothing is named as the {name}", hint=f"--{name} SPEC, or `{name}:` of the pool")
+    return Side(label=specification, specification=specification)
+
+
+def _selection(suite: tuple[str, ...], options: dict[str, Any], config: Config | None, device: str) -> Any:
+    from torchgauge.harness.selection import Selection
+
+    chosen = config.campaign if config else None
+    device = options["device"] or device
+    if not device:
+        raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
+    suites = tuple(dict.fromkeys(name.partition("/")[0] for name in suite)) or (
+        chosen.suites if chosen else ()
+    )
+    if not suites:
+        raise UsageError("no suite is named", hint="torchgauge suites lists them")
+    patterns = tuple(name for name in suite if "/" in name)
+    return Selection(
+        suites=suites,
+        devices=(device,),
+        models=(*patterns, *options["models"]) or (chosen.models if chosen and not suite else ()),
+        modes=options["mode"] or (chosen.modes if chosen else ("inference",)),
+        configurations=options["configs"] or (chosen.configs if chosen else ("eager", "inductor")),
+        dtypes=options["dtype"] or (chosen.dtypes if chosen else ("float32",)),
+        tier=options["tier"] or (chosen.tier if chosen else "smoke"),
+        size=chosen.size if chosen else "small",
+        configuration_file=options["config_file"],
+    )
+
+
+def _origin(head_sha: str | None) -> Any:
+    """Where the set says that it comes from; the job that reads it compares this with what GitHub says."""
+    import os
+
+    from torchgauge.workflows.gate_set import Origin
+    from torchgauge.workflows.workflow_event import read_event
+
+    sha = head_sha or ""
+    path = os.environ.get("GITHUB_EVENT_PATH", "")
+    if not sha and path:
+        request = read_event(path).get("pull_request")
+        head = request.get("head") if isinstance(request, dict) else None
+        sha = str(head.get("sha", "")) if isinstance(head, dict) else ""
+    sha = sha or os.environ.get("GITHUB_SHA", "") or "0" * 40
+    if not re.fullmatch(r"[0-9a-f]{40}", sha):
+        raise UsageError(f"{sha[:60]!r} is no commit", hint="--head-sha with all 40 digits")
+    run, attempt = (os.environ.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))
+    return Origin(
+        os.environ.get("GITHUB_REPOSITORY", "") or "local/checkout",
+        sha,
+        int(run) if run.isdigit() else 1,
+        int(attempt) if attempt.isdigit() else 1,
+    )

@@ -1,0 +1,68 @@
+"""``torchgauge ci history``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+_BRANCH = click.option("--branch", default="results", show_default=True, help="the branch with the store")
+_PATH = click.option(
+    "--path",
+    "folder",
+    type=click.Path(path_type=Path),
+    default=Path("history"),
+    show_default=True,
+    help="the folder that holds it here",
+)
+
+
+@click.group("history")
+def command() -> None:
+    """Fetch and save the branch that holds a store; the token is GITHUB_TOKEN of the environment.
+
+    Example: torchgauge ci history fetch --branch results --path history
+    """
+
+
+@command.command("fetch")
+@_BRANCH
+@_PATH
+@click.option("--github", is_flag=True, help="set this step's output: existed")
+def fetch(branch: str, folder: Path, github: bool) -> None:
+    """Clone the branch into a new folder, or begin an empty one where there is no such branch.
+
+    Repository and server are GITHUB_REPOSITORY and GITHUB_SERVER_URL. Output: `existed`, true or false. Ends
+    with 3 where the branch cannot be read: a history that looks empty would be published as the whole of it.
+
+    Example: torchgauge ci history fetch --branch results --path history --github
+    """
+    from torchgauge.workflows.github_files import annotation, in_actions, set_output
+    from torchgauge.workflows.history_branch import HistoryBranch
+
+    existed = HistoryBranch.from_environment(branch).fetch(folder)
+    word = "true" if existed else "false"
+    if github:
+        set_output("existed", word)
+    if not existed:
+        notice = f"there is no branch {branch} yet: this is the first history"
+        click.echo(annotation("notice", notice) if in_actions() else notice, err=not in_actions())
+    click.echo(f"existed={word}")
+
+
+@command.command("save")
+@_BRANCH
+@_PATH
+@click.option("--message", required=True, help="the message of the commit")
+def save(branch: str, folder: Path, message: str) -> None:
+    """Push the folder as one commit on top of what was fetched, never over what came meanwhile.
+
+    Nothing new is no error. A push that is no fast-forward ends with 3 and is not tried again; one that the
+    network broke is tried three times.
+
+    Example: torchgauge ci history save --branch results --path history --message "Results of 2026-05-28"
+    """
+    from torchgauge.workflows.history_branch import HistoryBranch
+
+    commit = HistoryBranch.from_environment(branch).save(folder, message)
+    click.echo(f"{branch} is at {commit}" if commit else "nothing new")

@@ -1,0 +1,69 @@
+"""``torchgauge ci ingest``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+
+@click.command("ingest")
+@click.argument("sets", nargs=-1, type=click.Path(path_type=Path))
+@click.option("--campaign", "campaign_file", default="campaign.json", show_default=True, help="the plan")
+@click.option("--store", required=True, help="where the runs go; it is made where there is none")
+@click.option("--sha", default="", help="the commit that the forge says the campaign ran on")
+@click.option("--config-file", metavar="FILE", help="named configurations of the campaign's own")
+@click.option("--contributor", default="", help="who hands the sets in, as the forge says")
+@click.option("--contributors", metavar="FILE", help="who may write which pools")
+@click.option("--remove", metavar="RUN", help="take a run out of the store, leaving a tombstone")
+@click.option("--reason", default="", help="why it is removed")
+def command(  # noqa: PLR0917  click passes them by name
+    sets: tuple[Path, ...],
+    campaign_file: str,
+    store: str,
+    sha: str,
+    config_file: str | None,
+    contributor: str,
+    contributors: str | None,
+    remove: str | None,
+    reason: str,
+) -> None:
+    """Validate result SETS (zip files or folders) and import those that are true; exit 3 if one is refused.
+
+    Example: torchgauge ci ingest SET.zip --store results --contributor ACME --contributors contributors.yml
+    """
+    from torchgauge.clock import SYSTEM_CLOCK
+    from torchgauge.errors import UsageError
+    from torchgauge.results.store import Store
+    from torchgauge.workflows.campaign import read_campaign
+    from torchgauge.workflows.ingest.contributors import pools_of
+    from torchgauge.workflows.ingest.intake import import_sets
+    from torchgauge.workflows.ingest.removal import remove_run
+    from torchgauge.workflows.ingest.validator import Expected
+
+    if remove is not None:
+        if sets:
+            raise UsageError("--remove takes no result sets", hint="remove first, then ingest")
+        click.echo(f"removed {remove}; {remove_run(Store.open(store), remove, reason)} says why")
+        return
+    if not sets:
+        raise UsageError("no result set is named", hint="a zip file or the folder that `ci run` wrote")
+    if bool(contributor) != (contributors is not None):
+        raise UsageError(
+            "a contributor needs a list of contributors, and the other way round",
+            hint="--contributor NAME --contributors FILE",
+        )
+    pools = pools_of(contributors, contributor) if contributors else None
+    expected = Expected(read_campaign(campaign_file), SYSTEM_CLOCK.now(), sha, pools, config_file)
+    taken, refused = import_sets(Store.open(store, create=True), sets, expected, contributor)
+    for run in taken:
+        said = "imported" if run.new else "is there already"
+        click.echo(
+            f"{run.run_id} {said}: pool {run.pool}, shard {run.shard}, {sum(run.counts.values())} rows"
+        )
+        for text in run.differs:
+            click.echo(f"note: {text}", err=True)
+    for each in refused:
+        click.echo(f"rejected {each.artifact}: {each.reason.value}: {each.detail}", err=True)
+    sys.exit(3 if refused else 0)

@@ -1,0 +1,29 @@
+"""``torchgauge ci init``."""
+
+from __future__ import annotations
+
+import click
+
+
+@click.command("init")
+@click.option("--dir", "folder", default=".", show_default=True, help="root of the repository")
+@click.option("--config", "config_name", default="torchgauge.yml", show_default=True, help="file below it")
+@click.option("--force", is_flag=True, help="write over files that somebody changed")
+@click.option("--dry-run", is_flag=True, help="show the differences and write nothing")
+def command(folder: str, config_name: str, force: bool, dry_run: bool) -> None:
+    """Write the workflows of a repository from its torchgauge.yml.
+
+    Example: torchgauge ci init --dir ../my-project
+    """
+    from pathlib import Path
+
+    from torchgauge.workflows.config import read_config
+    from torchgauge.workflows.init import workflow_files, write_workflows
+
+    files = workflow_files(read_config(Path(folder, config_name)), Path(folder), config_name)
+    for file in files:
+        click.echo(f"{file.change.value:8} {file.path}")
+        if dry_run and file.difference:
+            click.echo(file.difference)
+    if not dry_run:
+        write_workflows(files, force=force)

@@ -1,0 +1,65 @@
+"""``torchgauge ci issues``."""
+
+from __future__ import annotations
+
+import os
+
+import click
+
+
+@click.command("issues")
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
+@click.option(
+    "--campaign", "campaign_file", default="campaign.json", show_default=True, help="the night's plan"
+)
+@click.option("--collected", default="collect.json", show_default=True, help="what of it came")
+@click.option("--policy", metavar="FILE", help="what is ignored (default: the built-in policy)")
+@click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
+@click.option("--bot", default="github-actions[bot]", show_default=True, help="who writes with our token")
+@click.option("--most", type=click.IntRange(0), default=10, show_default=True, help="issues opened at most")
+@click.option("--url", default="", help="address of the dashboard, to be named in issues")
+@click.option(
+    "--dry-run", is_flag=True, help="print what would be done; without a token, as if none were there"
+)
+def command(  # noqa: PLR0917  click passes them by name
+    store: str,
+    campaign_file: str,
+    collected: str,
+    policy: str | None,
+    repository: str,
+    bot: str,
+    most: int,
+    url: str,
+    dry_run: bool,
+) -> None:
+    """Open, update and close issues about what a night found: one for each change and each cluster.
+
+    Running it twice writes nothing twice. What a person closed stays closed.
+
+    Example: torchgauge ci issues --store results --dry-run
+    """
+    from torchgauge.harness.ab.judging import read_policy
+    from torchgauge.results.store import Store
+    from torchgauge.workflows.gated_night import gated_night
+    from torchgauge.workflows.github_api import GitHubApi, repository_path
+    from torchgauge.workflows.issues import apply_steps, known_issues, plan_issues
+
+    found = gated_night(Store.open(store), campaign_file, collected, read_policy(policy or ""))
+    offline = dry_run and not (os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN"))
+    if not offline:
+        repository_path(repository)
+    api = None if offline else GitHubApi.from_environment()
+    known = known_issues(api, repository, bot) if api is not None else []
+    planned = plan_issues(found, known, most_new=most, url=url)
+    for step in planned.steps:
+        click.echo(f"{step.do.value}{f' #{step.number}' if step.number else ''}: {step.title}")
+        if dry_run:
+            click.echo(step.body)
+    if planned.held_back:
+        click.echo(f"{planned.held_back} more are not opened: {most} a night at most", err=True)
+    if planned.left:
+        click.echo(f"{planned.left} are left closed: a person closed them", err=True)
+    if api is not None and not dry_run:
+        apply_steps(api, repository, planned.steps)
+    if not planned.steps:
+        click.echo("nothing to do")

@@ -1,0 +1,127 @@
+"""``torchgauge ci plan``."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from torchgauge.cli.options import CommaList
+
+if TYPE_CHECKING:
+    from torchgauge.workflows.campaign import CampaignPlan
+    from torchgauge.workflows.config import Config
+
+
+@click.command("plan")
+@click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="what to plan")
+@click.option("--store", help="results so far, whose durations size the jobs (default: none are known)")
+@click.option("--out", default="campaign.json", show_default=True, help="where the plan goes")
+@click.option("--pool", "pools", type=CommaList(), default=(), help="only these pools")
+@click.option("--trust", type=click.Choice(["anyone", "collaborators"]), help="only pools that trust these")
+@click.option("--torch", "torch", default="", help="the build under test (default: what the pools pin)")
+@click.option("--night", metavar="DATE", help="the night's date (default: today, UTC)")
+@click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
+@click.option("--sha", envvar="GITHUB_SHA", default="", help="the commit that is planned for")
+@click.option("--pull-request", is_flag=True, help="one job for each pool, with the artifact of `ci gate`")
+@click.option("--once", is_flag=True, help="plan nothing where --store has the whole campaign already")
+@click.option("--github", is_flag=True, help="set this step's outputs: matrix, campaign, torch, nothing")
+def command(config_file: str, out: str, github: bool, **options: Any) -> None:
+    """Plan a campaign: which cases each pool runs in which job, sized by recorded durations.
+
+    Outputs: `matrix` for strategy.matrix, `campaign` with the name, `torch` as given, and `nothing`, which is
+    `true` for an empty plan; that ends with 5.
+
+    Example: torchgauge ci plan --config torchgauge.yml --store results --out campaign.json --github
+    """
+    from torchgauge.errors import NothingSelectedError
+    from torchgauge.workflows.config import read_config
+
+    config = read_config(config_file)
+    try:
+        plan = _plan(config, options)
+    except NothingSelectedError:
+        if github:
+            _hand_on_nothing("")
+        raise
+    if options["once"] and _is_there(options["store"], plan):
+        click.echo(f"{plan.campaign_id}: every result is there already, so nothing is planned", err=True)
+        if github:
+            _hand_on_nothing(plan.campaign_id)
+        return
+    _write(plan, out)
+    _report(plan, config, out)
+    if github:
+        _hand_on(plan, config, options)
+
+
+def _is_there(store: str | None, plan: CampaignPlan) -> bool:
+    from torchgauge.workflows.watch import is_complete
+
+    return is_complete(store, plan)
+
+
+def _hand_on_nothing(campaign: str) -> None:
+    from torchgauge.workflows.github_files import set_json_output, set_output
+
+    set_json_output("matrix", {"include": []})
+    set_output("campaign", campaign)
+    set_output("nothing", "true")
+
+
+def _plan(config: Config, options: dict[str, Any]) -> CampaignPlan:
+    from torchgauge.clock import SYSTEM_CLOCK, utc
+    from torchgauge.results.durations import recorded_durations
+    from torchgauge.workflows import planning
+    from torchgauge.workflows.nights import night_of
+
+    now = SYSTEM_CLOCK.now()
+    night = night_of(options["night"]) if options["night"] else utc(now).date()
+    words = {name: options[name] for name in ("repository", "sha", "torch")}
+    occasion = planning.Occasion(created_at=now, night=night.isoformat(), **words)
+    pools = planning.chosen_pools(config, options["pools"], options["trust"] or "")
+    if options["pull_request"]:
+        pools = planning.in_one_job(pools)
+    work = planning.select_cases(config.campaign, planning.devices_of(pools))
+    recorded = recorded_durations(options["store"], work.case_ids)
+    return planning.plan_campaign(pools, occasion, work, recorded)
+
+
+def _write(plan: CampaignPlan, out: str) -> None:
+    from pathlib import Path
+
+    from torchgauge.results.atomic_file import storage_errors, write_atomically
+    from torchgauge.workflows.campaign import campaign_json
+
+    path = Path(out)
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    write_atomically(path, campaign_json(plan).encode())
+
+
+def _report(plan: CampaignPlan, config: Config, out: str) -> None:
+    from torchgauge.workflows.github_files import add_summary, annotation, in_actions
+    from torchgauge.workflows.planning import remarks_of, summary_of
+
+    for remark in remarks_of(plan, config):
+        click.echo(annotation("warning", remark) if in_actions() else f"note: {remark}", err=not in_actions())
+    jobs = sum(len(pool.shards) for pool in plan.pools)
+    cases = sum(len(shard.cases) for pool in plan.pools for shard in pool.shards)
+    click.echo(f"{plan.campaign_id}: {cases} cases in {jobs} jobs, written to {out}", err=True)
+    add_summary("\n".join(summary_of(plan)))
+
+
+def _hand_on(plan: CampaignPlan, config: Config, options: dict[str, Any]) -> None:
+    from torchgauge.records import to_plain
+    from torchgauge.workflows.github_files import set_json_output, set_output
+    from torchgauge.workflows.planning import legs_of
+
+    legs = [to_plain(leg) for leg in legs_of(plan, config)]
+    if options["pull_request"]:
+        from torchgauge.workflows.gate_set import ARTIFACT_PREFIX
+
+        legs = [{**leg, "artifact": ARTIFACT_PREFIX + leg["pool"]} for leg in legs]
+    set_json_output("matrix", {"include": legs})
+    set_output("campaign", plan.campaign_id)
+    set_output("torch", options["torch"])
+    set_output("nothing", "false")

@@ -1,0 +1,79 @@
+"""``torchgauge ci run``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torchgauge.cli.options import (
+    AHEAD,
+    NO_FALLBACK_CHECK,
+    PYTHON,
+    Seconds,
+    compiling,
+    measuring,
+    settings_of,
+    sources,
+)
+
+
+@click.command("run")
+@click.option("--campaign", "campaign_file", default="campaign.json", show_default=True, help="the plan")
+@click.option("--pool", required=True, help="whose shard to run")
+@click.option("--shard", type=click.IntRange(1), default=1, show_default=True, help="which, from 1")
+@click.option(
+    "--attempt",
+    type=click.IntRange(1),
+    default=1,
+    envvar="GITHUB_RUN_ATTEMPT",
+    help="which attempt at the shard this is (default: GITHUB_RUN_ATTEMPT, or 1)",
+)
+@click.option("--out", help="folder of the result set (default: the artifact's name)")
+@click.option("--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h)")
+@click.option("--deadline", type=Seconds(), help="when the job will be killed: stop and pack before that")
+@PYTHON
+@sources
+@measuring
+@compiling
+@AHEAD
+@NO_FALLBACK_CHECK
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where the run itself goes")
+def command(campaign_file: str, pool: str, shard: int, attempt: int, out: str | None, **options: Any) -> None:
+    """Run one shard of a campaign and write its result set; exit 0 where there is a valid one.
+
+    Failing cases are rows, and it is `ci gate` that judges them. Exit 2 or 3: there is no result set.
+
+    Example: torchgauge ci run --pool POOL --shard 2 --deadline 55m
+    """
+    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.summary import summary_lines
+    from torchgauge.workflows.campaign import read_campaign
+    from torchgauge.workflows.result_set import Job
+    from torchgauge.workflows.shard_run import run_shard, shard_campaign, time_left
+
+    campaign = read_campaign(campaign_file)
+    found = campaign.pool(pool)
+    job = Job(campaign, found, found.shard(shard), attempt)
+    deadline = options["deadline"]
+    if deadline is not None:
+        options["budget"] = min(options["budget"] or deadline, time_left(deadline))
+    settings, provenance = settings_of(options)
+    runnable = shard_campaign(
+        job,
+        settings,
+        provenance,
+        store=options["store"],
+        progress=choose_progress(),
+        python=options["python"],
+    )
+    report = run_shard(runnable, job, Path(out or job.artifact), deadline)
+    if report.run is not None:
+        for line in summary_lines(report.run, runnable.store.path):
+            click.echo(line, err=True)
+    for text in filter(None, (report.trouble, *report.manifest.differs)):
+        click.echo(f"note: {text}", err=True)
+    said = {"artifact": job.artifact, "out": out or job.artifact, "run_id": report.manifest.run_id}
+    click.echo(json.dumps({**said, "state": report.manifest.state.value}, indent=1))

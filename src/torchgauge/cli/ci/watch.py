@@ -1,0 +1,52 @@
+"""``torchgauge ci watch``."""
+
+from __future__ import annotations
+
+import json
+import sys
+
+import click
+
+
+@click.command("watch")
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where results must be")
+@click.option("--config", "config_file", help="torchgauge.yml: the times, and pools that a night must have")
+@click.option(
+    "--expect-by", metavar="HH:MM", help="when a night must be there, UTC (default: of --config, 06:00)"
+)
+@click.option("--now", metavar="TIME", help="pretend that it is this moment (ISO 8601)")
+@click.option(
+    "--nights", type=click.IntRange(1, 366), default=1, show_default=True, help="how many, backwards"
+)
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+def command(  # noqa: PLR0917  click passes them by name
+    store: str, config_file: str | None, expect_by: str | None, now: str | None, nights: int, as_json: bool
+) -> None:
+    """Alarm when a night is missing or incomplete: exit 1, with every gap in words.
+
+    Call it from a timer of its own: a night that never began cannot tell.
+
+    Example: torchgauge ci watch --store results --expect-by 06:00
+    """
+    from torchgauge.clock import SYSTEM_CLOCK, utc
+    from torchgauge.records import to_plain
+    from torchgauge.workflows.config import read_config
+    from torchgauge.workflows.github_files import add_summary, annotation, in_actions
+    from torchgauge.workflows.nights import moment_of, time_of_day
+    from torchgauge.workflows.watch import Expectations, watch, watch_lines, watch_markdown
+
+    config = read_config(config_file) if config_file else None
+    expected = Expectations(
+        expect_by=time_of_day(expect_by or (config.expect_by if config else "06:00")),
+        begins=time_of_day(config.at if config else "00:00"),
+        pools=tuple(pool.name for pool in config.pools) if config else (),
+    )
+    report = watch(store, expected, moment_of(now) if now else utc(SYSTEM_CLOCK.now()), nights)
+    for line in watch_lines(report):
+        click.echo(line, err=True)
+    if as_json:
+        click.echo(json.dumps({"alarm": report.alarm, **to_plain(report)}, indent=1))
+    add_summary(watch_markdown(report))
+    if report.alarm and in_actions():
+        click.echo(annotation("error", "\n".join(watch_lines(report))), err=as_json)
+    sys.exit(1 if report.alarm else 0)

@@ -1,0 +1,172 @@
+"""``torchgauge claim``."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from torchgauge.cli.options import STORES, CommaList
+from torchgauge.errors import UsageError
+
+if TYPE_CHECKING:
+    from torchgauge.results.claims.claim import Claim, Side
+
+SELECTS = (
+    "suites", "devices", "configurations", "models", "tier", "mode", "size", "torch", "system", "machine",
+)  # fmt: skip
+SIDE = "torch, system, machine, environment, device or configuration"
+
+
+@click.command("claim")
+@click.argument("words", nargs=-1)
+@click.option("--list", "listing", is_flag=True, help="list the claims and what was published")
+@click.option("--file", "files", multiple=True, metavar="FILE", help="YAML with claims of your own")
+@STORES
+@click.option("--suite", "suites", type=CommaList(), help="suites that count; `all` is every suite of models")
+@click.option("--device", "devices", type=CommaList(), help="devices, each with an answer of its own")
+@click.option("--config", "configurations", type=CommaList(), help="configurations, each with its answer")
+@click.option("--models", type=CommaList(), help="names, globs or /regex/ instead of the claim's tier")
+@click.option("--tier", type=click.Choice(["smoke", "standard", "full"]), help="models that count")
+@click.option("--mode", help="inference or training")
+@click.option("--dtype", help="element type, such as float32")
+@click.option("--size", type=click.Choice(["small", "full"]), help="small or full models")
+@click.option("--torch", "torch", help="glob over versions of torch (default: the one measured last)")
+@click.option("--system", help="glob over operating systems, such as Linux")
+@click.option("--machine", help="glob over classes of machine")
+@click.option("--base", metavar="KEY=GLOB,...", help=f"first of two sides: {SIDE}")
+@click.option("--head", metavar="KEY=GLOB,...", help=f"second of two sides: {SIDE}")
+@click.option("--since", help="leave older runs out: 2026-08-01, or 90d")
+@click.option("--minimum", type=click.IntRange(1), help="models below which nothing is decided")
+@click.option("--all", "every", is_flag=True, help="name every model, not only some of each standing")
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Markdown on stdout")
+def command(words: tuple[str, ...], **options: Any) -> None:
+    """Check a published claim, named by WORDS or its name, against what stores hold.
+
+    Runs nothing. Options replace what the claim's file selects, and the answer says what was asked.
+
+    Exit codes: 0 supported, 1 refuted, 2 usage, 3 undecided or not measured.
+
+    Example: torchgauge claim "inductor faster than eager" --suite all --device D
+    """
+    from torchgauge.results.claims.claim_file import bundled_claims, load_claims
+
+    own = tuple(claim for name in options["files"] for claim in load_claims(Path(name)))
+    asked = " ".join(words)
+    if not own and asked.endswith((".yaml", ".yml")):
+        own, asked = load_claims(Path(asked)), ""
+    known = (*own, *(claim for claim in bundled_claims() if claim.name not in {each.name for each in own}))
+    if options["listing"]:
+        _list(known, as_json=options["as_json"])
+        return
+    if options["as_json"] and options["as_markdown"]:
+        raise UsageError("--json and --markdown exclude each other", hint="give one of them")
+    sys.exit(_answer([_asked(claim, options) for claim in _chosen(asked, own, known)], options))
+
+
+def _list(claims: tuple[Claim, ...], *, as_json: bool) -> None:
+    from torchgauge.results.claims import claim_json
+    from torchgauge.results.claims.claim_text import listing_lines
+
+    if as_json:
+        click.echo(json.dumps(claim_json.listing(claims), indent=1, allow_nan=False))
+        return
+    for line in listing_lines(claims):
+        click.echo(line)
+
+
+def _chosen(asked: str, own: tuple[Claim, ...], known: tuple[Claim, ...]) -> tuple[Claim, ...]:
+    """The claim that the words mean; all of a person's own files where there are no words."""
+    from torchgauge.results.claims.catalogue import find_claim
+
+    if asked:
+        of_file = tuple(claim for claim in known if Path(claim.file).stem == asked)
+        named = any(claim.name == asked for claim in known)
+        return of_file if of_file and not named else (find_claim(asked, known),)
+    if own:
+        return own
+    raise UsageError("no claim is named", hint="torchgauge claim --list")
+
+
+def _answer(claims: list[Claim], options: dict[str, Any]) -> int:
+    """Print the answers; the exit code is the worst of them: refuted, then open, then supported."""
+    from torchgauge.harness.claim_models import list_models
+    from torchgauge.results.claims import claim_json, claim_markdown
+    from torchgauge.results.claims.answering import answer_claim
+    from torchgauge.results.claims.claim_text import answer_lines
+
+    found = [answer_claim(claim, options["stores"], list_models) for claim in claims]
+    for number, each in enumerate(found):
+        if options["as_json"]:
+            continue
+        if number:
+            click.echo("")
+        if options["as_markdown"]:
+            click.echo(claim_markdown.render(each, every=options["every"]), nl=False)
+            continue
+        for line in answer_lines(each, every=options["every"]):
+            click.echo(line)
+    if options["as_json"]:
+        click.echo(claim_json.render(found), nl=False)
+    codes = {each.exit_code for each in found}
+    return 1 if 1 in codes else max(codes)
+
+
+def _asked(claim: Claim, options: dict[str, Any]) -> Claim:
+    """``claim`` with what the options replace."""
+    from dataclasses import replace
+
+    from torchgauge.harness.selection import DTYPE_ALIASES
+
+    given = {name: options[name] for name in SELECTS if options[name]}
+    if options["dtype"]:
+        given["dtype"] = DTYPE_ALIASES.get(options["dtype"], options["dtype"])
+    if options["since"]:
+        given["since"] = _since(options["since"])
+    question = claim.question
+    if options["minimum"]:
+        question = replace(question, minimum=options["minimum"])
+    if (options["base"] or options["head"]) and question.sides is None:
+        raise UsageError(f"{claim.name} has no two sides", hint="--torch, --system or --machine select rows")
+    if options["base"]:
+        question = replace(question, base=_side("base", options["base"]))
+    if options["head"]:
+        question = replace(question, head=_side("head", options["head"]))
+    return replace(claim, select=replace(claim.select, **given), question=question)
+
+
+def _side(name: str, text: str) -> Side:
+    """``torch=2.12*,system=Linux`` as a side."""
+    from dataclasses import fields
+
+    from torchgauge.errors import UnknownNameError
+    from torchgauge.results.claims.claim import Side
+
+    known = [field.name for field in fields(Side)]
+    found: dict[str, str] = {}
+    for item in filter(None, (part.strip() for part in text.split(","))):
+        key, sign, value = item.partition("=")
+        if not sign or not value:
+            raise UsageError(f"--{name} {text!r}: {item!r} selects nothing", hint=f"--{name} torch=2.12*")
+        if key not in known:
+            raise UnknownNameError(f"key of --{name}", key, known)
+        found[key] = value
+    return Side(**found)
+
+
+def _since(text: str) -> float:
+    """A date, or a number of days back, as seconds since the epoch."""
+    from datetime import datetime, timezone
+
+    from torchgauge.clock import SYSTEM_CLOCK
+
+    if text.removesuffix("d").isdigit():
+        return SYSTEM_CLOCK.now() - 86_400.0 * int(text.removesuffix("d"))
+    try:
+        return datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()
+    except ValueError:
+        raise UsageError(f"{text!r} is neither a date nor a number of days", hint="--since 90d") from None

@@ -1,0 +1,96 @@
+"""``torchgauge compat``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from torchgauge.cli.options import STORES, CommaList
+
+if TYPE_CHECKING:
+    from torchgauge.results.compat.table import Table
+
+FORMS = ("text", "markdown", "csv", "json", "html")
+
+
+@click.command("compat")
+@click.option(
+    "--devices",
+    "--device",
+    type=CommaList(),
+    default=(),
+    help="columns: D1,D2 or D@TORCH_VERSION (default: every device in the stores, with its newest torch)",
+)
+@STORES
+@click.option(
+    "--what",
+    type=CommaList(),
+    default=("all",),
+    help="capabilities, operators, models, or all (default: all)",
+)
+@click.option("--format", "form", type=click.Choice(FORMS), default="text", show_default=True)
+@click.option("--out", metavar="FILE", help="write to FILE instead of standard output")
+@click.option("--only-differences", is_flag=True, help="only rows where one device has what another lacks")
+@click.option(
+    "--expand", is_flag=True, help="text and markdown: a line for each check, dtype or configuration"
+)
+def command(**options: Any) -> None:
+    """Compare what devices can do, from rows of check, ops and run in one or several stores.
+
+    Runs nothing. Exit codes: 0, or 3 where part of a store could not be read.
+
+    Example: torchgauge compat --devices D1,D2 --store here --store there --format html --out support.html
+    """
+    from torchgauge.results.compat.gathering import compare_devices
+
+    table = compare_devices(options["stores"], options["devices"], _what(options["what"]))
+    text = _rendered(table, options)
+    if options["out"] is None:
+        click.echo(text, nl=False)
+    else:
+        _write(Path(options["out"]), text)
+    if options["out"] is not None or options["form"] != "text":
+        for line in (*(f"note: {each}" for each in table.notes), *(f"gap: {each}" for each in table.gaps)):
+            click.echo(line, err=True)
+    sys.exit(3 if table.gaps else 0)
+
+
+def _what(words: tuple[str, ...]) -> tuple[str, ...]:
+    from torchgauge.errors import UnknownNameError
+    from torchgauge.results.compat.gathering import SECTIONS
+
+    for word in words:
+        if word not in (*SECTIONS, "all"):
+            raise UnknownNameError("section", word, (*SECTIONS, "all"))
+    return tuple(SECTIONS) if "all" in words or not words else tuple(key for key in SECTIONS if key in words)
+
+
+def _rendered(table: Table, options: dict[str, Any]) -> str:
+    from torchgauge.results.compat import as_csv, as_json, markdown, text
+
+    differing, expand = options["only_differences"], options["expand"]
+    if options["form"] == "html":
+        from torchgauge.dashboard import support_table
+
+        return support_table.render(table, differing=differing)
+    if options["form"] == "csv":
+        return as_csv.render(table, differing=differing)
+    if options["form"] == "json":
+        return as_json.render(table, differing=differing)
+    render = markdown.render if options["form"] == "markdown" else text.render
+    return render(table, differing=differing, expand=expand)
+
+
+def _write(target: Path, text: str) -> None:
+    """Put ``text`` at ``target``, whole or not at all."""
+    from torchgauge.errors import UsageError
+    from torchgauge.results.atomic_file import write_atomically
+
+    if target.is_dir() or not target.parent.is_dir():
+        raise UsageError(
+            f"{target} cannot be written: it is a folder, or its folder is missing", hint="--out FILE"
+        )
+    write_atomically(target, text.encode())

@@ -1,0 +1,44 @@
+"""A group of verbs that are imported one at a time, so that ``--help`` stays quick."""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+from collections.abc import Mapping
+from typing import Any
+
+import click
+
+
+class LazyGroup(click.Group):
+    """A group whose verbs are named with their modules and one line of help each."""
+
+    def __init__(self, *arguments: Any, verbs: Mapping[str, tuple[str, str]], **options: Any) -> None:
+        super().__init__(*arguments, **options)
+        self.verbs = verbs
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        """All verbs, sorted."""
+        return sorted(self.verbs)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        """Import one verb; None for an unknown one."""
+        if cmd_name not in self.verbs:
+            return None
+        command: click.Command = importlib.import_module(self.verbs[cmd_name][0]).command
+        return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Suggest close names for an unknown verb."""
+        if args and args[0] not in self.verbs and not args[0].startswith("-"):
+            close = difflib.get_close_matches(args[0], self.verbs, n=3, cutoff=0.5)
+            meant = f" Did you mean {' or '.join(close)}?" if close else ""
+            ctx.fail(f"No such command {args[0]!r}.{meant}")
+        return super().resolve_command(ctx, args)
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """List the verbs without importing them."""
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, self.verbs[name][1]) for name in sorted(self.verbs)])

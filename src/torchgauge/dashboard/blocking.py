@@ -1,0 +1,130 @@
+"""Which operators stand between a device and the models of the census, from the rows of the board."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torchgauge.dashboard.board import Entry
+from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.subjects import Subject, subject_of
+from torchgauge.errors import TorchgaugeError
+
+if TYPE_CHECKING:
+    from torchgauge.results.blockers.ranking import Blockers
+    from torchgauge.suites.census.data import CensusData
+
+MOST_OPERATORS, MOST_STEPS, MOST_MODELS = 30, 10, 25
+"""Rows and names that are shown; the command lists them all."""
+
+DTYPE = "float32"
+"""The dtype that is ranked where a device has it: the one that models are written in."""
+
+
+@dataclass(frozen=True)
+class BlockingOperator:
+    """One operator in the way of models."""
+
+    operator: str
+    standing: str
+    because: str
+    alone: int
+    in_all: int
+
+
+@dataclass(frozen=True)
+class BlockingStep:
+    """Operators to implement together, and the models that run from then on."""
+
+    operators: str
+    unblocks: int
+    observed: int
+    fixes: int
+    models: tuple[str, ...]
+    more: int
+
+
+@dataclass(frozen=True)
+class Blocking:
+    """What blocks models on one device; ``problem`` says why that could not be told."""
+
+    device: str
+    dtype: str = ""
+    operators: tuple[BlockingOperator, ...] = ()
+    in_all: int = 0
+    steps: tuple[BlockingStep, ...] = ()
+    models: int = 0
+    remarks: tuple[str, ...] = ()
+    problem: str = ""
+
+
+def blocking_of(context: SiteContext, devices: tuple[str, ...]) -> Iterator[Blocking]:
+    """The ranking for each device; nothing where no census ships with the package."""
+    from torchgauge.suites.census.data import FOLDER, SUFFIX, load
+
+    if not any(FOLDER.glob(f"*{SUFFIX}")):
+        return
+    try:
+        census = load()
+    except TorchgaugeError as error:
+        yield from (Blocking(device, problem=error.message) for device in devices)
+        return
+    for device in devices:
+        yield _blocking(context, device, census)
+
+
+def _blocking(context: SiteContext, device: str, census: CensusData) -> Blocking:
+    from torchgauge.results.blockers.evidence import evidence_from, static_kinds
+    from torchgauge.results.blockers.ranking import Question, blockers, dtypes_of
+
+    entries = [
+        each for each in context.board.of_device(device) if subject_of(each.workload) is not Subject.CHECKS
+    ]
+    try:
+        static = static_kinds(context.store, device.partition(".")[0])
+        evidence = evidence_from(device, _rows(entries), static)
+        dtypes = dtypes_of(evidence)
+        if not dtypes:
+            return Blocking(device, problem="no dtype of models was measured")
+        dtype = DTYPE if DTYPE in dtypes else dtypes[0]
+        return _shown(blockers(Question(evidence, census, "eager"), dtype))
+    except (TorchgaugeError, ValueError, KeyError, TypeError) as error:
+        return Blocking(device, problem=f"the rows could not be ranked: {error}")
+
+
+def _rows(entries: list[Entry]) -> Iterator[dict[str, object]]:
+    newest = max((each.shown["run_created_at"] for each in entries), default=None)
+    for each in entries:
+        row = each.shown
+        at = row["run_created_at"]
+        yield {**row, "at": at.timestamp(), "older": (newest - at).total_seconds()}
+
+
+def _shown(found: Blockers) -> Blocking:
+    lines = [each for each in found.operators if each.in_all or each.fixes]
+    lines.sort(key=lambda each: (-len(each.in_all), -len(each.alone), each.operator))
+    return Blocking(
+        found.device,
+        found.dtype,
+        tuple(
+            BlockingOperator(
+                each.operator, each.standing.value, each.because, len(each.alone), len(each.in_all)
+            )
+            for each in lines[:MOST_OPERATORS]
+        ),
+        len(lines),
+        tuple(
+            BlockingStep(
+                ", ".join(step.operators),
+                len(step.unblocks),
+                len(step.observed),
+                len(step.fixes),
+                step.unblocks[:MOST_MODELS],
+                max(0, len(step.unblocks) - MOST_MODELS),
+            )
+            for step in found.steps[:MOST_STEPS]
+        ),
+        len(found.models),
+        found.remarks,
+    )

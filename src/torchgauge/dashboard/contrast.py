@@ -1,0 +1,221 @@
+"""Two sides of the recent history compared, case by case: what differs by more than it does by itself.
+
+Two intervals that do not overlap are no test of a difference, and two that overlap are none of its absence.
+The interval of a ratio comes from both: on logarithms, the root of the sum of squares of the halves that face
+each other. A row is *better* or *worse* where that interval lies on one side of 1 and the change exceeds the
+threshold of its series, *unchanged* where the whole interval lies within the threshold, and *undecided*
+otherwise. ``static/contrast.js`` has the same rule for what a reader chooses.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgauge.dashboard.arrow_columns import Bits, Floats, Integers
+from torchgauge.dashboard.history import HIGH, LOW, MEDIAN, NOTHING_PLANNED, STATUSES, History
+from torchgauge.dashboard.names import CaseName
+from torchgauge.dashboard.statuses import LOOKS
+from torchgauge.dashboard.trend_lines import mean_and_half, passing
+from torchgauge.records import ATTEMPTED, Status
+
+ASSUMED = float(np.log(1.1))
+"""The threshold of a series with too little history, as a log-ratio; such a row is never unchanged."""
+
+FLOOR = 0.002
+"""The least threshold: what repeats to the last digit would otherwise be different for nothing."""
+
+_FAILED = np.array(
+    [s in ATTEMPTED and s is not Status.PASS for s in STATUSES] + [False] * (256 - len(STATUSES))
+)
+
+
+class Word(IntEnum):
+    """What is said of one row, in the order in which the page counts."""
+
+    BETTER = 0
+    WORSE = 1
+    ONLY_A = 2
+    ONLY_B = 3
+    UNCHANGED = 4
+    UNDECIDED = 5
+    INCOMPARABLE = 6
+
+
+@dataclass(frozen=True)
+class Side:
+    """The cases of one side: rows of the history, -1 where it has none, and a snapshot's place."""
+
+    rows: Integers
+    place: int
+
+
+@dataclass(frozen=True)
+class Row:
+    """One case on both sides; numbers are median, low and high in the base unit, NaN where missing.
+
+    ``ratio`` is B over A with its interval, ``factor`` the change over ``threshold`` (a log-ratio), which is
+    assumed where ``known`` is false.
+    """
+
+    case: CaseName
+    word: Word
+    a: tuple[float, float, float]
+    b: tuple[float, float, float]
+    ratio: float
+    low: float
+    high: float
+    threshold: float
+    known: bool
+    factor: float
+
+
+@dataclass(frozen=True)
+class Contrast:
+    """All rows of a comparison: ``words`` and ``factor`` by place, and the mean over the common set."""
+
+    words: npt.NDArray[np.int64]
+    factor: Floats
+    reasons: Mapping[str, int]
+    mean: tuple[float, float, float]
+    n: int
+    rows: Sequence[Row]
+
+    def count(self, word: Word) -> int:
+        """How many rows are of ``word``."""
+        return int((self.words == word).sum())
+
+
+def contrast(
+    history: History,
+    a: Side,
+    b: Side,
+    *,
+    metric: str,
+    lower_is_better: bool,
+    thresholds: Floats,
+    alike: Bits,
+    most: int,
+) -> Contrast:
+    """The cases of ``a`` and ``b``, which correspond by place; ``most`` rows that differ are spelled out.
+
+    What is planned on neither side is left out.
+
+    ``thresholds`` are those of :func:`noise.series_thresholds`, NaN where unknown; ``alike`` says by place
+    whether both sides built the same model, as far as is known.
+    """
+    either = (_status(history, a) != NOTHING_PLANNED) | (_status(history, b) != NOTHING_PLANNED)
+    a, b, alike = Side(a.rows[either], a.place), Side(b.rows[either], b.place), alike[either]
+    left, right = _numbers(history, a, metric), _numbers(history, b, metric)
+    passed = passing(history)
+    ok_a, ok_b = _passed(passed, a), _passed(passed, b)
+    status_a, status_b = _status(history, a), _status(history, b)
+    usable = ok_a & ok_b & alike & (left[MEDIAN] > 0) & (right[MEDIAN] > 0)
+    ratio, low, high = ratio_of(left, right)
+    limit = np.fmax(_threshold(thresholds, a), _threshold(thresholds, b))
+    known = np.isfinite(limit)
+    limit = np.where(known, np.maximum(limit, FLOOR), ASSUMED)
+    words = _words((ratio, low, high), limit, known, lower_is_better=lower_is_better)
+    words = np.where(usable, words, Word.INCOMPARABLE)
+    words = np.where(ok_a & _FAILED[status_b], Word.ONLY_A, words)
+    words = np.where(ok_b & _FAILED[status_a], Word.ONLY_B, words)
+    factor = np.where(usable, np.abs(ratio) / limit, -np.inf)
+    logs = np.where(usable, ratio, 0.0)
+    mean, half = mean_and_half(logs[:, None], usable[:, None])
+    n = int(usable.sum())
+    middle = (float(np.exp(mean[0])), float(np.exp(mean[0] - half[0])), float(np.exp(mean[0] + half[0])))
+    differs = (words == Word.BETTER) | (words == Word.WORSE)
+    order = [place for place in np.argsort(-factor, kind="stable").tolist() if differs[place]]
+    rows = [
+        Row(
+            case=history.cases[b.rows[i]],
+            word=Word(int(words[i])),
+            a=_three(left, i),
+            b=_three(right, i),
+            ratio=float(np.exp(ratio[i])),
+            low=float(np.exp(low[i])),
+            high=float(np.exp(high[i])),
+            threshold=float(limit[i]),
+            known=bool(known[i]),
+            factor=float(factor[i]),
+        )
+        for i in order[:most]
+    ]
+    reasons: Counter[str] = Counter()
+    for i in np.flatnonzero(words == Word.INCOMPARABLE).tolist():
+        lacks = _lack(int(status_a[i]), ok=bool(ok_a[i])), _lack(int(status_b[i]), ok=bool(ok_b[i]))
+        reasons[_reason(lacks, number_on_a=bool(left[MEDIAN][i] > 0), alike=bool(alike[i]))] += 1
+    return Contrast(words, factor, dict(reasons.most_common()), middle, n, rows)
+
+
+def ratio_of(a: Floats, b: Floats) -> tuple[Floats, Floats, Floats]:
+    """Logarithm of B over A and of its interval, of ``[3, cases]`` median, low and high; NaN if unknown."""
+    with np.errstate(invalid="ignore", divide="ignore"):
+        logs_a, logs_b = np.log(a), np.log(b)
+        ratio = logs_b[MEDIAN] - logs_a[MEDIAN]
+        down = np.hypot(logs_b[MEDIAN] - logs_b[LOW], logs_a[HIGH] - logs_a[MEDIAN])
+        up = np.hypot(logs_b[HIGH] - logs_b[MEDIAN], logs_a[MEDIAN] - logs_a[LOW])
+        return ratio, ratio - down, ratio + up
+
+
+def _words(
+    ratio_low_high: tuple[Floats, Floats, Floats], limit: Floats, known: Bits, *, lower_is_better: bool
+) -> npt.NDArray[np.int64]:
+    ratio, low, high = ratio_low_high
+    banded = np.isfinite(low) & np.isfinite(high)
+    with np.errstate(invalid="ignore"):
+        aside = (low > 0) | (high < 0)
+        moved = (np.abs(ratio) > limit) & np.where(banded, aside, known)
+        widest = np.where(banded, np.maximum(np.abs(low), np.abs(high)), np.abs(ratio))
+        still = known & (widest <= limit)
+        better = (ratio < 0) == lower_is_better
+    found = np.where(still, Word.UNCHANGED, Word.UNDECIDED)
+    return np.where(moved, np.where(better, Word.BETTER, Word.WORSE), found)
+
+
+def _reason(lacks: tuple[str, str], *, number_on_a: bool, alike: bool) -> str:
+    """Why a row has no ratio: what a side lacks, or both, empty where it passed."""
+    if lacks[0] and lacks[0] == lacks[1]:
+        return f"{lacks[0]} on both"
+    if any(lacks):
+        return ", ".join(f"{text} on {name}" for text, name in zip(lacks, "AB", strict=True) if text)
+    if not alike:
+        return "built differently"
+    return f"no number on {'B' if number_on_a else 'A'}"
+
+
+def _lack(status: int, *, ok: bool) -> str:
+    if ok:
+        return ""
+    if status == NOTHING_PLANNED:
+        return "not planned"
+    return "degraded" if STATUSES[status] is Status.PASS else LOOKS[STATUSES[status]].code
+
+
+def _three(numbers: Floats, i: int) -> tuple[float, float, float]:
+    return float(numbers[MEDIAN][i]), float(numbers[LOW][i]), float(numbers[HIGH][i])
+
+
+def _numbers(history: History, side: Side, metric: str) -> Floats:
+    values = history.values.get(metric)
+    if values is None:
+        return np.full((3, len(side.rows)), np.nan)
+    return np.where(side.rows >= 0, values[:, side.rows, side.place], np.nan)
+
+
+def _status(history: History, side: Side) -> npt.NDArray[np.uint8]:
+    return np.where(side.rows >= 0, history.status[side.rows, side.place], np.uint8(NOTHING_PLANNED))
+
+
+def _passed(passed: Bits, side: Side) -> Bits:
+    found: Bits = (side.rows >= 0) & passed[side.rows, side.place]
+    return found
+
+
+def _threshold(thresholds: Floats, side: Side) -> Floats:
+    return np.where(side.rows >= 0, thresholds[side.rows], np.nan)

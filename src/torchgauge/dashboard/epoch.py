@@ -1,0 +1,72 @@
+"""One epoch: of several rows of a case in one snapshot, the one that stands for it.
+
+That is the newest that says something of the case, and the newest of all where none does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+import numpy as np
+
+from torchgauge.dashboard.arrow_columns import Integers
+from torchgauge.dashboard.case_book import CaseBook
+from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, History
+from torchgauge.dashboard.newest_rows import says_something
+from torchgauge.dashboard.run_rows import Rows
+from torchgauge.dashboard.snapshots import Snapshot
+
+
+def standing(rows: Rows, snapshot_of_run: Integers) -> Rows:
+    """One row per case and snapshot; ``snapshot_of_run`` maps a run's rank to a snapshot's number."""
+    snapshot = snapshot_of_run[rows.run]
+    cases = int(rows.case.max(initial=0)) + 1
+    if len(np.unique(snapshot * cases + rows.case)) == len(rows):
+        return _present(rows)
+    order = np.lexsort((rows.run, rows.when, says_something(rows), snapshot, rows.case))
+    case, at = rows.case[order], snapshot[order]
+    last = np.ones(len(order), np.bool_)
+    last[:-1] = (np.diff(case) != 0) | (np.diff(at) != 0)
+    return _present(rows.take(order[last]))
+
+
+def _present(rows: Rows) -> Rows:
+    """``rows`` without marks that no row has and metrics of which no row has a number."""
+    return replace(
+        rows,
+        marks={name: bits for name, bits in sorted(rows.marks.items()) if bits.any()},
+        values={n: array for n, array in sorted(rows.values.items()) if not np.isnan(array[MEDIAN]).all()},
+    )
+
+
+def planned_cases(rows: Rows, snapshot_of_run: Integers, snapshots: Sequence[Snapshot]) -> dict[str, int]:
+    """How many cases were planned for each snapshot, counted apart from :func:`standing`."""
+    cases = int(rows.case.max(initial=0)) + 1
+    pairs = np.unique(snapshot_of_run[rows.run] * cases + rows.case)
+    numbers, counts = np.unique(pairs // cases, return_counts=True)
+    found: Mapping[int, int] = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
+    return {snapshot.id: found.get(snapshot.number, 0) for snapshot in snapshots}
+
+
+def window(rows: Rows, snapshot_of_run: Integers, snapshots: Sequence[Snapshot], book: CaseBook) -> History:
+    """``rows``, of which each stands for one case and snapshot, as a window over ``snapshots``."""
+    present = np.unique(rows.case)
+    cases = sorted((book[index] for index in present.tolist()), key=lambda case: (case.device, case.number))
+    place = np.full(len(book), -1, np.int64)
+    place[[book.index(case.key) for case in cases]] = np.arange(len(cases))
+    shape = len(cases), len(snapshots)
+    row, column = place[rows.case], snapshot_of_run[rows.run] - (snapshots[0].number if snapshots else 0)
+    status = np.full(shape, NOTHING_PLANNED, np.uint8)
+    status[row, column] = rows.status
+    when = np.zeros(shape, np.int64)
+    when[row, column] = rows.when
+    marks = {}
+    for name, bits in rows.marks.items():
+        marks[name] = np.zeros(shape, np.bool_)
+        marks[name][row, column] = bits
+    values = {}
+    for name, numbers in rows.values.items():
+        values[name] = np.full((len(numbers), *shape), np.nan)
+        values[name][:, row, column] = numbers
+    return History(tuple(cases), tuple(snapshots), status, values, marks, when)

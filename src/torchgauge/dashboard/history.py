@@ -1,0 +1,102 @@
+"""What is known of every case over a stretch of the time axis, as numpy arrays.
+
+A window holds the cases that were planned in it; numbers have four significant digits, which is what the
+site's files hold, so that a build that starts from those files sees the same as one that starts from the
+store.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgauge.dashboard.arrow_columns import Bits, Floats
+from torchgauge.dashboard.names import CaseName
+from torchgauge.dashboard.snapshots import Snapshot
+from torchgauge.records import Status
+
+STATUSES: tuple[Status, ...] = tuple(Status)
+"""The statuses by their index in the arrays."""
+
+NOTHING_PLANNED = 255
+"""What stands in the array of statuses where no case was planned."""
+
+MEDIAN, LOW, HIGH = 0, 1, 2
+"""Places in the first axis of ``values``."""
+
+
+@dataclass(frozen=True)
+class History:
+    """A stretch of the time axis.
+
+    ``status`` is ``uint8[cases, snapshots]``, an index into :data:`STATUSES` or :data:`NOTHING_PLANNED`;
+    ``values`` maps a metric to ``float64[3, cases, snapshots]`` (median, low, high in the metric's base
+    unit; NaN where there is no number), or to ``float64[1, cases, snapshots]`` where only the median is asked
+    for; metrics without any number are left out; ``marks`` maps a modifier or
+    ``unexpected`` to ``bool[cases, snapshots]``, those that occur (see :meth:`mark`); ``when`` is
+    ``int64[cases, snapshots]``, microseconds since the epoch at which the case started or was planned, 0
+    where nothing was.
+    """
+
+    cases: tuple[CaseName, ...]
+    snapshots: tuple[Snapshot, ...]
+    status: npt.NDArray[np.uint8]
+    values: Mapping[str, Floats]
+    marks: Mapping[str, Bits]
+    when: npt.NDArray[np.int64]
+
+    @cached_property
+    def _places(self) -> dict[str, int]:
+        return {case.key: place for place, case in enumerate(self.cases)}
+
+    def number_of(self, case_key: str) -> int | None:
+        """The row of a case in the arrays; None where it was not planned in this window."""
+        return self._places.get(case_key)
+
+    @cached_property
+    def planned(self) -> npt.NDArray[np.int64]:
+        """Cases planned per snapshot."""
+        found: npt.NDArray[np.int64] = (self.status != NOTHING_PLANNED).sum(axis=0)
+        return found
+
+    def mark(self, name: str) -> Bits:
+        """Where a modifier or ``unexpected`` is set."""
+        found = self.marks.get(name)
+        return np.zeros(self.status.shape, np.bool_) if found is None else found
+
+    def count(self, status: Status) -> npt.NDArray[np.int64]:
+        """Cases of ``status`` per snapshot."""
+        found: npt.NDArray[np.int64] = (self.status == STATUSES.index(status)).sum(axis=0)
+        return found
+
+
+def joined(parts: tuple[History, ...]) -> History:
+    """Consecutive windows as one; cases in order of device and number."""
+    if len(parts) == 1:
+        return parts[0]
+    found = {case.key: case for part in parts for case in part.cases}
+    cases = tuple(sorted(found.values(), key=lambda case: (case.device, case.number)))
+    places = {case.key: place for place, case in enumerate(cases)}
+    snapshots = tuple(snapshot for part in parts for snapshot in part.snapshots)
+    shape = len(cases), len(snapshots)
+    status = np.full(shape, NOTHING_PLANNED, np.uint8)
+    when = np.zeros(shape, np.int64)
+    lengths = {name: len(array) for part in parts for name, array in part.values.items()}
+    values = {name: np.full((length, *shape), np.nan) for name, length in sorted(lengths.items())}
+    marks = {name: np.zeros(shape, np.bool_) for name in sorted({n for p in parts for n in p.marks})}
+    start = 0
+    for part in parts:
+        rows = np.array([places[case.key] for case in part.cases], np.int64)
+        window = slice(start, start + len(part.snapshots))
+        status[rows, window] = part.status
+        when[rows, window] = part.when
+        for name, array in part.values.items():
+            values[name][:, rows, window] = array
+        for name, bits in part.marks.items():
+            marks[name][rows, window] = bits
+        start = window.stop
+    return History(cases, snapshots, status, values, marks, when)

@@ -1,0 +1,118 @@
+"""Names of what the site shows: workloads, columns and cases, and the ids that stand for them in paths.
+
+A raw name reaches no path: ids are a slug and eight hex digits of a hash.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+from torchgauge.results.hostile_text import slug
+
+
+@dataclass(frozen=True, order=True)
+class Workload:
+    """A row of every matrix: the mathematics, as it is planned."""
+
+    suite: str
+    model: str
+    mode: str
+    dtype: str
+    batch: int
+    size: str
+    shape: str
+    seed: int
+
+    def __hash__(self) -> int:
+        """The hash, found once: matrices look workloads up by the hundred thousand."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(
+            (self.suite, self.model, self.mode, self.dtype, self.batch, self.size, self.shape, self.seed)
+        )
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Suite and model: what one page is about."""
+        return self.suite, self.model
+
+    @cached_property
+    def name(self) -> str:
+        """One line that names the workload."""
+        return f"{self.suite}/{self.model} {self.variant}"
+
+    @cached_property
+    def variant(self) -> str:
+        """What tells the workloads of one model apart."""
+        extras = [f"{name} {value}" for name, value in sorted(json_object(self.shape).items())]
+        if self.size != "small":
+            extras.insert(0, self.size)
+        if self.seed != 1234:
+            extras.append(f"seed {self.seed}")
+        return " · ".join([self.mode, self.dtype, f"b{self.batch}", *extras])
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column of every matrix: a device with its index, and a configuration."""
+
+    device: str
+    configuration: str
+    compiled: bool = field(compare=False)
+
+    def __hash__(self) -> int:
+        """The hash, found once, as that of a workload."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash((self.device, self.configuration))
+
+    @cached_property
+    def name(self) -> str:
+        """One line that names the column."""
+        return f"{self.device} · {self.configuration}"
+
+    @property
+    def order(self) -> tuple[str, bool, str]:
+        """By device, the plain configuration first."""
+        return self.device, self.compiled, self.configuration
+
+
+@dataclass(frozen=True)
+class CaseName:
+    """One case of the store; ``number`` is its place among the cases of its device, from 0."""
+
+    key: str
+    workload: Workload
+    column: Column
+    number: int
+
+    @property
+    def device(self) -> str:
+        """The device with its index."""
+        return self.column.device
+
+
+def device_id(device: str) -> str:
+    """The id of a device in paths."""
+    return slug(device)
+
+
+def model_id(group: tuple[str, str]) -> str:
+    """The id of a suite's model in paths."""
+    return slug("/".join(group))
+
+
+def json_object(text: str) -> dict[str, Any]:
+    """The JSON object in ``text``; what is none stands whole under ``shape``."""
+    try:
+        value = json.loads(text)
+    except ValueError:
+        return {"shape": text}
+    return value if isinstance(value, dict) else {"shape": text}

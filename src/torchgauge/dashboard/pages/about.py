@@ -1,0 +1,96 @@
+"""Data and about: the files of the site, what the words mean, and how to cite it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from torchgauge import __version__
+from torchgauge.clock import utc
+from torchgauge.dashboard import feeds
+from torchgauge.dashboard.badges import Badge, badges_of
+from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.downloads import FILES
+from torchgauge.dashboard.manifest import MANIFEST
+from torchgauge.dashboard.pages import regressions
+from torchgauge.dashboard.subjects import Subject, subject_of
+from torchgauge.harness.metrics import METRICS
+from torchgauge.results import units
+from torchgauge.results.staleness import STALE_AFTER_S
+from torchgauge.results.tables import RESULTS
+
+PLACEHOLDER = "https://YOUR-SITE/"
+"""The address in Markdown where nobody said what the site's own is."""
+
+_ADDED = (
+    ("marks", "string", "the marks beside the status, separated by spaces"),
+    ("age_s", "number", "age of the newest attempt, seconds"),
+    ("known_status", "string", "the last status that says something of the case"),
+    ("known_run_id", "string", "the run that it is of: the numbers are that run's"),
+    ("known_age_s", "number", "its age, seconds"),
+    ("METRIC.median", "number", "the median in the metric's base unit; empty where there is none, never 0"),
+    ("METRIC.low, METRIC.high", "number", "the ends of its interval"),
+)
+"""What the downloads have beside the columns of the store."""
+
+_PATHS = (
+    (
+        "series/DEVICE/MODEL/EPOCH.json",
+        "every case of a model on a device over 64 snapshots",
+    ),
+    ("snapshots/SNAPSHOT/DEVICE.core.json", "every case of a device in one snapshot: latency and speed-up"),
+    ("snapshots/SNAPSHOT/DEVICE.extra.json", "the same: the other metrics"),
+    ("trends/EPOCH.json", "geometric means and pass counts by device and configuration"),
+    ("cases/DEVICE.json", "what the numbers of cases in these files mean"),
+    ("data/EPOCH.parquet", "all rows of 64 snapshots"),
+)
+"""The columnar files and what is in them; EPOCH, SNAPSHOT, DEVICE and MODEL are named by the manifest."""
+
+
+@dataclass(frozen=True)
+class ShownBadge:
+    """A badge with the line of Markdown that shows it."""
+
+    badge: Badge
+    markdown: str
+
+
+def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """The page about the site."""
+    subjects = {subject_of(workload) for workload, _ in context.board.entries}
+    page = context.renderer.page(
+        "about",
+        "about.html",
+        metrics=METRICS,
+        downloads=FILES,
+        changes=regressions.DATA,
+        feed=feeds.FILE,
+        manifest=MANIFEST,
+        columns=[column for column in RESULTS.columns if column.name not in ("traceback", "log_excerpt")],
+        added=_ADDED,
+        paths=_PATHS,
+        badges=[_badge(context, badge) for badge in badges_of(context)],
+        base_known=bool(context.base_url),
+        stale_after=units.age(STALE_AFTER_S),
+        checks=Subject.CHECKS in subjects,
+        operators=Subject.OPERATORS in subjects,
+        citation=_citation(context),
+        bundle=context.charts.bundle,
+    )
+    yield "about.html", page.encode()
+
+
+def _badge(context: SiteContext, badge: Badge) -> ShownBadge:
+    base = context.base_url or PLACEHOLDER
+    label = "".join(f"\\{c}" if c in "\\`*_[]()<>!#|" else c for c in badge.label)
+    return ShownBadge(badge, f"[![{label}]({base}{badge.file}.svg)]({base}index.html)")
+
+
+def _citation(context: SiteContext) -> str:
+    """One sentence that says exactly which data."""
+    site = context.base_url or "the address of this site"
+    last = context.snapshots[-1].id if context.snapshots else "none"
+    return (
+        f"torchgauge {__version__}, dashboard of {utc(context.now):%Y-%m-%d}, "
+        f"{len(context.dated)} runs in {len(context.snapshots)} snapshots up to {last}, {site}"
+    )

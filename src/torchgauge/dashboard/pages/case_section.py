@@ -1,0 +1,287 @@
+"""All that is known of one case, as HTML: thousands of them are written in a second, so no template does it.
+
+Whatever the store says passes through :func:`~torchgauge.dashboard.pages.html_text.shown`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+from torchgauge.dashboard.board import Entry, Number
+from torchgauge.dashboard.pages import links
+from torchgauge.dashboard.pages.cells import known_note
+from torchgauge.dashboard.pages.environments import LastPass
+from torchgauge.dashboard.pages.html_text import facts_html, repeated, scroll_html, shown
+from torchgauge.dashboard.plain_rows import Row
+from torchgauge.dashboard.statuses import LOOKS, MARKS
+from torchgauge.harness.metrics import METRICS
+from torchgauge.records import Status
+from torchgauge.results import units
+from torchgauge.results.hostile_text import LOG_LIMIT, tail
+
+Facts = list[tuple[str, str]]
+
+PAGE_LIMIT = 96 * 1024
+"""Bytes of logs and tracebacks on one page; after that each has its last :data:`LEAST` bytes."""
+
+LEAST = 1024
+
+_HEAD = (
+    '<thead><tr><th scope="col">metric</th><th scope="col" class="num">median</th>'
+    '<th scope="col">interval</th><th scope="col" class="num">n</th><th scope="col">method</th>'
+    '<th scope="col">read from</th><th scope="col">stopped</th></tr></thead>'
+)
+_ORDER = {name: place for place, name in enumerate(METRICS)}
+_HOST_FACTS = frozenset(
+    {
+        "degraded",
+        "fallback_ops",
+        "fallback_share",
+        "fallback_names",
+        "fallback_calls",
+        "fallback_unproven",
+        "fallback_unproven_names",
+        "fallback_unknown",
+    }
+)
+
+
+@dataclass
+class LongTexts:
+    """Logs and tracebacks of one page: equal ones stand there once, and all together within a limit."""
+
+    left: int = PAGE_LIMIT
+    seen: dict[str, str] = field(default_factory=dict)
+
+    def html(self, title: str, text: str, anchor: str, case: str) -> str:
+        """``text`` of the case at ``anchor`` to be opened, or where on the page the same text stands."""
+        if not text:
+            return ""
+        first = self.seen.setdefault(title + text, f'<a href="#{anchor}">{shown(case)}</a>')
+        if anchor not in first:
+            return f'<p class="where">{title}: the same as of {first}.</p>'
+        part = tail(text, min(LOG_LIMIT, max(self.left, LEAST)))
+        self.left -= len(part)
+        code = f'<pre tabindex="0"><code>{shown(part, len(part))}</code></pre>'
+        return f"<details><summary>{title}</summary>{code}</details>"
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where a case's environment and run are described, and the environment of its last pass."""
+
+    run: str
+    environment: str
+    last_pass: LastPass | None
+    last_pass_environment: str
+    difference: str
+
+
+def case_html(entry: Entry, place: Place, texts: LongTexts, root: str) -> str:
+    """The section of ``entry``; ``root`` leads from its page to the site's root."""
+    row, newest = entry.shown, entry.newest
+    anchor, name = links.case_anchor(entry), entry.column.name
+    look = LOOKS[entry.status]
+    tags = "".join(
+        [f' <span class="tag" title="{_meaning(mark)}">{repeated(mark)}</span>' for mark in entry.marks]
+    )
+    command = newest["reproduce"] or row["reproduce"] or ""
+    head = (
+        f'<article class="card case" aria-labelledby="{anchor}"><h3 id="{anchor}">{repeated(name)} '
+        f'<span class="badge s-{look.css}" title="{look.meaning}">{look.code}</span>{tags}</h3>'
+        f'<p class="case-id"><code>{shown(newest["case_id"])}</code></p>'
+    )
+    parts = [
+        head,
+        facts_html(_why(entry)),
+        _stand_in(entry),
+        _metrics(newest["case_id"], entry.numbers),
+        _titled("Accuracy", facts_html(_accuracy(row))),
+        _titled("Operators on the host", facts_html(_on_the_host(entry))),
+        "<h4>Where and when</h4>",
+        facts_html(_facts(entry)),
+        _where(row, place, root),
+        _before(place),
+        _titled("Run it again", _command(command)),
+        texts.html("Traceback", row["traceback"] or "", anchor, name),
+        texts.html("End of the log", row["log_excerpt"] or newest["log_excerpt"] or "", anchor, name),
+        "</article>",
+    ]
+    return "".join(parts)
+
+
+def _command(text: str) -> str:
+    return f'<pre class="command" tabindex="0" data-copy><code>{shown(text)}</code></pre>' if text else ""
+
+
+def _titled(title: str, html: str) -> str:
+    return f"<h4>{title}</h4>{html}" if html else ""
+
+
+@lru_cache(maxsize=64)
+def _meaning(mark: str) -> str:
+    return shown(MARKS.get(mark, ""))
+
+
+def _stand_in(entry: Entry) -> str:
+    if entry.stands_in and entry.known is not None:
+        code = LOOKS[Status(entry.known["status"])].code
+        return (
+            '<p class="notice">The newest attempt says nothing of this case. What follows is the last known '
+            f"result: {code}, {units.age(entry.known_age_s)} ago.</p>"
+        )
+    note = known_note(entry)
+    return f'<p class="notice">This result is stale: {note}.</p>' if note else ""
+
+
+def _why(entry: Entry) -> Facts:
+    row = entry.newest
+    quiet = row["status"] == Status.PASS.value
+    if quiet and not (row["error_type"] or row["reason"] or row["teardown"] or row["expected"]):
+        return [("degraded", entry.degraded)] if entry.degraded else []
+    return _kept(
+        ("last phase", "" if quiet else row["phase"]),
+        ("cause", row["cause"]),
+        ("reason", row["reason"]),
+        ("degraded", entry.degraded),
+        ("expected", row["expected"]),
+        ("error", row["error_type"]),
+        ("message", tail(row["error_message"] or "", 4096)),
+        ("frame", row["error_frame"]),
+        ("missing op", row["missing_op"]),
+        ("fingerprint", row["fingerprint"]),
+        ("process", "" if quiet else row["exit"]),
+        ("after the case", row["teardown"]),
+        ("log, in the run's folder of the store", row["log"]),
+    )
+
+
+def _metrics(case_id: str, numbers: Mapping[str, Number]) -> str:
+    if not numbers:
+        return '<p class="muted">No metric was measured.</p>'
+    order = sorted(numbers, key=lambda metric: (_ORDER.get(metric, len(_ORDER)), metric))
+    rows = "".join([_metric(numbers[metric]) for metric in order])
+    return scroll_html(f"Metrics of {case_id}", f"{_HEAD}<tbody>{rows}</tbody>", "plain metrics")
+
+
+def _metric(number: Number) -> str:
+    head = _metric_head(number.metric)
+    if number.median is None:
+        why = repeated(number.absent or "no reason given")
+        return f'{head}<td colspan="6" class="muted">no number: {why}</td></tr>'
+    value, bracket = number_parts(number.median, number.low, number.high, number.unit)
+    interval = f"{bracket}{_confidence(number.confidence)}" if bracket else "none: one sample"
+    beside = _beside(number.n, number.method, number.provenance, number.stopped)
+    return f'{head}<td class="num"><b>{value}</b></td><td class="nowrap">{interval}{beside}'
+
+
+@lru_cache(maxsize=64)
+def _confidence(share: float) -> str:
+    return f' <span class="muted">{share:.0%}</span>'
+
+
+@lru_cache(maxsize=4096)
+def _beside(n: int, method: str, provenance: str, stopped: str) -> str:
+    """What stands beside a number and its interval; thousands of numbers share it."""
+    return (
+        f'</td><td class="num">{n}</td><td>{shown(method)}</td><td>{shown(provenance or "not said")}</td>'
+        f"<td>{shown(stopped or 'not said')}</td></tr>"
+    )
+
+
+@lru_cache(maxsize=1024)
+def number_parts(median: float, low: float | None, high: float | None, unit: str) -> tuple[str, str]:
+    """A number, fit for HTML, and its interval as text; a page says many of them twice."""
+    value, bracket = units.interval_parts(median, low, high, unit)
+    return shown(value), bracket
+
+
+@lru_cache(maxsize=256)
+def _metric_head(metric: str) -> str:
+    doc = METRICS[metric].doc if metric in METRICS else ""
+    return f'<tr><th scope="row" title="{shown(doc)}">{shown(metric.replace("_", " "))}</th>'
+
+
+def _accuracy(row: Row) -> Facts:
+    if not row["accuracy_reference"] and not row["accuracy_detail"]:
+        return []
+    names = {
+        "max_abs_error": "largest absolute error",
+        "rmse": "RMSE",
+        "rmse_eager": "RMSE of eager",
+        "rmse_ratio": "RMSE ratio",
+        "eager_spread": "eager spread",
+        "cosine": "cosine similarity",
+    }
+    numbers = [(title, units.small_number(row[key])) for key, title in names.items() if row[key] is not None]
+    return _kept(("reference", row["accuracy_reference"]), *numbers, ("detail", row["accuracy_detail"]))
+
+
+def _on_the_host(entry: Entry) -> Facts:
+    """What was found of operators that ran on the host; empty where nobody looked."""
+    facts = entry.facts
+    number, unknown = facts.get("fallback_ops"), facts.get("fallback_unknown")
+    if number is None and unknown is None:
+        return []
+    share, unproven = facts.get("fallback_share"), facts.get("fallback_unproven")
+    return _kept(
+        ("operators", "none was found" if number == 0 else number),
+        ("of the step", f"{share:.1%}" if isinstance(share, float) and number else ""),
+        ("calls", facts.get("fallback_calls") or ""),
+        ("names", facts.get("fallback_names")),
+        ("not known", unknown),
+        ("cannot be told of", unproven),
+        ("such as", facts.get("fallback_unproven_names")),
+    )
+
+
+def _facts(entry: Entry) -> Facts:
+    row = entry.shown
+    began = row["started_at"]
+    others = {name: value for name, value in entry.facts.items() if name not in _HOST_FACTS}
+    return _kept(
+        ("started", units.moment(began.timestamp()) if began else "never"),
+        ("age", units.age(entry.known_age_s)),
+        ("took", units.duration(row["duration_s"]) if row["duration_s"] else ""),
+        ("torch", row["torch_version"]),
+        ("threads", row["threads"]),
+        ("options", row["configuration_options"]),
+        ("variables", row["configuration_env"]),
+        ("facts", "; ".join([f"{name}: {_plain(value)}" for name, value in sorted(others.items())])),
+    )
+
+
+def _where(row: Row, place: Place, root: str) -> str:
+    environment = row["environment_id"] or ""
+    if place.environment:
+        said = f'<a href="{root}{place.environment}"><code>{repeated(environment)}</code></a>'
+    elif environment:
+        said = f"<code>{repeated(environment)}</code>"
+    else:
+        said = '<span class="muted">not known: no worker started</span>'
+    run = f'<a href="{root}{place.run}">{repeated(row["run_id"])}</a>'
+    return f'<p class="where">Run {run}, environment {said}.</p>'
+
+
+def _before(place: Place) -> str:
+    """What has changed in the environment since the case passed for the last time."""
+    last = place.last_pass
+    if last is None:
+        return ""
+    head = f"<h4>Since it last passed, {last.date}</h4>"
+    return head + (place.difference or '<p class="where">The environment of that run is not known.</p>')
+
+
+def _kept(*pairs: tuple[str, object]) -> Facts:
+    return [(name, _plain(value)) for name, value in pairs if value not in (None, "", "{}")]
+
+
+def _plain(value: object) -> str:
+    if isinstance(value, str):
+        return value
+    if isinstance(value, int) and not isinstance(value, bool):
+        return units.integer(value)
+    return json.dumps(value, ensure_ascii=False)

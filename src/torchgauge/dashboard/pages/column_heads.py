@@ -1,0 +1,37 @@
+"""Headings of a matrix's columns, from which scripts learn what a cell stands for."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from torchgauge.dashboard.board import Column
+from torchgauge.dashboard.names import device_id
+from torchgauge.dashboard.pages import links
+
+
+@dataclass(frozen=True)
+class ColumnHead:
+    """One column: ``anchor`` is the column's part of its cases' anchors, ``first`` opens a device."""
+
+    device: str
+    device_id: str
+    configuration: str
+    anchor: str
+    compiled: bool
+    first: bool
+
+
+def column_heads(columns: tuple[Column, ...]) -> tuple[ColumnHead, ...]:
+    """The headings of ``columns``, which are sorted by device."""
+    before = (None, *(column.device for column in columns))
+    return tuple(
+        ColumnHead(
+            column.device,
+            device_id(column.device),
+            column.configuration,
+            links.column_anchor(column),
+            column.compiled,
+            column.device != device,
+        )
+        for column, device in zip(columns, before, strict=False)
+    )

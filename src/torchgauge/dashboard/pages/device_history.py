@@ -1,0 +1,94 @@
+"""What the recent snapshots say of one device: pass counts, new failures, and whether it still reports."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
+from torchgauge.dashboard.names import CaseName
+from torchgauge.dashboard.statuses import SAYS_NOTHING
+from torchgauge.dashboard.subjects import Subject, subject_of
+from torchgauge.records import ATTEMPTED, Status
+
+_PASS = STATUSES.index(Status.PASS)
+_FAILED = np.array(
+    [s in ATTEMPTED and s is not Status.PASS for s in STATUSES] + [False] * (256 - len(STATUSES))
+)
+_SAID = np.array([s not in SAYS_NOTHING for s in STATUSES] + [False] * (256 - len(STATUSES)))
+
+
+@dataclass(frozen=True)
+class NewFailure:
+    """A case whose newest result is a failure and whose result before passed."""
+
+    case: CaseName
+    status: Status
+    failed: str
+    passed: str
+
+
+@dataclass(frozen=True)
+class DeviceHistory:
+    """One device over the snapshots of a window.
+
+    ``missed`` counts the newest ones in which only others spoke.
+    """
+
+    passed: tuple[int | None, ...]
+    planned: tuple[int, ...]
+    missed: int
+    last: str
+
+
+def rows_of(history: History, device: str, subject: Subject) -> npt.NDArray[np.int64]:
+    """The rows of ``history`` that are cases of ``device`` about ``subject``."""
+    found = [
+        i
+        for i, case in enumerate(history.cases)
+        if case.column.device == device and subject_of(case.workload) is subject
+    ]
+    return np.array(found, np.int64)
+
+
+def device_history(history: History, rows: npt.NDArray[np.int64]) -> DeviceHistory:
+    """What the window says of the cases in ``rows``; a pass that is degraded is none."""
+    status = history.status[rows]
+    passes = status == _PASS
+    if "degraded" in history.marks:
+        passes = passes & ~history.marks["degraded"][rows]
+    said: npt.NDArray[np.bool_] = np.any(_SAID[status], axis=0)
+    others: npt.NDArray[np.bool_] = np.any(_SAID[history.status], axis=0)
+    spoke = np.flatnonzero(said)
+    last = int(spoke[-1]) if len(spoke) else -1
+    return DeviceHistory(
+        passed=tuple(
+            int(count) if there else None for count, there in zip(passes.sum(axis=0), said, strict=True)
+        ),
+        planned=tuple(int(n) for n in (status != NOTHING_PLANNED).sum(axis=0)),
+        missed=int(others[last + 1 :].sum()),
+        last=history.snapshots[last].date if last >= 0 else "",
+    )
+
+
+def new_failures(history: History, rows: npt.NDArray[np.int64]) -> Iterator[NewFailure]:
+    """The cases in ``rows`` whose newest result is a failure while the result before it passed."""
+    if not len(rows) or len(history.snapshots) < 2:
+        return
+    status = history.status[rows]
+    said = _SAID[status]
+    places = np.maximum.accumulate(np.where(said, np.arange(status.shape[1]), -1), axis=1)
+    newest = places[:, -1]
+    at = np.arange(len(rows))
+    before = np.where(newest > 0, places[at, np.maximum(newest - 1, 0)], -1)
+    hit = (newest >= 0) & (before >= 0) & _FAILED[status[at, newest]] & (status[at, before] == _PASS)
+    for i in np.flatnonzero(hit).tolist():
+        yield NewFailure(
+            case=history.cases[rows[i]],
+            status=STATUSES[status[i, newest[i]]],
+            failed=history.snapshots[newest[i]].date,
+            passed=history.snapshots[before[i]].date,
+        )

@@ -1,0 +1,85 @@
+"""Failures that share a cause, by the rule of ``torchgauge triage``."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+from torchgauge.dashboard.board import Entry
+from torchgauge.dashboard.pages import links
+from torchgauge.dashboard.statuses import LOOKS, Look
+from torchgauge.results.hostile_text import first_line
+from torchgauge.results.triage.clusters import ClusterKey, Row, grouped, title_of
+
+MOST_MODELS = 12
+"""Models that a group names; the others are counted."""
+
+
+@dataclass(frozen=True)
+class FailedModel:
+    """A model of a group, with a link to the first of its cases there."""
+
+    name: str
+    href: str
+    cases: int
+
+
+@dataclass(frozen=True)
+class FailureGroup:
+    """Cases that failed alike.
+
+    ``title`` is the first line of the message or the reason, ``where`` the first frame inside torch or the
+    backend; ``looks`` are the statuses that occur.
+    """
+
+    title: str
+    error_type: str
+    missing_op: str
+    where: str
+    fingerprint: str
+    looks: tuple[tuple[Look, int], ...]
+    cases: int
+    configurations: tuple[str, ...]
+    models: tuple[FailedModel, ...]
+    models_in_all: int
+    reproduce: str
+    href: str
+
+
+def failure_groups(entries: Iterable[Entry]) -> tuple[FailureGroup, ...]:
+    """The groups of ``entries``, none of which passed, largest first."""
+    found = [_group(key, members) for key, members in grouped(entries, _row).items()]
+    return tuple(sorted(found, key=lambda group: (-group.cases, group.title, group.fingerprint)))
+
+
+def _row(entry: Entry) -> Row:
+    return entry.newest
+
+
+def _group(key: ClusterKey, members: Sequence[Entry]) -> FailureGroup:
+    row = members[0].newest
+    said = row["error_message"] or row["reason"] or row["accuracy_detail"] or row["cause"] or ""
+    if key.kind in ("timeout", "oom", "accuracy"):  # what is said of one case is no name of the others
+        said = ": ".join(filter(None, (title_of(row, key), said)))
+    looks = {look: sum(entry.status is status for entry in members) for status, look in LOOKS.items()}
+    models: dict[tuple[str, str], list[Entry]] = {}
+    for entry in members:
+        models.setdefault(entry.workload.group, []).append(entry)
+    named = [
+        FailedModel("/".join(group), links.case_link(found[0]), len(found))
+        for group, found in sorted(models.items(), key=lambda item: (-len(item[1]), item[0]))
+    ]
+    return FailureGroup(
+        title=first_line(said, 300),
+        error_type=row["error_type"] or "",
+        missing_op=row["missing_op"] or "",
+        where=row["error_frame"] or "",
+        fingerprint=row["fingerprint"] or "",
+        looks=tuple((look, count) for look, count in looks.items() if count),
+        cases=len(members),
+        configurations=tuple(dict.fromkeys(entry.column.configuration for entry in members)),
+        models=tuple(named[:MOST_MODELS]),
+        models_in_all=len(named),
+        reproduce=row["reproduce"] or "",
+        href=links.case_link(members[0]),
+    )

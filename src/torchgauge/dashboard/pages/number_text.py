@@ -1,0 +1,61 @@
+"""Numbers of a matrix as text: one unit per table, as many digits as the interval warrants."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from torchgauge.dashboard.board import Number
+
+MINUS = "\N{MINUS SIGN}"
+TIMES = "\N{MULTIPLICATION SIGN}"
+NO_NUMBER = "\N{EN DASH}"
+
+
+@dataclass(frozen=True)
+class Scale:
+    """What a base unit is divided by in a table, and the name of the result."""
+
+    factor: float
+    name: str
+
+
+SCALES: dict[str, Scale] = {"s": Scale(1e-3, "ms"), "B": Scale(2.0**20, "MiB"), "ratio": Scale(1.0, TIMES)}
+SECONDS = Scale(1.0, "s")
+
+
+def half_percent(number: Number) -> float | None:
+    """Half of the interval in percent of the median: the wider side; None for a single sample."""
+    median = number.median
+    if median is None or number.low is None or number.high is None or median <= 0:
+        return None
+    return 100 * max(number.high - median, median - number.low) / median
+
+
+def together(left: float | None, right: float | None) -> float | None:
+    """Half of the interval of a ratio of two independent numbers, in percent; None where one has none."""
+    return None if left is None or right is None else math.hypot(left, right)
+
+
+def digits(value: float, half: float | None) -> str:
+    """``value`` with four significant digits where half of its interval is below 1 %, else with three."""
+    wanted = 4 if half is not None and half < 1 else 3
+    magnitude = math.floor(math.log10(value)) if value > 0 else 0
+    return f"{value:,.{max(0, wanted - 1 - magnitude)}f}"
+
+
+def spread(half: float | None) -> str:
+    """Half of an interval, such as ``±0.8%``, or that there is one sample only."""
+    if half is None:
+        return "n=1"
+    if half >= 10:
+        return f"±{half:.0f}%"
+    return f"±{half:.2g}%" if half >= 1 else f"±{half:.1g}%" if half >= 0.001 else "±0%"
+
+
+def change(ratio: float, half: float | None) -> str:
+    """A ratio as a change in percent with its sign, such as ``+1.2%``."""
+    percent = 100 * (ratio - 1)
+    decimals = 2 if half is not None and half < 0.1 else 1 if abs(percent) < 100 else 0
+    text = f"{abs(percent):,.{decimals}f}%"
+    return f"{MINUS if percent < 0 else '+'}{text}"

@@ -1,0 +1,253 @@
+"""Regressions: changes in nightly history, what fails since the snapshot before, and what A/B runs say."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from torchgauge.clock import utc
+from torchgauge.dashboard.board import Board, Entry
+from torchgauge.dashboard.pages import links
+from torchgauge.dashboard.pages.ab_runs import ab_runs
+from torchgauge.dashboard.pages.device_history import new_failures, rows_of
+from torchgauge.dashboard.pages.failure_groups import failure_groups
+from torchgauge.dashboard.pages.number_text import change
+from torchgauge.dashboard.snapshots import DatedRun, TorchBuild
+from torchgauge.dashboard.subjects import Subject
+from torchgauge.dashboard.trend_changes import Change, TrendChanges, read_changes
+from torchgauge.records.codec import to_plain
+from torchgauge.results import units
+from torchgauge.results.hostile_text import first_line
+from torchgauge.results.trend_findings import Finding, Look
+from torchgauge.results.trend_outcomes import TrendOutcome, TrendState
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
+
+MOST_GROUPS = 20
+MOST_CHANGES = 200
+"""Rows of each table of changes; the download has them all."""
+
+_KEY = re.compile(r"[0-9a-f]{16}")
+DATA = "data/regressions.json"
+
+STATES: dict[TrendState, tuple[str, str, str]] = {
+    TrendState.CONFIRMED: ("confirmed", "s-err", "measured again side by side, and there it was"),
+    TrendState.SUSPECTED: ("suspected", "s-acc", "seen in nightly history only, not measured again"),
+    TrendState.NOT_CONFIRMABLE: (
+        "not confirmable",
+        "s-none",
+        "could not be measured again, and why",
+    ),
+    TrendState.ENVIRONMENT: ("environment", "s-none", "the machine changed, not the software"),
+    TrendState.NOT_REPRODUCED: ("not reproduced", "s-none", "measured again, and it was not there"),
+}
+"""Each verdict with its words, the class of its badge and its meaning."""
+
+
+@dataclass(frozen=True)
+class ShownChange:
+    """One change as a row; ``href`` is empty where no page shows its case any more."""
+
+    anchor: str
+    href: str
+    model: str
+    variant: str
+    device: str
+    configuration: str
+    metric: str
+    size: str
+    interval: str
+    levels: str
+    good: str
+    bad: str
+    between: str
+    days: str
+    state: str
+    state_css: str
+    reason: str
+    comparison: str
+
+
+@dataclass(frozen=True)
+class ShownLook:
+    """What was asked of trend, and how old the answer is."""
+
+    question: str
+    series: str
+    as_of: str
+    age: str
+    behind: int
+
+
+def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """The page, and its changes as a download."""
+    found = read_changes(context.store)
+    page = context.renderer.page(
+        "regressions",
+        "regressions.html",
+        trend=found,
+        states=STATES,
+        tables=_tables(context, found),
+        looks=tuple(_look(context, look) for look in found.looks),
+        others=tuple(_outcome(each) for each in found.others[:MOST_CHANGES]),
+        fresh=tuple(
+            (title, len(members), failure_groups(members)[:MOST_GROUPS]) for title, members in _new(context)
+        ),
+        ab=ab_runs(context),
+        snapshots=len(context.recent.snapshots),
+        data=DATA,
+    )
+    yield "regressions.html", page.encode()
+    yield DATA, _json(context, found)
+
+
+def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, int, tuple[ShownChange, ...]]]:
+    """Title, explanation, number and rows of every table of changes that has rows."""
+    runs = {run.run_id: run for run in context.dated}
+    entries = _by_key(context.board)
+    worse = [each for each in found.changes if each.open and each.finding.worse is True]
+    better = [each for each in found.changes if each.open and each.finding.worse is not True]
+    done = [each for each in found.changes if not each.open]
+    parts = (
+        ("For the worse", "Levels that hold to this day.", worse),
+        ("For the better, or neither", "Levels that hold to this day.", better),
+        ("No longer open", "The level went back, or the change was none of the software.", done),
+    )
+    return [
+        (
+            title,
+            text,
+            len(members),
+            tuple(_change(context, each, runs, entries) for each in members[:MOST_CHANGES]),
+        )
+        for title, text, members in parts
+        if members
+    ]
+
+
+def _by_key(board: Board) -> Mapping[str, Entry]:
+    return {entry.newest["case_key"]: entry for entry in board.entries.values()}
+
+
+def _change(
+    context: SiteContext, change_: Change, runs: Mapping[str, DatedRun], entries: Mapping[str, Entry]
+) -> ShownChange:
+    found = change_.finding
+    entry = entries.get(found.case_key)
+    words, css, _ = STATES[found.state]
+    unit = _name(found.unit)
+    safe, latest = runs.get(found.safe_run), runs.get(found.latest_run)
+    until = context.now if change_.ended_at is None else change_.ended_at
+    open_for = units.age(max(0.0, until - found.suspect_at))
+    return ShownChange(
+        anchor=f"change-{found.key}" if _KEY.fullmatch(found.key) else "",
+        href=links.case_link(entry) if entry else "",
+        model=_name(f"{found.suite}/{found.model}"),
+        variant=_name(entry.workload.variant if entry else found.case_id),
+        device=_name(entry.column.device if entry else found.device),
+        configuration=_name(found.configuration),
+        metric=_name(found.metric),
+        size=change(1 + found.size, None),
+        interval=interval_text(found),
+        levels=f"{units.quantity(found.before, unit)} → {units.quantity(found.after, unit)}",
+        good=build_text(safe.build if safe else None, found.safe_run, found.good_torch),
+        bad=build_text(latest.build if latest else None, found.latest_run, found.suspect_torch),
+        between=f"{safe.date if safe else _day(found.good_at)} to "
+        f"{latest.date if latest else _day(found.suspect_at)}",
+        days=open_for if change_.ended_at is None else f"{open_for}, until {_day(change_.ended_at)}",
+        state=words,
+        state_css=css,
+        reason=first_line(found.reason, 300),
+        comparison=_name(found.comparison),
+    )
+
+
+def interval_text(found: Finding) -> str:
+    """The interval of a change, or that there is none."""
+    if found.low is None or found.high is None:
+        return "no interval: too few nights"
+    return f"[{change(1 + found.low, None)}, {change(1 + found.high, None)}]"
+
+
+def build_text(build: TorchBuild | None, run: str, torch: str) -> str:
+    """A build of torch: its commit and version where the store knows them, else the run."""
+    if build is None:
+        return f"torch {_name(torch)}" if torch else f"run {_name(run)}"
+    commit, version = build.commit[:10], _name(build.version or torch)
+    if commit and version:
+        return f"{commit} (torch {version})"
+    return commit or (f"torch {version}" if version else f"run {_name(run)}")
+
+
+def _name(text: str) -> str:
+    """A name on one line, in a length that leaves room for others."""
+    return first_line(text, 120)
+
+
+def _day(seconds: float) -> str:
+    return f"{utc(seconds):%Y-%m-%d}"
+
+
+def _look(context: SiteContext, look: Look) -> ShownLook:
+    question = look.question
+    parts = [question.metric]
+    parts += [
+        f"{name} {value}"
+        for name, value in (
+            ("suite", question.suite),
+            ("model", question.model),
+            ("device", question.device),
+            ("configuration", question.configuration),
+            ("reference", question.reference),
+        )
+        if value
+    ]
+    if question.since:
+        parts.append(f"since {_day(question.since)}" if 0 < question.since < 1e11 else "since another time")
+    return ShownLook(
+        question=", ".join(map(_name, parts)),
+        series=f"{look.series} series, {look.ready} long enough to say anything",
+        as_of=f"up to run {_name(look.as_of)} of {_day(look.as_of_at)}" if look.as_of else "no run",
+        age=units.age(max(0.0, context.now - look.as_of_at)) if look.as_of else "",
+        behind=sum(run.created_at > look.as_of_at for run in context.dated)
+        if look.as_of
+        else len(context.dated),
+    )
+
+
+def _outcome(outcome: TrendOutcome) -> dict[str, str]:
+    words, css, _ = STATES[outcome.state]
+    return {
+        "case": _name(outcome.case_id),
+        "metric": _name(outcome.metric),
+        "between": f"{_name(outcome.good_run)} → {_name(outcome.suspect_run)}",
+        "state": words,
+        "css": css,
+        "reason": first_line(outcome.reason, 300),
+    }
+
+
+def _new(context: SiteContext) -> Iterator[tuple[str, list[Entry]]]:
+    """The newest rows of the cases that fail now and passed before, by device and what they ask about."""
+    for device in sorted({case.column.device for case in context.recent.cases}):
+        for subject in Subject:
+            found = [
+                entry
+                for failure in new_failures(context.recent, rows_of(context.recent, device, subject))
+                if (entry := context.board.entries.get((failure.case.workload, failure.case.column)))
+            ]
+            if found:
+                yield f"{device}: {subject.value}", found
+
+
+def _json(context: SiteContext, found: TrendChanges) -> bytes:
+    """The changes as JSON."""
+    changes = [
+        {**to_plain(each.finding), "open": each.open, "ended_at": each.ended_at} for each in found.changes
+    ]
+    data = {"schema": 1, "generated_at": context.now, "problems": list(found.problems), "changes": changes}
+    return json.dumps(data, separators=(",", ":"), allow_nan=False).encode() + b"\n"

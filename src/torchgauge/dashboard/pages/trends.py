@@ -1,0 +1,171 @@
+"""Is it getting better? Geometric means and pass counts over time, per device and configuration."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+
+import numpy as np
+from markupsafe import Markup
+
+from torchgauge.dashboard import trend_lines
+from torchgauge.dashboard.arrow_columns import Integers
+from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.history import History
+from torchgauge.dashboard.names import device_id
+from torchgauge.dashboard.pages.number_text import change
+from torchgauge.dashboard.pages.trend_panel import gap_count, trend_svg
+from torchgauge.dashboard.snapshots import Snapshot
+from torchgauge.dashboard.trend_lines import CORE, EXTRA, MeanLine, TrendLine
+
+METRIC = "latency"
+"""The metric of the drawings that are there without scripts."""
+
+
+@dataclass(frozen=True)
+class Panel:
+    """One device and configuration; texts are empty where there is no number."""
+
+    device: str
+    device_id: str
+    configuration: str
+    svg: Markup
+    newest: str
+    interval: str
+    since: str
+    at: str
+    n: int
+    cases: int
+    gaps: int
+    passed: str
+    cells: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class TrendsPage:
+    """The page without scripts."""
+
+    panels: tuple[Panel, ...]
+    snapshots: tuple[Snapshot, ...]
+    epochs: int
+    metrics: tuple[str, ...]
+    charts: bool
+
+
+def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """The files of the epochs that changed, and the page."""
+    yield from trend_lines.files(context)
+    page = context.renderer.page("trends", "trends.html", page=trends_page(context))
+    yield "trends.html", page.encode()
+
+
+def trends_page(context: SiteContext) -> TrendsPage:
+    """The page of the recent epochs."""
+    recent = context.recent
+    parts = [trend_lines.trend_lines(part, (METRIC,), suites=False) for part in _epochs(recent)]
+    found: dict[tuple[str, str], list[TrendLine | None]] = {}
+    for place, lines in enumerate(parts):
+        for line in lines:
+            if line.planned.any():
+                known = found.setdefault((line.device, line.configuration), [None] * len(parts))
+                known[place] = line
+    lengths = [len(part.snapshots) for part in _epochs(recent)]
+    panels = (_panel(name, lines, lengths, recent.snapshots) for name, lines in found.items())
+    return TrendsPage(
+        panels=tuple(panels),
+        snapshots=recent.snapshots,
+        epochs=len(parts),
+        metrics=tuple(name for name in CORE + EXTRA if name in context.metrics),
+        charts=context.charts.bundle is not None,
+    )
+
+
+def _epochs(window: History) -> list[History]:
+    """``window`` epoch by epoch."""
+    numbers = np.array([snapshot.epoch for snapshot in window.snapshots], np.int64)
+    return [_part(window, np.flatnonzero(numbers == epoch)) for epoch in np.unique(numbers).tolist()]
+
+
+def _part(window: History, places: Integers) -> History:
+    span = slice(int(places[0]), int(places[-1]) + 1)
+    return replace(
+        window,
+        snapshots=window.snapshots[span],
+        status=window.status[:, span],
+        values={name: array[:, :, span] for name, array in window.values.items()},
+        marks={name: bits[:, span] for name, bits in window.marks.items()},
+        when=window.when[:, span],
+    )
+
+
+def _panel(
+    name: tuple[str, str], lines: list[TrendLine | None], lengths: list[int], snapshots: tuple[Snapshot, ...]
+) -> Panel:
+    device, configuration = name
+    nothing = [np.full(length, np.nan) for length in lengths]
+    means = [line.metrics.get(METRIC) if line else None for line in lines]
+    parts = [(m.median, m.low, m.high) if m else (n, n, n) for m, n in zip(means, nothing, strict=True)]
+    median = np.concatenate([part[0] for part in parts])
+    passed = np.concatenate(
+        [line.passed if line else np.full(length, -1) for line, length in zip(lines, lengths, strict=True)]
+    )
+    planned = np.concatenate(
+        [
+            line.planned if line else np.zeros(length, np.int64)
+            for line, length in zip(lines, lengths, strict=True)
+        ]
+    )
+    share = np.where(passed >= 0, passed / np.maximum(planned, 1), np.nan)
+    newest, interval, since, at, n, cases = _newest(means, lengths, snapshots)
+    heard = np.flatnonzero(passed >= 0)
+    last = f"{passed[heard[-1]]}/{planned[heard[-1]]}" if len(heard) else ""
+    label = (
+        f"{len(snapshots)} snapshots; {gap_count(median)} gaps; newest {newest or 'none'} {interval}"
+        f"{f' since {since}' if since else ''}; passes {last or 'none'}"
+    )
+    return Panel(
+        device=device,
+        device_id=device_id(device),
+        configuration=configuration,
+        svg=trend_svg(parts, share, label),
+        newest=newest,
+        interval=interval,
+        since=since,
+        at=at,
+        n=n,
+        cases=cases,
+        gaps=gap_count(median),
+        passed=last,
+        cells=tuple(
+            _cell(float(value), int(count), int(of))
+            for value, count, of in zip(median, passed, planned, strict=True)
+        ),
+    )
+
+
+def _newest(
+    means: list[MeanLine | None], lengths: list[int], snapshots: tuple[Snapshot, ...]
+) -> tuple[str, str, str, str, int, int]:
+    """Change of the newest point with its interval, since when, on which day, n and all cases."""
+    start = len(snapshots)
+    for mean, length in zip(reversed(means), reversed(lengths), strict=True):
+        start -= length
+        if mean is None:
+            continue
+        i = int(np.flatnonzero(np.isfinite(mean.median))[-1])
+        low, high = float(mean.low[i]), float(mean.high[i])
+        return (
+            change(float(mean.median[i]), None),
+            f"[{change(low, None)}, {change(high, None)}]" if np.isfinite(low) else "one case",
+            snapshots[start + mean.reference].date,
+            snapshots[start + i].date,
+            int(mean.n[i]),
+            mean.cases,
+        )
+    return "", "", "", "", 0, 0
+
+
+def _cell(value: float, passed: int, planned: int) -> str:
+    if passed < 0:
+        return "no result" if planned else "not planned"
+    return f"{f'{value:.3f}' if np.isfinite(value) else 'no mean'} · {passed}/{planned}"

@@ -1,0 +1,285 @@
+"""Reading what published runs say of their cases, as arrays: only the columns that a history needs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from torchgauge.dashboard import arrow_columns
+from torchgauge.dashboard.arrow_columns import Bits, Floats, Integers
+from torchgauge.dashboard.case_book import CaseBook
+from torchgauge.dashboard.dashboard_error import DashboardError
+from torchgauge.dashboard.history import STATUSES
+from torchgauge.dashboard.names import Column, Workload
+from torchgauge.dashboard.plan_check import check_run
+from torchgauge.dashboard.snapshots import TorchBuild
+from torchgauge.records import DeviceTarget
+from torchgauge.results.dataset import read_encoded
+from torchgauge.results.rows import TORCH_VERSION_KEYS
+from torchgauge.results.store import RunInfo, Store
+
+COMMIT_KEYS = ("torch.git_commit", "torch_commit", "torch.commit")
+"""Keys of an environment's identity that may hold the commit of torch."""
+
+WORKLOAD = ("suite", "model", "mode", "dtype", "batch", "size", "shape", "seed")
+"""Columns that name a workload."""
+
+_EXECUTION = ("configuration", "backend", "device", "device_index")
+_STATE = (
+    "case_key", "status", "unexpected", "modifiers", "environment_id", "torch_version", "run_created_at",
+    "started_at",
+)  # fmt: skip
+_NUMBERS = ("case_key", "metric", "unit", "better", "median", "low", "high", "absent")
+_CODE_OF = {status.value: code for code, status in enumerate(STATUSES)}
+
+
+@dataclass(frozen=True)
+class Rows:
+    """Rows of results as arrays of one length.
+
+    ``case`` is an index into the case book, ``run`` the rank of the run in order of creation, ``when`` in
+    microseconds since the epoch. ``values`` has four significant digits.
+    """
+
+    case: Integers
+    run: Integers
+    status: npt.NDArray[np.uint8]
+    when: Integers
+    marks: Mapping[str, Bits]
+    values: Mapping[str, Floats]
+
+    def __len__(self) -> int:
+        """Number of rows."""
+        return len(self.case)
+
+    def take(self, places: npt.NDArray[Any] | slice) -> Rows:
+        """The rows at ``places``; a slice copies nothing."""
+        return Rows(
+            self.case[places],
+            self.run[places],
+            self.status[places],
+            self.when[places],
+            {name: bits[places] for name, bits in self.marks.items()},
+            {name: array[:, places] for name, array in self.values.items()},
+        )
+
+
+@dataclass(frozen=True)
+class MetricName:
+    """A metric as the store names it."""
+
+    name: str
+    unit: str
+    better: str
+
+
+@dataclass(frozen=True)
+class ReadRuns:
+    """What was read of some runs: their rows, the torch build of each, and the metrics that were seen."""
+
+    rows: Rows
+    builds: tuple[TorchBuild, ...]
+    metrics: Mapping[str, MetricName] = field(default_factory=dict)
+
+
+def no_rows() -> Rows:
+    """No row at all."""
+    none = np.zeros(0, np.int64)
+    return Rows(none, none, np.zeros(0, np.uint8), none, {}, {})
+
+
+def concatenated(parts: Sequence[Rows]) -> Rows:
+    """All rows of ``parts``; a mark or number that a part does not know is false or missing there."""
+    if len(parts) == 1:
+        return parts[0]
+    marks = sorted({name for part in parts for name in part.marks})
+    metrics = sorted({name for part in parts for name in part.values})
+    return Rows(
+        np.concatenate([part.case for part in parts]),
+        np.concatenate([part.run for part in parts]),
+        np.concatenate([part.status for part in parts]),
+        np.concatenate([part.when for part in parts]),
+        {n: np.concatenate([p.marks.get(n, np.zeros(len(p), np.bool_)) for p in parts]) for n in marks},
+        {
+            n: np.concatenate([p.values.get(n, np.full((3, len(p)), np.nan)) for p in parts], axis=1)
+            for n in metrics
+        },
+    )
+
+
+def read_runs(store: Store, infos: Sequence[RunInfo], first_rank: int, book: CaseBook) -> ReadRuns:
+    """The rows of the runs ``infos``, in order of creation; new cases are entered in ``book``.
+
+    ``first_rank`` is the rank of the first of them. Raises :class:`DashboardError` for a status that nobody
+    knows and for a run whose rows are not one per planned case, :class:`DamagedJournalError` for a table
+    that cannot be read.
+    """
+    runs = [info.run_id for info in infos]
+    table, lengths = read_encoded(store, "results", runs, _STATE)
+    run = np.repeat(np.arange(len(runs)), lengths)
+    key_code, keys = arrow_columns.codes(table.column("case_key"))
+    _register(store, list(zip(runs, lengths, strict=True)), key_code, keys, book)
+    case = np.array([book.index(key) for key in keys], np.int64)[key_code] if keys else no_rows().case
+    started = arrow_columns.integers(table.column("started_at"))
+    planned_at = arrow_columns.integers(table.column("run_created_at"))
+    rows = Rows(
+        case=case,
+        run=run + first_rank,
+        status=_statuses(table, runs, run, case, book),
+        when=np.where(started == arrow_columns.NO_TIME, planned_at, started),
+        marks={
+            **arrow_columns.list_words(table.column("modifiers")),
+            "unexpected": arrow_columns.booleans(table.column("unexpected")),
+        },
+        values={},
+    )
+    place = np.full((len(runs), len(book)), -1, np.int64)
+    place[run, case] = np.arange(len(rows))
+    for info, found, rows_of_run in zip(infos, (place >= 0).sum(axis=1).tolist(), lengths, strict=True):
+        check_run(info, rows_of_run, found)
+    values, metrics = _numbers(store, runs, place, len(rows), book)
+    return ReadRuns(replace(rows, values=values), _builds(store, runs, run, table), metrics)
+
+
+def _register(
+    store: Store,
+    runs: Sequence[tuple[str, int]],
+    key_code: npt.NDArray[np.int32],
+    keys: Sequence[str | None],
+    book: CaseBook,
+) -> None:
+    """Enter cases that were never seen, in order of their first row; ``runs`` with their number of rows."""
+    present, first = np.unique(key_code, return_index=True)
+    new = [
+        (int(place), key)
+        for code, place in zip(present.tolist(), first.tolist(), strict=True)
+        if code >= 0 and book.index(key := keys[code] or "") < 0
+    ]
+    if not new:
+        return
+    starts = np.concatenate([[0], np.cumsum([length for _, length in runs])])
+    for number in sorted({int(np.searchsorted(starts, place, "right")) - 1 for place, _ in new}):
+        start, end = int(starts[number]), int(starts[number + 1])
+        here = sorted((place, key) for place, key in new if start <= place < end)
+        table, _ = read_encoded(store, "results", [runs[number][0]], (*WORKLOAD, *_EXECUTION))
+        columns = {name: table.column(name).to_pylist() for name in table.column_names}
+        for place, key in here:
+            row = {name: values[place - start] for name, values in columns.items()}
+            device = str(DeviceTarget(row["device"], row["device_index"]))
+            column = Column(device, row["configuration"], row["backend"] != "eager")
+            book.add(key, Workload(*(row[name] for name in WORKLOAD)), column)
+
+
+def _statuses(
+    table: Any, runs: Sequence[str], run: Integers, case: Integers, book: CaseBook
+) -> npt.NDArray[np.uint8]:
+    code, words = arrow_columns.codes(table.column("status"))
+    known = np.array([_CODE_OF.get(word or "", 255) for word in words], np.uint8)
+    found = known[code] if words else np.zeros(0, np.uint8)
+    if (found == 255).any():
+        place = int(np.argmax(found == 255))
+        named = book[int(case[place])]
+        raise DashboardError(
+            f"{named.workload.name} on {named.column.name} of run {runs[int(run[place])]} has the unknown "
+            f"status {words[int(code[place])]!r}",
+            hint="build the site with the torchgauge that published the run, or a newer one",
+        )
+    return found
+
+
+def _numbers(
+    store: Store, runs: Sequence[str], place: Integers, rows: int, book: CaseBook
+) -> tuple[dict[str, Floats], dict[str, MetricName]]:
+    """Median, low and high of every metric by row; the last unit that was seen of each."""
+    table, lengths = read_encoded(store, "summaries", runs, _NUMBERS)
+    run = np.repeat(np.arange(len(runs)), lengths)
+    key_code, keys = arrow_columns.codes(table.column("case_key"))
+    case = np.array([book.index(key) for key in keys], np.int64)[key_code] if keys else no_rows().case
+    row = place[run, case]
+    row[case < 0] = -1
+    absent, _ = arrow_columns.codes(table.column("absent"))
+    usable = (row >= 0) & (absent < 0)
+    three = [arrow_columns.floats(table.column(name)) for name in ("median", "low", "high")]
+    metric, names = arrow_columns.codes(table.column("metric"))
+    units, better = (arrow_columns.codes(table.column(name)) for name in ("unit", "better"))
+    values, metrics = {}, {}
+    for code, name in enumerate(names):
+        which = np.flatnonzero((metric == code) & usable)
+        if name is None or not len(which):
+            continue
+        found = np.full((3, rows), np.nan)
+        for axis, numbers in enumerate(three):
+            found[axis, row[which]] = arrow_columns.rounded(numbers[which])
+        found[1:, np.isnan(found[0])] = np.nan
+        values[name] = found
+        last = which[-1]
+        metrics[name] = MetricName(name, units[1][units[0][last]] or "", better[1][better[0][last]] or "")
+    return values, metrics
+
+
+def _builds(store: Store, runs: Sequence[str], run: Integers, table: Any) -> tuple[TorchBuild, ...]:
+    """The torch build of every run: that of the environment in which most of its cases ran."""
+    code, ids = arrow_columns.codes(table.column("environment_id"))
+    version_code, versions = arrow_columns.codes(table.column("torch_version"))
+    seen = code >= 0
+    cells, first, counts = np.unique(
+        run[seen] * max(len(ids), 1) + code[seen], return_index=True, return_counts=True
+    )
+    best: dict[int, tuple[int, str, str]] = {}
+    version_of = version_code[seen][first]
+    for cell, count, version in zip(cells.tolist(), counts.tolist(), version_of.tolist(), strict=True):
+        number, environment = cell // len(ids), ids[cell % len(ids)] or ""
+        candidate = -count, environment, (versions[version] or "") if version >= 0 else ""
+        best[number] = min(best.get(number, candidate), candidate)
+    homes = {environment: runs[number] for number, (_, environment, _) in reversed(best.items())}
+    silent = [runs[number] for number in range(len(runs)) if number not in best]
+    commits, told = _told_builds(store, homes, silent)
+    return tuple(
+        TorchBuild(best[number][2], commits.get(best[number][1], ""))
+        if number in best
+        else told.get(run_id, TorchBuild())
+        for number, run_id in enumerate(runs)
+    )
+
+
+def _told_builds(
+    store: Store, homes: Mapping[str, str], silent: Sequence[str]
+) -> tuple[dict[str, str], dict[str, TorchBuild]]:
+    """The commit of torch by environment, and the builds of ``silent`` runs, in which no case began.
+
+    ``homes`` says in which run an environment is described.
+    """
+    runs = sorted({*homes.values(), *silent})
+    names = ("run_id", "environment_id", "key", "value", "kind")
+    table, _ = read_encoded(store, "environments", runs, names)
+    commits: dict[str, str] = {}
+    of_run: dict[str, dict[str, str]] = {}
+    for row in _matching(table, (*COMMIT_KEYS, *TORCH_VERSION_KEYS)):
+        if row["kind"] == "identity" and isinstance(value := _json(row["value"]), str) and value:
+            if row["key"] in COMMIT_KEYS:
+                commits.setdefault(row["environment_id"], value)
+            said = of_run.setdefault(row["run_id"], {})
+            said.setdefault("commit" if row["key"] in COMMIT_KEYS else "version", value)
+    return commits, {run: TorchBuild(**of_run.get(run, {})) for run in silent}
+
+
+def _matching(table: Any, wanted: Sequence[str]) -> Iterable[dict[str, Any]]:
+    """The rows whose ``key`` is one of ``wanted``, the first of these first."""
+    code, words = arrow_columns.codes(table.column("key"))
+    for name in wanted:
+        if name in words:
+            for place in np.flatnonzero(code == words.index(name)).tolist():
+                yield from table.slice(place, 1).to_pylist()
+
+
+def _json(text: str) -> object:
+    try:
+        found: object = json.loads(text)
+    except ValueError:
+        return text
+    return found

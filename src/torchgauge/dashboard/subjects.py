@@ -1,0 +1,42 @@
+"""What a case asks about: a model, a property of the device, or an operator. They are counted apart."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import StrEnum
+
+from torchgauge.dashboard.board import Board, Workload
+
+OPERATOR_SUITES = frozenset({"ops"})
+"""Suites whose models are entries of PyTorch's database of operators."""
+
+CHECK_SUITES = frozenset({"conformance", "calibration"})
+"""Suites whose cases are checks even where they have a mode of their own."""
+
+CHECK_MODE = "check"
+"""The mode of checks that have only one, in anybody's suite."""
+
+
+class Subject(StrEnum):
+    """What a case asks about."""
+
+    MODELS = "models"
+    CHECKS = "checks"
+    OPERATORS = "operators"
+
+
+def subject_of(workload: Workload) -> Subject:
+    """What ``workload`` asks about."""
+    if workload.suite in OPERATOR_SUITES:
+        return Subject.OPERATORS
+    if workload.suite in CHECK_SUITES or workload.mode == CHECK_MODE:
+        return Subject.CHECKS
+    return Subject.MODELS
+
+
+def models_of(board: Board) -> Board:
+    """``board`` without checks and operators; the same object where it has none."""
+    kept = {key: entry for key, entry in board.entries.items() if subject_of(key[0]) is Subject.MODELS}
+    if len(kept) == len(board.entries):
+        return board
+    return replace(board, entries=kept, planned=len(kept) + board.superseded)

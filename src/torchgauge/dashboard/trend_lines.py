@@ -1,0 +1,208 @@
+"""How a whole device and configuration moves over one epoch, and how many of its cases pass.
+
+A point is the geometric mean of ratios: every case at that snapshot over the same case at the reference, the
+first snapshot of the epoch with nearly all cases. Only cases with a usable number at both take part, so both
+sides of every point are the same models; how many stands beside it. One set for the whole epoch would be
+empty soon: where one case in twenty misses a night, the set of those that never did halves every two weeks.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from torchgauge.dashboard.arrow_columns import Bits, Floats, Integers
+from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, History
+from torchgauge.dashboard.names import device_id
+from torchgauge.dashboard.statuses import SAYS_NOTHING
+from torchgauge.dashboard.subjects import Subject, subject_of
+from torchgauge.records import Status
+
+SCHEMA = 1
+CORE = ("latency", "speedup")
+EXTRA = ("compile_cold", "compile_warm", "peak_memory", "throughput")
+"""The metrics of a trend's first file and of its second."""
+
+ENOUGH = 0.75
+"""Share of the best snapshot's numbers with which a snapshot may be the reference."""
+
+FEWEST = 0.5
+"""Share of the reference's numbers below which a snapshot has no point: a few models by hand are no night."""
+
+_SAYS_NOTHING = np.array([s in SAYS_NOTHING for s in STATUSES] + [True] * (256 - len(STATUSES)))
+_PASS = STATUSES.index(Status.PASS)
+
+
+@dataclass(frozen=True)
+class MeanLine:
+    """One metric of a line: ratios to the snapshot at place ``reference``; NaN where there is no point.
+
+    ``low`` and ``high`` are the 95 % interval over the cases (Student's t on logarithms; NaN for one case);
+    ``cases`` are all that have a number anywhere in the epoch, of which ``n`` take part in each point.
+    """
+
+    reference: int
+    cases: int
+    median: Floats
+    low: Floats
+    high: Floats
+    n: Integers
+
+
+@dataclass(frozen=True)
+class TrendLine:
+    """One device and configuration; ``suite`` is empty for all suites together.
+
+    ``passed`` counts cases per snapshot, -1 where nothing was heard of any; ``planned`` counts all.
+    """
+
+    device: str
+    configuration: str
+    suite: str
+    passed: Integers
+    planned: Integers
+    metrics: Mapping[str, MeanLine]
+
+
+def trend_lines(window: History, metrics: Sequence[str], suites: bool = True) -> tuple[TrendLine, ...]:
+    """The lines of all devices and configurations of ``window``, which is one epoch or a part of one."""
+    groups: dict[tuple[str, bool, str, str], list[int]] = {}
+    for row, case in enumerate(window.cases):
+        if subject_of(case.workload) is not Subject.MODELS:
+            continue
+        for suite in ("", case.workload.suite) if suites else ("",):
+            key = case.device, case.column.compiled, case.column.configuration, suite
+            groups.setdefault(key, []).append(row)
+    passed = passing(window)
+    said = ~_SAYS_NOTHING[window.status]
+    logs = {name: usable_logs(window, name, passed) for name in metrics if name in window.values}
+    found = []
+    for (device, _, configuration, suite), members in sorted(groups.items()):
+        rows = np.array(members, np.int64)
+        counts = np.where(said[rows].any(axis=0), passed[rows].sum(axis=0), -1)
+        planned = (window.status[rows] != NOTHING_PLANNED).sum(axis=0)
+        means = {name: line for name, array in logs.items() if (line := mean_line(array[rows])) is not None}
+        found.append(TrendLine(device, configuration, suite, counts, planned, means))
+    return tuple(found)
+
+
+def passing(window: History) -> Bits:
+    """Where a case passed by the path that was asked for."""
+    found: Bits = (window.status == _PASS) & ~window.mark("degraded")
+    return found
+
+
+def usable_logs(window: History, metric: str, passed: Bits) -> Floats:
+    """Logarithms of the medians that may enter a mean, NaN elsewhere."""
+    median = window.values[metric][MEDIAN]
+    found = np.full(median.shape, np.nan)
+    np.log(median, out=found, where=passed & (median > 0) & np.isfinite(median))
+    return found
+
+
+def mean_line(logs: Floats) -> MeanLine | None:
+    """The line of cases with ``logs[cases, snapshots]``; None without any number."""
+    there = np.isfinite(logs)
+    counts = there.sum(axis=0)
+    best = int(counts.max(initial=0))
+    if not best:
+        return None
+    reference = int(np.flatnonzero(counts >= ENOUGH * best)[0])
+    both = there & there[:, [reference]]
+    moved = np.where(both, logs - logs[:, [reference]], 0.0)
+    n = both.sum(axis=0)
+    mean, half = mean_and_half(moved, both)
+    shown = n >= max(1.0, FEWEST * n[reference])
+    median = np.where(shown, np.exp(mean), np.nan)
+    with np.errstate(over="ignore"):
+        low, high = np.where(shown, np.exp(mean - half), np.nan), np.where(shown, np.exp(mean + half), np.nan)
+    return MeanLine(reference, int(there.any(axis=1).sum()), median, low, high, n)
+
+
+def mean_and_half(values: Floats, counted: Bits) -> tuple[Floats, Floats]:
+    """Mean over the first axis of what is ``counted``, and half of its 95 % interval by Student's t.
+
+    NaN stands for a mean of nothing and for the interval of a single value.
+    """
+    n = counted.sum(axis=0)
+    with np.errstate(invalid="ignore", divide="ignore"):
+        mean = np.where(counted, values, 0.0).sum(axis=0) / n
+        squares = np.where(counted, (values - mean) ** 2, 0.0).sum(axis=0)
+        error = np.sqrt(squares / (n - 1) / n)
+    quantiles = _QUANTILES[np.minimum(n, len(_QUANTILES) - 1)]
+    return mean, np.where(n > 1, quantiles * error, np.nan)
+
+
+def _student(freedom: int) -> float:
+    """The 97.5 % quantile of Student's t, to four digits: closed forms, then Hill's expansion (1970)."""
+    if freedom < 1:
+        return math.nan
+    if freedom == 1:
+        return math.tan(math.pi * 0.475)
+    if freedom == 2:
+        return 0.95 * math.sqrt(2 / (1 - 0.95**2))
+    z, v = 1.959963985, float(freedom)
+    return (
+        z
+        + (z**3 + z) / (4 * v)
+        + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
+        + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
+        + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * v**4)
+    )
+
+
+_QUANTILES: npt.NDArray[np.float64] = np.array([math.nan, *(_student(n - 1) for n in range(1, 400)), 1.96])
+"""By the number of values; the last stands for all larger ones."""
+
+
+def files(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """Of the epochs that changed: ``trends/EPOCH.json``, which names its devices, and two files for each."""
+    for epoch, data in context.changed.items():
+        lines = trend_lines(data.window, CORE + EXTRA)
+        devices = tuple(dict.fromkeys(line.device for line in lines))
+        ids = [snapshot.id for snapshot in data.window.snapshots]
+        index = {
+            "schema": SCHEMA,
+            "epoch": epoch,
+            "snapshots": ids,
+            "devices": [device_id(d) for d in devices],
+        }
+        yield f"trends/{epoch}.json", msgspec.json.encode(index)
+        for device in devices:
+            own = [line for line in lines if line.device == device]
+            head = {
+                "schema": SCHEMA,
+                "device": device,
+                "epoch": epoch,
+                "snapshots": ids,
+            }
+            for part, names in (("core", CORE), ("extra", EXTRA)):
+                content = head | {"lines": [_plain(line, names) for line in own]}
+                yield f"trends/{device_id(device)}/{epoch}.{part}.json", msgspec.json.encode(content)
+
+
+def _plain(line: TrendLine, names: Sequence[str]) -> dict[str, object]:
+    return {
+        "configuration": line.configuration,
+        "suite": line.suite,
+        "passed": [count if count >= 0 else None for count in line.passed.tolist()],
+        "planned": line.planned.tolist(),
+        "metrics": {
+            name: {
+                "reference": found.reference,
+                "cases": found.cases,
+                "median": np.round(found.median, 4).tolist(),
+                "low": np.round(found.low, 4).tolist(),
+                "high": np.round(found.high, 4).tolist(),
+                "n": found.n.tolist(),
+            }
+            for name in names
+            if (found := line.metrics.get(name)) is not None
+        },
+    }

@@ -1,0 +1,169 @@
+"""Does ``import torch`` survive a device's package: with it, without it, and without the stack below it.
+
+Parent side. Each way is a child process of its own, twice; the first round warms the caches of the file
+system, and the quicker of the two is the time of the way.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from torchgauge.devices.device import Device
+from torchgauge.devices.installed import plain, provides
+from torchgauge.devices.probe import (
+    AUTOLOAD_VARIABLE,
+    TIMEOUT_S,
+    Extension,
+    ProbeReport,
+    Trouble,
+    probe_once,
+)
+
+ROUNDS = 2
+LIBRARY_PATH = "LD_LIBRARY_PATH"
+
+
+class Way(str, Enum):
+    """What of the device is there while torch is imported."""
+
+    AS_IT_IS = "as it is"
+    NO_AUTOLOAD = "autoload off"
+    NO_PACKAGE = "without the package"
+    NO_STACK = "without the stack"
+
+
+@dataclass(frozen=True)
+class ImportTrial:
+    """One way to import torch: ``how`` it was arranged, whether torch ``survived`` (None: not tried).
+
+    ``import_s`` are seconds of ``import torch`` alone, None where it did not end well; ``wall_s`` those of
+    the whole process. ``trouble`` has the root cause, unwrapped, and what to type.
+    """
+
+    way: Way
+    how: str
+    survived: bool | None = None
+    import_s: float | None = None
+    wall_s: float = 0.0
+    trouble: Trouble | None = None
+
+
+@dataclass(frozen=True)
+class ImportSafety:
+    """All ways for one device, or for all extensions where ``device`` is empty."""
+
+    python: str
+    device: str
+    extensions: tuple[Extension, ...]
+    trials: tuple[ImportTrial, ...]
+
+    @property
+    def safe(self) -> bool:
+        """Whether torch survived every way that was tried."""
+        return all(trial.survived is not False for trial in self.trials)
+
+
+def import_safety(
+    python: str,
+    name: str,
+    devices: Sequence[Device],
+    timeout: float = TIMEOUT_S,
+    environment: Mapping[str, str] | None = None,
+) -> ImportSafety:
+    """Import torch in each :class:`Way`; ``devices`` are those whose stack is hidden, ``name`` is for people.
+
+    A failure is a trial with a :class:`Trouble`; nothing is raised.
+    """
+    given = environment or {}
+    first = _import(python, True, timeout, (), given)
+    extensions = _extensions(first, name, devices)
+    hidden, arranged = _without_stack({**os.environ, **given}, devices)
+    ways = {
+        Way.AS_IT_IS: (True, (), given, "every extension is loaded"),
+        Way.NO_AUTOLOAD: (False, (), given, f"{AUTOLOAD_VARIABLE}=0"),
+        Way.NO_PACKAGE: (True, _hide(extensions), given, f"hidden: {_packages(extensions)}"),
+        Way.NO_STACK: (True, (), {**given, **hidden}, arranged),
+    }
+    untried = {}
+    if not extensions:
+        untried[Way.NO_PACKAGE] = "no extension to hide: the device is part of torch itself or not installed"
+    if not hidden:
+        untried[Way.NO_STACK] = f"nothing to hide: no variable that shows devices, and no {LIBRARY_PATH}"
+    reports: dict[Way, list[ProbeReport]] = {way: [] for way in ways if way not in untried}
+    reports[Way.AS_IT_IS].append(first)
+    for _ in range(ROUNDS):
+        for way, found in reports.items():
+            if len(found) < ROUNDS and all(report.ok for report in found):
+                autoload, options, variables, _how = ways[way]
+                found.append(_import(python, autoload, timeout, options, variables))
+    trials = tuple(
+        ImportTrial(way, untried[way]) if way in untried else _trial(way, how, reports[way])
+        for way, (_autoload, _options, _variables, how) in ways.items()
+    )
+    return ImportSafety(python, name, extensions, _with_fixes(trials, extensions))
+
+
+def _import(
+    python: str, autoload: bool, timeout: float, options: tuple[str, ...], environment: Mapping[str, str]
+) -> ProbeReport:
+    return probe_once(python, autoload, timeout, ("--import-only", *options), environment)
+
+
+def _extensions(report: ProbeReport, name: str, devices: Sequence[Device]) -> tuple[Extension, ...]:
+    """The extensions of the device; all where none is called after it and one of them may have made it."""
+    named = tuple(item for item in report.extensions if not name or _belongs(item, name, devices))
+    made = report.torch.privateuse1 if report.torch is not None else name
+    return named if named or made != name else report.extensions
+
+
+def _belongs(item: Extension, name: str, devices: Sequence[Device]) -> bool:
+    wanted = {plain(package) for device in devices for package in device.provision.distributions}
+    return plain(item.package) in wanted or provides(item.package, name) or provides(item.name, name)
+
+
+def _packages(extensions: Iterable[Extension]) -> str:
+    return ", ".join(sorted({item.package or item.name for item in extensions}))
+
+
+def _hide(extensions: Iterable[Extension]) -> tuple[str, ...]:
+    packages = ",".join(sorted({item.package for item in extensions if item.package}))
+    return (f"--hide={packages}",) if packages else ()
+
+
+def _without_stack(variables: Mapping[str, str], devices: Sequence[Device]) -> tuple[dict[str, str], str]:
+    """Variables under which the devices cannot be seen nor their libraries found, and the same in words."""
+    hidden = {
+        name: ""
+        for device in devices
+        for name in getattr(device, "visibility_variables", ())[:1]  # other classes of devices have none
+    }
+    if variables.get(LIBRARY_PATH):
+        hidden[LIBRARY_PATH] = ""
+    return hidden, "emptied: " + ", ".join(sorted(hidden))
+
+
+def _trial(way: Way, how: str, reports: Sequence[ProbeReport]) -> ImportTrial:
+    failed = next((report for report in reports if not report.ok), None)
+    if failed is not None:
+        return ImportTrial(way, how, survived=False, wall_s=failed.wall_s, trouble=failed.trouble)
+    quickest = min(reports, key=lambda report: report.torch.import_s if report.torch else 0.0)
+    assert quickest.torch is not None
+    return ImportTrial(way, how, True, quickest.torch.import_s, quickest.wall_s)
+
+
+def _with_fixes(trials: tuple[ImportTrial, ...], extensions: Sequence[Extension]) -> tuple[ImportTrial, ...]:
+    survived = {trial.way for trial in trials if trial.survived}
+    fixed = []
+    for trial in trials:
+        if trial.trouble is None:
+            fixed.append(trial)
+            continue
+        fix = trial.trouble.fix
+        if Way.NO_AUTOLOAD in survived and trial.way is not Way.NO_PACKAGE:
+            who = _packages(extensions) or "the extension"
+            fix = f"{AUTOLOAD_VARIABLE}=0 keeps torch usable; in {who}, warn where the stack is missing"
+        fixed.append(replace(trial, trouble=replace(trial.trouble, fix=fix)))
+    return tuple(fixed)

@@ -1,0 +1,47 @@
+"""Whose turn it is to compile cold: which groups compile into an empty cache, alone, and are timed at it.
+
+Standard library and records only: the plan decides, so that a run that is resumed chooses as it did before.
+"""
+
+from __future__ import annotations
+
+import re
+
+from torchgauge.errors import UsageError
+from torchgauge.records import Group, Plan
+
+ALL, NONE = "all", "none"
+NIGHTLY = "1/7"
+"""What campaigns use unless they are told: every case once a week."""
+NOT_ITS_TURN = "not its turn: compiled beside other work; --cold-compile all measures every case"
+DAY_S = 86_400.0
+
+
+def checked(text: str) -> str:
+    """``text`` where it says which cases compile cold; raises :class:`UsageError` where it does not."""
+    if text in (ALL, NONE) or re.fullmatch(r"1/[1-9][0-9]{0,3}", text):
+        return text
+    raise UsageError(f"--cold-compile {text}: no such choice", hint="all, none, or 1/7 for each once a week")
+
+
+def is_cold_turn(group: Group, plan: Plan) -> bool:
+    """Whether the compiled cases of ``group`` compile cold in the run of ``plan``.
+
+    Of ``1/n``, each group has its turn once in ``n`` days (UTC, of the plan), whatever else is selected.
+    """
+    wanted = plan.settings.cold_compile
+    if wanted in (ALL, NONE):
+        return wanted == ALL
+    every = int(wanted.partition("/")[2])
+    return (int(group.id, 16) + int(plan.created_at // DAY_S)) % every == 0
+
+
+def cold_count(plan: Plan) -> tuple[int, int]:
+    """How many compiled cases compile cold, and how many there are, of those that are tried."""
+    tried = [
+        (group, planned)
+        for group in plan.groups
+        for planned in group.cases
+        if planned.case.configuration.compiled and planned.declined is None
+    ]
+    return sum(is_cold_turn(group, plan) for group, _ in tried), len(tried)

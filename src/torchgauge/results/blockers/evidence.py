@@ -1,0 +1,191 @@
+"""What a store and a static census hold about one device: rows of operators, rows of models, kinds.
+
+Only the newest row of a case counts. Its age is that of its run, in seconds before the newest run on the
+device, so that old evidence can be seen for what it is.
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import pandas as pd
+
+from torchgauge.errors import UnknownNameError
+from torchgauge.records import DeviceTarget, Status
+from torchgauge.results import frames
+from torchgauge.results.hostile_text import first_line
+from torchgauge.results.store import Store
+from torchgauge.suites.census.record import COMPILED, EAGER, base_name
+from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
+from torchgauge.suites.ops.suite import SUITE as OPERATORS
+
+_OTHER_TENSORS = re.compile(r"from the '(?:Sparse|Quantized|Nested|Mkldnn|Batched)\w*' backend")
+"""A complaint about tensors of another kind says nothing of dense ones, which models are made of."""
+
+
+@dataclass(frozen=True)
+class OperatorRow:
+    """The verdict of the matrix on one entry of PyTorch's operator database.
+
+    ``missing`` is the base name of the operator that the failure names; ``at`` is when the run was planned,
+    seconds since the epoch, and ``age_s`` how much older it is than the device's newest run.
+    """
+
+    entry: str
+    variant: str
+    dtype: str
+    status: Status
+    missing: str = ""
+    error: str = ""
+    at: float = 0.0
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class ModelRow:
+    """How one model did on the device; fields as in :class:`OperatorRow`."""
+
+    suite: str
+    model: str
+    mode: str
+    dtype: str
+    path: str
+    status: Status
+    missing: str = ""
+    error: str = ""
+    reason: str = ""
+    fingerprint: str = ""
+    case_id: str = ""
+    at: float = 0.0
+    age_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """All that is known of ``device``; ``static`` maps an aten overload to its kind in the dispatcher."""
+
+    device: str
+    operators: tuple[OperatorRow, ...] = ()
+    models: tuple[ModelRow, ...] = ()
+    static: Mapping[str, str] | None = None
+
+
+def evidence_of(store: Store, device: str) -> Evidence:
+    """The evidence that ``store`` holds of the device called ``device``, such as ``D`` or ``D.1``.
+
+    Raises :class:`UnknownNameError` where no published row is of that device.
+    """
+    frame = frames.latest(store)
+    names = [
+        str(DeviceTarget(name, int(index)))
+        for name, index in zip(frame["device"], frame["device_index"], strict=True)
+    ]
+    if device not in names:
+        raise UnknownNameError("device of the store", device, sorted(set(names)))
+    frame = frame[[name == device for name in names]]
+    planned = frame["run_created_at"]
+    frame = frame.assign(
+        at=[moment.timestamp() for moment in planned],
+        older=[(planned.max() - moment).total_seconds() for moment in planned],
+    )
+    return evidence_from(device, frame.to_dict("records"), static_kinds(store, device.partition(".")[0]))
+
+
+def evidence_from(
+    device: str, records: Iterable[dict[Any, Any]], static: Mapping[str, str] | None
+) -> Evidence:
+    """The evidence in newest rows of ``device`` with ``at`` and ``older``, in seconds."""
+    rows = [_plain(row) for row in records]
+    models = [_model(row) for row in rows if row["suite"] not in (OPERATORS.name, CONFORMANCE)]
+    return Evidence(
+        device,
+        _newest([_operator(row) for row in rows if row["suite"] == OPERATORS.name]),
+        _newest(models),
+        static,
+    )
+
+
+def static_kinds(store: Store, device: str) -> dict[str, str] | None:
+    """Kinds by aten overload from the newest static census that is kept for ``device``; None without one."""
+    found = []
+    for path in sorted((store.path / "census").glob("static-*.json")):
+        try:
+            data = json.loads(path.read_bytes())
+            if data["device"] == device:
+                found.append((path.stat().st_mtime, dict(data["operators"])))
+        except (OSError, ValueError, KeyError, TypeError):  # a file that is no census is no evidence
+            continue
+    return max(found, key=lambda each: each[0])[1] if found else None
+
+
+def _newest(rows: Iterable[Any]) -> tuple[Any, ...]:
+    """One row for each thing that was judged: other numbers of samples or items judge the same thing."""
+    found: dict[tuple[str, ...], Any] = {}
+    for row in sorted(rows, key=lambda row: row.at):
+        found[_subject(row)] = row
+    return tuple(found[key] for key in sorted(found))
+
+
+def _subject(row: OperatorRow | ModelRow) -> tuple[str, ...]:
+    if isinstance(row, OperatorRow):
+        return (row.entry, row.variant, row.dtype)
+    return (row.suite, row.model, row.mode, row.dtype, row.path)
+
+
+def _plain(row: dict[Any, Any]) -> dict[str, Any]:
+    return {
+        key: "" if isinstance(value, str) is False and _is_null(value) else value
+        for key, value in row.items()
+    }
+
+
+def _is_null(value: Any) -> bool:
+    return not isinstance(value, (list, tuple)) and bool(pd.isna(value))
+
+
+def _operator(row: dict[str, Any]) -> OperatorRow:
+    return OperatorRow(
+        row["model"],
+        row["mode"],
+        row["dtype"],
+        Status(row["status"]),
+        _missing(row),
+        _error(row),
+        row["at"],
+        row["older"],
+    )
+
+
+def _model(row: dict[str, Any]) -> ModelRow:
+    return ModelRow(
+        suite=row["suite"],
+        model=row["model"],
+        mode=row["mode"],
+        dtype=row["dtype"],
+        path=EAGER if row["backend"] == "eager" else COMPILED,
+        status=Status(row["status"]),
+        missing=_missing(row),
+        error=_error(row),
+        reason=first_line(row["reason"] or row["error_message"] or row["cause"], 240),
+        fingerprint=row["fingerprint"],
+        case_id=row["case_id"],
+        at=row["at"],
+        age_s=row["older"],
+    )
+
+
+def _missing(row: dict[str, Any]) -> str:
+    if not row["missing_op"] or _OTHER_TENSORS.search(row["error_message"]):
+        return ""
+    return base_name(row["missing_op"])
+
+
+def _error(row: dict[str, Any]) -> str:
+    """Type and first line of the exception without its numbers: equal for equal causes."""
+    if not row["error_type"]:
+        return ""
+    return re.sub(r"\d+", "N", f"{row['error_type']}: {first_line(row['error_message'], 200)}")

@@ -1,0 +1,84 @@
+"""From the models of a claim to one number with its interval.
+
+* A share has the interval of Wilson (Journal of the American Statistical Association 22, 1927). Models that
+  are undecided count against the share at its low end and for it at its high end, so that the interval also
+  covers what is not known of them; the estimate goes by medians.
+* A geometric mean, and a ratio of two sides, has the percentile bootstrap over models of
+  :func:`stats.geometric_mean`, over the common set: models with a number on every side.
+* A mean has the percentile bootstrap over models, with the same fixed seed.
+* A median has the interval of order statistics.
+
+None of these covers what differs between launches or machines.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from statistics import NormalDist
+
+import numpy as np
+
+from torchgauge.results import stats
+from torchgauge.results.claims.claim import Aggregation, Over, Question
+from torchgauge.results.claims.member import COUNTED, Member, Standing
+from torchgauge.results.stats import Estimate
+
+WILSON = "wilson"
+
+
+def aggregate(members: Sequence[Member], question: Question) -> Estimate:
+    """The number of ``question`` over ``members``; its estimate is None where nothing counts."""
+    confidence = question.confidence
+    counted = [each for each in members if each.standing in COUNTED]
+    if question.aggregation is Aggregation.PASS_RATE:
+        total = len(members) if question.over is Over.PLANNED else len(counted)
+        passed = sum(each.standing is Standing.YES for each in counted)
+        return share(passed, passed, passed, total if counted else 0, confidence)
+    if question.aggregation is Aggregation.SHARE:
+        return _share_of(counted, question)
+    values = {each.name: each.value for each in counted}
+    if not values:
+        return Estimate(None, None, None, 0, confidence, stats.ABSENT)
+    if question.aggregation is Aggregation.MEDIAN:
+        return stats.median_interval([value for value in values.values() if value is not None], confidence)
+    if question.aggregation is Aggregation.MEAN:
+        return mean([value for value in values.values() if value is not None], confidence)
+    return stats.geometric_mean(values, confidence=confidence)
+
+
+def share(sure: int, likely: int, possible: int, total: int, confidence: float) -> Estimate:
+    """The share of ``likely`` in ``total``, between what is ``sure`` and what is ``possible``."""
+    if not total:
+        return Estimate(None, None, None, 0, confidence, stats.ABSENT)
+    low, high = wilson(sure, total, confidence)[0], wilson(possible, total, confidence)[1]
+    return Estimate(likely / total, low, high, total, confidence, WILSON)
+
+
+def wilson(count: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval of the proportion ``count`` / ``total``."""
+    z = NormalDist().inv_cdf((1 + confidence) / 2)
+    p, spread = count / total, z * z / total
+    middle = (p + spread / 2) / (1 + spread)
+    half = z * math.sqrt(p * (1 - p) / total + spread / (4 * total)) / (1 + spread)
+    return (0.0 if count == 0 else middle - half), (1.0 if count == total else middle + half)
+
+
+def mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """The arithmetic mean of one value or more, with the percentile bootstrap; one alone has no interval."""
+    numbers = np.asarray(sorted(values), dtype=np.float64)
+    estimate, n = float(numbers.mean()), len(numbers)
+    if n == 1:
+        return Estimate(estimate, None, None, 1, confidence, stats.SINGLE)
+    picks = np.random.default_rng(stats.SEED).integers(0, n, size=(stats.RESAMPLES, n))
+    tail = (1 - confidence) / 2
+    low, high = np.quantile(numbers[picks].mean(axis=1), (tail, 1 - tail))
+    return Estimate(estimate, float(low), float(high), n, confidence, stats.BOOTSTRAP)
+
+
+def _share_of(counted: Sequence[Member], question: Question) -> Estimate:
+    assert question.condition is not None
+    sure = sum(each.standing is Standing.YES for each in counted)
+    open_ = sum(each.standing is Standing.UNDECIDED for each in counted)
+    likely = sum(each.value is not None and question.condition.holds(each.value) for each in counted)
+    return share(sure, likely, sure + open_, len(counted), question.confidence)

@@ -1,0 +1,202 @@
+"""What a claim is: a published sentence, and the question to a store that supports or refutes it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from enum import Enum
+from types import MappingProxyType
+
+
+class Aggregation(str, Enum):
+    """How the models of a claim become one number."""
+
+    SHARE = "share"
+    PASS_RATE = "pass_rate"
+    GEOMEAN = "geomean"
+    MEAN = "mean"
+    MEDIAN = "median"
+    RATIO = "ratio"
+
+
+PER_CENT = frozenset({Aggregation.SHARE, Aggregation.PASS_RATE})
+"""Aggregations whose number is a share of models."""
+
+
+class Expect(str, Enum):
+    """On which side of its threshold the number has to lie for the claim to hold."""
+
+    AT_LEAST = "at_least"
+    AT_MOST = "at_most"
+
+
+class Over(str, Enum):
+    """What a pass rate divides by: cases that say something of the model, or everything that is counted."""
+
+    ATTEMPTED = "attempted"
+    PLANNED = "planned"
+
+
+@dataclass(frozen=True)
+class Measure:
+    """A number of one model: its base unit, and the metrics that it takes.
+
+    ``exact`` says that it repeats without noise, so that one sample decides. ``against_eager`` says that
+    it is eager's ``metric`` divided by this configuration's, from the same run.
+    """
+
+    metric: str
+    unit: str
+    exact: bool = False
+    against_eager: bool = False
+
+
+MEASURES = MappingProxyType(
+    {
+        "speedup": Measure("speedup", "ratio"),
+        "latency": Measure("latency", "s"),
+        "latency_device": Measure("latency_device", "s"),
+        "latency_cpu": Measure("latency_cpu", "s"),
+        "throughput": Measure("throughput", "1/s"),
+        "compile_cold": Measure("compile_cold", "s"),
+        "compile_warm": Measure("compile_warm", "s"),
+        "peak_memory": Measure("peak_memory", "B"),
+        "memory_compression": Measure("peak_memory", "ratio", against_eager=True),
+        "graph_breaks": Measure("graph_breaks", "count", exact=True),
+        "graph_count": Measure("graph_count", "count", exact=True),
+        "recompiles": Measure("recompiles", "count", exact=True),
+    }
+)
+"""What a claim may be about, by the name that its file uses."""
+
+
+@dataclass(frozen=True)
+class Published:
+    """Who said it, where and when; ``number`` and ``models`` are None where they were not given.
+
+    ``number`` is a share between 0 and 1, or in the base unit of the measure. ``settings`` are theirs, in
+    our words.
+    """
+
+    by: str
+    link: str
+    date: str
+    number: float | None = None
+    models: int | None = None
+    settings: str = ""
+
+
+@dataclass(frozen=True)
+class Condition:
+    """What one model has to fulfil to count, such as ``speedup > 1``."""
+
+    measure: str
+    operator: str
+    value: float
+
+    def __str__(self) -> str:
+        return f"{self.measure} {self.operator} {self.value:g}"
+
+    def holds(self, value: float) -> bool:
+        """Whether ``value`` fulfils it."""
+        if self.operator == ">":
+            return value > self.value
+        if self.operator == ">=":
+            return value >= self.value
+        return value < self.value if self.operator == "<" else value <= self.value
+
+
+@dataclass(frozen=True)
+class Side:
+    """One of two sides, by globs; empty selects everything.
+
+    ``torch`` may also be ``newest`` or ``previous``: the version that was measured last, and the one
+    before it.
+    """
+
+    torch: str = ""
+    system: str = ""
+    machine: str = ""
+    environment: str = ""
+    device: str = ""
+    configuration: str = ""
+
+    @property
+    def given(self) -> dict[str, str]:
+        """What is asked for, by name."""
+        return {name: value for name, value in vars(self).items() if value}
+
+    def __str__(self) -> str:
+        return ", ".join(f"{name} {value}" for name, value in self.given.items()) or "everything"
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is computed, and which number makes the claim true.
+
+    ``measure`` is empty for a pass rate. ``minimum`` is the number of models below which nothing is
+    decided.
+    """
+
+    aggregation: Aggregation
+    threshold: float
+    expect: Expect = Expect.AT_LEAST
+    measure: str = ""
+    condition: Condition | None = None
+    minimum: int = 10
+    confidence: float = 0.95
+    over: Over = Over.ATTEMPTED
+    base: Side | None = None
+    head: Side | None = None
+
+    @property
+    def unit(self) -> str:
+        """The base unit of the number: ``share`` where it is one."""
+        if self.aggregation in PER_CENT:
+            return "share"
+        return "ratio" if self.sides else MEASURES[self.measure].unit
+
+    @property
+    def sides(self) -> tuple[Side, Side] | None:
+        """Base and head of a claim on two sides; None where it is about one."""
+        return None if self.base is None or self.head is None else (self.base, self.head)
+
+
+@dataclass(frozen=True)
+class Select:
+    """Which rows are asked; globs but for suites, tier, mode, dtype and size, and empty selects everything.
+
+    ``suites`` may hold ``all``: every suite of models. ``models`` are names, globs or ``/regex/`` instead
+    of a tier. ``size`` is empty for the one that most models were measured in. ``since`` is in seconds
+    since the epoch.
+    """
+
+    suites: tuple[str, ...] = ("all",)
+    models: tuple[str, ...] = ()
+    tier: str = "full"
+    mode: str = "inference"
+    dtype: str = "float32"
+    size: str = ""
+    configurations: tuple[str, ...] = ("inductor",)
+    devices: tuple[str, ...] = ()
+    torch: str = ""
+    system: str = ""
+    machine: str = ""
+    since: float = 0.0
+
+
+@dataclass(frozen=True)
+class Claim:
+    """A named question over the store, and the sentence that it checks.
+
+    ``counts`` says in words what is counted here; ``file`` and ``line`` say where it is declared.
+    """
+
+    name: str
+    title: str
+    statement: str
+    published: Published
+    question: Question
+    select: Select = field(default_factory=Select)
+    counts: str = ""
+    file: str = ""
+    line: int | None = None

@@ -1,0 +1,206 @@
+"""What one model says in a claim: exactly one standing, with its number or the reason why it has none."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from enum import Enum
+
+from torchgauge.records import ATTEMPTED, INCOMPLETE, Status
+from torchgauge.results.claims.claim import MEASURES, Aggregation, Condition, Measure, Question
+from torchgauge.results.claims.stored import Number, StoredCase
+
+
+class Standing(str, Enum):
+    """Where a model stands; the models of a claim have exactly one each."""
+
+    YES = "yes"
+    NO = "no"
+    UNDECIDED = "undecided"
+    MEASURED = "measured"
+    FAILED = "failed"
+    REFUSED = "refused"
+    NOT_COMPARABLE = "not comparable"
+    NOT_MEASURED = "not measured"
+
+
+COUNTED = frozenset({Standing.YES, Standing.NO, Standing.UNDECIDED, Standing.MEASURED})
+"""Standings with a number, or for a pass rate a status, that enters the answer."""
+
+
+_LOGARITHMIC = frozenset({Aggregation.GEOMEAN, Aggregation.RATIO})
+
+
+@dataclass(frozen=True)
+class Member:
+    """One model; ``value`` with its interval is in the unit of the question's measure.
+
+    ``case_id`` is that of the row that was asked (of the head where there are two sides), empty where there
+    is none. ``missing_side`` is the side of two that has no row that says anything.
+    """
+
+    suite: str
+    model: str
+    standing: Standing
+    reason: str = ""
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    status: Status | None = None
+    case_id: str = ""
+    run_id: str = ""
+    missing_side: str = ""
+
+    @property
+    def name(self) -> str:
+        """Suite and model as the command line takes them."""
+        return f"{self.suite}/{self.model}"
+
+
+@dataclass(frozen=True)
+class Measured:
+    """The rows of one model: what was asked, and eager beside it where the measure needs it."""
+
+    case: StoredCase
+    eager: StoredCase | None = None
+
+
+def member_of(key: tuple[str, str], found: Measured | None, question: Question) -> Member:
+    """What ``found`` says of the model ``key``; None where no row is there."""
+    if found is None:
+        return Member(*key, Standing.NOT_MEASURED, "no row in the store")
+    if question.aggregation is Aggregation.PASS_RATE:
+        return _passing(key, found.case)
+    lack = lacking(found.case)
+    if lack is not None:
+        return _of(key, found.case, *lack)
+    number = number_of(found, MEASURES[question.measure])
+    if number.median is None:
+        return _of(key, found.case, Standing.NOT_MEASURED, number.absent)
+    return _judged(key, found.case, number, question)
+
+
+def member_of_two(
+    key: tuple[str, str], base: Measured | None, head: Measured | None, question: Question
+) -> Member:
+    """What head over base says of the model ``key``."""
+    for name, side in (("base", base), ("head", head)):
+        if side is None:
+            other = head or base
+            if other is None:
+                return Member(*key, Standing.NOT_MEASURED, "no row in the store")
+            case = other.case
+            reason = f"{name}: no row of the same workload"
+            return replace(_of(key, case, Standing.NOT_MEASURED, reason), missing_side=name)
+        lack = lacking(side.case)
+        if lack is not None:
+            found = _of(key, side.case, lack[0], f"{name}: {lack[1]}")
+            return replace(found, missing_side=name if lack[0] is Standing.NOT_MEASURED else "")
+    assert base is not None
+    assert head is not None
+    if base.case.realised and head.case.realised and base.case.realised != head.case.realised:
+        return _of(key, head.case, Standing.NOT_COMPARABLE, "the two sides built different models")
+    numbers = [number_of(side, MEASURES[question.measure]) for side in (base, head)]
+    for name, number in zip(("base", "head"), numbers, strict=True):
+        if number.median is None:
+            return _of(key, head.case, Standing.NOT_MEASURED, f"{name}: {number.absent}")
+    return _judged(key, head.case, quotient(numbers[1], numbers[0]), question)
+
+
+def number_of(found: Measured, measure: Measure) -> Number:
+    """The number of ``measure``, or the reason why there is none."""
+    own = found.case.numbers.get(measure.metric, Number(None, None, None, f"{measure.metric} has no row"))
+    if not measure.against_eager:
+        return own
+    if own.median is None:
+        return own
+    if found.eager is None:
+        return Number(None, None, None, "eager was not measured beside it")
+    if not found.eager.passed:
+        return Number(None, None, None, f"eager: {found.eager.status.value}")
+    below = found.eager.numbers.get(measure.metric, Number(None, None, None, f"{measure.metric} has no row"))
+    if below.median is None:
+        return Number(None, None, None, f"eager: {below.absent}")
+    return quotient(below, own)
+
+
+def quotient(above: Number, below: Number) -> Number:
+    """``above`` / ``below``; on logarithms, the halves of both intervals that face each other add in squares.
+
+    Without an interval where a side has none; absent where a side is not positive.
+    """
+    if not (above.median and below.median and above.median > 0 and below.median > 0):
+        return Number(None, None, None, f"{above.median:g} over {below.median:g} is no ratio")
+    ratio = math.log(above.median) - math.log(below.median)
+    ends = (above.low, above.high, below.low, below.high)
+    if any(end is None or end <= 0 for end in ends):
+        return Number(math.exp(ratio), None, None)
+    a_low, a_high, b_low, b_high = (math.log(end) for end in ends if end is not None)
+    down = math.hypot(math.log(above.median) - a_low, b_high - math.log(below.median))
+    up = math.hypot(a_high - math.log(above.median), math.log(below.median) - b_low)
+    return Number(math.exp(ratio), math.exp(ratio - down), math.exp(ratio + up))
+
+
+def lacking(case: StoredCase) -> tuple[Standing, str] | None:
+    """Why ``case`` has no number that counts; None where it passed as it was asked to.
+
+    What another model than the named one did says nothing of the named one, not even where it failed.
+    """
+    if case.other_model:
+        return Standing.NOT_COMPARABLE, f"another model than its name says: {case.other_model}"
+    if case.passed:
+        return None
+    if case.status is Status.PASS:
+        return Standing.FAILED, f"degraded: {case.degraded}"
+    cause = f" ({case.cause.value})" if case.cause else ""
+    reason = f"{case.status.value}{cause}" + (f": {case.reason}" if case.reason else "")
+    if case.status in ATTEMPTED:
+        return Standing.FAILED, reason
+    return (Standing.NOT_MEASURED if case.status in INCOMPLETE else Standing.REFUSED), reason
+
+
+def decided(condition: Condition, number: Number, *, exact: bool) -> tuple[Standing, str]:
+    """Whether the whole interval fulfils ``condition``, the whole interval does not, or neither."""
+    assert number.median is not None
+    if exact:
+        return (Standing.YES if condition.holds(number.median) else Standing.NO), ""
+    if number.low is None or number.high is None:
+        return Standing.UNDECIDED, "one sample has no interval"
+    ends = {condition.holds(number.low), condition.holds(number.high)}
+    if len(ends) == 2:
+        return Standing.UNDECIDED, "its interval has the threshold in it"
+    return (Standing.YES if ends == {True} else Standing.NO), ""
+
+
+def _passing(key: tuple[str, str], case: StoredCase) -> Member:
+    lack = lacking(case)
+    if lack is None:
+        return _of(key, case, Standing.YES, "")
+    standing, reason = lack
+    return _of(key, case, Standing.NO if standing is Standing.FAILED else standing, reason)
+
+
+def _judged(key: tuple[str, str], case: StoredCase, number: Number, question: Question) -> Member:
+    if number.median is None:
+        return _of(key, case, Standing.NOT_MEASURED, number.absent)
+    standing, reason = Standing.MEASURED, ""
+    if question.condition is not None:
+        exact = MEASURES[question.measure].exact
+        standing, reason = decided(question.condition, number, exact=exact)
+    elif question.aggregation in _LOGARITHMIC and not number.median > 0:
+        return _of(key, case, Standing.NOT_MEASURED, f"{number.median:g} has no logarithm")
+    return Member(
+        *key,
+        standing,
+        reason,
+        number.median,
+        number.low,
+        number.high,
+        case.status,
+        case.case_id,
+        case.run_id,
+    )
+
+
+def _of(key: tuple[str, str], case: StoredCase, standing: Standing, reason: str) -> Member:
+    return Member(*key, standing, reason, status=case.status, case_id=case.case_id, run_id=case.run_id)

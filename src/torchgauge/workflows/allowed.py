@@ -1,0 +1,204 @@
+"""Whether a pull request may use a pool: a decision for one commit, and for no later one.
+
+A pool that anyone may use needs no leave. Another runs what a collaborator wrote, or what a collaborator
+has read: by a command that names the commit in full, or by a label. A label counts only in the event of its
+own putting, which carries the head of that moment, and while it is there. Whatever is pushed later voids the
+leave, because the leave is for a commit and the decision is made again before the run.
+
+``decide`` is pure; ``facts_of`` reads what it needs from the event and the API.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, replace
+from typing import Any
+
+from torchgauge.errors import DataFileError
+from torchgauge.workflows.github_api import ApiError, GitHubApi, is_sha, repository_path, segment
+
+WRITERS = frozenset({"admin", "maintain", "write"})
+"""Roles that may push, and so may let code run."""
+COMMAND = "/torchgauge run"
+LABEL_PREFIX = "torchgauge-run:"
+_COMMAND = re.compile(r"/torchgauge +run +(?P<pool>[a-z0-9-]{1,40})(?: +(?P<sha>[0-9A-Za-z]{1,64}))? *")
+
+
+@dataclass(frozen=True)
+class Facts:
+    """What is known of a request.
+
+    ``head_sha`` is the head as the API says now, ``event_sha`` as the event says. ``actor_role`` is the role
+    of who wrote the comment ``command`` or put the label. ``label_put`` says that this event is the putting
+    of our label, ``label_there`` that it is still there. ``approved_sha`` is what was allowed earlier.
+    """
+
+    event: str
+    action: str
+    number: int
+    is_open: bool
+    head_sha: str
+    event_sha: str = ""
+    author_role: str = ""
+    actor_role: str = ""
+    command: str = ""
+    label_put: bool = False
+    label_there: bool = False
+    approved_sha: str = ""
+
+
+@dataclass(frozen=True)
+class Decision:
+    """Whether the pool may run ``head_sha``, and why or why not."""
+
+    allowed: bool
+    head_sha: str
+    reason: str
+
+
+def decide(facts: Facts, pool: str, trust: str) -> Decision:
+    """The decision for ``pool``, which trusts ``anyone`` or ``collaborators``."""
+    sha = facts.head_sha
+    if not facts.is_open:
+        return Decision(False, sha, "the pull request is not open")
+    if not is_sha(sha):
+        return Decision(False, "", "the head of the pull request is not known")
+    if facts.approved_sha and facts.approved_sha != sha:
+        return Decision(False, sha, "a commit was pushed after the leave was given: it holds no longer")
+    if facts.event_sha and facts.event_sha != sha:
+        return Decision(False, sha, "a newer commit is the head of the pull request: its own run will tell")
+    if facts.event == "issue_comment":
+        return _by_command(facts, pool, trust)
+    if facts.event != "pull_request":
+        return Decision(False, sha, "only a pull request or a comment on one can ask for a pool")
+    if trust == "anyone":
+        return Decision(True, sha, f"pool {pool} is open to anyone")
+    if facts.author_role in WRITERS:
+        return Decision(True, sha, "the author may push to this repository")
+    return _by_label(facts, pool)
+
+
+def asks(body: str, pool: str) -> bool:
+    """Whether a line of the comment ``body`` asks for ``pool``."""
+    return any(line["pool"] == pool for line in _commands(body))
+
+
+def _by_command(facts: Facts, pool: str, trust: str) -> Decision:
+    sha = facts.head_sha
+    if facts.action != "created":
+        return Decision(False, sha, "a comment that was changed asks for nothing: write a new one")
+    lines = [line for line in _commands(facts.command) if line["pool"] == pool]
+    if len(lines) != 1:
+        return Decision(False, sha, f"the comment does not ask for pool {pool} once: {COMMAND} {pool} COMMIT")
+    if trust != "anyone" and facts.actor_role not in WRITERS:
+        return Decision(False, sha, "who asks may not push to this repository")
+    named = lines[0]["sha"] or ""
+    if not is_sha(named):
+        return Decision(
+            False, sha, f"name the commit that was read with all its 40 digits: {COMMAND} {pool} COMMIT"
+        )
+    if named != sha:
+        return Decision(False, sha, "the commit that was named is not the head of the pull request")
+    return Decision(True, sha, "somebody who may push has named this commit")
+
+
+def _by_label(facts: Facts, pool: str) -> Decision:
+    sha = facts.head_sha
+    if not facts.label_put:
+        wanted = f"`{COMMAND} {pool} COMMIT`, or the label {LABEL_PREFIX}{pool}, put again after each push"
+        return Decision(False, sha, f"nobody who may push has let this commit run: {wanted}")
+    if facts.actor_role not in WRITERS:
+        return Decision(False, sha, "who put the label may not push to this repository")
+    if not facts.label_there:
+        return Decision(False, sha, "the label was taken off again")
+    return Decision(True, sha, "somebody who may push has put the label on this commit")
+
+
+def _commands(body: str) -> list[dict[str, str | None]]:
+    """Commands in ``body``: whole lines outside quotations and code blocks, as they were typed."""
+    found, fenced = [], False
+    for line in body[:65_536].splitlines():
+        if line.lstrip().startswith(("```", "~~~")):
+            fenced = not fenced
+        match = None if fenced else _COMMAND.fullmatch(line)
+        if match is not None:
+            found.append(match.groupdict())
+    return found
+
+
+def facts_of(api: GitHubApi, event: Mapping[str, Any], repository: str, pool: str, trust: str) -> Facts:
+    """What ``event`` and the API say; raises :class:`DataFileError` and :class:`ApiError`.
+
+    Roles are only asked for where the decision needs them.
+    """
+    name, number, event_sha = _asked(event)
+    home = repository_path(repository)
+    told = api.get(f"{home}/pulls/{number}")
+    head = told.get("head") if isinstance(told, dict) else None
+    if not isinstance(head, dict):
+        raise DataFileError("the API", f"says nothing of pull request {number}")
+    facts = Facts(
+        event=name,
+        action=str(event.get("action", "")),
+        number=number,
+        is_open=told.get("state") == "open",
+        head_sha=str(head.get("sha", "")),
+        event_sha=event_sha,
+    )
+    if name == "issue_comment":
+        comment = event.get("comment")
+        comment = comment if isinstance(comment, dict) else {}
+        facts = replace(facts, command=str(comment.get("body") or ""))
+        if trust != "anyone" and asks(facts.command, pool):
+            facts = replace(facts, actor_role=role_of(api, home, _login(comment)))
+        return facts
+    if trust == "anyone":
+        return facts
+    facts = replace(facts, author_role=role_of(api, home, _login(told)))
+    label = event.get("label")
+    if facts.author_role in WRITERS or facts.action != "labeled" or not isinstance(label, dict):
+        return facts
+    if label.get("name") != LABEL_PREFIX + pool:
+        return facts
+    labels = [each for each in told.get("labels") or [] if isinstance(each, dict)]
+    there = any(each.get("name") == label["name"] for each in labels)
+    actor_role = role_of(api, home, _login(event, "sender"))
+    return replace(facts, label_put=True, label_there=there, actor_role=actor_role)
+
+
+def role_of(api: GitHubApi, home: str, login: str) -> str:
+    """The role of ``login`` in the repository; empty for nobody and for who is not known."""
+    if not login:
+        return ""
+    try:
+        told = api.get(f"{home}/collaborators/{segment(login)}/permission")
+    except ApiError as error:
+        if error.status == 404:
+            return ""
+        raise
+    told = told if isinstance(told, dict) else {}
+    # `permission` folds maintain into write and triage into read; `role_name` may be an organisation's own
+    return str(told.get("permission") or "")
+
+
+def _asked(event: Mapping[str, Any]) -> tuple[str, int, str]:
+    """Kind of the event, number of the pull request, and its head as the event says."""
+    request, issue = event.get("pull_request"), event.get("issue")
+    if isinstance(request, dict):
+        head = request.get("head")
+        number, sha = request.get("number"), head.get("sha") if isinstance(head, dict) else None
+        if isinstance(number, int) and number > 0 and is_sha(sha):
+            return "pull_request", number, str(sha)
+    elif isinstance(issue, dict) and isinstance(issue.get("pull_request"), dict):
+        number = issue.get("number")
+        if isinstance(number, int) and number > 0:
+            return "issue_comment", number, ""
+    raise DataFileError(
+        "the event", "is of no pull request", hint="start the workflow on pull_request or issue_comment"
+    )
+
+
+def _login(told: Mapping[str, Any], field: str = "user") -> str:
+    person = told.get(field)
+    return str(person.get("login", "")) if isinstance(person, dict) else ""

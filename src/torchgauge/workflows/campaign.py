@@ -1,0 +1,101 @@
+"""The plan of one campaign: which cases each pool runs in which shard, written before any job starts.
+
+Every later step trusts this file and compares what jobs hand in with it.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchgauge.errors import DataFileError, UnknownNameError, UsageError
+from torchgauge.records import RecordError, digest, from_plain, to_plain
+
+CAMPAIGN_SCHEMA = 1
+"""Version of ``campaign.json``."""
+
+
+@dataclass(frozen=True)
+class ShardPlan:
+    """The cases of one job, by their ids; ``index`` counts from 1 to ``of``."""
+
+    index: int
+    of: int
+    cases: tuple[str, ...]
+    expected_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class PoolPlan:
+    """The part of a campaign that one pool of machines runs; ``container`` is empty for a venv."""
+
+    name: str
+    device: str
+    runs_on: tuple[str, ...]
+    container: str
+    expected_s: float
+    shards: tuple[ShardPlan, ...]
+
+    def shard(self, index: int) -> ShardPlan:
+        """The shard called ``index``; raises :class:`UsageError` where the pool has none of that number."""
+        for shard in self.shards:
+            if shard.index == index:
+                return shard
+        raise UsageError(
+            f"pool {self.name!r} has no shard {index}", hint=f"1 to {len(self.shards)}, as campaign.json says"
+        )
+
+
+@dataclass(frozen=True)
+class CampaignPlan:
+    """A whole campaign; ``created_at`` is in seconds since the epoch (UTC), ``night`` a date (ISO 8601)."""
+
+    campaign_id: str
+    created_at: float
+    night: str
+    repository: str
+    sha: str
+    torch: str
+    suite_digest: str
+    pools: tuple[PoolPlan, ...]
+    schema: int = CAMPAIGN_SCHEMA
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits over everything in the plan."""
+        return digest(to_plain(self))
+
+    def pool(self, name: str) -> PoolPlan:
+        """The pool called ``name``; raises :class:`UnknownNameError` with suggestions."""
+        for pool in self.pools:
+            if pool.name == name:
+                return pool
+        raise UnknownNameError("pool", name, [pool.name for pool in self.pools])
+
+
+def campaign_json(plan: CampaignPlan) -> str:
+    """``plan`` as the text of ``campaign.json``, with its digest."""
+    return json.dumps({**to_plain(plan), "digest": plan.digest}, indent=1, allow_nan=False) + "\n"
+
+
+def read_campaign(path: Path | str) -> CampaignPlan:
+    """The plan in the file ``path``; raises :class:`DataFileError` where it cannot be trusted."""
+    where = str(path)
+    try:
+        data = json.loads(Path(path).read_bytes())
+    except OSError as error:
+        hint = "torchgauge ci plan writes it"
+        raise DataFileError(where, f"cannot be read: {error.strerror}", hint=hint) from error
+    except (ValueError, RecursionError) as error:
+        raise DataFileError(where, f"is no JSON: {error}", hint="torchgauge ci plan writes it") from error
+    if not isinstance(data, dict) or data.get("schema") != CAMPAIGN_SCHEMA:
+        raise DataFileError(where, f"is no campaign of schema {CAMPAIGN_SCHEMA}", hint="plan it again")
+    said = data.pop("digest", None)
+    try:
+        plan = from_plain(CampaignPlan, data)
+    except RecordError as error:
+        raise DataFileError(where, str(error), hint="torchgauge ci plan writes it") from error
+    if said != plan.digest:
+        raise DataFileError(where, "its digest is not of what it says", hint="plan it again, edit nothing")
+    return plan

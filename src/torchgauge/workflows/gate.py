@@ -1,0 +1,160 @@
+"""The nightly gate: what a night found, turned into red or green.
+
+Red is for what is known to be worse: a case that ends other than expected, or a change of level that was
+measured again and confirmed tonight. What is missing is never green, and a suspicion is no verdict.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from torchgauge.records import to_plain
+from torchgauge.records.comparison import Action
+from torchgauge.results.policy import Policy
+from torchgauge.results.reports.markdown_text import code, table
+from torchgauge.results.units import quantity
+from torchgauge.workflows.gate_verdict import TITLES, GateVerdict, exit_code
+from torchgauge.workflows.night_findings import FailureCluster, NightFindings, NightlyChange
+
+SUMMARY_BYTES = 1_000_000
+"""Bytes of a summary; GitHub drops one of more than 1 MiB as a whole."""
+_SHOWN = 25
+"""Cases that one cluster or change lists."""
+
+
+@dataclass(frozen=True)
+class NightlyGate:
+    """What the gate says of a night; ``reasons`` are its words, worst first."""
+
+    verdict: GateVerdict
+    exit_code: int
+    reasons: tuple[str, ...]
+    findings: NightFindings
+
+
+def nightly_gate(
+    found: NightFindings, policy: Policy | None = None, undecided: str = "neutral"
+) -> NightlyGate:
+    """What ``found`` means; ``undecided`` is ``neutral``, ``success`` or ``failure``, as the policy says."""
+    rules = policy or Policy.default()
+    failing = [each for each in found.failures if _gates(each, rules)]
+    confirmed = [
+        (change, case)
+        for change in found.changes
+        for case in change.cases
+        if case.confirmed_now and _metric_gates(case.case_id, change.metric, rules)
+    ]
+    suspected = [case for change in found.changes for case in change.cases if case.noticed_now]
+    suspected = [case for case in suspected if not case.confirmed_now]
+    reasons = [f"{each.status.value} where {each.expected.value} is expected: {_count(len(each.cases))}"
+               for each in failing]  # fmt: skip
+    reasons += [f"confirmed tonight: {case.case_id} {case.size:+.1%}" for _, case in confirmed]
+    reasons += [f"incomplete: {gap}" for gap in found.gaps]
+    if suspected:
+        reasons.append(f"suspected and not measured again: {_count(len(suspected))}")
+    if failing or confirmed:
+        verdict = GateVerdict.REGRESSION
+    elif found.gaps:
+        verdict = GateVerdict.INCOMPLETE
+    else:
+        verdict = GateVerdict.UNDECIDED if suspected else GateVerdict.PASS
+    code_ = exit_code(verdict, undecided_fails=undecided == "failure")
+    return NightlyGate(verdict, code_, tuple(reasons), found)
+
+
+def gate_json(result: NightlyGate) -> dict[str, Any]:
+    """The gate as JSON values."""
+    found = result.findings
+    return {
+        "verdict": result.verdict.value,
+        "exit_code": result.exit_code,
+        "reasons": list(result.reasons),
+        "campaign_id": found.campaign_id,
+        "night": found.night,
+        "gaps": list(found.gaps),
+        "runs": list(found.runs),
+        "cases": found.cases,
+        "failures": [to_plain(each) for each in found.failures],
+        "changes": [to_plain(each) for each in found.changes],
+    }
+
+
+def gate_summary(result: NightlyGate, limit: int = SUMMARY_BYTES) -> str:
+    """The gate as Markdown for the summary of a step, at most ``limit`` bytes; what is cut is said."""
+    lines: list[str] = []
+    used, note = 0, "\nMore is cut here; the JSON of the gate has all of it.\n"
+    room = limit - len(note.encode())
+    for block in _blocks(result):
+        used += len(block.encode()) + 1
+        if used > room:
+            return "\n".join(lines) + "\n" + note
+        lines.append(block)
+    return "\n".join(lines) + "\n"
+
+
+def _blocks(result: NightlyGate) -> Iterator[str]:
+    """Parts that are shown whole or not at all."""
+    found = result.findings
+    yield f"## Nightly {code(found.night)}: {TITLES[result.verdict]}\n"
+    yield f"Campaign {code(found.campaign_id)}, {len(found.runs)} runs, {_count(found.cases)}.\n"
+    for gap in found.gaps:
+        yield f"- Missing: {code(gap)}"
+    if found.gaps:
+        yield ""
+    for change in found.changes:
+        yield "\n".join(change_block(change)) + "\n"
+    for cluster in found.failures:
+        yield "\n".join(cluster_block(cluster)) + "\n"
+
+
+def change_block(change: NightlyChange) -> list[str]:
+    """One change with its cases, as Markdown."""
+    rows = [
+        [
+            code(case.case_id),
+            f"{case.size:+.1%}",
+            f"{quantity(case.before, case.unit)} -> {quantity(case.after, case.unit)}",
+            case.state.value.replace("_", " "),
+            code(case.reason),
+        ]
+        for case in change.cases[:_SHOWN]
+    ]
+    title = f"### {code(change.metric)} worse on {code(change.device)} since {code(change.date)}"
+    builds = f"torch {code(change.good_torch or '?')} -> {code(change.suspect_torch or '?')}"
+    runs = f"last good run {code(change.good_run)}, first suspect run {code(change.suspect_run)}"
+    lines = [title, "", f"{builds}; {runs}.", ""]
+    lines += table(["case", "change", "levels", "state", "reason"], rows)
+    return lines + _more(len(change.cases))
+
+
+def cluster_block(cluster: FailureCluster) -> list[str]:
+    """One cluster with its cases, as Markdown."""
+    rows = [[code(case.case_id), code(case.run_id), code(case.reason)] for case in cluster.cases[:_SHOWN]]
+    lines = [
+        f"### {cluster.status.value} where {cluster.expected.value} is expected",
+        "",
+        code(cluster.title),
+    ]
+    if cluster.missing_op:
+        lines += ["", f"Missing operator: {code(cluster.missing_op)}."]
+    lines += ["", *table(["case", "run", "reason"], rows)]
+    return lines + _more(len(cluster.cases))
+
+
+def _more(count: int) -> list[str]:
+    return ["", f"And {count - _SHOWN:,} more cases."] if count > _SHOWN else []
+
+
+def _gates(cluster: FailureCluster, policy: Policy) -> bool:
+    """Whether the policy gates the status of any of its cases."""
+    return any(_metric_gates(case.case_id, "status", policy) for case in cluster.cases)
+
+
+def _metric_gates(case_id: str, metric: str, policy: Policy) -> bool:
+    return policy.rule_of(case_id.partition("/")[0], case_id, metric).action is Action.GATE
+
+
+def _count(number: int) -> str:
+    return f"{number:,} case{'' if number == 1 else 's'}"

@@ -1,0 +1,266 @@
+"""What the gate of a pull request hands from the job without secrets to the job that comments.
+
+::
+
+    manifest.json     whose it is (pool, commit, run), how it ended, and the hash and size of the report
+    report.json       every verdict, as ``torchgauge report --format json`` has it
+
+Launches and steps stay behind: they are most of an A/B run, and nobody who comments reads them. What was
+measured is self-reported either way; the headline and the counts are made again from the verdicts, so that a
+set cannot call itself better than the numbers in it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import math
+import re
+import shutil
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchgauge.errors import UsageError
+from torchgauge.records import digest, from_plain, to_plain
+from torchgauge.records.comparison import MetricVerdict
+from torchgauge.results.atomic_file import aside_of, storage_errors
+from torchgauge.results.gate import under
+from torchgauge.results.journal import RunState
+from torchgauge.results.policy import Policy
+from torchgauge.results.reports.report import (
+    VERSION,
+    ComparisonReport,
+    Counts,
+    Headline,
+    SideFacts,
+    count,
+    headline,
+)
+from torchgauge.workflows.gate_verdict import GateVerdict, of_headline
+from torchgauge.workflows.github_api import is_sha
+from torchgauge.workflows.plain_text import plain_values
+from torchgauge.workflows.result_set import MANIFEST, FileStamp, seal
+
+GATE_SET_SCHEMA = "pr-gate-v1"
+ARTIFACT_PREFIX = f"{GATE_SET_SCHEMA}-"
+"""Artifacts of the gate are called by this and their pool."""
+REPORT = "report.json"
+MOST_PAIRS = 5_000
+MOST_VERDICTS = 50_000
+LATEST = 4e9
+"""Latest creation that is believed, in seconds since the epoch (the year 2096): later ones have no date."""
+
+POOL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
+_HEX = re.compile(r"[0-9a-f]{16}")
+_RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
+_UNIT = re.compile(r"[A-Za-z0-9 %/*^._-]{0,24}")
+
+
+@dataclass(frozen=True)
+class GateManifest:
+    """Whose set it is; ``trouble`` says why nothing could be measured, and is empty where something was."""
+
+    pool: str
+    repository: str
+    head_sha: str
+    run_id: int
+    attempt: int
+    base: str
+    head: str
+    trouble: str
+    files: tuple[FileStamp, ...]
+    schema: str = GATE_SET_SCHEMA
+
+    @property
+    def artifact(self) -> str:
+        """The name of the artifact that holds the set."""
+        return ARTIFACT_PREFIX + self.pool
+
+
+@dataclass(frozen=True)
+class GateSet:
+    """A set whose every field was looked at."""
+
+    manifest: GateManifest
+    report: ComparisonReport
+
+    @property
+    def verdict(self) -> GateVerdict:
+        """What it says; what could not be measured is incomplete."""
+        return GateVerdict.INCOMPLETE if self.manifest.trouble else of_headline(self.report.headline)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a set must come from: as GitHub says, or as the runner of the job does."""
+
+    repository: str
+    head_sha: str
+    run_id: int
+    attempt: int
+
+
+def write_gate_set(
+    out: Path,
+    origin: Origin,
+    pool: str,
+    sides: tuple[str, str],
+    report: ComparisonReport | None,
+    *,
+    trouble: str = "",
+) -> GateManifest:
+    """Write the set to the new folder ``out``, whole or not at all; ``trouble`` says why there is no report.
+
+    Raises :class:`UsageError` where ``out`` exists.
+    """
+    if out.exists():
+        raise UsageError(f"{out} exists", hint="name a new folder: a result set is written once")
+    text = json.dumps(plain_values(to_plain(report or nothing_measured(sides))), allow_nan=False) + "\n"
+    data = text.encode("ascii")
+    stamp = FileStamp(REPORT, hashlib.sha256(data).hexdigest(), len(data))
+    manifest = GateManifest(
+        pool,
+        origin.repository,
+        origin.head_sha,
+        origin.run_id,
+        origin.attempt,
+        *sides,
+        trouble[:2000],
+        (stamp,),
+    )
+    manifest = from_plain(GateManifest, plain_values(to_plain(manifest)))
+    aside = aside_of(out)
+    try:
+        with storage_errors(out):
+            aside.mkdir(parents=True)
+            (aside / REPORT).write_bytes(data)
+        seal(aside, out, manifest)
+    finally:
+        shutil.rmtree(aside, ignore_errors=True)
+    return manifest
+
+
+def read_gate_set(path: Path, origin: Origin, pool: str, policy: Policy | None = None) -> GateSet:
+    """The set of ``pool`` in the folder or zip at ``path``; its verdicts gate as ``policy`` says, if given.
+
+    Raises ``RefusedSetError`` for anything odd.
+    """
+    import msgspec
+
+    from torchgauge.workflows.ingest.container import KIB, MIB, Caps, read_container
+    from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+    from torchgauge.workflows.ingest.strict_records import decode, decode_large
+
+    caps = Caps(sizes={MANIFEST: 64 * KIB, REPORT: 32 * MIB}, files=2, packed=32 * MIB)
+    files = read_container(path, caps)
+    told = decode(files[MANIFEST], GateManifest, MANIFEST)
+    manifest = from_plain(GateManifest, msgspec.to_builtins(told))
+    if manifest.schema != GATE_SET_SCHEMA or len(manifest.trouble) > 2000:
+        raise RefusedSetError(Reason.NOT_A_SET, f"its schema is not {GATE_SET_SCHEMA}")
+    stamp = FileStamp(REPORT, hashlib.sha256(files[REPORT]).hexdigest(), len(files[REPORT]))
+    if manifest.files != (stamp,):
+        raise RefusedSetError(Reason.HASH, f"{REPORT} is not the file that the manifest stamps")
+    if manifest.pool != pool or POOL.fullmatch(pool) is None:
+        raise RefusedSetError(Reason.ARTIFACT_NAME, "the manifest names another pool than the artifact")
+    if not is_sha(manifest.head_sha) or manifest.head_sha != origin.head_sha:
+        raise RefusedSetError(Reason.FOREIGN_SHA, "it was measured at another commit")
+    ours = (origin.repository.lower(), origin.run_id)
+    if (manifest.repository.lower(), manifest.run_id) != ours or not 1 <= manifest.attempt <= origin.attempt:
+        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, "it is of another run")
+    found = decode_large(files[REPORT], ComparisonReport, REPORT)
+    report = from_plain(ComparisonReport, msgspec.to_builtins(found))
+    _check_report(report)
+    return GateSet(manifest, _judged_again(report, policy))
+
+
+def nothing_measured(sides: tuple[str, str]) -> ComparisonReport:
+    """The report of an A/B run that never began."""
+    base, head = (SideFacts(label, "", (), "", ()) for label in sides)
+    return ComparisonReport(
+        run_id="none",
+        created_at=0.0,
+        state=RunState.INTERRUPTED,
+        headline=Headline.NOTHING_COMPARED,
+        counts=Counts(0, 0, 0, 0, 0, 0),
+        base=base,
+        head=head,
+        verdicts=(),
+        not_run=(),
+        detectable=None,
+        false_alarms=None,
+        command=(),
+        policy="",
+        marker=digest([]),
+    )
+
+
+def _judged_again(report: ComparisonReport, policy: Policy | None) -> ComparisonReport:
+    """``report`` with counts and headline made from its verdicts, whatever it said of itself.
+
+    The command is left out: nobody should copy one from a pull request of a stranger.
+    """
+    verdicts = report.verdicts
+    if policy is not None:
+        verdicts = tuple(under(each, policy) for each in verdicts)
+    pairs = {each.pair_key for each in verdicts if each.pair_key and not each.control}
+    counts = count(len(pairs) + len(report.not_run), verdicts, len(report.not_run))
+    said = headline(verdicts, counts, report.state)
+    return replace(report, verdicts=verdicts, counts=counts, headline=said, command=(), false_alarms=None)
+
+
+def _check_report(report: ComparisonReport) -> None:
+    """Refuse what no A/B run writes; shapes and finiteness were looked at before."""
+    from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+
+    if report.version != VERSION:
+        raise RefusedSetError(Reason.SCHEMA, f"version {report.version} of the report is not read")
+    if not _HEX.fullmatch(report.marker) or not _RUN_ID.fullmatch(report.run_id):
+        raise RefusedSetError(Reason.TEXT, "the report has a marker or an id that no A/B run has")
+    if not 0 <= report.created_at <= LATEST:
+        raise RefusedSetError(Reason.TIME, "the report was made at no time")
+    if len(report.verdicts) > MOST_VERDICTS or len(report.not_run) > MOST_PAIRS:
+        raise RefusedSetError(Reason.TOO_LARGE, "more verdicts or pairs than a gate measures")
+    seen: set[tuple[str, str]] = set()
+    for each in report.verdicts:
+        if (each.pair_key, each.metric) in seen:
+            raise RefusedSetError(Reason.CASE_TWICE, "two verdicts on one metric of one pair")
+        seen.add((each.pair_key, each.metric))
+        if each.pair_key and not _HEX.fullmatch(each.pair_key):
+            raise RefusedSetError(Reason.FOREIGN_CASE, "a verdict has a pair that is none")
+        _check_numbers(each)
+    if report.detectable is not None and report.detectable < 0:
+        raise RefusedSetError(Reason.NUMBER, "a smallest change below zero")
+
+
+def _check_numbers(verdict: MetricVerdict) -> None:
+    from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+
+    shares = (verdict.confidence, verdict.p, verdict.p_adjusted)
+    sizes = (
+        verdict.base,
+        verdict.head,
+        verdict.tolerance,
+        verdict.detectable,
+        verdict.spread,
+        verdict.prior_spread,
+        verdict.prior_df,
+        verdict.time_s,
+        float(verdict.launches),
+        float(verdict.needed or 0),
+    )
+    fine = (
+        _within(shares, 0.0, 1.0)
+        and _within(sizes, 0.0, math.inf)
+        and _within((verdict.ratio, verdict.low, verdict.high), 0.0, 1e9)
+        and (verdict.low is None or verdict.high is None or verdict.low <= verdict.high)
+        and _UNIT.fullmatch(verdict.unit) is not None
+        and len(verdict.metric) <= 64
+        and len(verdict.pair_id) <= 1000
+    )
+    if not fine:
+        raise RefusedSetError(Reason.NUMBER, "a verdict with numbers or names that none has")
+
+
+def _within(values: Iterable[float | None], least: float, most: float) -> bool:
+    return all(value is None or least <= value <= most for value in values)

@@ -1,0 +1,50 @@
+"""``contributors.yml``: who, other than our own jobs, may write results of which pools."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from torchgauge.errors import UnknownNameError
+from torchgauge.suites.document import read_document
+from torchgauge.suites.schema import convert, refuse
+
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
+
+
+class Contributor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An owner of machines: the pools that they may write, and where they can be asked."""
+
+    name: Name
+    pools: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
+    contact: Annotated[str, msgspec.Meta(min_length=3, max_length=200)]
+
+
+class ContributorFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The whole file."""
+
+    version: Literal[1]
+    contributors: tuple[Contributor, ...]
+
+
+def read_contributors(path: Path | str) -> dict[str, Contributor]:
+    """Name to contributor; raises :class:`DataFileError` with the line of a mistake."""
+    document = read_document(Path(path))
+    found: dict[str, Contributor] = {}
+    for index, contributor in enumerate(convert(document, ContributorFile).contributors):
+        if contributor.name in found:
+            at = f"$.contributors[{index}].name"
+            raise refuse(document, at, f"{contributor.name!r} is listed twice", "keep one, with all pools")
+        found[contributor.name] = contributor
+    return found
+
+
+def pools_of(path: Path | str, name: str) -> frozenset[str]:
+    """The pools that the contributor called ``name`` may write; raises :class:`UnknownNameError`."""
+    found = read_contributors(path)
+    if name not in found:
+        hint = f"a maintainer adds an entry to {path}"
+        raise UnknownNameError("contributor", name, found, hint=hint)
+    return frozenset(found[name].pools)

@@ -1,0 +1,335 @@
+"""From artifacts to runs of a store: each is validated, published aside, and moved in whole or not at all.
+
+::
+
+    runs/<run_id>/provenance.json    whose the run is and through which door it came
+    rejected/<id>.json               what was refused and why; nothing of its content
+    superseded/<run_id>/             earlier attempts at a shard: evidence, in no table
+    tombstones/<run_id>.json         runs that were removed, with the reason
+
+A set is published in a store of its own beside the real one first. What cannot become tables is refused
+there, and a kill leaves a folder that no reader looks at.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import hashlib
+import json
+import os
+import secrets
+import shutil
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
+from torchgauge.errors import TorchgaugeError
+from torchgauge.records import to_plain
+from torchgauge.results.atomic_file import TEMPORARY_SUFFIX, fsync_path, storage_errors, write_atomically
+from torchgauge.results.store import Store
+from torchgauge.results.tables import TABLES
+from torchgauge.workflows.ingest.container import Caps, read_container
+from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+from torchgauge.workflows.ingest.validator import Expected, ValidSet, check_stamps, set_digest, validate
+from torchgauge.workflows.plain_text import plain
+from torchgauge.workflows.result_set import JOURNAL_FILE, PLAN_FILE, RUN_FILES
+
+PROVENANCE = "provenance.json"
+STAGING = ".staging-"
+REJECTED, SUPERSEDED, TOMBSTONES = "rejected", "superseded", "tombstones"
+
+
+Attempts = dict[tuple[object, object, object], dict[str, int]]
+"""Campaign, pool and shard to the runs of a store that are attempts at it, with the attempt's number."""
+
+
+@dataclass(frozen=True)
+class Refused:
+    """An artifact that was not taken: its name, made plain, the reason and our words on it."""
+
+    artifact: str
+    reason: Reason
+    detail: str
+    sha256: str = ""
+
+
+@dataclass(frozen=True)
+class Taken:
+    """A run that is in the store; ``new`` is false where it was there already with the same content."""
+
+    run_id: str
+    artifact: str
+    pool: str
+    shard: int
+    attempt: int
+    state: str
+    counts: dict[str, int]
+    differs: tuple[str, ...]
+    new: bool = True
+    supersedes: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Candidate:
+    """An artifact that passed every check and waits for its import."""
+
+    artifact: str
+    path: Path
+    valid: ValidSet
+
+    def files(self) -> dict[str, bytes]:
+        """The files that were checked; raises :class:`RefusedSetError` where they are others by now."""
+        files = read_container(self.path)
+        check_stamps(files, self.valid.manifest.files)
+        if set_digest(files) != self.valid.digest:
+            raise RefusedSetError(Reason.HASH, "the artifact changed while it was looked at")
+        return files
+
+
+def examine(path: Path, expected: Expected, *, named: bool, caps: Caps | None = None) -> Candidate | Refused:
+    """Read and validate the artifact at ``path``; ``named`` says that its name must be that of the set."""
+    shown = artifact_of(path)
+    try:
+        files = read_container(path, caps)
+        return Candidate(shown, path, validate(files, expected, shown if named else ""))
+    except RefusedSetError as error:
+        return Refused(shown, error.reason, error.detail, fingerprint(path))
+
+
+def artifact_of(path: Path) -> str:
+    """The name under which the artifact at ``path`` was uploaded, as far as it can be shown."""
+    name = path.name.removesuffix(".zip")
+    return plain(name.encode(errors="replace").decode(errors="replace"))[:200]
+
+
+def take(
+    store: Store,
+    candidate: Candidate,
+    attempts: Attempts | None = None,
+    *,
+    contributor: str = "",
+    clock: Clock = SYSTEM_CLOCK,
+) -> Taken:
+    """Move a valid set into ``store`` and its tables; ``attempts`` are those of the store, if at hand.
+
+    Raises :class:`RefusedSetError` where the run was removed before, exists with other content or cannot be
+    published, with the store as it was, and :class:`InfrastructureError` for a failing disk.
+    """
+    valid = candidate.valid
+    run_id = valid.manifest.run_id
+    if (store.path / TOMBSTONES / f"{run_id}.json").exists():
+        raise RefusedSetError(Reason.REMOVED, f"run {run_id} was removed from this store")
+    if (store.path / "comparisons" / run_id).exists():
+        raise RefusedSetError(Reason.RUN_EXISTS, f"{run_id} is a comparison of this store")
+    target = store.path / "runs" / run_id
+    manifest = valid.manifest
+    earlier = (attempts if attempts is not None else attempts_in(store)).get(_place(vars(manifest)), {})
+    supersedes = tuple(run for run, attempt in earlier.items() if attempt < manifest.attempt)
+    taken = Taken(
+        run_id=run_id,
+        artifact=candidate.artifact,
+        pool=valid.pool.name,
+        shard=valid.shard.index,
+        attempt=valid.manifest.attempt,
+        state=valid.manifest.state.value,
+        counts=valid.counts,
+        differs=valid.differs,
+        supersedes=supersedes,
+    )
+    if target.exists():
+        _check_same(target, candidate.files())
+        if not store.is_published(run_id):
+            store.finish(run_id)  # a kill between the folder and its tables is made good
+        return Taken(**{**vars(taken), "new": False})
+    staging = _staging(store)
+    try:
+        _stage(staging, run_id, candidate.files(), provenance(candidate, contributor, supersedes, clock))
+        _move(staging, store, run_id)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+    return taken
+
+
+def import_sets(
+    store: Store,
+    paths: Sequence[Path],
+    expected: Expected,
+    contributor: str = "",
+    clock: Clock = SYSTEM_CLOCK,
+) -> tuple[list[Taken], list[Refused]]:
+    """Import the sets at ``paths`` that are true: all are looked at before the first one is moved."""
+    found = [examine(path, expected, named=False) for path in paths]
+    taken: list[Taken] = []
+    refused = [each for each in found if isinstance(each, Refused)]
+    with only_intake(store):
+        attempts = attempts_in(store)
+        for candidate in found:
+            if isinstance(candidate, Candidate):
+                try:
+                    taken.append(take(store, candidate, attempts, contributor=contributor, clock=clock))
+                except RefusedSetError as error:
+                    refused.append(Refused(candidate.artifact, error.reason, error.detail))
+        record_refusals(store, refused, clock)
+    return taken, refused
+
+
+@contextmanager
+def only_intake(store: Store) -> Iterator[None]:
+    """One process imports at a time, the others wait; what a killed one left half done is cleared away."""
+    descriptor = os.open(store.path / "store.json", os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        for stale in store.path.glob(f"{STAGING}*{TEMPORARY_SUFFIX}"):
+            shutil.rmtree(stale, ignore_errors=True)
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _staging(store: Store) -> Path:
+    return store.path / f"{STAGING}{secrets.token_hex(4)}{TEMPORARY_SUFFIX}"
+
+
+def keep_superseded(store: Store, candidate: Candidate, by: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Keep an attempt that a later one replaced, as files and in no table."""
+    run_id = candidate.valid.manifest.run_id
+    target = store.path / SUPERSEDED / run_id
+    if target.exists() or (store.path / "runs" / run_id).exists():
+        return
+    staging = _staging(store)
+    try:
+        with storage_errors(store.path):
+            said = {**provenance(candidate, "", (), clock), "superseded_by": by}
+            _write_run(staging, candidate.files(), said)
+            target.parent.mkdir(exist_ok=True)
+            staging.rename(target)
+            fsync_path(target.parent)
+    finally:
+        shutil.rmtree(staging, ignore_errors=True)
+
+
+def record_refusals(store: Store, refused: Sequence[Refused], clock: Clock = SYSTEM_CLOCK) -> None:
+    """Write one file for each refusal, under a name that its content decides: repeating it adds nothing."""
+    if not refused:
+        return
+    folder = store.path / REJECTED
+    with storage_errors(folder):
+        folder.mkdir(exist_ok=True)
+    for each in refused:
+        said = {
+            "artifact": each.artifact,
+            "reason": each.reason.value,
+            "detail": each.detail,
+            "sha256": each.sha256,
+        }
+        name = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
+        file = folder / f"{name}.json"
+        if not file.exists():
+            write_atomically(file, _json({**said, "at": utc(clock.now()).isoformat(timespec="seconds")}))
+
+
+def provenance(
+    candidate: Candidate, contributor: str, supersedes: Iterable[str], clock: Clock
+) -> dict[str, Any]:
+    """Whose a run is and how it came, as JSON values."""
+    valid, manifest = candidate.valid, candidate.valid.manifest
+    return {
+        "schema": 1,
+        "campaign_id": manifest.campaign_id,
+        "campaign_digest": manifest.campaign_digest,
+        "sha": manifest.sha,
+        "pool": manifest.pool,
+        "shard": manifest.shard,
+        "of": manifest.of,
+        "attempt": manifest.attempt,
+        "contributor": contributor,
+        "manifest_sha256": valid.digest,
+        "differs": list(valid.differs),
+        "supersedes": list(supersedes),
+        "received_at": utc(clock.now()).isoformat(timespec="seconds"),
+    }
+
+
+def read_provenance(store: Store, run_id: str) -> dict[str, Any]:
+    """What is known of where ``run_id`` came from; empty for a run that no campaign brought."""
+    try:
+        found = json.loads((store.path / "runs" / run_id / PROVENANCE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def attempts_in(store: Store) -> Attempts:
+    """Every run of ``store`` that a campaign brought, by its place in the campaign."""
+    found: Attempts = {}
+    for run_id in store.run_ids():
+        said = read_provenance(store, run_id)
+        if isinstance(said.get("attempt"), int):
+            found.setdefault(_place(said), {})[run_id] = said["attempt"]
+    return found
+
+
+def _place(said: Mapping[str, object]) -> tuple[object, object, object]:
+    return said.get("campaign_id"), said.get("pool"), said.get("shard")
+
+
+def fingerprint(path: Path) -> str:
+    """SHA-256 of the artifact in hexadecimal digits where it is one file of a bearable size; else empty."""
+    try:
+        if not path.is_file() or path.is_symlink() or path.stat().st_size > Caps().packed:
+            return ""
+        with path.open("rb") as stream:
+            return hashlib.file_digest(stream, "sha256").hexdigest()
+    except OSError:
+        return ""
+
+
+def _check_same(target: Path, files: Mapping[str, bytes]) -> None:
+    for name in (PLAN_FILE, JOURNAL_FILE):
+        try:
+            same = (target / name).read_bytes() == files[name]
+        except OSError:
+            same = False
+        if not same:
+            raise RefusedSetError(Reason.RUN_EXISTS, f"run {target.name} is in the store with other content")
+
+
+def _write_run(folder: Path, files: Mapping[str, bytes], said: dict[str, Any]) -> None:
+    (folder / "logs").mkdir(parents=True)
+    for name in sorted(RUN_FILES):
+        (folder / name).write_bytes(files[name])
+    (folder / PROVENANCE).write_bytes(_json(said))
+    for file in folder.iterdir():
+        fsync_path(file)
+
+
+def _stage(staging: Path, run_id: str, files: Mapping[str, bytes], said: dict[str, Any]) -> None:
+    with storage_errors(staging):
+        aside = Store.open(staging, create=True)
+        _write_run(staging / "runs" / run_id, files, said)
+    try:
+        aside.finish(run_id)
+    except (TorchgaugeError, ValueError) as error:
+        if isinstance(error.__cause__, OSError):
+            raise
+        raise RefusedSetError(Reason.UNPUBLISHABLE, f"it makes no tables: {type(error).__name__}") from error
+
+
+def _move(staging: Path, store: Store, run_id: str) -> None:
+    """The folder first and ``results`` last, as a run that ended here would appear."""
+    with storage_errors(store.path):
+        (store.path / "runs").mkdir(exist_ok=True)
+        (staging / "runs" / run_id).rename(store.path / "runs" / run_id)
+        fsync_path(store.path / "runs")
+        for table in sorted(TABLES, key=lambda name: name == "results"):
+            there = store.table_path(table, run_id)
+            there.parent.mkdir(parents=True, exist_ok=True)
+            (staging / "tables" / table / there.name).rename(there)
+            fsync_path(there.parent)
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(to_plain(data), indent=1).encode() + b"\n"

@@ -1,0 +1,124 @@
+"""The journal in a set: whole, in order, of this plan, with one true row for every case."""
+
+from __future__ import annotations
+
+import io
+from collections import Counter
+from dataclasses import dataclass
+
+from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Result
+from torchgauge.results.journal_record import End, Kind, Note, PlanStamp, RunState, split_line
+from torchgauge.workflows.ingest.plan_check import CheckedPlan
+from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+from torchgauge.workflows.ingest.row_check import Window, check_row
+from torchgauge.workflows.ingest.strict_records import decode
+
+MORE_LINES = 20_000
+"""Lines that a journal may have beside its rows: notes, environments and calibrations."""
+
+
+@dataclass(frozen=True)
+class CheckedJournal:
+    """What a journal that was found true says as a whole."""
+
+    state: RunState
+    rows: int
+    counts: dict[str, int]
+    environments: tuple[Environment, ...]
+
+
+def check_journal(raw: bytes, plan: CheckedPlan, device: str, window: Window) -> CheckedJournal:
+    """The journal in ``raw``; raises :class:`RefusedSetError` for the first thing that is wrong with it."""
+    reading = _Reading(plan, device, window)
+    for number, line in enumerate(io.BytesIO(raw), start=1):
+        if number > len(plan.cases) + MORE_LINES:
+            raise RefusedSetError(Reason.TOO_LARGE, f"the journal has more than {number - 1} lines")
+        parts = split_line(line)
+        if parts is None:
+            raise RefusedSetError(Reason.DAMAGED_JOURNAL, f"line {number} does not match its checksum")
+        said, kind, body = parts
+        if said != number:
+            raise RefusedSetError(Reason.JOURNAL_ORDER, f"line {number} says that it is line {said}")
+        reading.line(number, kind, body)
+    return reading.end()
+
+
+class _Reading:
+    """One pass over a journal, with what was seen so far."""
+
+    def __init__(self, plan: CheckedPlan, device: str, window: Window) -> None:
+        self._plan, self._device, self._window = plan, device, window
+        self._left = dict(plan.cases)
+        self._statuses: Counter[str] = Counter()
+        self._environments: dict[str, Environment] = {}
+        self._end: RunState | None = None
+        self._steps = {
+            Kind.PLAN.value.encode(): self._stamp,
+            Kind.ENVIRONMENT.value.encode(): self._environment,
+            Kind.CALIBRATION.value.encode(): self._calibration,
+            Kind.RESULT.value.encode(): self._result,
+            Kind.NOTE.value.encode(): self._note,
+            Kind.END.value.encode(): self._ended,
+        }
+
+    def line(self, number: int, kind: bytes, body: bytes) -> None:
+        """Check one line."""
+        step = self._steps.get(kind)
+        if step is None:
+            raise RefusedSetError(Reason.SCHEMA, f"line {number} is of a kind that a run does not have")
+        if (number == 1) != (kind == b"plan") or self._end is not None:
+            raise RefusedSetError(Reason.JOURNAL_ORDER, f"line {number}: a plan comes first, and an end last")
+        step(body, f"line {number}")
+
+    def end(self) -> CheckedJournal:
+        """What the journal says as a whole."""
+        if self._end is None:
+            raise RefusedSetError(Reason.DAMAGED_JOURNAL, "the journal has no end: it was cut off")
+        if self._left:
+            first = min(self._left)
+            raise RefusedSetError(Reason.MISSING_CASE, f"{len(self._left)} cases have no row: {first}, ...")
+        counts = dict(sorted(self._statuses.items()))
+        return CheckedJournal(self._end, sum(counts.values()), counts, tuple(self._environments.values()))
+
+    def _stamp(self, body: bytes, what: str) -> None:
+        stamp = decode(body, PlanStamp, what)
+        if stamp.schema_version != SCHEMA_VERSION:
+            raise RefusedSetError(Reason.SCHEMA, f"the journal is of schema {stamp.schema_version}")
+        if (stamp.run_id, stamp.digest) != (self._plan.run_id, self._plan.digest):
+            raise RefusedSetError(Reason.PLAN_DIGEST, "the journal does not belong to the plan beside it")
+
+    def _environment(self, body: bytes, what: str) -> None:
+        found = decode(body, Environment, what)
+        if found.device.partition(".")[0] != self._device:
+            raise RefusedSetError(Reason.DEVICE, f"{what}: an environment of another device than the pool's")
+        record = Environment(found.device, found.identity, found.conditions, found.notes)
+        self._environments[record.id] = record
+
+    def _calibration(self, body: bytes, what: str) -> None:
+        found = decode(body, Calibration, what)
+        numbers = (found.gemm_flops, found.copy_bytes_per_s, found.launch_s)
+        if any(number is not None and number < 0 for number in numbers):
+            raise RefusedSetError(Reason.NUMBER, f"{what}: a calibration below zero")
+
+    def _note(self, body: bytes, what: str) -> None:
+        self._window.check(decode(body, Note, what).at, f"the note on {what}")
+
+    def _result(self, body: bytes, what: str) -> None:
+        row = decode(body, Result, what)
+        case_id = row.case_id
+        if case_id not in self._plan.cases:
+            raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: a case that is not planned")
+        planned = self._left.pop(case_id, None)
+        if planned is None:
+            raise RefusedSetError(Reason.CASE_TWICE, f"{what}: {case_id} has a row already")
+        if row.case != planned:
+            raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: {case_id} is not the case of that name")
+        check_row(row, case_id, self._plan.run_id, self._environments, self._window)
+        self._statuses[row.status.value] += 1
+
+    def _ended(self, body: bytes, what: str) -> None:
+        end = decode(body, End, what)
+        if end.state is RunState.RUNNING:
+            raise RefusedSetError(Reason.ROW, f"{what}: a run does not end as running")
+        self._window.check(end.at, "the end of the run")
+        self._end = end.state

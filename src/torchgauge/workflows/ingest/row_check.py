@@ -1,0 +1,120 @@
+"""What a single row may say: numbers that can be, texts that name what they should, times of the campaign.
+
+Rows are the strict twins of :class:`torchgauge.records.Result`, so their fields and types are right already.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Container, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torchgauge.harness.metrics import METRICS
+from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Status
+from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+from torchgauge.workflows.plain_text import is_plain_command
+
+DAY_S = 86_400.0
+MOST_OF_UNIT: Mapping[str, float] = {"s": 7 * DAY_S, "B": 2.0**53, "count": 1e9, "ratio": 1e9}
+"""Largest value of a unit that can be: longer than a job may last, more memory than there is."""
+SIGNED = frozenset({"launch_overhead"})
+"""Differences of two clocks, which may fall below zero."""
+_LIMITS = {
+    (metric.name, metric.unit): (-most if metric.name in SIGNED else 0.0, most)
+    for metric in METRICS.values()
+    for most in (MOST_OF_UNIT.get(metric.unit, math.inf),)
+}
+"""Smallest and largest value of each metric in its unit."""
+_LOG = re.compile(r"(logs/)?[A-Za-z0-9][A-Za-z0-9._+-]*")
+
+
+@dataclass(frozen=True)
+class Window:
+    """When the numbers of a campaign may have been measured, in seconds since the epoch (UTC)."""
+
+    begin: float
+    end: float
+
+    def check(self, moment: float, what: str) -> None:
+        """Raise where ``moment`` is outside."""
+        if not self.begin <= moment <= self.end:
+            raise RefusedSetError(Reason.TIME, f"{what} is at {moment:.0f}, outside the campaign's time")
+
+
+def check_row(row: Any, case_id: str, run_id: str, environments: Container[str], window: Window) -> None:
+    """Raise :class:`RefusedSetError` where ``row``, of the planned case ``case_id``, cannot be true."""
+    if row.run_id != run_id:
+        raise RefusedSetError(Reason.ROW, f"{case_id}: the row is of another run")
+    if row.schema_version != SCHEMA_VERSION:
+        raise RefusedSetError(Reason.SCHEMA, f"{case_id}: the row is of schema {row.schema_version}")
+    if row.cause is not None and row.cause not in CAUSES_OF.get(row.status, frozenset()):
+        raise RefusedSetError(Reason.ROW, f"{case_id}: {row.status.value} cannot carry {row.cause.value}")
+    if row.environment_id and row.environment_id not in environments:
+        raise RefusedSetError(Reason.ROW, f"{case_id}: it names an environment that is not in the journal")
+    if row.status is Status.PASS and not row.environment_id:
+        raise RefusedSetError(Reason.ROW, f"{case_id}: it passed nowhere")
+    if not 0 <= row.duration_s <= window.end - window.begin:
+        raise RefusedSetError(Reason.NUMBER, f"{case_id}: it took {row.duration_s:g} s")
+    if row.started_at or row.environment_id:
+        window.check(row.started_at, f"the start of {case_id}")
+    if row.log and not _LOG.fullmatch(row.log):
+        raise RefusedSetError(Reason.TEXT, f"{case_id}: its log is no file of the run")
+    _check_command(row.reproduce, case_id)
+    _check_numbers(row, case_id)
+
+
+def _check_numbers(row: Any, case_id: str) -> None:
+    counts: dict[str, int] = {}
+    for measurement in row.measurements:
+        _check_measurement(measurement, case_id)
+        if measurement.metric in counts:
+            raise RefusedSetError(Reason.ROW, f"{case_id}: a metric is there twice")
+        counts[measurement.metric] = len(measurement.samples)
+    for summary in row.summaries:
+        _check_summary(summary, counts, case_id)
+    if len(row.summaries) != len(counts):
+        raise RefusedSetError(
+            Reason.ROW, f"{case_id}: measurements and summaries are not of the same metrics"
+        )
+
+
+def _check_measurement(measurement: Any, case_id: str) -> None:
+    samples, limits = measurement.samples, _LIMITS.get((measurement.metric, measurement.unit))
+    if limits is None:
+        raise RefusedSetError(Reason.SCHEMA, f"{case_id}: a metric that does not exist, or in another unit")
+    if bool(samples) == bool(measurement.absent):
+        raise RefusedSetError(Reason.ROW, f"{case_id}: a metric needs samples or a reason")
+    if measurement.blocks and len(measurement.blocks) != len(samples):
+        raise RefusedSetError(Reason.ROW, f"{case_id}: a metric has blocks for other samples")
+    if samples:
+        _check_limits(min(samples), max(samples), limits, measurement, case_id)
+
+
+def _check_summary(summary: Any, counts: Mapping[str, int], case_id: str) -> None:
+    limits = _LIMITS.get((summary.metric, summary.unit))
+    if limits is None:
+        raise RefusedSetError(Reason.SCHEMA, f"{case_id}: a metric that does not exist, or in another unit")
+    if counts.get(summary.metric) != summary.n:
+        raise RefusedSetError(Reason.ROW, f"{case_id}: a summary is of other samples")
+    low, median, high = summary.low, summary.median, summary.high
+    values = [value for value in (low, median, high) if value is not None]
+    if values:
+        _check_limits(min(values), max(values), limits, summary, case_id)
+    if values != sorted(values) or not 0 < summary.confidence < 1:
+        raise RefusedSetError(Reason.ROW, f"{case_id}: the interval of {summary.metric} is none")
+
+
+def _check_limits(low: float, high: float, limits: tuple[float, float], said: Any, case_id: str) -> None:
+    """Raise where values of the known metric of ``said`` between ``low`` and ``high`` cannot be."""
+    least, most = limits
+    if low < least or high > most:
+        wrong = high if high > most else low
+        raise RefusedSetError(Reason.NUMBER, f"{case_id}: {said.metric} of {wrong:g} {said.unit} cannot be")
+
+
+def _check_command(command: str, case_id: str) -> None:
+    """A reader may paste it."""
+    if not is_plain_command(command, case_id):
+        raise RefusedSetError(Reason.TEXT, f"{case_id}: its command does not just run it again")

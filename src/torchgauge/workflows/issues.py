@@ -1,0 +1,267 @@
+"""Issues about what a night found: one for each change of level and each cluster of failures.
+
+An issue is found again by a hidden first line that names what it is about, by its label and by its author, so
+that running twice writes nothing twice. It is closed once everything that it names was measured and is fine;
+what a person closed stays closed.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, timedelta
+from enum import Enum
+from typing import Any
+
+from torchgauge.results.hostile_text import first_line
+from torchgauge.results.reports.markdown_text import code
+from torchgauge.workflows.comment import BOT
+from torchgauge.workflows.gate import change_block, cluster_block
+from torchgauge.workflows.github_api import GitHubApi, repository_path
+from torchgauge.workflows.night_findings import FailureCluster, NightFindings, NightlyChange
+
+LABEL = "torchgauge"
+MOST_NEW = 10
+"""Issues that one night opens at most."""
+DAYS = 30
+"""A change that began longer ago opens no issue any more."""
+MOST_MEMBERS = 1_000
+MOST_BODY = 60_000
+_FIRST_LINE = re.compile(
+    r"<!-- torchgauge:issue:v1 (?P<kind>failure|change) (?P<key>[0-9a-f]{16})"
+    r" (?P<state>open|closed) (?P<members>[0-9a-f]{16}(?:,[0-9a-f]{16})*) -->"
+)
+
+
+class Kind(str, Enum):
+    """What an issue is about."""
+
+    FAILURE = "failure"
+    CHANGE = "change"
+
+
+class Do(str, Enum):
+    """What is done about an issue."""
+
+    OPEN = "open"
+    UPDATE = "update"
+    REOPEN = "reopen"
+    CLOSE = "close"
+
+
+@dataclass(frozen=True)
+class Known:
+    """An issue of ours; ``closed_by_us`` is false for one that a person closed."""
+
+    number: int
+    kind: Kind
+    key: str
+    members: tuple[str, ...]
+    is_open: bool
+    closed_by_us: bool
+    title: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Wanted:
+    """An issue as it should be."""
+
+    kind: Kind
+    key: str
+    members: tuple[str, ...]
+    title: str
+    body: str
+
+
+@dataclass(frozen=True)
+class Step:
+    """One thing to do; ``number`` is 0 for a new issue."""
+
+    do: Do
+    number: int
+    title: str
+    body: str
+    note: str = ""
+
+
+@dataclass(frozen=True)
+class Steps:
+    """What a night asks for; ``held_back`` counts issues beyond the cap, ``left`` those a person closed."""
+
+    steps: tuple[Step, ...]
+    held_back: int
+    left: int
+
+
+def plan_issues(
+    found: NightFindings, known: Sequence[Known], *, most_new: int = MOST_NEW, url: str = ""
+) -> Steps:
+    """What to do so that the issues ``known`` say what the night ``found``; nothing where they already do."""
+    steps: list[Step] = []
+    new: list[Step] = []
+    taken: set[int] = set()
+    left = 0
+    for wanted in wanted_issues(found, url):
+        match = _match(wanted, [each for each in known if each.number not in taken])
+        if match is None:
+            if _is_recent(wanted, found):
+                new.append(Step(Do.OPEN, 0, wanted.title, _body(wanted.kind, wanted.key, wanted)))
+            continue
+        taken.add(match.number)
+        body = _body(match.kind, match.key, wanted)
+        if match.is_open:
+            if (match.title, match.body.strip()) != (wanted.title, body.strip()):
+                steps.append(Step(Do.UPDATE, match.number, wanted.title, body))
+        elif match.closed_by_us:
+            note = f"It is back in campaign {code(found.campaign_id)}."
+            steps.append(Step(Do.REOPEN, match.number, wanted.title, body, note))
+        else:
+            left += 1
+    for each in known:
+        if each.is_open and each.number not in taken and _is_over(each, found):
+            body = each.body.replace(f" {each.key} open ", f" {each.key} closed ", 1)
+            note = (
+                f"Everything that this names was measured in campaign {code(found.campaign_id)} and is fine."
+            )
+            steps.append(Step(Do.CLOSE, each.number, each.title, body, note))
+    return Steps((*steps, *new[:most_new]), max(0, len(new) - most_new), left)
+
+
+def wanted_issues(found: NightFindings, url: str = "") -> list[Wanted]:
+    """An issue for each change and each cluster, the confirmed and the largest ones first."""
+    changes = sorted(found.changes, key=lambda each: (not each.confirmed, -len(each.cases), each.key))
+    return [
+        *(_of_change(each, url) for each in changes),
+        *(_of_cluster(each, url) for each in found.failures),
+    ]
+
+
+def known_issues(api: GitHubApi, repository: str, bot: str = BOT) -> list[Known]:
+    """All issues of ours, open and closed; raises :class:`ApiError`."""
+    listed = api.pages(f"{repository_path(repository)}/issues", state="all", labels=LABEL)
+    return [issue for each in listed if (issue := read_issue(each, bot)) is not None]
+
+
+def read_issue(told: Mapping[str, Any], bot: str = BOT) -> Known | None:
+    """The issue that the API tells of; None where it is a pull request, somebody else's or not about us."""
+    author = told.get("user")
+    if "pull_request" in told or not isinstance(author, dict) or author.get("login") != bot:
+        return None
+    body = str(told.get("body") or "").replace("\r\n", "\n")
+    line = _FIRST_LINE.fullmatch(body.partition("\n")[0].strip())
+    if line is None:
+        return None
+    return Known(
+        number=int(told["number"]),
+        kind=Kind(line["kind"]),
+        key=line["key"],
+        members=tuple(line["members"].split(",")),
+        is_open=told.get("state") == "open",
+        closed_by_us=line["state"] == "closed",
+        title=str(told.get("title", "")),
+        body=body,
+    )
+
+
+def apply_steps(api: GitHubApi, repository: str, steps: Iterable[Step]) -> list[int]:
+    """Do ``steps`` one after the other; the numbers of the issues. Raises :class:`ApiError`."""
+    home = f"{repository_path(repository)}/issues"
+    numbers = []
+    for step in steps:
+        if step.do is Do.OPEN:
+            made = api.send("POST", home, {"title": step.title, "body": step.body, "labels": [LABEL]})
+            numbers.append(int(made["number"]))
+            continue
+        told: dict[str, Any] = {"title": step.title, "body": step.body}
+        if step.do is Do.CLOSE:
+            told |= {"state": "closed", "state_reason": "completed"}
+        elif step.do is Do.REOPEN:
+            told |= {"state": "open"}
+        api.send("PATCH", f"{home}/{step.number}", told)
+        if step.note:
+            api.send("POST", f"{home}/{step.number}/comments", {"body": step.note})
+        numbers.append(step.number)
+    return numbers
+
+
+def harmless_title(text: str, limit: int = 120) -> str:
+    """``text`` as a title: one line in which nothing names a person, an issue or an expression."""
+    line = first_line(text, limit)
+    line = re.sub(r"([@#])(?=\w)", r"\1 ", line)
+    line = line.replace("${{", "$ { {").replace("<!--", "< !--").replace("`", "'")
+    return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _of_change(change: NightlyChange, url: str) -> Wanted:
+    state = "Confirmed" if change.confirmed else "Suspected"
+    worst = change.cases[0]
+    others = f" and {len(change.cases) - 1} more" if len(change.cases) > 1 else ""
+    title = harmless_title(
+        f"{state}: {change.metric} {worst.size:+.1%} on {change.device} since {change.date}: "
+        f"{worst.case_id}{others}",
+        200,
+    )
+    told = "\n".join(change_block(change))
+    rule = (
+        "A suspicion is no verdict: `torchgauge trend --confirm` measures the last good build against the "
+        "suspect one. This issue is closed once every series in it is back."
+    )
+    return Wanted(Kind.CHANGE, change.key, change.members, title, _text(told, rule, url))
+
+
+def _of_cluster(cluster: FailureCluster, url: str) -> Wanted:
+    count = len(cluster.cases)
+    title = harmless_title(
+        f"{cluster.status.value} in {count} case{'' if count == 1 else 's'}: {cluster.title}", 200
+    )
+    told = "\n".join(cluster_block(cluster))
+    rule = "This issue is closed once every case in it ends as it is expected to."
+    return Wanted(Kind.FAILURE, cluster.key, cluster.members, title, _text(told, rule, url))
+
+
+def _text(told: str, rule: str, url: str) -> str:
+    """The visible part of a body: no night and no run number, so that it changes only with what it says."""
+    where = f"\n\nDashboard: {url}" if url else ""
+    note = "\n\nMore is cut here; the JSON of the gate has all of it."
+    most = MOST_BODY - 17 * MOST_MEMBERS - len(rule) - len(where) - len(note) - 200
+    if len(told) > most:
+        told = told[:most].rsplit("\n", 1)[0] + note
+    return f"{told}\n\n{rule}{where}\n"
+
+
+def _body(kind: Kind, key: str, wanted: Wanted) -> str:
+    members = ",".join(sorted(set(wanted.members))[:MOST_MEMBERS])
+    return f"<!-- torchgauge:issue:v1 {kind.value} {key} open {members} -->\n{wanted.body}"
+
+
+def _match(wanted: Wanted, known: Sequence[Known]) -> Known | None:
+    """The issue about the same thing: the same key, else an open one of the kind that shares a member.
+
+    The night of a change may move as history grows, and a fingerprint with a new message is the same failure.
+    """
+    same = [each for each in known if each.kind is wanted.kind and each.key == wanted.key]
+    if same:
+        return max(same, key=lambda each: (each.is_open, each.number))
+    shared = [
+        each
+        for each in known
+        if each.kind is wanted.kind and each.is_open and not set(wanted.members).isdisjoint(each.members)
+    ]
+    return max(shared, key=lambda each: each.number, default=None)
+
+
+def _is_recent(wanted: Wanted, found: NightFindings) -> bool:
+    if wanted.kind is Kind.FAILURE:
+        return True
+    change = next(each for each in found.changes if each.key == wanted.key)
+    try:
+        return date.fromisoformat(change.date) >= date.fromisoformat(found.night) - timedelta(days=DAYS)
+    except ValueError:
+        return True
+
+
+def _is_over(known: Known, found: NightFindings) -> bool:
+    fine = found.passed if known.kind is Kind.FAILURE else found.calm
+    return fine.issuperset(known.members)

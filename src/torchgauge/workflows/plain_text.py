@@ -1,0 +1,67 @@
+"""Text that may cross from a job into a store: printable, composed (NFC), nothing that hides or reverses it.
+
+A job writes only such text, and the validator refuses any other: what was cleaned by the writer needs no
+mercy from the reader.
+"""
+
+from __future__ import annotations
+
+import re
+import shlex
+import unicodedata
+from typing import Any
+
+from torchgauge.results.hostile_text import visible
+
+FREE_TEXT = frozenset({"reason", "message", "traceback", "log_excerpt", "teardown", "exit", "text", "detail"})
+"""Fields that may have several lines; every other text has one."""
+_WORDS = re.compile(r"(?: [A-Za-z0-9_@%+=:,./-]+)*")
+"""Words that a shell takes as they are."""
+
+
+def plain(text: str) -> str:
+    """``text`` with everything that is not printable written as U+XXXX; line feeds and tabs stay."""
+    if text.isascii() and text.isprintable():
+        return text
+    text = unicodedata.normalize("NFC", visible(text))
+    return "".join(char if char in "\n\t" or char.isprintable() else f"[U+{ord(char):04X}]" for char in text)
+
+
+def is_plain(text: str, lines: bool = False) -> bool:
+    """Whether ``text`` is as :func:`plain` leaves it, with line feeds and tabs where ``lines`` allows."""
+    if text.isprintable() and text.isascii():
+        return True
+    return plain(text) == text and (lines or not ("\n" in text or "\t" in text))
+
+
+def plain_values(value: Any, field: str = "") -> Any:
+    """``value``, made of JSON values, with every text cleaned; texts of one line lose their line feeds."""
+    if isinstance(value, str):
+        text = plain(value)
+        return text if field in FREE_TEXT else " ".join(text.split("\n")).replace("\t", " ")
+    if isinstance(value, list):
+        return [plain_values(item, field) for item in value]
+    if isinstance(value, dict):
+        return {key: plain_values(item, key) for key, item in value.items()}
+    return value
+
+
+def is_plain_command(command: str, case_id: str) -> bool:
+    """Whether ``command`` runs ``case_id`` again and, in a shell, can do nothing else."""
+    begin = f"torchgauge repro {shlex.quote(case_id)}"
+    return command.startswith(begin) and _WORDS.fullmatch(command, len(begin)) is not None
+
+
+def unplain_field(value: Any, field: str = "") -> str | None:
+    """The name of the first field in ``value`` whose text is not plain; None where all are."""
+    if isinstance(value, str):
+        return None if is_plain(value, lines=field in FREE_TEXT) else field or "text"
+    if isinstance(value, list):
+        return next((found for item in value if (found := unplain_field(item, field))), None)
+    if isinstance(value, dict):
+        for key, item in value.items():
+            if not is_plain(key):
+                return "a key"
+            if found := unplain_field(item, key):
+                return found
+    return None

@@ -1,0 +1,308 @@
+"""From ``torchgauge.yml`` to a campaign: its cases, its jobs, its name and the matrix of its jobs.
+
+A campaign is named after its night, its torch and its suites, so that planning the same night again gives the
+same name, and results that come twice are recognised.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from statistics import median
+
+from torchgauge import registry
+from torchgauge.devices.device import Device, DeviceDescriptor
+from torchgauge.devices.discover import GROUP as DEVICES
+from torchgauge.devices.discover import find_device
+from torchgauge.devices.privateuse1 import SESSION
+from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
+from torchgauge.harness.forecast import Forecast, expected_seconds, parameters_of
+from torchgauge.harness.plan import check_available, load_suites, select_groups
+from torchgauge.harness.selection import Selection
+from torchgauge.harness.shares import Part, share_out
+from torchgauge.records import Group, digest
+from torchgauge.suites.suite import Suite
+from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
+from torchgauge.workflows.config import CampaignChoice, Config, Pool
+from torchgauge.workflows.config_fields import MAX_SHARDS
+
+OVER_BUDGET_MINUTES = 20
+"""What the measuring step may take beside its budget: to finish the case that runs, to pack."""
+BESIDE_STEP_MINUTES = 50
+"""What a job may take beside that step: 40 for the time-outs of the others, 10 to spare."""
+MAX_ID = 100
+_PINNED = re.compile(r"(?<![\w-])torch(?:==|-)(\d[\w.+]*?)(?=-|\s|,|;|'|\"|$)")
+_NOT_SLUG = re.compile(r"[^a-z0-9.]+")
+_REPOSITORY = re.compile(r"[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._-]{1,100}")
+_BUILD = re.compile(r"[A-Za-z0-9][A-Za-z0-9.+_-]{0,79}")
+_SHA = re.compile(r"[0-9a-f]{40}|[0-9a-f]{64}")
+
+
+@dataclass(frozen=True)
+class Occasion:
+    """When and for what a campaign is planned: ``created_at`` in seconds since the epoch (UTC).
+
+    ``night`` is a date (ISO 8601), ``torch`` the build under test, empty for what the pools install.
+    """
+
+    created_at: float
+    night: str
+    repository: str = ""
+    sha: str = ""
+    torch: str = ""
+
+    def __post_init__(self) -> None:
+        if self.repository and _REPOSITORY.fullmatch(self.repository) is None:
+            raise UsageError(f"{self.repository!r} is no repository", hint="--repository OWNER/NAME")
+        if self.sha and _SHA.fullmatch(self.sha) is None:
+            raise UsageError(f"{self.sha!r} is no full commit id", hint="--sha with 40 hex digits")
+        if self.torch and _BUILD.fullmatch(self.torch) is None:
+            raise UsageError(f"{self.torch!r} is no version of torch", hint="--torch 2.13.0")
+
+
+@dataclass(frozen=True)
+class Work:
+    """The groups of a campaign by device, and the digest of its suites and selectors.
+
+    ``parameters`` counts those of models by suite and model, as far as the suites say.
+    """
+
+    groups: dict[str, tuple[Group, ...]]
+    suite_digest: str
+    parameters: Mapping[tuple[str, str], int] = field(default_factory=dict)
+
+    @property
+    def case_ids(self) -> list[str]:
+        """Ids of all cases."""
+        return [each.case.id for groups in self.groups.values() for group in groups for each in group.cases]
+
+
+@dataclass(frozen=True)
+class Leg:
+    """One job of the matrix, with everything that a workflow needs to start it; time in minutes.
+
+    ``artifact`` lacks the number of the attempt, which only the job knows.
+    """
+
+    pool: str
+    shard: int
+    of: int
+    runs_on: tuple[str, ...]
+    container: str
+    artifact: str
+    install: str
+    base: str
+    head: str
+    budget: str
+    step_minutes: int
+    job_minutes: int
+
+
+def chosen_pools(config: Config, names: Sequence[str] = (), trust: str = "") -> tuple[Pool, ...]:
+    """The pools called ``names`` (all where none is named) that have ``trust``, if that is given.
+
+    Raises :class:`torchgauge.errors.UnknownNameError` for a name that the file does not have.
+    """
+    named = [config.pool(name) for name in dict.fromkeys(names)] if names else list(config.pools)
+    return tuple(pool for pool in named if trust in ("", pool.trust))
+
+
+def plan_campaign(
+    pools: Sequence[Pool], occasion: Occasion, work: Work, recorded: Mapping[str, Sequence[float]]
+) -> CampaignPlan:
+    """The campaign on ``pools``; ``recorded`` maps case ids to the seconds that they took.
+
+    Raises :class:`NothingSelectedError` where no case is left, and :class:`UsageError` for too many jobs.
+    """
+    usual = {case: float(median(seconds)) for case, seconds in recorded.items() if seconds}
+    forecast = Forecast(usual, work.parameters)
+    planned = tuple(
+        plan for pool in pools if (plan := plan_pool(pool, work.groups[pool.device], forecast)).shards
+    )
+    if not planned:
+        raise NothingSelectedError(
+            "the campaign is empty: no pool has a case to run",
+            hint="look at `campaign` and `pools` of torchgauge.yml, and at --pool and --trust",
+        )
+    legs = sum(len(plan.shards) for plan in planned)
+    if legs > MAX_SHARDS:
+        raise UsageError(f"{legs} jobs, and a matrix holds at most {MAX_SHARDS}", hint="plan fewer shards")
+    torch = occasion.torch or torch_of(pools)
+    return CampaignPlan(
+        campaign_id=campaign_id(occasion.night, torch, work.suite_digest),
+        created_at=occasion.created_at,
+        night=occasion.night,
+        repository=occasion.repository,
+        sha=occasion.sha,
+        torch=torch,
+        suite_digest=work.suite_digest,
+        pools=planned,
+    )
+
+
+def plan_pool(pool: Pool, groups: Sequence[Group], forecast: Forecast) -> PoolPlan:
+    """The jobs of one pool; a pool without a case has none."""
+    shares = share_out(parts_of(groups, expected_seconds(groups, forecast)), pool.shards)
+    shards = tuple(
+        ShardPlan(number, len(shares), share.cases, round(share.expected_s, 3))
+        for number, share in enumerate(shares, start=1)
+    )
+    total = round(sum(share.expected_s for share in shares), 3)
+    return PoolPlan(pool.name, pool.device, pool.runs_on, pool.container, total, shards)
+
+
+def parts_of(groups: Sequence[Group], expected: Mapping[str, float]) -> list[Part]:
+    """What stays together: the cases of a workload; checks only share a process, so each is a part."""
+    parts: list[Part] = []
+    for group in groups:
+        ids = [planned.case.id for planned in group.cases]
+        together = [[each] for each in ids] if group.checks else [ids]
+        parts += [Part(tuple(held), sum(expected[case] for case in held)) for held in together]
+    return parts
+
+
+def devices_of(pools: Iterable[Pool], *, ask_torch: bool = True) -> dict[str, Device]:
+    """The device of each pool, by name: what is needed of it to plan where the device itself is not.
+
+    A device that no installed package registers is taken where the pool says that PyTorch alone knows it, or
+    where the torch of this machine, if there is one and ``ask_torch`` allows the seconds, knows it. Raises
+    :class:`UnknownNameError` for any other.
+    """
+    return {pool.device: _device_of(pool, ask_torch) for pool in pools}
+
+
+def _device_of(pool: Pool, ask_torch: bool) -> Device:
+    known = registry.names(DEVICES)
+    if pool.device in known:
+        device: Device = registry.load(DEVICES, pool.device)
+        return device
+    if pool.found_by_probe:
+        return DeviceDescriptor(pool.device, pool.device, SESSION, pool.device)
+    if ask_torch and importlib.util.find_spec("torch") is not None:
+        return find_device(pool.device, sys.executable)
+    hint = (
+        "install the package that registers it where the campaign is planned, or, where PyTorch alone knows"
+        f" it, `found-by-probe: true` in the pool; registered: {', '.join(known)}"
+    )
+    raise UnknownNameError("device", pool.device, known, hint=hint)
+
+
+def select_cases(choice: CampaignChoice, devices: Mapping[str, Device]) -> Work:
+    """What the campaign runs on each device.
+
+    A device on which nothing is selected has no groups. Raises what
+    :func:`torchgauge.harness.plan.select_groups` raises for names that nothing answers to.
+    """
+    suites = load_suites(choice.suites)
+    check_available(suites, choice.suites)
+    found: dict[str, tuple[Group, ...]] = {}
+    for name in devices:
+        try:
+            found[name] = select_groups(_selection(choice, name), devices, suites)
+        except NothingSelectedError:
+            found[name] = ()
+    return Work(found, digest_of(choice, suites), parameters_of(suites))
+
+
+def digest_of(choice: CampaignChoice, suites: Mapping[str, Suite]) -> str:
+    """Sixteen hex digits over the suites' data and what is selected of them."""
+    data = sorted((name, suite.digest) for name, suite in suites.items())
+    selectors = [choice.tier, choice.size, choice.config_file]
+    lists = [choice.modes, choice.configs, choice.dtypes, choice.models]
+    return digest([data, selectors, [list(each) for each in lists]])
+
+
+def torch_of(pools: Sequence[Pool]) -> str:
+    """The torch that ``pools`` install, as far as their commands pin it; ``as-installed`` where none does."""
+    pinned = sorted({found[1] for pool in pools if (found := _PINNED.search(pool.install))})
+    return "-".join(pinned) or "as-installed"
+
+
+def campaign_id(night: str, torch: str, suite_digest: str) -> str:
+    """The name of a campaign, made of characters that artifacts, files and shells all take."""
+    build = _NOT_SLUG.sub("-", torch.lower()).strip("-.")
+    if len(build) > MAX_ID - 20:
+        build = f"{build[: MAX_ID - 29].strip('-.')}-{digest(torch)[:8]}"
+    return f"{night}-{build or 'torch'}-{suite_digest[:8]}"
+
+
+def legs_of(plan: CampaignPlan, config: Config) -> tuple[Leg, ...]:
+    """The jobs of ``plan`` in the order of its pools, as the matrix of a workflow."""
+    return tuple(
+        _leg(plan, pool, shard, config.pool(pool.name)) for pool in plan.pools for shard in pool.shards
+    )
+
+
+def in_one_job(pools: Iterable[Pool]) -> tuple[Pool, ...]:
+    """``pools`` without shards: base and head of a pull request take turns in one job on one machine."""
+    return tuple(replace(pool, shards=1) for pool in pools)
+
+
+def summary_of(plan: CampaignPlan) -> list[str]:
+    """The campaign as a Markdown table, line by line."""
+    lines = [
+        f"### Campaign `{plan.campaign_id}`",
+        "",
+        "| pool | device | jobs | cases | expected, all | longest job |",
+        "|---|---|---:|---:|---:|---:|",
+    ]
+    for pool in plan.pools:
+        longest = max(shard.expected_s for shard in pool.shards)
+        cases = sum(len(shard.cases) for shard in pool.shards)
+        minutes = f"{pool.expected_s / 60:.1f} min | {longest / 60:.1f} min"
+        lines.append(f"| `{pool.name}` | `{pool.device}` | {len(pool.shards)} | {cases} | {minutes} |")
+    return lines
+
+
+def remarks_of(plan: CampaignPlan, config: Config) -> list[str]:
+    """What a person should hear of ``plan``: fewer jobs than asked for, jobs longer than their budget."""
+    remarks = []
+    for planned in plan.pools:
+        pool = config.pool(planned.name)
+        if len(planned.shards) < pool.shards:
+            remarks.append(
+                f"pool {pool.name} gets {len(planned.shards)} of {pool.shards} shards:"
+                " it has no more cases that can run apart"
+            )
+        longest = max(shard.expected_s for shard in planned.shards)
+        if longest > pool.budget_s:
+            remarks.append(
+                f"pool {pool.name}: the longest job is expected to take {longest / 60:.0f} minutes and may"
+                f" take {pool.budget_s / 60:.0f}; give it more shards or a larger budget"
+            )
+    return remarks
+
+
+def _selection(choice: CampaignChoice, device: str) -> Selection:
+    return Selection(
+        suites=choice.suites,
+        devices=(device,),
+        models=choice.models,
+        modes=choice.modes,
+        configurations=choice.configs,
+        dtypes=choice.dtypes,
+        tier=choice.tier,
+        size=choice.size,
+        configuration_file=choice.config_file or None,
+    )
+
+
+def _leg(plan: CampaignPlan, planned: PoolPlan, shard: ShardPlan, pool: Pool) -> Leg:
+    step = -(-int(pool.budget_s) // 60) + OVER_BUDGET_MINUTES
+    return Leg(
+        pool=planned.name,
+        shard=shard.index,
+        of=shard.of,
+        runs_on=planned.runs_on,
+        container=planned.container,
+        artifact=f"results-{plan.campaign_id}-{planned.name}-{shard.index}",
+        install=pool.install,
+        base=pool.base,
+        head=pool.head,
+        budget=f"{pool.budget_s:g}s",
+        step_minutes=step,
+        job_minutes=step + BESIDE_STEP_MINUTES,
+    )

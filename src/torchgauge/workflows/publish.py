@@ -1,0 +1,186 @@
+"""What must hold before and after a site is published: history never shrinks without a reason.
+
+The published state is a small file beside the history: which runs there were, with how many rows, and the
+oldest date. It carries a hash of itself, so that a file that was cut off is no shorter history but none.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.errors import DataFileError, InfrastructureError
+from torchgauge.records import RecordError, from_plain, to_plain
+from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.store import Store
+from torchgauge.workflows.ingest.intake import REJECTED, SUPERSEDED
+from torchgauge.workflows.ingest.removal import tombstones
+
+DAY_S = 86_400.0
+STATE_SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class PublishedState:
+    """The history that a publication showed: rows by run; ``oldest`` is in seconds since the epoch (UTC)."""
+
+    runs: dict[str, int]
+    oldest: float | None
+    schema: int = STATE_SCHEMA
+
+    @property
+    def rows(self) -> int:
+        """Number of rows of all runs."""
+        return sum(self.runs.values())
+
+
+@dataclass(frozen=True)
+class Retention:
+    """For how many days what may be forgotten is kept (None: for good); rows and summaries always are."""
+
+    samples_days: float | None = None
+    superseded_days: float | None = None
+    rejected_days: float | None = None
+
+
+def state_of(store: Store) -> PublishedState:
+    """The history that ``store`` holds now, from what its tables hold and not from what its files claim."""
+    import pyarrow.parquet as pq
+
+    runs = {
+        run: int(pq.read_metadata(store.table_path("results", run)).num_rows) for run in store.published()
+    }
+    dates = [store.info(run).created_at for run in runs]
+    return PublishedState(runs, min(dates, default=None))
+
+
+def read_state(path: Path) -> PublishedState | None:
+    """The state that was published last; None where there is no file.
+
+    Raises :class:`DataFileError` for a file that is cut off, edited or of another schema.
+    """
+    try:
+        raw = path.read_bytes()
+    except FileNotFoundError:
+        return None
+    except OSError as error:
+        raise DataFileError(
+            str(path), f"cannot be read: {error.strerror}", hint="mend the permissions"
+        ) from error
+    hint = "restore it from the last commit of its branch; a publication without it could lose history"
+    try:
+        data = json.loads(raw)
+        said = data.pop("digest")
+        state = from_plain(PublishedState, data)
+    except (ValueError, KeyError, AttributeError, RecordError, RecursionError) as error:
+        raise DataFileError(
+            str(path), f"the history file is cut off or no history: {error}", hint=hint
+        ) from error
+    if said != _digest(data) or state.schema != STATE_SCHEMA:
+        raise DataFileError(str(path), "the history file does not match its own digest", hint=hint)
+    return state
+
+
+def write_state(path: Path, state: PublishedState) -> None:
+    """Write ``state`` for the next publication to be held against."""
+    with storage_errors(path):
+        path.parent.mkdir(parents=True, exist_ok=True)
+    data = to_plain(state)
+    write_atomically(path, json.dumps({**data, "digest": _digest(data)}, indent=1).encode() + b"\n")
+
+
+def check_no_shrinking(before: PublishedState, after: PublishedState, removed: set[str]) -> None:
+    """Raise :class:`InfrastructureError` where ``after`` lacks of ``before`` what nobody removed.
+
+    ``removed`` are the runs that have a tombstone.
+    """
+    gone = sorted(before.runs.keys() - after.runs.keys() - removed)
+    fewer = sorted(run for run, rows in after.runs.items() if rows < before.runs.get(run, 0))
+    kept = {run: rows for run, rows in before.runs.items() if run not in removed}
+    problems = []
+    if gone:
+        problems.append(f"{len(gone)} runs are gone: {_listed(gone)}")
+    if fewer:
+        problems.append(f"{len(fewer)} runs have fewer rows than before: {_listed(fewer)}")
+    if after.rows < sum(kept.values()):
+        problems.append(f"{after.rows} rows where there were {sum(kept.values())}")
+    later = before.oldest is not None and (after.oldest is None or after.oldest > before.oldest)
+    if later and not removed & before.runs.keys():
+        problems.append(f"the oldest run is of {after.oldest}, and was of {before.oldest}")
+    if problems:
+        raise InfrastructureError(
+            f"publishing would shrink the history: {'; '.join(problems)}",
+            hint="fetch the whole results branch; a run is removed by torchgauge ci ingest --remove RUN",
+        )
+
+
+def publish(
+    store: Store, guard: Path, build: Callable[[], None], *, expect_history: bool = False
+) -> PublishedState:
+    """Check the history of ``store`` against ``guard``, run ``build``, and write what is published now.
+
+    ``expect_history`` refuses to take a missing file for a first publication. Raises
+    :class:`InfrastructureError` where history would shrink; then nothing was built.
+    """
+    before, after = read_state(guard), state_of(store)
+    if before is None and expect_history:
+        raise DataFileError(
+            str(guard),
+            "the history file is missing",
+            hint="restore it; the first time, leave --expect-history out",
+        )
+    if before is not None:
+        check_no_shrinking(before, after, set(tombstones(store)))
+    build()
+    write_state(guard, after)
+    return after
+
+
+def forget(store: Store, retention: Retention, clock: Clock = SYSTEM_CLOCK) -> dict[str, int]:
+    """Delete what ``retention`` no longer keeps; returns how many of each kind. Rows are never touched."""
+    import shutil
+
+    now, gone = clock.now(), {"samples": 0, "superseded": 0, "rejected": 0}
+    with storage_errors(store.path):
+        if retention.samples_days is not None:
+            before = now - retention.samples_days * DAY_S
+            for run in store.published():
+                file = store.table_path("samples", run)
+                if file.is_file() and store.info(run).created_at < before:
+                    file.unlink()
+                    gone["samples"] += 1
+        if retention.superseded_days is not None:
+            for folder in _older(store.path / SUPERSEDED, now - retention.superseded_days * DAY_S):
+                shutil.rmtree(folder)
+                gone["superseded"] += 1
+        if retention.rejected_days is not None:
+            for file in _older(store.path / REJECTED, now - retention.rejected_days * DAY_S):
+                file.unlink()
+                gone["rejected"] += 1
+    return gone
+
+
+def _older(folder: Path, before: float) -> list[Path]:
+    """Entries that were received before ``before``, by what they say: a checkout gives new file times."""
+    from datetime import datetime
+
+    found = []
+    for path in sorted(folder.glob("[!.]*")):
+        file = path / "provenance.json" if path.is_dir() else path
+        data: Any = json.loads(file.read_bytes())
+        if datetime.fromisoformat(data.get("received_at") or data["at"]).timestamp() < before:
+            found.append(path)
+    return found
+
+
+def _digest(data: dict[str, Any]) -> str:
+    return hashlib.sha256(json.dumps(data, sort_keys=True).encode()).hexdigest()
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(names[:3]) + (", ..." if len(names) > 3 else "")

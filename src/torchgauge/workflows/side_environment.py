@@ -1,0 +1,64 @@
+"""A virtual environment for one side of a comparison: what pip can install becomes an interpreter.
+
+A specification is what a person would type behind ``pip install``: ``torch==2.13.0``, the address of a wheel,
+a folder with a project, several of them, or options such as ``--index-url``.
+"""
+
+from __future__ import annotations
+
+import os
+import shlex
+import subprocess
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from torchgauge.errors import InfrastructureError, UsageError
+from torchgauge.results.hostile_text import tail
+
+TIMEOUT_S = 3600.0
+_TAIL = 2000
+
+
+def make_environment(folder: Path, specification: str, also: Sequence[str] = ()) -> Path:
+    """Make a virtual environment in ``folder`` with ``specification`` and ``also``; its interpreter.
+
+    Raises :class:`UsageError` for a specification that is empty or badly quoted, and
+    :class:`InfrastructureError` with the end of pip's output where it cannot be installed.
+    """
+    words = _words(specification)
+    log = folder.with_name(f"{folder.name}.log")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    python = folder / ("Scripts/python.exe" if os.name == "nt" else "bin/python")
+    _run([sys.executable, "-m", "venv", "--clear", str(folder)], log, "no environment could be made")
+    pip = [str(python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
+    extra = [word for each in also for word in _words(each)]
+    _run([*pip, *words, *extra], log, f"{specification!r} could not be installed")
+    return python
+
+
+def _words(specification: str) -> list[str]:
+    try:
+        words = shlex.split(specification)
+    except ValueError as error:
+        raise UsageError(f"{specification!r}: {error}", hint="quote it as in a shell") from error
+    if not any(not word.startswith("-") for word in words):
+        raise UsageError(
+            f"{specification!r} names nothing to install", hint="torch==2.13.0, or a wheel's address"
+        )
+    return words
+
+
+def _run(command: Sequence[str], log: Path, problem: str) -> None:
+    try:
+        with log.open("ab") as stream:
+            done = subprocess.run(command, stdout=stream, stderr=stream, timeout=TIMEOUT_S, check=False)
+    except subprocess.TimeoutExpired:
+        raise InfrastructureError(
+            f"{problem}: it took more than {TIMEOUT_S:.0f} s", hint=f"see {log}"
+        ) from None
+    except OSError as error:
+        raise InfrastructureError(f"{problem}: {error.strerror or error}", hint=f"see {log}") from error
+    if done.returncode != 0:
+        said = tail(log.read_bytes()[-_TAIL:].decode(errors="replace")).strip()
+        raise InfrastructureError(f"{problem}:\n{said}", hint=f"see {log}, and try it by hand")

@@ -1,0 +1,185 @@
+"""Is every night there that must be? What a dropped schedule, a dead runner or a lost artifact leaves behind.
+
+Read from the store alone, from what the intake wrote beside each run, so that the watch does not trust the
+night that it watches.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import date, datetime, time, timedelta, timezone
+from enum import Enum
+from pathlib import Path
+
+from torchgauge.records import INCOMPLETE
+from torchgauge.results.reports.markdown_text import code
+from torchgauge.results.store import Store
+from torchgauge.workflows.campaign import CampaignPlan
+from torchgauge.workflows.ingest.intake import read_provenance
+from torchgauge.workflows.nights import due_night
+
+
+class NightState(str, Enum):
+    """What a store holds of a night."""
+
+    COMPLETE = "complete"
+    INCOMPLETE = "incomplete"
+    MISSING = "missing"
+
+
+@dataclass(frozen=True)
+class ShardSeen:
+    """A run of a campaign: which shard of which pool it is, and how many of its cases say nothing."""
+
+    pool: str
+    shard: int
+    of: int
+    attempt: int
+    run_id: str
+    rows: int
+    silent: int
+
+
+@dataclass(frozen=True)
+class NightReport:
+    """A night: its best campaign, and every gap in words."""
+
+    night: str
+    state: NightState
+    campaign_id: str
+    runs: int
+    gaps: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class WatchReport:
+    """The nights that are due at ``now``, newest first; ``expect_by`` is a time of day in UTC."""
+
+    now: str
+    expect_by: str
+    nights: tuple[NightReport, ...]
+
+    @property
+    def alarm(self) -> bool:
+        """Whether any night is missing or incomplete."""
+        return any(each.state is not NightState.COMPLETE for each in self.nights)
+
+
+@dataclass(frozen=True)
+class Expectations:
+    """When a night begins and when its results must be there (UTC), and the pools that it must have."""
+
+    expect_by: time
+    begins: time = time(0, 0, tzinfo=timezone.utc)
+    pools: tuple[str, ...] = ()
+
+
+def watch(store: Path | str, expected: Expectations, now: datetime, nights: int = 1) -> WatchReport:
+    """The last ``nights`` nights that are due at ``now``; a store that is not there holds none of them."""
+    newest = due_night(now, expected.expect_by, expected.begins)
+    days = [newest - timedelta(days=back) for back in range(nights)]
+    there = Path(store, "store.json").is_file()
+    seen = seen_campaigns(Store.open(store), days[-1]) if there else {}
+    reports = tuple(report_of(day, seen, expected.pools) for day in days)
+    return WatchReport(now.isoformat(timespec="minutes"), f"{expected.expect_by:%H:%M}", reports)
+
+
+def seen_campaigns(store: Store, since: date) -> dict[str, list[ShardSeen]]:
+    """Campaigns with a run since the day ``since``, each with the newest attempt at every shard."""
+    newest: dict[str, dict[tuple[str, int], ShardSeen]] = defaultdict(dict)
+    for run_id in store.run_ids():
+        if run_id < f"{since:%Y%m%d}":  # an id begins with its time
+            continue
+        said = read_provenance(store, run_id)
+        if not said.get("campaign_id"):
+            continue
+        counts = store.info(run_id).counts
+        shard = ShardSeen(
+            pool=str(said["pool"]),
+            shard=int(said["shard"]),
+            of=int(said["of"]),
+            attempt=int(said["attempt"]),
+            run_id=run_id,
+            rows=sum(counts.values()),
+            silent=sum(counts.get(status.value, 0) for status in INCOMPLETE),
+        )
+        shards = newest[str(said["campaign_id"])]
+        known = shards.get((shard.pool, shard.shard))
+        if known is None or shard.attempt > known.attempt:
+            shards[shard.pool, shard.shard] = shard
+    return {campaign: list(shards.values()) for campaign, shards in newest.items()}
+
+
+def report_of(
+    night: date, seen: Mapping[str, Sequence[ShardSeen]], pools: Collection[str] = ()
+) -> NightReport:
+    """What ``seen`` holds of ``night``; of several campaigns the one with the fewest gaps counts."""
+    candidates = []
+    for campaign, shards in seen.items():
+        if campaign.startswith(f"{night.isoformat()}-"):
+            gaps = tuple(_gaps(shards, pools))
+            candidates.append((len(gaps), campaign, gaps, len(shards)))
+    if not candidates:
+        return NightReport(
+            night.isoformat(), NightState.MISSING, "", 0, ("no result of that night is there",)
+        )
+    _, campaign, gaps, runs = min(candidates)
+    state = NightState.INCOMPLETE if gaps else NightState.COMPLETE
+    return NightReport(night.isoformat(), state, campaign, runs, gaps)
+
+
+def is_complete(store: Path | str | None, plan: CampaignPlan) -> bool:
+    """Whether ``store`` holds every shard of ``plan`` already, with rows that all say something."""
+    if store is None or not Path(store, "store.json").is_file():
+        return False
+    night = date.fromisoformat(plan.night)
+    shards = seen_campaigns(Store.open(store), night).get(plan.campaign_id, [])
+    pools = [pool.name for pool in plan.pools]
+    return bool(shards) and report_of(night, {plan.campaign_id: shards}, pools).state is NightState.COMPLETE
+
+
+def watch_lines(report: WatchReport) -> list[str]:
+    """``report`` in words, for a terminal."""
+    lines = []
+    for each in report.nights:
+        name = f", campaign {each.campaign_id}" if each.campaign_id else ""
+        lines.append(f"night {each.night}: {each.state.value}{name}")
+        lines += [f"  {gap}" for gap in each.gaps]
+    return lines
+
+
+def watch_markdown(report: WatchReport) -> str:
+    """``report`` as Markdown, for the summary of a step."""
+    lines = [f"### Nights due by {report.expect_by} UTC, seen at {report.now}", ""]
+    for each in report.nights:
+        name = f", campaign {code(each.campaign_id)}" if each.campaign_id else ""
+        lines.append(f"- {each.night}: **{each.state.value}**{name}")
+        lines += [f"  - {code(gap)}" for gap in each.gaps]
+    return "\n".join(lines)
+
+
+def _gaps(shards: Sequence[ShardSeen], pools: Collection[str]) -> list[str]:
+    by_pool: dict[str, list[ShardSeen]] = defaultdict(list)
+    for shard in shards:
+        by_pool[shard.pool].append(shard)
+    gaps = [f"pool {pool}: no result" for pool in pools if pool not in by_pool]
+    for pool, held in sorted(by_pool.items()):
+        of = max(shard.of for shard in held)
+        there = {shard.shard for shard in held}
+        gaps += [
+            f"pool {pool}, shard {number} of {of}: no result"
+            for number in range(1, of + 1)
+            if number not in there
+        ]
+        gaps += [
+            f"{_name(shard, of)}: {shard.silent} of {shard.rows} cases were not measured"
+            for shard in sorted(held, key=lambda shard: shard.shard)
+            if shard.silent
+        ]
+    return gaps
+
+
+def _name(shard: ShardSeen, of: int) -> str:
+    return f"pool {shard.pool}, shard {shard.shard} of {of}"

@@ -1,0 +1,127 @@
+"""``torchgauge blockers``: mistakes, forms, and one real device without two operators."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
+
+import stored_runs
+
+from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.records import Case, Configuration, DeviceTarget, Failure, Status, Workload
+from torchgauge.results.store import Store
+from torchgauge.suites.census.data import CensusData, to_bytes
+from torchgauge.suites.census.record import ModelCensus
+
+needs_device = pytest.mark.skipif(
+    any(
+        importlib.util.find_spec(name) is None
+        for name in ("torch", "timm", "expecttest", "torchgauge_npusim")
+    ),
+    reason="torch, timm, expecttest or the simulated device is not installed",
+)
+QUICK = (
+    "--no-memory-probe --no-calibration --no-accuracy --no-warm-compile --measure-seconds 0.01 --precision 1"
+)
+
+
+@pytest.fixture
+def words(tmp_path: Path) -> tuple[str, ...]:
+    """A store in which a model lacks an operator, with a census of that model and of another one."""
+    store = Store.open(tmp_path / "store", create=True)
+    case = Case(Workload("toy", "mlp"), Configuration("eager", "eager"), DeviceTarget("d"))
+    failure = Failure("NotImplementedError", "Could not run 'aten::gelu'", missing_op="aten::gelu")
+    row = stored_runs.result(case, None, status=Status.ERROR, failure=failure)
+    stored_runs.run(store, "r1", [row], stored_runs.environment("d"))
+    needs = frozenset({("aten::gelu", "float32")})
+    models = tuple(
+        ModelCensus("toy", name, "inference", "float32", "eager", needs) for name in ("mlp", "other")
+    )
+    census = tmp_path / "census.json.gz"
+    census.write_bytes(to_bytes(CensusData({"torch": "2.9.0"}, models, {})))
+    return ("blockers", "--device", "d", "--store", str(store.path), "--census", str(census))
+
+
+def test_the_terminal_form_names_operator_and_models(invoke, words) -> None:
+    """What was seen and what is predicted, and what is missing for a better answer."""
+    done = invoke(*words)
+    assert done.exit_code == 0, done.output
+    assert "1. implementing aten::gelu for float32 unblocks 2 models, 1 of them predicted" in done.stdout
+    assert "torchgauge ops --device d" in done.stdout
+
+
+def test_each_machine_form_is_whole(invoke, words) -> None:
+    """JSON parses, CSV has its header, Markdown its table."""
+    (found,) = json.loads(invoke(*words, "--json").stdout)
+    assert found["steps"][0]["unblocks"] == ["toy/mlp:inference", "toy/other:inference"]
+    assert invoke(*words, "--csv").stdout.startswith("device,dtype,path,kind")
+    assert "| 1 | `aten::gelu` | 2 | 0 | 0 |" in invoke(*words, "--markdown").stdout
+
+
+@pytest.mark.parametrize(
+    ("more", "kind", "message"),
+    [
+        (("--json", "--csv"), UsageError, "more than one form"),
+        (("--suite", "tyo"), UnknownNameError, "toy"),
+        (("--device", "e"), UnknownNameError, "device of the store"),
+    ],
+)
+def test_a_mistake_says_what_to_type(invoke, words, more, kind, message) -> None:
+    """Forms exclude each other; unknown names are answered with known ones."""
+    done = invoke(*words, *more)
+    assert isinstance(done.exception, kind)
+    assert message in str(done.exception)
+
+
+def test_a_device_must_be_named(invoke, words) -> None:
+    """Blockers are always those of a device."""
+    assert "no device is named" in str(invoke(*words[:1], *words[3:]).exception)
+
+
+def torchgauge(store: Path, *words: str) -> subprocess.CompletedProcess[str]:
+    """Run a verb on the simulated device without two of its operators."""
+    variables = {"TORCHGAUGE_NPUSIM_MISSING_OPS": "aten::gelu,aten::hardswish_", "OMP_NUM_THREADS": "1"}
+    return subprocess.run(
+        [sys.executable, "-m", "torchgauge.cli.main", *words, "--store", str(store)],
+        env={**os.environ, **variables},
+        capture_output=True,
+        text=True,
+        timeout=290,
+        check=False,
+    )
+
+
+@needs_device
+@pytest.mark.torch
+def test_operators_taken_from_a_device_are_found(tmp_path: Path, invoke) -> None:
+    """One is named by the matrix, one by a model's own failure; each unblocks what was seen to lack it."""
+    device = ("--device", "npusim")
+    entries = "add,nn.functional.gelu,nn.functional.linear,nn.functional.relu"
+    torchgauge(tmp_path, "census", "--static", *device)
+    torchgauge(tmp_path, "ops", *device, "--ops", entries, "--dtype", "float32", "--samples", "2")
+    models = "toy/mlp,toy/transformer,timm/lcnet_050"
+    done = torchgauge(
+        tmp_path, "run", "toy", "timm", *device, "--models", models, "--config", "eager", *QUICK.split()
+    )
+    assert done.returncode == 1, done.stderr
+    shown = invoke("blockers", *device, "--store", str(tmp_path), "--json")
+    assert shown.exit_code == 0, shown.output
+    (found,) = json.loads(shown.stdout)
+    by_operator = {step["operators"][0]: step for step in found["steps"] if len(step["operators"]) == 1}
+    assert by_operator["aten::gelu"]["observed"] == ["toy/transformer:inference"]
+    assert by_operator["aten::hardswish_"]["observed"] == ["timm/lcnet_050:inference"]
+    assert found["clusters"] == []
+    lines = {f"{line['suite']}/{line['model']}:{line['mode']}": line for line in found["models"]}
+    assert lines["toy/mlp:inference"]["forecast"] == "will run"
+    assert lines["toy/transformer:inference"]["forecast"] == "blocked"
+    assert lines["timm/resnet18:inference"]["lacks"] == []
+    never = [line for line in found["models"] if not line["status"] and line["lacks"] == ["aten::hardswish_"]]
+    assert never, "no model that was never run is predicted from another one's failure"

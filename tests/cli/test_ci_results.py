@@ -1,0 +1,179 @@
+"""``torchgauge ci`` from a shard's run to the published site, through the command line."""
+
+from __future__ import annotations
+
+import json
+import shutil
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, campaign_json
+
+NOOP = "toy/noop:inference:float32:b1:eager@fake"
+SUM = "toy/sum:inference:float32:b1:eager@fake"
+MLP = "toy/mlp:inference:float32:b32:eager@fake"
+QUICK = ("--measure-seconds", "0.05", "--no-calibration", "--no-memory-probe")
+CAMPAIGN = "2026-05-28-torch-2.9.0-aabbccdd"
+
+
+def write_campaign(folder: Path, *shards: tuple[str, ...], device: str = "fake") -> Path:
+    """A campaign of one pool that was planned a minute ago."""
+    parts = tuple(ShardPlan(i, len(shards), cases, 1.0) for i, cases in enumerate(shards, start=1))
+    pool = PoolPlan("pool", device, ("ubuntu-latest",), "", 2.0, parts)
+    plan = CampaignPlan(CAMPAIGN, time.time() - 60, "2026-05-28", "o/n", "a" * 40, "", "0" * 16, (pool,))
+    path = folder / "campaign.json"
+    path.write_text(campaign_json(plan))
+    return path
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory, process: Callable[..., Any]) -> Path:
+    """A folder with a campaign of two shards and the artifacts of both jobs."""
+    folder = tmp_path_factory.mktemp("night")
+    campaign = write_campaign(folder, (NOOP,), (SUM, MLP))
+    for shard in ("1", "2"):
+        out = folder / "artifacts" / f"results-{CAMPAIGN}-pool-{shard}-1"
+        words = ("--campaign", str(campaign), "--pool", "pool", "--shard", shard, "--out", str(out))
+        done = process("ci", "run", *words, *QUICK, "--store", str(folder / f"work-{shard}"))
+        assert done.returncode == 0, done.stderr
+        said = json.loads(done.stdout)
+        assert (said["artifact"], said["state"]) == (out.name, "complete")
+    return folder
+
+
+def test_a_job_runs_exactly_the_cases_of_its_shard(night: Path) -> None:
+    """No eager case is added beside a listed one, and one that the device cannot run has its row."""
+    plan = json.loads((night / "artifacts" / f"results-{CAMPAIGN}-pool-2-1" / "plan.json").read_text())
+    models = [case["case"]["workload"]["model"] for group in plan["groups"] for case in group["cases"]]
+    assert models == ["sum", "mlp"]
+    assert plan["shard"] == "2/2"
+
+
+def test_a_night_is_collected_and_published(
+    night: Path, tmp_path: Path, invoke: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both shards come into the store, and the site and the history file show them."""
+    monkeypatch.chdir(tmp_path)
+    campaign, store = str(night / "campaign.json"), str(tmp_path / "store")
+    collected = invoke("ci", "collect", str(night / "artifacts"), "--campaign", campaign, "--store", store)
+    assert collected.exit_code == 0, collected.output
+    said = json.loads((tmp_path / "collect.json").read_text())
+    assert (said["state"], said["counts"]) == ("complete", {"pass": 2, "unsupported": 1})
+    published = invoke("ci", "publish", "--store", store, "--site", str(tmp_path / "site"))
+    assert published.exit_code == 0, published.output
+    assert (tmp_path / "site" / "index.html").is_file()
+    assert json.loads((tmp_path / "store" / "history.json").read_text())["runs"]
+    again = invoke("ci", "publish", "--store", store, "--site", str(tmp_path / "site"), "--expect-history")
+    assert again.exit_code == 0, again.output
+
+
+def test_a_missing_shard_and_a_refused_one_end_with_three(
+    night: Path, tmp_path: Path, invoke: Callable[..., Any]
+) -> None:
+    """The gap and the reason are printed, and collect.json has both."""
+    artifacts = tmp_path / "artifacts"
+    name = f"results-{CAMPAIGN}-pool-2-1"
+    shutil.copytree(night / "artifacts" / name, artifacts / name)
+    with (artifacts / name / "journal.jsonl").open("ab") as journal:
+        journal.write(b"\n")
+    found = invoke(
+        *("ci", "collect", str(artifacts), "--campaign", str(night / "campaign.json")),
+        *("--store", str(tmp_path / "store"), "--out", str(tmp_path / "collect.json")),
+    )
+    assert found.exit_code == 3
+    assert f"rejected {name}: hash" in found.output
+    said = json.loads((tmp_path / "collect.json").read_text())
+    assert [each["shard"] for each in said["missing"]] == [1, 2]
+    assert [each["reason"] for each in said["rejected"]] == ["hash"]
+
+
+def test_contributions_are_for_those_who_are_listed(
+    night: Path, tmp_path: Path, invoke: Callable[..., Any]
+) -> None:
+    """The listed owner of a pool may write it, another one may not, and an unknown one is a mistake."""
+    people = tmp_path / "contributors.yml"
+    people.write_text(
+        "version: 1\ncontributors:\n"
+        "  - {name: acme, pools: [pool], contact: ci@acme.example}\n"
+        "  - {name: other, pools: [elsewhere], contact: ci@other.example}\n"
+    )
+    artifact = str(night / "artifacts" / f"results-{CAMPAIGN}-pool-1-1")
+    store = tmp_path / "store"
+    words = (artifact, "--campaign", str(night / "campaign.json"), "--store", str(store))
+
+    def ingest(name: str) -> Any:
+        return invoke("ci", "ingest", *words, "--contributor", name, "--contributors", str(people))
+
+    refused = ingest("other")
+    assert refused.exit_code == 3
+    assert "not_your_pool" in refused.output
+    assert not list((store / "runs").iterdir())
+    assert "unknown contributor 'acne'; did you mean acme?" in str(ingest("acne").exception)
+    taken = ingest("acme")
+    assert taken.exit_code == 0, taken.output
+    run = next((store / "runs").iterdir())
+    assert json.loads((run / "provenance.json").read_text())["contributor"] == "acme"
+    foreign = invoke("ci", "ingest", *words, "--sha", "b" * 40)
+    assert foreign.exit_code == 3
+    assert "foreign_sha" in foreign.output
+    removed = invoke("ci", "ingest", "--store", str(store), "--remove", run.name, "--reason", "wrong clock")
+    assert removed.exit_code == 0, removed.output
+    assert not run.exists()
+    assert "removed" in invoke("ci", "ingest", *words).output
+
+
+def test_a_job_that_runs_out_of_time_hands_in_what_it_has(
+    tmp_path: Path, process: Callable[..., Any]
+) -> None:
+    """Before the job's deadline the run is stopped, and its set says which cases were not run."""
+    campaign = write_campaign(tmp_path, (NOOP, SUM))
+    words = ("--campaign", str(campaign), "--pool", "pool", "--out", str(tmp_path / "set"))
+    slow = ("--measure-seconds", "60", "--precision", "0.0001", "--no-calibration", "--deadline", "6s")
+    done = process("ci", "run", *words, *slow, "--store", str(tmp_path / "work"))
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout)["state"] in ("interrupted", "out_of_budget")
+    from torchgauge.workflows.campaign import read_campaign
+    from torchgauge.workflows.ingest.container import read_container
+    from torchgauge.workflows.ingest.validator import Expected, validate
+
+    expected = Expected(read_campaign(campaign), time.time())
+    assert validate(read_container(tmp_path / "set"), expected).counts["not_run"] >= 1
+
+
+@pytest.mark.parametrize(
+    ("cases", "device", "words", "problem"),
+    [
+        ((NOOP,), "fake", ("--pool", "pol"), "did you mean pool"),
+        ((NOOP,), "fake", ("--pool", "pool", "--shard", "2"), "has no shard 2"),
+        ((NOOP.replace("noop", "nop"),), "fake", ("--pool", "pool"), "unknown model 'nop'"),
+        ((NOOP,), "other", ("--pool", "pool"), "pool 'pool' has other"),
+        ((), "fake", ("--pool", "pool"), "the shard is empty"),
+    ],
+)
+def test_a_shard_that_cannot_be_run_says_so_and_writes_nothing(  # noqa: PLR0917
+    cases: tuple[str, ...],
+    device: str,
+    words: tuple[str, ...],
+    problem: str,
+    tmp_path: Path,
+    invoke: Callable[..., Any],
+) -> None:
+    """A mistake in the plan or in the job's words ends before anything is measured."""
+    campaign = write_campaign(tmp_path, cases, device=device)
+    out, store = tmp_path / "set", tmp_path / "work"
+    done = invoke("ci", "run", "--campaign", str(campaign), *words, "--out", str(out), "--store", str(store))
+    assert problem in str(done.exception)
+    assert not out.exists()
+    assert not store.exists()
+
+
+def test_an_edited_campaign_is_refused(night: Path, tmp_path: Path, invoke: Callable[..., Any]) -> None:
+    """A campaign whose digest does not fit is no plan to hold anything against."""
+    edited = tmp_path / "campaign.json"
+    edited.write_text((night / "campaign.json").read_text().replace('"o/n"', '"o/m"'))
+    found = invoke("ci", "ingest", str(night), "--campaign", str(edited), "--store", str(tmp_path / "store"))
+    assert "digest" in str(found.exception)

@@ -1,0 +1,106 @@
+"""Data and about: every file it names is there, and what is copied from it works."""
+
+from __future__ import annotations
+
+import re
+from html import unescape
+from pathlib import Path
+
+import pyarrow.parquet as pq
+import pytest
+from store_builder import NOW
+from subject_store import HOSTILE, night, subject_store
+
+from torchgauge.dashboard import build_site
+from torchgauge.dashboard.statuses import LOOKS, MARKS
+from torchgauge.records import Status
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of a store with checks, operators and a model, served somewhere."""
+    folder = tmp_path_factory.mktemp("about")
+    build_site(
+        subject_store(folder / "store"), folder / "site", now=NOW, base_url="https://example.org/results"
+    )
+    return folder / "site"
+
+
+def test_every_file_that_is_named_is_there(built: Path) -> None:
+    """Downloads, feed, badges, manifest and pages."""
+    page = (built / "about.html").read_text()
+    links = {unescape(link) for link in re.findall(r'(?:href|src)="([^"#]+)', page)} - {"data:,"}
+    assert {
+        "data/latest.parquet",
+        "data/regressions.json",
+        "feed.xml",
+        "manifest.json",
+        "checks.html",
+    } <= links
+    for link in links:
+        assert (built / link).is_file(), link
+
+
+def test_the_columns_of_the_downloads_are_described(built: Path) -> None:
+    """Each column of the Parquet file stands in the table, metrics by their pattern."""
+    page = (built / "about.html").read_text()
+    described = set(re.findall(r'<th scope="row"><code>([a-z_]+)</code>', page))
+    names = {name for name in pq.read_schema(built / "data/latest.parquet").names if "." not in name}
+    assert names <= described
+
+
+def test_the_words_are_explained(built: Path) -> None:
+    """All statuses and marks with their meaning."""
+    text = unescape(re.sub(r"<[^>]*>", "", (built / "about.html").read_text()))
+    for look in LOOKS.values():
+        assert look.meaning in text
+    for meaning in MARKS.values():
+        assert meaning in text
+
+
+def test_the_markdown_of_a_badge_leads_to_its_image(built: Path) -> None:
+    """With the address of the site."""
+    page = unescape((built / "about.html").read_text())
+    found = re.findall(
+        r"\[!\[([^]]+)\]\(https://example\.org/results/(\S+?\.svg)\)\]\(https://example\.org/results/index\.html\)",
+        page,
+    )
+    assert len(found) == 8
+    for _, image in found:
+        assert (built / image).is_file()
+
+
+def test_without_an_address_the_markdown_has_a_place_for_it(tmp_path: Path) -> None:
+    """And the page says so."""
+    night(tmp_path / "store", 30, {"a": Status.PASS})
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    page = (tmp_path / "site/about.html").read_text()
+    assert "(https://YOUR-SITE/badge/" in page
+    assert "--base-url" in page
+
+
+def test_the_citation_names_the_data(built: Path) -> None:
+    """Version, day, runs, last snapshot and address."""
+    page = unescape((built / "about.html").read_text())
+    assert re.search(
+        r"torchgauge \S+, dashboard of 2026-01-01, 1 runs? in 1 snapshots? up to 2026-01-01-\S+, https:", page
+    )
+
+
+def test_hostile_names_of_suites_break_no_markdown(tmp_path: Path) -> None:
+    """Brackets and the like are escaped in the line that people paste."""
+    from store_builder import EAGER, RunBuilder, result
+
+    from torchgauge.records import Case, DeviceTarget, Workload
+
+    run = RunBuilder("run-1", NOW - 60)
+    for bad in HOSTILE:
+        result(run, Case(Workload(bad, "model"), EAGER, DeviceTarget("npusim")))
+    run.write(tmp_path / "store")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    page = (tmp_path / "site/about.html").read_text()
+    lines = [unescape(line) for line in re.findall(r"<code>(\[!\[.*)</code></pre>", page)]
+    assert len(lines) == 1 + len(HOSTILE)
+    for line in lines:
+        label = line.removeprefix("[![").partition("](https://YOUR-SITE/badge/")[0]
+        assert not re.search(r"(?<!\\)[][()<>!`]", label), label

@@ -1,0 +1,348 @@
+"""Charts, trends and comparisons in a real browser: drawn on demand, safe with hostile names, and right."""
+
+from __future__ import annotations
+
+import json
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from site_files import generator, small_shape
+from store_builder import DAY, EAGER, NOW, RunBuilder, environment, result, timings
+
+from torchgauge.dashboard import build_site
+from torchgauge.dashboard.plotly_bundle import Wanted, bring
+from torchgauge.records import Case, DeviceTarget, Workload
+
+_WATCH = """
+window.violations = [];
+document.addEventListener("securitypolicyviolation", (e) => window.violations.push(e.violatedDirective));
+"""
+HOSTILE = (
+    '<a href="https://example.invalid/x">click</a>',
+    "<b>bold</b><br>%{x} %{customdata}",
+    "$\\href{javascript:alert(1)}{x}$",
+    '"><img src=x onerror=window.pwned=1>',
+    "\u202egnp.exe &lt;i&gt;",
+)
+READY = ".plot[data-ready]"
+PATIENCE_MS = 60_000
+
+
+@contextmanager
+def _page(browser: Any, **options: Any) -> Iterator[Any]:
+    """A page that fails its test for any complaint, a breach of the policy or a foreign request."""
+    complaints: list[str] = []
+    context = browser.new_context(**options)
+    context.add_init_script(_WATCH)
+    page = context.new_page()
+    page.set_default_timeout(PATIENCE_MS)
+    page.asked = []
+    page.on("console", lambda message: complaints.append(message.text))
+    page.on("pageerror", lambda error: complaints.append(str(error)))
+    page.on("requestfailed", lambda request: complaints.append(request.url))
+    page.on("request", lambda request: page.asked.append(request.url))
+    try:
+        yield page
+        assert complaints == []
+        if options.get("java_script_enabled", True):
+            assert page.evaluate("[window.violations, window.pwned]") == [[], None]
+        assert [
+            url for url in page.asked if not url.startswith(("http://127.0.0.1:", "data:", "blob:"))
+        ] == []
+    finally:
+        context.close()
+
+
+def _until(page: Any, script: str) -> None:
+    """Wait until ``script`` is true; the policy of the pages forbids Playwright's own way."""
+    for _ in range(PATIENCE_MS // 50):
+        if page.evaluate(script):
+            return
+        page.wait_for_timeout(50)
+    raise AssertionError(script)
+
+
+@pytest.fixture(scope="module")
+def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Twelve nights of two devices, of which the second is silent at the end; charts by the full bundle."""
+    folder = tmp_path_factory.mktemp("charts")
+    generator().generate(folder, small_shape(nights=12, models=6, steps=3, silent=2))
+    build_site(folder / "store", folder / "site", charts=bring(Wanted.FULL))
+    return folder / "site"
+
+
+@pytest.fixture(scope="module")
+def base(made: Path, serve: Callable[[Path], str]) -> str:
+    return serve(made)
+
+
+def _manifest(site: Path) -> dict[str, Any]:
+    found: dict[str, Any] = json.loads((site / "manifest.json").read_text())
+    return found
+
+
+def test_a_trend_is_drawn_when_it_is_chosen_and_never_before(made: Path, base: str, browser: Any) -> None:
+    """plotly.js is asked for once, the address holds the choice, and back and forward follow it."""
+    first, second = _manifest(made)["devices"]
+    with _page(browser) as page:
+        page.goto(f"{base}trends.html")
+        page.wait_for_selector("#explore select")
+        assert not [url for url in page.asked if "/assets/" in url or "/trends/" in url]
+        page.select_option("#explore select[name=device]", first["id"])
+        page.wait_for_selector(READY)
+        assert len([url for url in page.asked if "/assets/plotly-full" in url]) == 1
+        assert f"device={first['id']}" in page.url
+        page.select_option("#explore select[name=device]", second["id"])
+        _until(page, f"document.querySelector('figcaption')?.textContent.startsWith({second['name']!r})")
+        page.go_back()
+        _until(page, f"document.querySelector('figcaption')?.textContent.startsWith({first['name']!r})")
+        page.wait_for_selector(READY)
+        assert page.evaluate("Object.keys(window.Plotly ?? {}).length") > 5
+        assert page.locator(".modebar-btn, a[href*='plotly']").count() == 0
+
+
+def test_the_table_behind_a_chart_has_the_numbers_of_the_files(made: Path, base: str, browser: Any) -> None:
+    device = _manifest(made)["devices"][0]["id"]
+    trend = json.loads((made / f"trends/{device}/0.core.json").read_text())
+    line = next(one for one in trend["lines"] if one["configuration"] == "inductor" and not one["suite"])
+    with _page(browser) as page:
+        page.goto(f"{base}trends.html?device={device}&configuration=inductor")
+        page.wait_for_selector(READY)
+        page.click(".chart-figure summary >> nth=0")
+        cells = page.locator(".chart-figure >> nth=0").locator("tbody tr td").all_text_contents()
+    mean = line["metrics"]["latency"]
+    assert len(cells) == len(trend["snapshots"])
+    for text, median, n in zip(reversed(cells), mean["median"], mean["n"], strict=True):
+        if median is None:
+            assert not re.match(r"\d", text)
+        else:
+            assert float(text.split("\N{MULTIPLICATION SIGN}")[0]) == pytest.approx(median, abs=6e-3)
+            assert f"n {n} of" in text
+
+
+def test_gaps_break_the_line_and_are_shaded(made: Path, base: str, browser: Any) -> None:
+    """The second device says nothing in the last two nights; nothing is joined across a missing point."""
+    device = _manifest(made)["devices"][1]["id"]
+    with _page(browser) as page:
+        page.goto(f"{base}trends.html?device={device}&configuration=eager")
+        page.wait_for_selector(READY)
+        found = page.evaluate(
+            "(() => { const p = document.querySelector('.plot'); return {"
+            "shapes: p.layout.shapes, upload: p._context.showSendToCloud, server: p._context.plotlyServerURL,"
+            "traces: p.data.map((t) => ({fill: t.fill ?? '', x: t.x, gaps: t.connectgaps})),"
+            "logo: p._context.displaylogo}; })()"
+        )
+    shaded = [shape for shape in found["shapes"] if shape["type"] == "rect"]
+    assert any(shape["x1"] == 11.5 for shape in shaded)
+    assert all(10 not in trace["x"] and 11 not in trace["x"] for trace in found["traces"])
+    assert [trace["fill"] for trace in found["traces"]] == ["toself", ""]
+    assert found["traces"][1]["gaps"] is False
+    assert (found["upload"], found["server"], found["logo"]) == (False, "", False)
+
+
+def test_the_comparison_of_the_page_is_the_one_that_was_prepared(made: Path, base: str, browser: Any) -> None:
+    """Python counts when the site is built, JavaScript in the browser: word for word the same."""
+    with _page(browser) as page:
+        page.goto(f"{base}compare.html")
+        sections = page.locator("section.comparison")
+        prepared = [
+            (
+                sections.nth(i).locator("h2 a").get_attribute("href"),
+                sections.nth(i).locator(".verdicts li").all_text_contents(),
+                re.search(r"n (\d+); (\d+) left out|No case", sections.nth(i).text_content() or "")[0],
+                sections.nth(i).locator(".verdicts ~ .scroll tbody th").all_text_contents(),
+                set(sections.nth(i).locator("details li").all_text_contents()),
+            )
+            for i in range(sections.count())
+        ]
+        assert len(prepared) == 3
+        for href, counts, n, rows, reasons in prepared:
+            page.goto(base + href)
+            page.wait_for_selector("#result .verdicts")
+            assert page.locator("#result .verdicts li").all_text_contents() == counts
+            assert n in page.locator("#result .mean").text_content()
+            shown = page.locator("[aria-label='What differs'] tbody th").all_text_contents()
+            assert shown[: len(rows)] == rows
+            listed = set(page.locator("#result > ul:not(.verdicts) li").all_text_contents())
+            assert listed == reasons
+            assert not page.locator("#prepared").is_visible()
+
+
+def test_every_kind_of_comparison_has_an_address(made: Path, base: str, browser: Any) -> None:
+    """Configuration with configuration by a button, swapped, and back; a wrong address says what is wrong."""
+    with _page(browser) as page:
+        page.goto(f"{base}compare.html")
+        page.click("text=configuration with configuration")
+        page.wait_for_selector("#result .verdicts")
+        assert "ac=" in page.url
+        assert "bc=" in page.url
+        mean = page.text_content("#result .mean")
+        page.click("text=Swap A and B")
+        _until(
+            page, f"![{mean!r}].includes(document.querySelector('#result .mean')?.textContent ?? {mean!r})"
+        )
+        page.go_back()
+        _until(page, f"document.querySelector('#result .mean')?.textContent === {mean!r}")
+        page.goto(f"{base}compare.html?a=1999-01-01-nothing")
+        assert "There is no snapshot 1999-01-01-nothing" in page.text_content("#result .notice")
+        page.goto(f"{base}compare.html?ad=%3Cb%3E")
+        assert "There is no device <b>" in page.text_content("#result .notice")
+
+
+def test_a_silent_device_is_compared_at_its_newest_or_not_planned(
+    made: Path, base: str, browser: Any
+) -> None:
+    """No file is asked for that is not there."""
+    first, second = _manifest(made)["devices"]
+    with _page(browser) as page:
+        page.goto(f"{base}compare.html?ad={first['id']}&bd={second['id']}&a=newest&b=newest")
+        page.wait_for_selector("#result .verdicts")
+        assert _manifest(made)["snapshots"][9]["id"] in page.text_content("#result .sides")
+        newest = _manifest(made)["snapshots"][-1]["id"]
+        page.goto(f"{base}compare.html?ad={first['id']}&bd={second['id']}&a={newest}&b={newest}")
+        page.wait_for_selector("#result .verdicts")
+        assert "not planned on B" in page.text_content("#result")
+        assert "No case has a number on both sides" in page.text_content("#result .mean")
+
+
+def test_a_point_of_a_model_leads_to_the_comparison_with_the_one_before(
+    made: Path, base: str, browser: Any
+) -> None:
+    snapshots = [snapshot["id"] for snapshot in _manifest(made)["snapshots"]]
+    model = min((made / "models").iterdir()).name
+    with _page(browser, viewport={"width": 1280, "height": 900}) as page:
+        page.goto(f"{base}models/{model}")
+        page.locator("[data-chart]").scroll_into_view_if_needed()
+        page.wait_for_selector(READY)
+        page.locator("[data-chart] summary").click()
+        link = page.locator("[data-chart] tbody a").first
+        href = link.get_attribute("href")
+        point = page.locator("[data-chart] .scatterlayer .trace path.point").nth(1)
+        point.scroll_into_view_if_needed()
+        box = point.bounding_box()
+        page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2, steps=4)
+        page.wait_for_selector(".hoverlayer .hovertext")
+        page.mouse.down()
+        page.mouse.up()
+        page.wait_for_url("**/compare.html?*")
+        asked = dict(re.findall(r"[?&](\w+)=([^&]*)", page.url))
+        assert snapshots.index(asked["a"]) < snapshots.index(asked["b"])
+        assert asked["ad"] == asked["bd"]
+        page.wait_for_selector("#result .verdicts")
+        page.goto(href)
+        page.wait_for_selector("#result .verdicts")
+
+
+@pytest.mark.parametrize(
+    "scheme",
+    ["light", pytest.param("dark", marks=pytest.mark.full), pytest.param("forced", marks=pytest.mark.full)],
+)
+def test_the_chart_has_the_colours_of_the_page(made: Path, base: str, browser: Any, scheme: str) -> None:
+    """The text of the chart has the colour of the text of the page, also after it changes."""
+    device = _manifest(made)["devices"][0]["id"]
+    options = {"forced_colors": "active"} if scheme == "forced" else {"color_scheme": scheme}
+    with _page(browser, **options) as page:
+        page.goto(f"{base}trends.html?device={device}")
+        page.wait_for_selector(READY)
+        same = (
+            "() => getComputedStyle(document.querySelector('.plot .xtick text')).fill"
+            " === getComputedStyle(document.body).color"
+        )
+        _until(page, same)
+        if scheme == "light":
+            page.emulate_media(color_scheme="dark")
+            _until(page, same)
+            assert page.evaluate("getComputedStyle(document.body).color") != "rgb(27, 32, 39)"
+
+
+@pytest.mark.parametrize("name", ["trends.html", "compare.html"])
+def test_the_pages_fit_a_phone(made: Path, base: str, browser: Any, name: str) -> None:
+    device = _manifest(made)["devices"][0]["id"]
+    with _page(browser, viewport={"width": 390, "height": 844}) as page:
+        page.goto(f"{base}{name}?device={device}&ad={device}&bd={device}")
+        page.wait_for_selector(READY if name.startswith("trends") else "#result .verdicts")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 390
+
+
+def test_the_pages_read_without_scripts(made: Path, base: str, browser: Any) -> None:
+    with _page(browser, java_script_enabled=False) as page:
+        page.goto(f"{base}trends.html")
+        assert page.locator("svg.trend").count() == 4
+        assert not page.locator("#explore").is_visible()
+        page.goto(f"{base}compare.html")
+        assert page.locator("section.comparison").count() == 3
+        assert page.locator("#scripts").is_visible()
+
+
+def test_without_a_bundle_the_table_takes_the_place_of_the_chart(
+    made: Path, tmp_path: Path, serve: Callable[[Path], str], browser: Any
+) -> None:
+    build_site(made.parent / "store", tmp_path / "site")
+    device = _manifest(made)["devices"][0]["id"]
+    with _page(browser) as page:
+        page.goto(f"{serve(tmp_path / 'site')}trends.html?device={device}")
+        page.wait_for_selector(".plot .notice")
+        assert "Charts are off in this build" in page.text_content(".plot .notice")
+        assert page.locator(".chart-figure tbody tr").first.is_visible()
+        assert not [url for url in page.asked if "/assets/" in url]
+
+
+def test_a_bundle_that_was_changed_is_refused(
+    made: Path, tmp_path: Path, serve: Callable[[Path], str], browser: Any
+) -> None:
+    """The digest in the manifest stops a file that is not the one that was built; the page says so."""
+    build_site(made.parent / "store", tmp_path / "site", charts=bring(Wanted.FULL))
+    bundle = next((tmp_path / "site" / "assets").iterdir())
+    bundle.write_bytes(b"window.pwned = 1;")
+    context = browser.new_context()
+    page = context.new_page()
+    device = _manifest(made)["devices"][0]["id"]
+    page.goto(f"{serve(tmp_path / 'site')}trends.html?device={device}")
+    page.wait_for_selector(".plot .notice", timeout=PATIENCE_MS)
+    assert "not the file that was built" in page.text_content(".plot .notice")
+    assert page.evaluate("window.pwned") is None
+    context.close()
+
+
+def test_hostile_names_are_drawn_literally(
+    tmp_path: Path, serve: Callable[[Path], str], browser: Any
+) -> None:
+    """In titles, legends, hover labels and tables: no link, no element, no formula, every character."""
+    for day in (2, 1):
+        run = RunBuilder(f"run{day}", NOW - day * DAY)
+        for text in HOSTILE:
+            run.environments.append(replace(environment(text), identity=((text, f"{text}{day}"),)))
+            for name in HOSTILE:
+                case = Case(Workload(text, text, text, text), replace(EAGER, name=name), DeviceTarget(text))
+                result(run, case, measurements=timings(random.Random(day), 0.01, None, "cpu"))
+        run.write(tmp_path / "store")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW, charts=bring(Wanted.FULL))
+    base = serve(tmp_path / "site")
+    listed = "a[href^='https://example'], a[href^='javascript'], .plot img, .plot svg a, .plot b, .plot i"
+    with _page(browser) as page:
+        for device in _manifest(tmp_path / "site")["devices"]:
+            page.goto(f"{base}trends.html?device={device['id']}")
+            page.wait_for_selector(READY)
+            legend = page.locator(".plot >> nth=0").locator(".legendtext").all_text_contents()
+            shown = [text.replace("\u202e", "[U+202E]") for text in HOSTILE]
+            assert sorted(legend) == sorted(shown)
+            assert page.locator(listed).count() == 0
+            title = page.text_content("figcaption")
+            assert title.startswith(device["name"].replace("\u202e", "[U+202E]"))
+        for model in sorted((tmp_path / "site" / "models").iterdir()):
+            page.goto(f"{base}models/{model.name}")
+            page.locator("[data-chart]").scroll_into_view_if_needed()
+            page.wait_for_selector(READY)
+            assert page.locator(listed).count() == 0
+        page.goto(f"{base}compare.html?ad=&bd=")
+        page.click("text=newest commit with the one before")
+        page.wait_for_selector("#result .verdicts")
+        page.locator("#result details").evaluate_all("(all) => all.forEach((one) => (one.open = true))")
+        page.wait_for_selector("#result tbody th")
+        assert page.locator("#result b b, #result i, #result img, #result a[href^='https:']").count() == 0

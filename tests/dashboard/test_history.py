@@ -1,0 +1,191 @@
+"""The time axis: which row stands for a case in a snapshot, and what the window says of it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import pytest
+from site_files import generator, small_shape
+from store_builder import (
+    CPU,
+    DAY,
+    EAGER,
+    INDUCTOR,
+    NOW,
+    NPU,
+    RunBuilder,
+    environment,
+    result,
+    timings,
+    workloads,
+)
+
+from torchgauge.dashboard import DashboardError, build_site, earlier_site, manifest, plan_check
+from torchgauge.dashboard.arrow_columns import rounded
+from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, joined
+from torchgauge.dashboard.pages.compare import COMPARED
+from torchgauge.dashboard.site_data import RECENT_PARTS, read_site_data
+from torchgauge.dashboard.snapshots import EPOCH_LENGTH, DatedRun, TorchBuild, dated_run, snapshots_of
+from torchgauge.records import Case, Modifier, Status
+from torchgauge.results.store import Store
+
+CASE = Case(workloads()[0], EAGER, CPU)
+
+
+def _run(store: Path, at: float, *statuses: Status, name: str = "", **changes: object) -> str:
+    run = RunBuilder(name or f"run-{int(at)}", at)
+    run.environments.append(environment("cpu"))
+    for workload, status in zip(workloads(), statuses, strict=False):
+        result(run, Case(workload, EAGER, CPU), status, **changes)
+    run.write(store)
+    return run.run_id
+
+
+def test_of_several_rows_of_a_day_the_newest_that_says_something_stands(tmp_path: Path) -> None:
+    """A repeated night, an infra failure after a result, and a night of which nothing is known."""
+    _run(tmp_path, NOW - 3 * DAY, Status.ERROR)
+    _run(tmp_path, NOW - 3 * DAY + 600, Status.PASS)
+    _run(tmp_path, NOW - 3 * DAY + 1_200, Status.INFRA)
+    _run(tmp_path, NOW - DAY, Status.INFRA)
+    _run(tmp_path, NOW - DAY + 600, Status.NOT_RUN)
+    data = read_site_data(Store.open(tmp_path))
+    found = [STATUSES[code] for code in data.recent.status[0].tolist()]
+    assert found == [Status.PASS, Status.NOT_RUN]
+    entry = next(iter(data.board.entries.values()))
+    assert entry.status is Status.NOT_RUN
+    assert entry.known is not None
+    assert entry.known["run_id"] == f"run-{int(NOW - 3 * DAY + 600)}"
+
+
+def test_statuses_of_every_snapshot_sum_to_what_was_planned(tmp_path: Path) -> None:
+    """Also where the plans of two days differ: what nobody planned has no status."""
+    _run(tmp_path, NOW - 2 * DAY, *[Status.PASS] * 3)
+    _run(tmp_path, NOW - DAY, *[Status.ERROR] * 5)
+    window = read_site_data(Store.open(tmp_path)).recent
+    assert window.planned.tolist() == [3, 5]
+    assert window.count(Status.ERROR).tolist() == [0, 5]
+    assert window.status[:, 0].tolist().count(NOTHING_PLANNED) == 2
+    with pytest.raises(DashboardError, match="5 statuses stand for 6 cases planned"):
+        plan_check.check_history(window, {s.id: n for s, n in zip(window.snapshots, (3, 6), strict=True)})
+
+
+def test_numbers_have_four_digits_and_nan_where_there_is_none(tmp_path: Path) -> None:
+    """The window holds what the site's files hold."""
+    import random
+
+    run = RunBuilder("r1", NOW)
+    result(run, CASE, measurements=timings(random.Random(1), 0.0123456789, None, "cpu"))
+    result(run, Case(workloads()[1], EAGER, CPU), Status.OOM, modifiers=(Modifier.FLAKY,))
+    run.write(tmp_path)
+    data = read_site_data(Store.open(tmp_path))
+    number = data.board.entries[data.board.workloads[0], data.board.columns[0]].numbers["latency"]
+    place = data.recent.number_of(CASE.key)
+    other = data.recent.number_of(Case(workloads()[1], EAGER, CPU).key)
+    assert place is not None
+    assert other is not None
+    median = float(data.recent.values["latency"][MEDIAN, place, 0])
+    assert number.median is not None
+    assert median == float(f"{number.median:.4g}") != number.median
+    assert np.isnan(data.recent.values["latency"][:, other, 0]).all()
+    assert (data.recent.mark("flaky")[other, 0], data.recent.mark("flaky")[place, 0]) == (True, False)
+    assert not data.recent.mark("nothing of the kind").any()
+
+
+def test_rounding_gives_the_nearest_double_of_the_decimal() -> None:
+    """Over all magnitudes; what is not finite or zero stays out of it."""
+    rng = np.random.default_rng(5)
+    values = rng.lognormal(0, 20, 20_000) * rng.choice([-1.0, 1.0], 20_000)
+    expected = [float(f"{value:.4g}") for value in values.tolist()]
+    close = np.isclose(rounded(values), expected, rtol=2e-4)
+    equal = rounded(values) == expected
+    assert close.all()
+    assert equal.mean() > 0.99  # halves may round to the other side, huge powers are inexact
+    assert np.isnan(rounded(np.array([np.nan, np.inf]))).all()
+    assert rounded(np.array([0.0])).tolist() == [0.0]
+
+
+def test_a_day_with_two_builds_of_torch_has_two_snapshots() -> None:
+    """In order of their first run; a build without a commit is named by its version."""
+    commit = TorchBuild("2.13.0", "9AB1b31d2f7c5566")
+    runs = [
+        DatedRun("a", NOW, commit),
+        DatedRun("b", NOW + 60, TorchBuild("2.12.1")),
+        DatedRun("c", NOW + 120, commit),
+        DatedRun("d", NOW + 180, TorchBuild()),
+        DatedRun("e", NOW + 240, TorchBuild("1", "../../etc")),
+    ]
+    first, second, third, fourth = snapshots_of(runs)
+    assert (first.id, first.runs) == ("2026-01-01-9ab1b31d2f", ("a", "c"))
+    assert second.id.startswith("2026-01-01-2-12-1-")
+    assert third.id == "2026-01-01-unknown"
+    assert "/" not in fourth.id
+    assert ".." not in fourth.id
+
+
+def test_a_run_without_a_build_joins_the_run_before_it_on_the_same_day() -> None:
+    """It makes no point of its own on the axis; the first run of a day has nothing to join."""
+    known = DatedRun("a", NOW, TorchBuild("2.13.0"))
+    assert dated_run("b", NOW + 60, TorchBuild(), [known]).snapshot == known.snapshot
+    assert dated_run("c", NOW + 86_400, TorchBuild(), [known]).snapshot.endswith("-unknown")
+    assert dated_run("d", NOW + 60, TorchBuild("2.12.1"), [known]).snapshot != known.snapshot
+
+
+def test_windows_are_joined_by_case(tmp_path: Path) -> None:
+    """A case that one of them lacks has nothing planned there."""
+    _run(tmp_path / "a", NOW - 2 * DAY, Status.PASS)
+    _run(tmp_path / "b", NOW - DAY, Status.ERROR, Status.OOM)
+    parts = tuple(read_site_data(Store.open(tmp_path / name)).recent for name in "ab")
+    whole = joined(parts)
+    assert whole.status.shape == (2, 2)
+    assert [case.key for case in whole.cases] == [case.key for case in parts[1].cases]
+    assert whole.status[1].tolist() == [NOTHING_PLANNED, STATUSES.index(Status.OOM)]
+
+
+def test_ages_count_from_the_newest_run_unless_told(tmp_path: Path) -> None:
+    """So that building again gives the same bytes, whenever that is."""
+    _run(tmp_path, NOW - 30 * DAY, Status.PASS)
+    entry = next(iter(read_site_data(Store.open(tmp_path)).board.entries.values()))
+    assert entry.age_s == 0
+    assert "stale" not in entry.marks
+    entry = next(iter(read_site_data(Store.open(tmp_path), NOW).board.entries.values()))
+    assert entry.age_s == pytest.approx(30 * DAY - 60)
+    assert "stale" in entry.marks
+
+
+def test_devices_and_configurations_keep_their_numbers(tmp_path: Path) -> None:
+    """Numbers count per device, in order of first appearance."""
+    for at, cases in (
+        (NOW - DAY, [CASE, Case(workloads()[0], EAGER, NPU)]),
+        (NOW, [Case(workloads()[0], INDUCTOR, CPU), CASE]),
+    ):
+        run = RunBuilder(f"r{int(at)}", at)
+        for case in cases:
+            result(run, case)
+        run.write(tmp_path)
+    book = read_site_data(Store.open(tmp_path)).book
+    assert {(case.column.name, case.number) for case in book} == {
+        ("cpu · eager", 0),
+        ("cpu · inductor", 1),
+        ("npusim · eager", 0),
+    }
+
+
+def test_the_recent_past_has_the_numbers_that_pages_compare(tmp_path: Path) -> None:
+    """Medians of all of them, intervals of latency only, read from the store and from a site alike."""
+    assert tuple(RECENT_PARTS) == COMPARED
+    assert RECENT_PARTS["latency"] == 3
+    nights = EPOCH_LENGTH + 2
+    store = generator().generate(
+        tmp_path, small_shape(nights=nights, devices=1, models=1), list(range(nights - 1))
+    )
+    build_site(store, tmp_path / "site")
+    generator().generate(tmp_path, small_shape(nights=nights, devices=1, models=1), [nights - 1])
+    opened = Store.open(store)
+    earlier = earlier_site.read(tmp_path / "site", manifest.fingerprints(opened))
+    whole, grown = read_site_data(opened).recent, read_site_data(opened, None, earlier).recent
+    assert list(whole.values) == list(grown.values)
+    assert len(whole.values["latency"]) == 3
+    assert {len(array) for name, array in whole.values.items() if name != "latency"} == {1}
+    for name, array in whole.values.items():
+        np.testing.assert_array_equal(array, grown.values[name])

@@ -1,0 +1,323 @@
+"""Overview, compatibility and performance: what the pages say and weigh, and the numbers behind them."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import math
+import random
+import re
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+
+import numpy as np
+import pytest
+from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, NPU, RunBuilder, result, timings, workloads
+
+from torchgauge.dashboard import build_site
+from torchgauge.dashboard.board import Board, Column, Entry, Number, Workload
+from torchgauge.dashboard.pages import geomean, links, views
+from torchgauge.dashboard.pages.compatibility import compatibility_page
+from torchgauge.dashboard.pages.noise import Movement, thresholds
+from torchgauge.dashboard.pages.number_text import change, digits, spread
+from torchgauge.dashboard.pages.pass_line import HEIGHT, pass_line
+from torchgauge.dashboard.pages.performance import notes_of, performance_page
+from torchgauge.dashboard.renderer import Renderer
+from torchgauge.records import Case, Measurement, Realised, Status
+from torchgauge.records import Workload as PlannedWorkload
+from torchgauge.results import stats
+
+SITE = {"version": "0", "generated": "now", "empty": False, "pages": (("index.html", "Overview"),)}
+FIRST_LOAD = 60_000
+"""Bytes, compressed, of a page with all that it loads before anybody does anything."""
+
+
+def _text(path: Path) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", path.read_text()))
+
+
+def _large_board() -> Board:
+    """200 models on four devices in six configurations, a quarter of the cases not passing."""
+    rng = random.Random(5)
+    configurations = ("eager", "aot", "inductor", "max-autotune", "reduce-overhead", "threads-1")
+    columns = [
+        Column(device, name, name not in ("eager", "threads-1"))
+        for device in ("cpu", "cuda", "npu", "xpu")
+        for name in configurations
+    ]
+    entries = {}
+    for index in range(200):
+        name = f"{('resnet', 'vit', 'bert', 'opt')[index % 4]}_{index}"
+        workload = Workload(
+            "timm" if index % 2 else "huggingface", name, "training", "float32", 8, "small", "{}", 1234
+        )
+        for column in columns:
+            status = Status.PASS if rng.random() < 0.75 else rng.choice(list(Status))
+            marks = ("unexpected",) if status is not Status.PASS and rng.random() < 0.8 else ()
+            value, half = rng.uniform(1e-3, 1e-1), 10 ** rng.uniform(-3, -1.5)
+            number = Number(
+                metric="latency",
+                unit="s",
+                n=15,
+                median=value,
+                low=value * (1 - half),
+                high=value * (1 + half),
+                confidence=0.95,
+            )
+            row = {"run_id": "r", "facts": "{}", "modifiers": [], "realised_hash": None, "case_key": "k"}
+            entries[workload, column] = Entry(
+                workload, column, status, marks, row, 60.0, row, 60.0,
+                {"latency": number} if status is Status.PASS else {},
+            )  # fmt: skip
+    return Board(entries, len(entries), 0)
+
+
+@pytest.fixture(scope="module")
+def large() -> Board:
+    """A board of 4,800 cells."""
+    return _large_board()
+
+
+def _weight(page: str) -> int:
+    """Compressed bytes of a page, its style and all modules that it may load before somebody asks."""
+    files = [page.encode()]
+    static = resources.files("torchgauge.dashboard").joinpath("static")
+    files += [
+        static.joinpath(name).read_bytes() for name in ("style.css", "matrix.js", "grid.js", "state.js")
+    ]
+    return sum(len(gzip.compress(data, 6)) for data in files)
+
+
+def test_a_compatibility_page_of_4800_cells_is_light(large: Board) -> None:
+    """Every cell is there, with text and a link, within the weight of a first load and few requests."""
+    page = Renderer(SITE).page("compatibility", "compatibility.html", page=compatibility_page(large))
+    assert len(re.findall(r'<td class="[paectousin]"><a href="models/[^"]+#c[^"]+">\w', page)) == 4_800
+    assert _weight(page) < FIRST_LOAD
+    assert len(re.findall(r' src="|<link ', page)) <= 6
+    assert "style=" not in page
+
+
+def test_performance_pages_of_4800_cells_are_light(large: Board) -> None:
+    """Each view is a page of its own."""
+    found, readers, notes = views.views(large), views.Readers(large, {}), notes_of(large)
+    assert [view.against.value for view in found[:4]] == ["eager", "absolute", "device", "previous"]
+    for view in found[:3]:
+        shown = performance_page(large, view, found, readers.of(view), notes)
+        page = Renderer(SITE).page("performance", view.file, page=shown, section="performance.html")
+        assert _weight(page) < FIRST_LOAD, view
+        assert len(re.findall(r"<tr><th scope=\"row\" data-row=", page)) == 200
+
+
+def test_anchors_of_cases_are_unique_on_a_models_page(large: Board) -> None:
+    """They are put together from the row's part and the column's part."""
+    found = [links.case_link(entry) for entry in large.entries.values()]
+    assert len(set(found)) == len(found)
+
+
+def test_a_threshold_is_the_third_quartile_and_three_ranges() -> None:
+    """Per series, with gaps, and not at all where there is too little history."""
+    rng = np.random.default_rng(3)
+    changes = np.abs(rng.normal(0, 0.02, (5, 40)))
+    changes[1, 5:20] = np.nan
+    changes[2, 3:] = np.nan
+    found = thresholds(changes)
+    for row in (0, 1, 3, 4):
+        first, third = np.nanquantile(changes[row], [0.25, 0.75])
+        assert found[row] == pytest.approx(third + 3 * (third - first), rel=1e-12)
+    assert math.isnan(found[2])
+
+
+def test_the_significance_factor_is_the_change_over_the_threshold() -> None:
+    """A series that never moved is exceeded by any change."""
+    assert Movement(1.1, 1.0, 0.02).factor == pytest.approx(math.log(1.1) / 0.02)
+    assert Movement(1.1, 1.0, None).factor is None
+    assert Movement(1.1, 1.0, 0.0).factor == math.inf
+    assert Movement(1.0, 1.0, 0.0).factor == 0.0
+
+
+def test_means_over_columns_are_those_of_the_method() -> None:
+    """Resamples that are drawn once for all columns give the same intervals as one by one."""
+    rng = random.Random(2)
+    numbers = {key: {f"w{i}": rng.uniform(0.5, 2.0) for i in range(30)} for key in "ab"}
+    numbers["b"]["w7"] = None
+    within = geomean.common(numbers, ("w9",))
+    assert len(within) == 28
+    for key, found in geomean.means_over(numbers, within).items():
+        wanted = stats.geometric_mean(numbers[key], within)
+        assert (found.estimate, found.low, found.high) == pytest.approx(
+            (wanted.estimate, wanted.low, wanted.high), rel=1e-12
+        )
+        assert found.n == wanted.n
+    assert [item.why for item in geomean.left_out(numbers, within)] == [
+        "no usable number in 1 of 2 columns",
+        "built differently, not comparable",
+    ]
+
+
+def test_numbers_have_the_digits_that_their_interval_warrants() -> None:
+    """Four significant digits below one percent, else three; a change has its sign."""
+    assert [digits(0.0123456, 0.5), digits(12.3456, 2.0), digits(12345.6, 0.1)] == [
+        "0.01235",
+        "12.3",
+        "12,346",
+    ]
+    assert [spread(None), spread(0.123), spread(1.25), spread(23.4)] == ["n=1", "±0.1%", "±1.2%", "±23%"]
+    assert [change(1.012, 0.5), change(0.95, 2.0), change(1.0003, 0.05)] == ["+1.2%", "\u22125.0%", "+0.03%"]
+
+
+def test_a_snapshot_without_results_breaks_the_line() -> None:
+    """No interpolation: a gap is a gap, and the label counts it."""
+    line = pass_line([5, 6, None, 0, 6], [6] * 5, ["a", "b", "c", "d", "e"])
+    assert line is not None
+    assert line.path.count("M") == 2
+    assert f" {HEIGHT - 3:.1f}" in line.path
+    assert "1 snapshot without a result" in line.label
+    assert "last 6 of 6" in line.label
+    assert pass_line([None, 3, None], [6] * 3, ["a", "b", "c"]) is None
+    alone = pass_line([1, None, 2, None, 3, 3], [6] * 6, list("abcdef"))
+    assert alone is not None
+    assert len(alone.dots) == 3
+
+
+def _nights(path: Path, nights: int, statuses: dict[str, list[Status]], *, slow: float = 1.0) -> None:
+    """One run per night and device; a device whose list is over stays silent. The last night is slower."""
+    rng = random.Random(4)
+    for night in range(nights):
+        run = RunBuilder(f"n{night:02d}", NOW - (nights - night) * DAY)
+        for device in (CPU, NPU):
+            known = statuses[device.name]
+            if night >= len(known):
+                continue
+            base = 0.01 * (slow if night == nights - 1 else 1.0)
+            case = Case(workloads()[0], EAGER, device)
+            measured = timings(rng, base, None, "x") if known[night] is Status.PASS else []
+            result(run, case, known[night], measurements=measured)
+        run.write(path)
+
+
+def test_a_device_that_fell_silent_is_announced_first(tmp_path: Path) -> None:
+    """Its newest result is old while others went on: the page says so before anything else."""
+    passes = [Status.PASS] * 6
+    _nights(tmp_path / "store", 6, {"cpu": passes, "npusim": passes[:2]})
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    page = (tmp_path / "site" / "index.html").read_text()
+    assert "stopped reporting: no data for 4 d" in _text(tmp_path / "site" / "index.html")
+    assert "4 snapshots of other devices since" in page
+    assert page.index("<b>npusim</b>") < page.index('class="sentences"')
+    assert "<b>cpu</b> stopped" not in page
+
+
+def test_a_new_failure_is_named_until_it_is_measured_again(tmp_path: Path) -> None:
+    """What was lost to the environment in between neither hides nor makes one."""
+    failing = [Status.PASS, Status.PASS, Status.INFRA, Status.ERROR]
+    _nights(tmp_path / "a", 4, {"cpu": failing, "npusim": [Status.ERROR] * 4})
+    build_site(tmp_path / "a", tmp_path / "site", now=NOW)
+    text = _text(tmp_path / "site" / "index.html")
+    assert "cpu: 0/1 pass, 1 new failure," in text
+    assert "npusim: 0/1 pass, no new failures," in text
+    assert re.search(r"passed \d{4}-12-29, failed \d{4}-12-31", text)
+    _nights(tmp_path / "b", 5, {"cpu": [*failing, Status.ERROR], "npusim": [Status.ERROR] * 4})
+    build_site(tmp_path / "b", tmp_path / "site2", now=NOW)
+    assert "cpu: 0/1 pass, no new failures," in _text(tmp_path / "site2" / "index.html")
+
+
+def test_a_change_beyond_the_noise_of_its_series_is_marked(tmp_path: Path) -> None:
+    """The view against the result before says by how many times the threshold is exceeded."""
+    passes = [Status.PASS] * 9
+    _nights(tmp_path / "store", 9, {"cpu": passes, "npusim": passes[:3]}, slow=1.5)
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    page = (tmp_path / "site" / "performance-previous.html").read_text()
+    loud = re.findall(r'<td class="p x">\+(\d+\.\d)%<i>±[\d.]+% ([\d.e+]+)\u00d7 noise</i>', page)
+    assert len(loud) == 1
+    assert 45 < float(loud[0][0]) < 55
+    assert float(loud[0][1]) > 3
+    assert "geomean latency +4" in _text(
+        tmp_path / "site" / "index.html"
+    ) or "geomean latency +5" in page + _text(tmp_path / "site" / "index.html")
+
+
+def test_a_ratio_needs_a_baseline_that_was_built_alike(tmp_path: Path) -> None:
+    """Where there is none the cell says why; the baseline itself stays absolute."""
+    run, rng = RunBuilder("r", NOW - 60), random.Random(1)
+    plans = ((0, "same", "same", 0.5), (1, "one", "other", 0.5), (2, "same", "same", None))
+    for index, left, right, base in plans:
+        for configuration, built, value in ((EAGER, left, base), (INDUCTOR, right, 0.25)):
+            case = Case(workloads()[index], configuration, CPU)
+            measured = (
+                timings(rng, value, None, "x") if value else [Measurement("latency", "s", absent="no clock")]
+            )
+            result(run, case, measurements=measured, realised=Realised(built, 1, 0, ""))
+    run.write(tmp_path / "store")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    page = (tmp_path / "site" / "performance.html").read_text()
+    rows = [
+        cells.split('<td class="p">')[1:]
+        for cells in re.findall(r"</th>(<td.*)", page)
+        if "td class" in cells
+    ][:3]
+    plain = [[re.sub(r"<[^>]*>", " ", cell).split() for cell in row] for row in rows]
+    ratios = {tuple(row[1][1:]) for row in plain if not row[1][0].endswith("\u00d7")}
+    assert sum(row[1][0].endswith("\u00d7") and 0.45 < float(row[1][0][:-1]) < 0.55 for row in plain) == 1
+    assert ratios == {("built", "differently"), ("no", "baseline")}
+    assert any(row[0] == ["\u2013", "no", "clock"] for row in plain)
+
+
+def test_checks_and_operators_are_counted_apart(tmp_path: Path) -> None:
+    """They are no models: neither in a matrix of models nor in its headline."""
+    run = RunBuilder("r", NOW - 60)
+    result(run, Case(workloads()[0], EAGER, CPU))
+    for suite, model, mode, status in (
+        ("conformance", "copies", "check", Status.PASS),
+        ("conformance", "errors", "check", Status.FAIL_ACCURACY),
+        ("ops", "abs", "forward", Status.PASS),
+    ):
+        result(run, Case(PlannedWorkload(suite, model, mode), EAGER, CPU), status)
+    run.write(tmp_path / "store")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    text = _text(tmp_path / "site" / "index.html")
+    assert "cpu: 1/1 pass" in text
+    assert "Checks: 1/2 pass" in text
+    assert "Operators: 1/1 pass" in text
+    page = (tmp_path / "site" / "compatibility.html").read_text()
+    assert "conformance" not in page
+    assert len(re.findall(r"<tr><th scope=\"row\" data-row", page)) == 1
+
+
+def test_shards_repeat_the_order_of_the_matrix(store: Path, site: Path) -> None:
+    """Row by row, with a column's anchor for each column; histories have a letter per snapshot."""
+    page = (site / "compatibility.html").read_text()
+    anchors = re.findall(r'data-anchor="([0-9a-f]+)"', page)
+    rows = [
+        re.findall(r'<td class="(\w)">', line)
+        for line in page.splitlines()
+        if line.startswith("<tr><th scope")
+    ][:24]
+    latency = json.loads((site / "latest" / "latency.json").read_text())
+    assert latency["columns"] == anchors
+    assert len(latency["median"]) == len(latency["half"]) == len(rows) * len(anchors)
+    found: dict[str, list[str]] = {}
+    for path in sorted((site / "latest").glob("history-*.json")):
+        shard = json.loads(path.read_text())
+        assert len(shard["snapshots"]) == 2
+        for index, anchor in enumerate(shard["columns"]):
+            found[anchor] = shard["status"][index :: len(shard["columns"])]
+    for index, anchor in enumerate(anchors):
+        assert [row[index] for row in rows] == [text[-1] for text in found[anchor]]
+        values = latency["median"][index :: len(anchors)]
+        assert [
+            value is not None for value, row in zip(values, rows, strict=True) if row[index] == "p"
+        ].count(False) == 0
+
+
+def test_one_device_with_eager_only_has_no_ratio(tmp_path: Path) -> None:
+    """The first page is then the one of absolute numbers."""
+    run = RunBuilder("r", NOW - 60)
+    case = Case(workloads()[0], replace(EAGER), CPU)
+    result(run, case, measurements=timings(random.Random(1), 0.0123, None, "x"))
+    run.write(tmp_path / "store")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    names = sorted(path.name for path in (tmp_path / "site").glob("performance*.html"))
+    assert names == ["performance-memory.html", "performance-previous.html", "performance.html"]
+    assert "Latency, in ms" in _text(tmp_path / "site" / "performance.html")
+    assert "nothing before" in _text(tmp_path / "site" / "performance-previous.html")

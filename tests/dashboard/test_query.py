@@ -1,0 +1,149 @@
+"""The query language of the matrices in a browser: what holds, and mistakes told with their place."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+VOCABULARY = {
+    "devices": ["cpu", "npu", "npu.1", 'odd "name"'],
+    "configurations": ["eager", "inductor"],
+    "metrics": {"latency": "s", "speedup": "ratio", "peak_memory": "B"},
+}
+
+
+def _cell(device: str, configuration: str, status: str, **changes: Any) -> dict[str, Any]:
+    cell = {"device": device, "configuration": configuration, "status": status}
+    return {**cell, "marks": [], "numbers": {}, "history": status, **changes}
+
+
+ROW = {
+    "suite": "timm",
+    "model": "resnet18",
+    "mode": "training",
+    "dtype": "bfloat16",
+    "batch": "8",
+    "text": "timm/resnet18 training · bfloat16 · b8",
+    "cells": [
+        _cell("cpu", "eager", "p", numbers={"latency": 0.012}, history="ppppp"),
+        _cell("cpu", "inductor", "p", numbers={"speedup": 0.8}, marks=["degraded", "flaky"]),
+        _cell("npu", "eager", "e", history="p.ipne"),
+        _cell("npu", "inductor", ".", history="......"),
+    ],
+}
+
+HOLDS = (
+    "", "resnet", "RESNET18", "res*18", "timm*bfloat16",
+    "timm/resnet", '"bfloat16 · b8"', "suite:timm", "model:resnet*", "model:*18",
+    "mode:training dtype:bfloat16 batch:8", "npu:error", "npu:err", "status:error", "error",
+    "npu/eager:error",
+    "*/inductor:pass", "np*:error", "cpu:flaky", "flaky degraded", "-crash", "not(crash)", "or(crash error)",
+    "and(cpu:pass npu:error)",
+    "speedup<1", "cpu:speedup<0.9", "speedup<=80%", "latency>10ms", "latency<0.1s",
+    "latency>=12ms", "count(pass)=2", "count(pass)>=2", "count:2(pass)", "count(device:cpu pass)>1",
+    "count(fail)=1",
+    "cell(device:cpu pass degraded)", "cell(config:inductor none)", "every(cpu:pass)", "-every(npu:pass)",
+    "seq(pass error)", "npu:seq(pass error)", "seq(pass fail)", "seq(npu:pass npu:error)", "none", "npu:none",
+    "npu:fail", "cpu:not(error)", 'suite:timm, -"resnet50"', "-cpu:fail npu:-pass",
+)  # fmt: skip
+
+FAILS = (
+    "resnet50", "suite:tim", "model:resnet", "npu:pass", "cpu:error", "npu/inductor:error", "-npu:error",
+    "crash",
+    "speedup>1", "npu:speedup<1", "latency>1s", "count(pass)>2", "count:1(pass)", "cell(device:npu pass)",
+    "every(npu:pass)", "seq(error pass)", "cpu:seq(pass error)", "seq(pass pass error error)",
+    "unexpected",
+    "cpu:none", "peak_memory<1GiB", "not(resnet)", "and(error crash)", "npu:not(error)", "npu.1:error",
+)  # fmt: skip
+
+MISTAKES = (
+    ("npu:", 4, "needs a status"),
+    ("xyz:error", 0, "neither a field nor a device here"),
+    ("cpu/fast:error", 0, 'no configuration "fast"'),
+    ("cpu:resnet", 4, "no status and no mark"),
+    ("resnet )", 7, "never opened"),
+    ("or(crash", 8, "closing bracket is missing"),
+    ('"resnet', 0, "closing quotation mark"),
+    ("maybe(error)", 0, 'no function "maybe"'),
+    ("or()", 0, "between its brackets"),
+    ("status:constructor", 7, "no status"),
+    ("constructor>1", 0, 'no metric "constructor"'),
+    ("speed<1", 0, "no metric"),
+    ("latency>fast", 8, "compared with a number"),
+    ("latency>1GiB", 8, "no unit of latency"),
+    ("seq(resnet)", 4, "seq() takes statuses"),
+    ("count(error)>many", 0, "whole number"),
+    ("suite:", 6, "needs a value"),
+    (":error", 0, "cannot stand here"),
+    ("-" * 3000, 2000, "2000 characters"),
+    ("not(" * 60 + "error" + ")" * 60, None, "nested too deep"),
+)
+
+_EVALUATE = """
+async ([source, vocabulary, row, queries]) => {
+  const { parse, rowHolds } = await import(source);
+  return queries.map((text) => {
+    try {
+      return rowHolds(parse(text, vocabulary), row);
+    } catch (error) {
+      return [error.name, error.at, error.message];
+    }
+  });
+}
+"""
+
+
+@pytest.fixture(scope="module")
+def page(browser: Any, address: str) -> Iterator[Any]:
+    """A page of the site, in which the module can be imported."""
+    context = browser.new_context()
+    opened = context.new_page()
+    opened.goto(f"{address}about.html")
+    yield opened
+    context.close()
+
+
+def _answers(page: Any, queries: tuple[str, ...]) -> dict[str, Any]:
+    found = page.evaluate(_EVALUATE, ["./static/query.js", VOCABULARY, ROW, list(queries)])
+    return dict(zip(queries, found, strict=True))
+
+
+def test_what_holds_of_a_row_is_found(page: Any) -> None:
+    """Words, fields, cells, numbers, marks, counts and sequences."""
+    assert [query for query, found in _answers(page, HOLDS).items() if found is not True] == []
+
+
+def test_what_does_not_hold_is_not_found(page: Any) -> None:
+    """A query that says too much leaves the row out, without a complaint."""
+    assert [query for query, found in _answers(page, FAILS).items() if found is not False] == []
+
+
+def test_a_mistake_is_told_in_words_with_its_place(page: Any) -> None:
+    """Every message says what is wrong, and where it is counted from 0."""
+    answers = _answers(page, tuple(query for query, _, _ in MISTAKES))
+    for query, at, words in MISTAKES:
+        name, place, message = answers[query]
+        assert name == "QueryError", query
+        assert words in message, (query, message)
+        assert at is None or place == at, (query, place)
+
+
+def test_a_pattern_costs_no_more_than_its_length(page: Any) -> None:
+    """Many asterisks against a long name end at once: there is no backtracking."""
+    script = "async () => { const { glob } = await import('./static/query.js');"
+    assert page.evaluate(script + " return glob('*a'.repeat(400) + 'b')('a'.repeat(5000)); }") is False
+    assert page.evaluate(script + " return glob('a*b*')('a--b--'); }") is True
+    assert page.evaluate(script + " return glob('ab*ab')('ab'); }") is False
+
+
+def test_a_query_says_what_it_needs(page: Any) -> None:
+    """Numbers and histories are loaded only for queries that speak of them."""
+    script = """async ([vocabulary, text]) => {
+      const { needs, parse } = await import('./static/query.js');
+      return needs(parse(text, vocabulary));
+    }"""
+    assert page.evaluate(script, [VOCABULARY, "resnet npu:error"]) == {"metrics": [], "history": False}
+    found = page.evaluate(script, [VOCABULARY, "or(speedup<1 not(seq(pass error)))"])
+    assert found == {"metrics": ["speedup"], "history": True}

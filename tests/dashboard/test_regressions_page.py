@@ -1,0 +1,173 @@
+"""The page of regressions: changes with age and verdict, new failures, A/B runs, damaged files."""
+
+from __future__ import annotations
+
+import json
+import re
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from store_builder import NOW
+from subject_store import HOSTILE, finding, keep_findings, night
+
+from torchgauge.dashboard import build_site
+from torchgauge.records import Status
+from torchgauge.records.comparison import Verdict
+from torchgauge.results.store import Store
+from torchgauge.results.trend_findings import Finding
+from torchgauge.results.trend_outcomes import TrendOutcome, TrendState, append_outcome
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "results" / "reports"))
+
+
+def _page(store: Path, out: Path) -> str:
+    build_site(store, out, now=NOW)
+    return (out / "regressions.html").read_text()
+
+
+def _text(page: str) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page))
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """Two nights, of which the second breaks one model of three."""
+    path = tmp_path / "store"
+    night(path, 1, dict.fromkeys(("a", "b", "c"), Status.PASS))
+    night(path, 2, {"a": Status.PASS, "b": Status.ERROR, "c": Status.PASS}, reason="it broke")
+    return path
+
+
+def test_a_store_in_which_nobody_looked_says_so(store, tmp_path):
+    """No findings is not "no change"."""
+    text = _text(_page(store, tmp_path / "site"))
+    assert "Nobody has looked for changes in this store yet" in text
+    assert "torchgauge trend --store DIR" in text
+    assert "No change was found" not in text
+
+
+def test_a_change_has_size_range_age_and_verdict(store, tmp_path):
+    """What changed, by how much, since which builds, for how long, and what became of it."""
+    keep_findings(
+        store, finding("a"), finding("gone", key="f" * 16, worse=False, size=-0.1, low=None, high=None)
+    )
+    page = _page(store, tmp_path / "site")
+    text = _text(page)
+    assert "latency +25.0% [+20.0%, +30.0%]" in text
+    assert "1.00 ms → 1.25 ms" in text
+    assert "after torch 2.13 , by torch 2.14" in text
+    assert re.search(r"suspected after .* 28 d", text)
+    assert "\N{MINUS SIGN}10.0% no interval: too few nights" in text
+    assert re.search(r'<a href="models/[^"]+">toy/a</a>', page)
+    assert "toy/gone" in text
+    assert "up to run night-002 of 2025-12-04, 28 d old" in text
+    changes = json.loads((tmp_path / "site/data/regressions.json").read_bytes())["changes"]
+    assert [(each["model"], each["open"]) for each in changes] == [("a", True), ("gone", True)]
+
+
+def test_a_confirmation_moves_and_closes_changes(store, tmp_path):
+    """An outcome that was appended later counts; what was none of the software is no longer open."""
+    first, second = finding("a"), finding("c", key="e" * 16)
+    keep_findings(store, first, second)
+    for each, state in ((first, TrendState.CONFIRMED), (second, TrendState.ENVIRONMENT)):
+        outcome = TrendOutcome(
+            each.case_key, each.case_id, each.metric, each.machine, each.good_run, each.suspect_run, state,
+            f"said of {each.model}", NOW, 1.3, 1.29, 1.31,
+        )  # fmt: skip
+        append_outcome(Store.open(store), outcome)
+    text = _text(_page(store, tmp_path / "site"))
+    worse, _, closed = text.partition("No longer open (1)")
+    assert "For the worse (1)" in worse
+    assert "+30.0% [+29.0%, +31.0%]" in worse
+    assert "said of a" in worse
+    assert "environment said of c" in closed
+
+
+def test_a_level_that_went_back_is_no_longer_open(store, tmp_path):
+    """The second change ends the first."""
+    back = finding("a", key="d" * 16, size=-0.2, low=-0.21, high=-0.19, worse=False, suspect_run="night-009")
+    keep_findings(store, finding("a"), _later(back))
+    text = _text(_page(store, tmp_path / "site"))
+    assert "No longer open (1)" in text
+    assert "For the worse" not in text
+    assert "5 d, until 2025-12-09" in text
+
+
+def test_new_failures_are_grouped_and_repeatable(store, tmp_path):
+    """One model broke; its group has the reason and the command."""
+    page = _page(store, tmp_path / "site")
+    assert "cpu: models (1)" in page
+    assert "it broke" in page
+    assert "torchgauge run toy --case" in page
+    assert page.count("<article") == 1
+
+
+@pytest.mark.parametrize("name", ["findings.json", "outcomes.jsonl"])
+def test_damaged_files_are_said(store, tmp_path, name):
+    """The page says which file cannot be read; the rest of the site is built."""
+    keep_findings(store, finding("a"))
+    (store / "trend" / name).write_text('{"schema": 1, "looks": 3}\n')
+    text = _text(_page(store, tmp_path / "site"))
+    assert "cannot be read" in text
+    assert name in text
+    assert "Nobody has looked" not in text
+
+
+def test_hostile_text_is_shown_and_does_nothing(store, tmp_path):
+    """Names and reasons of findings are text."""
+    keep_findings(
+        store,
+        *(
+            finding(
+                bad, key=f"{number:016x}", reason=bad, configuration=bad, good_torch=bad, unit=bad, metric=bad
+            )
+            for number, bad in enumerate(HOSTILE)
+        ),
+    )
+    page = _page(store, tmp_path / "site")
+    assert not re.search(r"<(script(?! type=\"module\")|img|a href='https)", page)
+    assert "&lt;script&gt;alert(1)&lt;/script&gt;" in page
+    assert "[U+202E]" in page
+    assert "{{ 7 * 7 }}" in page
+    assert "\x1b" not in page
+    assert "\x00" not in page
+
+
+def test_ab_runs_have_verdicts_rates_and_commands(tmp_path, comparison_store):
+    """A real A/B run: worst verdicts first, the A/A beside it, the false-alarm rate with its interval."""
+    page = _page(comparison_store, tmp_path / "site")
+    text = _text(page)
+    assert "main → pull request 7" in text
+    assert "1 regression, 1 unchanged" in text
+    assert "+8.0% [+7.0%, +9.0%]" in text
+    assert "1 more verdicts, none of them worse" in text
+    assert "torchgauge ab toy --base" in text
+    assert "A/A beside it: 0 false alarms in 1" in text
+    assert "0 of 1" in text
+    assert "[0.0%, 97.5%]" in text
+
+
+def test_a_damaged_comparison_is_said(tmp_path, comparison_store):
+    """A table that cannot be read takes neither the page nor the site with it."""
+    (path,) = comparison_store.glob("tables/verdicts/*.parquet")
+    path.write_bytes(b"PAR1 nothing")
+    text = _text(_page(comparison_store, tmp_path / "site"))
+    assert "tables/verdicts cannot be read" in text
+    assert "the noise ledger cannot be made" in text
+
+
+@pytest.fixture
+def comparison_store(store: Path) -> Path:
+    """The store with one A/B run of a pair that regressed, one that did not, and one A/A."""
+    from comparison_builder import comparison, pair, verdict
+
+    slow, fast, same = pair("linear"), pair("mlp"), pair("linear", control=True)
+    verdicts = [verdict(fast), verdict(slow, Verdict.REGRESSION, confirmed=True), verdict(same)]
+    comparison(store, [slow, fast, same], verdicts)
+    return store
+
+
+def _later(found: Finding) -> Finding:
+    return replace(found, suspect_at=found.suspect_at + 5 * 86_400)

@@ -1,0 +1,134 @@
+"""The site's JSON files: they hold what the store holds, strictly, and name it by number."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+
+from torchgauge.dashboard import build_site
+from torchgauge.records import Status
+from torchgauge.results.dataset import read_table
+from torchgauge.results.store import Store
+
+LIMIT = 64 * 1024
+
+
+def _json(path: Path) -> Any:
+    return json.loads(path.read_bytes(), parse_constant=pytest.fail)
+
+
+@pytest.fixture(scope="module")
+def manifest(site: Path) -> Any:
+    """The manifest of the realistic site."""
+    return _json(site / "manifest.json")
+
+
+def test_every_row_of_the_store_is_in_its_series(store: Path, site: Path, manifest: Any) -> None:
+    """Status and median of every row, found by the numbers in the files of cases."""
+    letter = {entry["status"]: entry["letter"] for entry in manifest["statuses"]}
+    found = {}
+    for path in site.glob("series/*/*/*.json"):
+        data = _json(path)
+        cases = _json(site / "cases" / f"{path.parts[-3]}.json")["cases"]
+        for series in data["cases"]:
+            case = cases[series["case"]]
+            assert (case["model"], case["configuration"]) == (data["model"], series["configuration"])
+            assert len(series["status"]) == len(data["snapshots"])
+            for place, snapshot in enumerate(data["snapshots"]):
+                latency = series["metrics"].get("latency", {}).get("median")
+                found[snapshot[:10], case["key"]] = series["status"][place], latency and latency[place]
+    rows = read_table(Store.open(store), "results").to_pylist()
+    numbers = {
+        (row["run_id"], row["case_key"]): row["median"]
+        for row in read_table(Store.open(store), "summaries").to_pylist()
+        if row["metric"] == "latency"
+    }
+    assert len(found) == len(rows) == 192
+    for row in rows:
+        median = numbers.get((row["run_id"], row["case_key"]))
+        shown = found[f"{row['run_created_at']:%Y-%m-%d}", row["case_key"]]
+        assert shown == (letter[row["status"]], None if median is None else float(f"{median:.4g}"))
+
+
+def test_a_snapshot_says_the_same_as_the_series(site: Path) -> None:
+    """Two ways to the same number."""
+    for path in site.glob("snapshots/*/*.core.json"):
+        data = _json(path)
+        assert len(data["cases"]) == len(data["status"])
+        for name, three in data["metrics"].items():
+            assert {len(values) for values in three.values()} == {len(data["cases"])}, name
+        listed = _json(site / "cases" / f"{path.name.split('.')[0]}.json")["cases"]
+        for place, number in enumerate(data["cases"]):
+            folder = site / "series" / path.name.split(".")[0] / listed[number]["model_id"]
+            series = _json(folder / "0.json")
+            at = series["snapshots"].index(data["snapshot"])
+            same = next(case for case in series["cases"] if case["case"] == number)
+            assert same["status"][at] == data["status"][place]
+            latency = same["metrics"].get("latency", {"median": [None] * 2})["median"][at]
+            assert latency == data["metrics"]["latency"]["median"][place]
+
+
+def test_anchors_and_files_of_cases_exist(site: Path) -> None:
+    """A script that finds a number can link to its case."""
+    for path in site.glob("cases/*.json"):
+        for case in _json(path)["cases"]:
+            assert f'id="{case["anchor"]}"' in (site / case["file"]).read_text()
+
+
+def test_the_manifest_names_every_file_by_its_hash(site: Path, manifest: Any) -> None:
+    """Nothing is in a site that its lists do not name."""
+    import hashlib
+
+    listed: dict[str, str] = dict(manifest["state"])
+    for name in manifest["state"]:
+        if name.startswith("state/files-"):
+            listed |= {file: digest for file, (digest, _) in _json(site / name).items()}
+    there = {str(path.relative_to(site)) for path in site.rglob("*") if path.is_file()}
+    assert there == {*listed, "manifest.json"}
+    for name, digest in listed.items():
+        assert hashlib.sha256((site / name).read_bytes()).hexdigest() == digest, name
+
+
+def test_the_epoch_is_a_table_for_pandas(site: Path) -> None:
+    """One row per case and snapshot, with every status."""
+    table = pq.read_table(site / "data" / "0.parquet")
+    assert table.num_rows == 192
+    assert set(table.column("status").to_pylist()) == {status.value for status in Status}
+    assert {"snapshot", "run_id", "suite", "model", "latency.median", "mark.degraded"} <= set(
+        table.column_names
+    )
+
+
+def test_shards_are_small(site: Path) -> None:
+    """No file that a page loads is above 64 KiB gzipped."""
+    for folder in ("series", "snapshots", "cases"):
+        for path in (site / folder).rglob("*.json"):
+            assert len(gzip.compress(path.read_bytes(), 6)) <= LIMIT, path
+
+
+def test_infinite_numbers_become_null(store: Path, tmp_path: Path) -> None:
+    """A table that another tool wrote: strict JSON all the same, and the status stays."""
+    import shutil
+
+    import pyarrow as pa
+
+    copy = tmp_path / "store"
+    shutil.copytree(store, copy)
+    for path in (copy / "tables" / "summaries").iterdir():
+        table = pq.read_table(path)
+        index = table.schema.get_field_index("median")
+        bad = pa.array([float("inf") if i % 2 else float("nan") for i in range(table.num_rows)])
+        pq.write_table(table.set_column(index, table.schema.field(index), bad), path)
+    build_site(copy, tmp_path / "site")
+    statuses = ""
+    for path in (tmp_path / "site").rglob("*.json"):
+        data = _json(path)
+        if path.parts[-3] == "snapshots" and "status" in data:
+            statuses += data["status"]
+            assert data["metrics"] == {}
+    assert "p" in statuses

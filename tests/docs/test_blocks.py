@@ -1,0 +1,146 @@
+"""What can be checked in a fenced block without running it: Python, YAML and TOML."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+import sys
+from pathlib import Path
+
+import pytest
+import tomllib
+import yaml
+
+from torchgauge import registry
+from torchgauge.errors import DataFileError
+from torchgauge.harness.builds import load_builds
+from torchgauge.harness.validation import validate
+from torchgauge.workflows.config import read_config
+from torchgauge.workflows.ingest.contributors import read_contributors
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from doc_pages import Block, all_blocks
+
+NOT_OURS = {"jobs", "on", True}
+"""Keys of a workflow of GitHub's, whose form its own tools check; YAML 1.1 reads `on` as true."""
+
+
+def imported(tree: ast.AST) -> list[tuple[str, str]]:
+    """Module and name of each import from torchgauge; no name where the module itself is imported."""
+    found = []
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module and node.module.split(".")[0] == "torchgauge":
+            found += [(node.module, each.name) for each in node.names]
+        elif isinstance(node, ast.Import):
+            found += [(each.name, "") for each in node.names if each.name.split(".")[0] == "torchgauge"]
+    return found
+
+
+def problem_of_python(text: str) -> str:
+    """Why a block is no Python, or which import does not resolve; empty where it is right."""
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        return f"line {error.lineno}: {error.msg}"
+    for module, name in imported(tree):
+        spec = importlib.util.find_spec(module)
+        if spec is None or spec.origin is None:
+            return f"there is no module {module}"
+        below = Path(spec.origin).parent / (name or "-") if spec.submodule_search_locations else Path("-")
+        if name and name not in defined(Path(spec.origin)) and not below.with_suffix(".py").is_file():
+            return f"{module} has no {name}"
+    return ""
+
+
+def defined(source: Path) -> set[str]:
+    """Names that a module has, read and not imported: a worker's modules would bring torch in here."""
+    found: set[str] = set()
+    for node in ast.parse(source.read_text(encoding="utf-8")).body:
+        if isinstance(node, ast.FunctionDef | ast.ClassDef):
+            found.add(node.name)
+        elif isinstance(node, ast.Import | ast.ImportFrom):
+            found |= {(each.asname or each.name).split(".")[0] for each in node.names}
+        else:
+            found |= {each.id for each in ast.walk(node) if isinstance(each, ast.Name)}
+    return found
+
+
+def problem_of_yaml(text: str, folder: Path) -> str:
+    """Why the loader of its kind refuses a block; empty where it takes it."""
+    try:
+        keys = set(yaml.safe_load(text))
+    except yaml.YAMLError as error:
+        return f"no YAML: {error}"
+    path = folder / "block.yaml"
+    path.write_text(text, encoding="utf-8")
+    try:
+        if keys & NOT_OURS:
+            return ""
+        if "pools" in keys:
+            if "campaign" not in keys:  # the part of the file that the page is about
+                path.write_text(f"version: 1\ncampaign: {{suites: [toy]}}\n{text}", encoding="utf-8")
+            read_config(path)
+        elif "contributors" in keys:
+            read_contributors(path)
+        elif "builds" in keys:
+            load_builds(path)
+        elif keys == {"models", "suite"}:
+            # The recipes are the reader's own: their fields are in the guide's Python.
+            whole = yaml.safe_load(text)
+            for model in whole["models"]:
+                model.pop("recipe", None)
+            path.write_text(yaml.safe_dump(whole), encoding="utf-8")
+            validate([str(path)])
+        else:
+            validate([str(path)])
+    except DataFileError as error:
+        return str(error)
+    return ""
+
+
+@pytest.mark.parametrize("block", all_blocks("python"), ids=str)
+def test_python_compiles_and_its_imports_are_there(block: Block) -> None:
+    """Each block is Python, and each name of torchgauge's is where the block says."""
+    assert not problem_of_python(block.text)
+
+
+@pytest.mark.parametrize("block", all_blocks("yaml"), ids=str)
+def test_yaml_is_what_its_loader_takes(block: Block, tmp_path: Path) -> None:
+    """Each block is a whole file of its kind, and the real loader takes it."""
+    assert not problem_of_yaml(block.text, tmp_path)
+
+
+@pytest.mark.parametrize("block", all_blocks("toml"), ids=str)
+def test_toml_names_groups_that_there_are(block: Block) -> None:
+    """Each block is TOML, and a group of entry points in it is one of torchgauge's or of torch's."""
+    groups = tomllib.loads(block.text).get("project", {}).get("entry-points", {})
+    assert {group for group in groups if group.startswith("torchgauge.")} <= set(registry.GROUPS)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("def f(:\n", "line 1"),
+        ("from torchgauge.suites.catalog import YamlSuit\n", "has no YamlSuit"),
+        ("import torchgauge.suits\n", "no module torchgauge.suits"),
+    ],
+)
+def test_wrong_python_would_be_seen(text: str, problem: str) -> None:
+    """The check above can fail."""
+    assert problem in problem_of_python(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("models: [\n", "no YAML"),
+        ("suite: a\nmodels:\n  - name: m\n    tiers: [smoke]\n    batches: {inference: 1}\n", "batches"),
+        ("version: 1\ncampaign: {suites: [toy], teir: smoke}\npools: []\n", "teir"),
+        ("defaults: {tolerence: 0.1}\n", "tolerence"),
+        ("something: else\n", "fit no kind"),
+    ],
+)
+def test_wrong_yaml_would_be_seen(text: str, problem: str, tmp_path: Path) -> None:
+    """The check above can fail."""
+    assert problem in problem_of_yaml(text, tmp_path)

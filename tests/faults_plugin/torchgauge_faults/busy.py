@@ -1,0 +1,51 @@
+"""A suite without torch whose models say, in a file of their own, when they had a core: builds and steps."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from pathlib import Path
+
+from torchgauge.records import Workload
+from torchgauge.suites.catalog import YamlSuite
+from torchgauge.suites.suite import BuiltWorkload
+
+FOLDER = "TORCHGAUGE_TEST_BEATS"
+"""The variable that names the folder of the files; a line is a kind and a monotonic time."""
+BUILD_S = 0.8
+BEAT_S = 0.004
+
+SUITE = YamlSuite(
+    name="busy",
+    doc="Models that say when they had a core.",
+    data=Path(__file__).parent / "busy.yaml",
+    builder="torchgauge_faults.busy:build",
+)
+
+
+def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
+    """Take a core for a while, and return a step that takes it for a few milliseconds."""
+    file = os.open(Path(os.environ[FOLDER]) / workload.model, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    if workload.model == "greedy" and _others_live(workload.model):
+        os.kill(os.getpid(), signal.SIGKILL)
+    until = time.process_time() + BUILD_S
+    while time.process_time() < until:
+        _beat(file, "build")
+    return BuiltWorkload(module=lambda: _beat(file, "step"), framework="python")
+
+
+def _others_live(model: str) -> bool:
+    """Whether another model is busy within the next second."""
+    files = [path for path in Path(os.environ[FOLDER]).iterdir() if path.name != model]
+    before = [path.stat().st_size for path in files]
+    time.sleep(1.0)
+    return before != [path.stat().st_size for path in files]
+
+
+def _beat(file: int, kind: str) -> float:
+    os.write(file, f"{kind} {time.monotonic()}\n".encode())
+    until = time.perf_counter() + BEAT_S
+    while time.perf_counter() < until:
+        pass
+    return 1.0

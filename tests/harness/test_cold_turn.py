@@ -1,0 +1,89 @@
+"""Whose turn it is to compile cold: fixed by the plan, and everybody's once in the period."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from torchgauge.errors import UsageError
+from torchgauge.harness.cold_turn import DAY_S, checked, cold_count, is_cold_turn
+from torchgauge.records import (
+    Case,
+    Configuration,
+    DeviceTarget,
+    Group,
+    Plan,
+    PlannedCase,
+    Refusal,
+    RunSettings,
+    Status,
+    Tolerance,
+    Workload,
+    digest,
+)
+
+CONFIGURATIONS = (Configuration("eager", "eager"), Configuration("inductor", "inductor"))
+
+
+def group(model: str, refusal: Refusal | None = None) -> Group:
+    """A group of a model, eager beside compiled."""
+    cases = [
+        PlannedCase(
+            Case(Workload("toy", model), each, DeviceTarget("any")),
+            Tolerance(0.0, 0.0, 1.0, "none"),
+            refusal=refusal,
+        )
+        for each in CONFIGURATIONS
+    ]
+    return Group(digest(model), tuple(cases))
+
+
+GROUPS = tuple(group(f"model{number}") for number in range(40))
+
+
+def plan(choice: str, day: int = 20_000, groups: tuple[Group, ...] = GROUPS) -> Plan:
+    """A plan of that day."""
+    settings = replace(RunSettings(), cold_compile=choice)
+    return Plan("run", (day + 0.5) * DAY_S, ("torchgauge",), settings, groups)
+
+
+def test_each_has_its_turn_once_in_the_period() -> None:
+    """Over seven days in a row every group compiles cold exactly once."""
+    for each in GROUPS:
+        assert sum(is_cold_turn(each, plan("1/7", day)) for day in range(20_000, 20_007)) == 1
+
+
+def test_turns_are_spread_over_the_days() -> None:
+    """No day has all of them, and none has nobody."""
+    counts = [cold_count(plan("1/4", day))[0] for day in range(20_000, 20_004)]
+    assert sum(counts) == 40
+    assert min(counts) > 0
+
+
+def test_all_and_none_mean_what_they_say() -> None:
+    """``all`` is everybody's turn each day, ``none`` nobody's; both count compiled cases only."""
+    assert cold_count(plan("all")) == (40, 40)
+    assert cold_count(plan("none")) == (0, 40)
+    assert RunSettings().cold_compile == "all"
+
+
+def test_what_is_not_tried_does_not_count() -> None:
+    """A refused case compiles neither cold nor warm."""
+    refused = group("refused", Refusal(Status.UNSUPPORTED, "no"))
+    assert cold_count(plan("all", groups=(refused, GROUPS[0]))) == (1, 1)
+
+
+def test_a_resumed_run_chooses_as_before() -> None:
+    """The choice is the plan's: a part of the groups, run later, has the same turns."""
+    whole = plan("1/7")
+    assert [is_cold_turn(replace(each, cases=each.cases[:1]), whole) for each in GROUPS] == [
+        is_cold_turn(each, whole) for each in GROUPS
+    ]
+
+
+@pytest.mark.parametrize("text", ["", "some", "2/7", "1/0", "1/", "7", "1/7x"])
+def test_other_words_are_refused(text) -> None:
+    """What cannot be a choice is named, with what can."""
+    with pytest.raises(UsageError, match="cold-compile"):
+        checked(text)

@@ -1,0 +1,200 @@
+"""Kept compile caches: whose they are, what goes, what stays, and what is taken over."""
+
+from __future__ import annotations
+
+import json
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from torchgauge.harness.compile_cache import (
+    ABOUT,
+    VARIABLE,
+    CacheUnusableError,
+    builds,
+    chosen_folder,
+    folder_name,
+    identity_of,
+    open_kept,
+    remove,
+)
+from torchgauge.records import Configuration, Environment
+
+INDUCTOR = Configuration("inductor", "inductor")
+HERE = Environment(
+    "cpu",
+    (
+        ("compiler.cxx", "g++ 12"),
+        ("cpu.model", "A"),
+        ("env.TORCH_SOMETHING", "1"),
+        ("host.memory_bytes", 1),
+        ("package.timm", "1.0"),
+        ("torch.threads", 2),
+        ("torch.version", "2.13.0"),
+    ),
+)
+
+
+def of(**changes: str) -> Environment:
+    """The environment with facts replaced; ``_`` in a name stands for a dot."""
+    named = {name.replace("_", "."): value for name, value in changes.items()}
+    return replace(HERE, identity=tuple(sorted({**dict(HERE.identity), **named}.items())))
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    """A folder for kept caches that is not there yet."""
+    return tmp_path / "kept"
+
+
+def fill(root: Path, environment: Environment, now: float, size: int = 1000) -> str:
+    """Use the caches of a build once, with an entry of ``size`` bytes; the build's key."""
+    kept = open_kept(root, environment, now)
+    entry = kept.folder / folder_name(INDUCTOR) / "ab" / f"entry-{now:g}.so"
+    entry.parent.mkdir(parents=True, exist_ok=True)
+    entry.write_bytes(b"x" * size)
+    os.utime(entry, (now, now))
+    kept.close()
+    return kept.key
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        of(torch_version="2.14.0"),
+        of(compiler_cxx="g++ 13"),
+        of(cpu_model="B"),
+        of(torch_git="abc"),
+        of(device_driver="1.2"),
+        replace(HERE, device="other"),
+    ],
+)
+def test_another_build_has_other_caches(root, environment) -> None:
+    """Torch, the compiler, the processor and the device tell builds apart."""
+    assert fill(root, HERE, 1.0) != fill(root, environment, 2.0)
+
+
+@pytest.mark.parametrize("changes", [{"package_timm": "1.1"}, {"torch_threads": "1"}, {"env_X": "y"}])
+def test_what_binaries_do_not_depend_on_is_left_out(root, changes) -> None:
+    """A new timm, another number of threads or a variable leave the build's caches as they are."""
+    assert fill(root, HERE, 1.0) == fill(root, of(**changes), 2.0)
+
+
+def test_hidden_instructions_make_another_build(tmp_path) -> None:
+    """Two machines of one model of processor, one of which hides instructions, do not share binaries."""
+    files = [tmp_path / name for name in "ab"]
+    for file, flags in zip(files, ("fpu avx2 avx512f", "fpu avx2"), strict=True):
+        file.write_text(f"model name\t: A\nflags\t\t: {flags}\n")
+    assert identity_of(HERE, files[0]) != identity_of(HERE, files[1])
+
+
+def test_a_build_says_what_it_is(root) -> None:
+    """``about.json`` names the identity and the last use, and the list reads them."""
+    key = fill(root, HERE, 5.0)
+    said = json.loads((root / key / ABOUT).read_text())
+    assert said["identity"]["torch.version"] == "2.13.0"
+    (found,) = builds(root)
+    assert (found.key, found.used_at, found.in_use) == (key, 5.0, False)
+    assert found.bytes > 1000
+
+
+def test_the_two_newest_builds_stay(root) -> None:
+    """Opening a third build removes the one that was not used for longest."""
+    keys = [fill(root, of(torch_version=str(n)), float(n)) for n in range(3)]
+    assert [build.key for build in builds(root)] == [keys[2], keys[1]]
+
+
+def test_a_build_in_use_stays(root) -> None:
+    """What another run has open is neither pruned nor cleared, whatever its age."""
+    first = open_kept(root, HERE, 1.0)
+    keys = [fill(root, of(torch_version=str(n)), 2.0 + n) for n in range(3)]
+    assert first.key in [build.key for build in builds(root)]
+    assert remove(root, builds(root)) > 0
+    (left,) = builds(root)
+    assert left.in_use
+    assert left.key == first.key not in keys
+    first.close()
+    remove(root, builds(root))
+    assert builds(root) == []
+
+
+def test_the_oldest_entries_go_where_all_take_too_much(root) -> None:
+    """Of one build the entries unused for longest are removed until the rest fits."""
+    for now in (1.0, 2.0, 3.0):
+        fill(root, HERE, now, size=4000)
+    kept = open_kept(root, HERE, 4.0, limit_bytes=9000)
+    left = sorted(file.name for file in kept.folder.rglob("*.so"))
+    assert left == ["entry-2.so", "entry-3.so"]
+    assert kept.removed == 4000
+    kept.close()
+
+
+def test_a_folder_that_others_may_write_to_is_not_used(root) -> None:
+    """What lies in it would be executed."""
+    root.mkdir()
+    root.chmod(0o777)
+    with pytest.raises(CacheUnusableError, match="chmod go-w"):
+        open_kept(root, HERE, 1.0)
+
+
+def test_a_place_where_nothing_can_be_written_is_not_used(tmp_path) -> None:
+    """A file where the folder should be is said and costs no run."""
+    (tmp_path / "file").touch()
+    with pytest.raises(CacheUnusableError, match="file"):
+        open_kept(tmp_path / "file", HERE, 1.0)
+
+
+def test_what_passed_is_taken_over(root, tmp_path) -> None:
+    """Entries that are new come, what is there stays, and other configurations' stay behind."""
+    kept = open_kept(root, HERE, 1.0)
+    other = Configuration("other", "inductor")
+    mine, theirs = (tmp_path / "fresh" / folder_name(each) / "ab" for each in (INDUCTOR, other))
+    for folder in (mine, theirs):
+        folder.mkdir(parents=True)
+        (folder / "one.so").write_text("new")
+    (mine / "two.so").write_text("new")
+    there = kept.folder / folder_name(INDUCTOR) / "ab" / "one.so"
+    there.parent.mkdir(parents=True)
+    there.write_text("old")
+    assert kept.adopt(tmp_path / "fresh", [INDUCTOR]) == 1
+    assert there.read_text() == "old"
+    assert there.with_name("two.so").read_text() == "new"
+    assert not (kept.folder / folder_name(other)).exists()
+    kept.close()
+
+
+def test_damaged_entries_are_replaced(root, tmp_path) -> None:
+    """Healing replaces files, and removes what else lies under the same key of inductor's."""
+    kept = open_kept(root, HERE, 1.0)
+    fresh = tmp_path / "fresh" / folder_name(INDUCTOR)
+    there = kept.folder / folder_name(INDUCTOR)
+    for base, name in ((fresh, "good"), (there, "bad")):
+        (base / "fxgraph" / "ab" / "key").mkdir(parents=True)
+        (base / "fxgraph" / "ab" / "key" / name).write_text(name)
+        (base / "k.so").write_text(name)
+    (there / "unrelated.so").write_text("kept")
+    kept.adopt(tmp_path / "fresh", [INDUCTOR], heal=True)
+    assert [file.name for file in (there / "fxgraph" / "ab" / "key").iterdir()] == ["good"]
+    assert (there / "k.so").read_text() == "good"
+    assert (there / "unrelated.so").exists()
+    kept.close()
+
+
+def test_two_definitions_of_one_name_have_two_folders() -> None:
+    """A file of configurations may change what a name means from one night to the next."""
+    changed = replace(INDUCTOR, options=(("max_autotune", True),))
+    assert folder_name(INDUCTOR) != folder_name(changed)
+    assert folder_name(INDUCTOR).startswith("inductor-")
+
+
+def test_a_person_says_where(monkeypatch, tmp_path) -> None:
+    """The flag comes before the variable, the variable before the user's cache; ``none`` keeps none."""
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    monkeypatch.delenv(VARIABLE, raising=False)
+    assert chosen_folder(None) == str(tmp_path / "torchgauge" / "compile")
+    monkeypatch.setenv(VARIABLE, "none")
+    assert chosen_folder(None) is None
+    assert chosen_folder(str(tmp_path / "mine")) == str(tmp_path / "mine")
+    assert chosen_folder("none") is None

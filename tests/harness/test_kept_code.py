@@ -1,0 +1,128 @@
+"""Nights of one torch build with the real compiler: kept code, turns to compile cold, and damage."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchgauge.harness.compile_cache import FACT
+from torchgauge.records import Measurement, Result, Status
+from torchgauge.results import journal
+
+pytestmark = [pytest.mark.torch, pytest.mark.full]
+
+
+def metric(row: Result, name: str) -> Measurement:
+    """One measurement of ``row``."""
+    return next(each for each in row.measurements if each.metric == name)
+
+
+def origin(row: Result) -> str:
+    """Where the compiled code of ``row`` came from."""
+    return str(dict(row.facts)[FACT])
+
+
+def cut(files: list[Path], left: int) -> None:
+    """All but ``left`` bytes of each file are lost."""
+    assert files
+    for file in files:
+        os.truncate(file, left)
+
+
+@dataclass
+class Nights:
+    """Runs of one small model in one sandbox, all with one folder of kept code."""
+
+    sandbox: Any
+    kept: Path
+    rows: dict[str, Result] = field(default_factory=dict)
+    libraries: dict[str, dict[str, int]] = field(default_factory=dict)
+
+    def run(self, name: str, cold: str, *more: str, warm: bool = False) -> None:
+        """One run that must end well; keeps its compiled row, and when each library was made."""
+        before = set(self.sandbox.store.run_ids()) if self.sandbox.store_path.exists() else set()
+        words = ("toy", "--models", "mlp", "--device", "cpu", "--ahead", "1", "--cold-compile", cold)
+        quick = [word for word in self.sandbox.quick if not (warm and word == "--no-warm-compile")]
+        where = ("--compile-cache", str(self.kept), "--store", str(self.sandbox.store_path))
+        done = self.sandbox.run("run", *words, *where, *quick, *more)
+        assert done.returncode == 0, done.stderr
+        (new,) = set(self.sandbox.store.run_ids()) - before
+        rows = journal.results(self.sandbox.store.run(new).journal_path)
+        (self.rows[name],) = (row for row in rows if row.case.configuration.compiled)
+        self.libraries[name] = {file.name: file.stat().st_mtime_ns for file in self.files(".main.so")}
+
+    def files(self, ending: str) -> list[Path]:
+        """What is kept under that ending."""
+        return sorted(self.kept.rglob(f"*{ending}"))
+
+
+@pytest.fixture(scope="module")
+def nights(make_sandbox) -> Nights:
+    """A cold night, one that finds its code, two with damage and the ones after them, and one apart."""
+    sandbox = make_sandbox()
+    made = Nights(sandbox, sandbox.store_path.with_name("kept"))
+    made.run("cold", "all", warm=True)
+    made.run("kept", "none", warm=True)
+    cut(made.files(".main.so"), 100)  # no library: loading it raises
+    made.run("libraries cut", "none")
+    made.run("healed", "none")
+    cut(made.files(".main.so"), 9000)  # its beginning is right: what touches the rest dies of signal 7
+    made.run("libraries torn", "none")
+    cut([file for file in made.kept.rglob("*") if file.is_file() and "fxgraph" in file.parts], 50)
+    cut(made.files(".py"), 40)
+    made.run("graphs cut", "none")
+    made.run("apart", "none", "--compile-cache", "none")
+    return made
+
+
+def test_a_cold_turn_is_timed_and_fills_the_cache(nights) -> None:
+    """It starts empty; what it compiled is what the next night finds, and compiles not again."""
+    row = nights.rows["cold"]
+    assert metric(row, "compile_cold").samples[0] > metric(row, "compile_warm").samples[0]
+    assert origin(row) == "empty"
+    assert nights.libraries["cold"]
+    assert nights.libraries["kept"] == nights.libraries["cold"]
+
+
+def test_kept_code_has_no_cold_time(nights) -> None:
+    """It is absent with its reason, and the warm start hits the same cache."""
+    row = nights.rows["kept"]
+    assert origin(row) == "kept"
+    assert "not its turn" in metric(row, "compile_cold").absent
+    assert metric(row, "compile_warm").samples
+    assert metric(row, "cache_hits").samples[0] >= 1
+
+
+def test_damaged_libraries_fail_no_case(nights) -> None:
+    """The case is compiled with an empty cache and says so; its libraries replace the damaged ones."""
+    assert origin(nights.rows["libraries cut"]).startswith("empty, after the kept one failed: ")
+    assert nights.libraries["libraries cut"].keys() == nights.libraries["kept"].keys()
+    assert nights.libraries["libraries cut"] != nights.libraries["kept"]
+    assert origin(nights.rows["healed"]) == "kept"
+
+
+def test_a_library_that_kills_fails_no_case(nights) -> None:
+    """The process that loads it dies; the case is run again in a new one with an empty cache."""
+    row = nights.rows["libraries torn"]
+    assert origin(row).startswith("empty, after the kept one failed: signal ")
+    assert (row.failure, row.cause) == (None, None)
+
+
+def test_damaged_graphs_fail_no_case(nights) -> None:
+    """Truncated graphs and sources end in a pass, by whichever way."""
+    assert nights.rows["graphs cut"].status is Status.PASS
+
+
+def test_every_night_passed(nights) -> None:
+    """Whatever was done to the cache."""
+    assert {row.status for row in nights.rows.values()} == {Status.PASS}
+
+
+def test_without_a_kept_cache_nothing_is_kept(nights) -> None:
+    """What is not timed is then compiled into a cache that is thrown away."""
+    assert origin(nights.rows["apart"]) == "empty"
+    assert nights.libraries["apart"] == nights.libraries["graphs cut"]

@@ -1,0 +1,229 @@
+"""Groups are prepared side by side, and while one of them is timed nothing of the others runs."""
+
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+import time
+from collections import defaultdict
+from collections.abc import Callable, Iterator
+from itertools import combinations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.harness.ahead import default_ahead
+from torchgauge.harness.executors.turns import Member, Turns
+
+FOLDER = "TORCHGAUGE_TEST_BEATS"
+TIMED_STEPS = 10
+"""The last steps of a model, all of them in its turn: at least a dozen rounds are measured."""
+COUNTER = """
+import os, sys, time
+if sys.argv[2] == "parent":
+    os.spawnv(os.P_WAIT, sys.executable, [sys.executable, "-c", sys.argv[3], sys.argv[1], "child", ""])
+while True:
+    with open(sys.argv[1], "a") as file:
+        file.write(".")
+    time.sleep(0.005)
+"""
+
+Worker = Callable[[str], tuple[Member, Path]]
+
+
+@pytest.fixture
+def worker(tmp_path: Path) -> Iterator[Worker]:
+    """Starts a process whose child writes a file that grows while it runs."""
+    started = []
+
+    def start(name: str) -> tuple[Member, Path]:
+        file = tmp_path / name
+        process = subprocess.Popen([sys.executable, "-c", COUNTER, str(file), "parent", COUNTER])
+        started.append((process, Member(process.pid, SYSTEM_CLOCK, whole=True)))
+        wait_for(lambda: size(file) > 0)
+        return started[-1][1], file
+
+    yield start
+    for process, member in started:
+        member.stop()
+        for pid in member._stopped | {process.pid}:
+            signal_quietly(pid)
+        process.wait()
+
+
+def signal_quietly(pid: int) -> None:
+    """Kill ``pid`` if it is there."""
+    import os
+
+    try:
+        os.kill(pid, signal.SIGKILL)
+    except ProcessLookupError:
+        return
+
+
+def size(file: Path) -> int:
+    """Bytes in ``file``, 0 where there is none."""
+    return file.stat().st_size if file.exists() else 0
+
+
+def wait_for(condition: Callable[[], bool], patience_s: float = 30.0) -> None:
+    """Return when ``condition`` holds."""
+    deadline = time.monotonic() + patience_s
+    while not condition():
+        assert time.monotonic() < deadline, "it did not come true"
+        time.sleep(0.01)
+
+
+def grows(file: Path) -> bool:
+    """Whether ``file`` grows within the patience of :func:`wait_for`."""
+    before = size(file)
+    wait_for(lambda: size(file) > before)
+    return True
+
+
+def stands(file: Path) -> bool:
+    """Whether ``file`` stays as it is for a while; a write that was under way may still end."""
+    time.sleep(0.1)
+    before = size(file)
+    time.sleep(0.4)
+    return size(file) == before
+
+
+def test_all_but_the_holder_stand_still(worker: Worker) -> None:
+    """With their children; when the turn is given back, they go on."""
+    (first, one), (second, two) = worker("one"), worker("two")
+    turns, granted = Turns(), []
+    first.grant = lambda: granted.append("first")
+    turns.join(first)
+    turns.join(second)
+    turns.want(first)
+    assert granted == ["first"]
+    assert stands(two)
+    assert grows(one)
+    assert second.idle
+    assert not first.idle
+    turns.give_back(first)
+    assert grows(two)
+    assert not second.idle
+
+
+def test_the_turn_goes_to_who_asked_first_and_leaves_with_who_leaves(worker: Worker) -> None:
+    """One that ends without giving it back, because it crashed, blocks nobody."""
+    members = [worker(name) for name in ("a", "b", "c")]
+    turns, granted = Turns(), []
+    for (member, _), name in zip(members, "abc", strict=True):
+        member.grant = lambda name=name: granted.append(name)
+        turns.join(member)
+    for member, _ in members:
+        turns.want(member)
+    assert granted == ["a"]
+    turns.leave(members[0][0])
+    assert granted == ["a", "b"]
+    assert stands(members[2][1])
+    turns.give_back(members[2][0])  # it has not got it
+    assert granted == ["a", "b"]
+    turns.give_back(members[1][0])
+    assert granted == ["a", "b", "c"]
+
+
+def test_a_newcomer_stands_still_at_once(worker: Worker) -> None:
+    """It joins while another one times; its time does not count."""
+    (first, _), (second, two) = worker("one"), worker("two")
+    turns = Turns()
+    turns.join(first)
+    turns.want(first)
+    turns.join(second)
+    assert stands(two)
+    assert second.idle_s > 0.3
+    turns.leave(first)
+    assert grows(two)
+    rested = second.idle_s
+    time.sleep(0.05)
+    assert second.idle_s == rested
+
+
+def test_the_parent_waits_for_quiet() -> None:
+    """Rows are written between turns; a run that is cancelled does not wait."""
+    member, turns = Member(0, SYSTEM_CLOCK), Turns()
+    member.stop = member.resume = lambda: None  # type: ignore[method-assign]
+    turns.wait_for_quiet()
+    turns.join(member)
+    turns.want(member)
+    asked: list[int] = []
+
+    def cancelled() -> bool:
+        asked.append(1)
+        return len(asked) > 1
+
+    turns.wait_for_quiet(cancelled)
+    assert len(asked) == 2
+
+
+def beats(folder: Path) -> dict[str, dict[str, list[float]]]:
+    """By model and kind: when it had a core, in monotonic seconds."""
+    found: dict[str, dict[str, list[float]]] = {}
+    for path in folder.iterdir():
+        kinds: dict[str, list[float]] = defaultdict(list)
+        for line in path.read_text().splitlines():
+            kind, when = line.split()
+            kinds[kind].append(float(when))
+        found[path.name] = kinds
+    return found
+
+
+def test_builds_overlap_and_nothing_runs_beside_what_is_timed(sandbox: Any, tmp_path: Path) -> None:
+    """Models write down when they had a core: three build at once, and each is timed alone."""
+    folder = tmp_path / "beats"
+    folder.mkdir()
+    done = sandbox.measure(
+        "busy", "--device", "fake", "--config", "eager", "--ahead", "3", **{FOLDER: str(folder)}
+    )
+    assert done.returncode == 0, done.stderr
+    assert [row.status.value for row in sandbox.rows()] == ["pass"] * 4
+    found = beats(folder)
+    spans = [(min(kinds["build"]), max(kinds["build"])) for kinds in found.values()]
+    assert any(a[0] < b[1] and b[0] < a[1] for a, b in combinations(spans, 2))
+    for name, kinds in found.items():
+        first, last = kinds["step"][-TIMED_STEPS], kinds["step"][-1]
+        for other in found.keys() - {name}:
+            beside = [when for each in found[other].values() for when in each if first < when < last]
+            assert beside == [], f"{other} ran while {name} was timed"
+
+
+def test_who_was_killed_beside_others_is_run_again_alone(sandbox: Any, tmp_path: Path) -> None:
+    """Its neighbours may have taken its memory: only what happens without them counts."""
+    folder = tmp_path / "beats"
+    folder.mkdir()
+    words = ("busy", "--models", "busy_1,busy_2,greedy", "--device", "fake", "--config", "eager")
+    done = sandbox.measure(*words, "--ahead", "3", **{FOLDER: str(folder)})
+    assert done.returncode == 0, done.stderr
+    assert "busy/greedy (inference) is run again at the end, alone: killed from outside" in done.stderr
+    assert [row.status.value for row in sandbox.rows()] == ["pass"] * 3
+
+
+def test_an_interrupt_while_others_stand_still_leaves_nothing(sandbox: Any, tmp_path: Path) -> None:
+    """Stopped processes are killed too; the sandbox looks for survivors."""
+    folder = tmp_path / "beats"
+    folder.mkdir()
+    sandbox.environment[FOLDER] = str(folder)
+    words = ("busy", "--device", "fake", "--config", "eager", "--ahead", "4", "--measure-seconds", "20")
+    process = sandbox.start("run", *words, "--precision", "0.0001", "--store", str(sandbox.store_path))
+    wait_for(lambda: any(len(kinds["step"]) > 30 for kinds in beats(folder).values()), 60)
+    process.send_signal(signal.SIGINT)
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 130, said
+    assert sandbox.survivors(5.0) == []
+    assert sandbox.scratch() == []
+
+
+def test_cores_and_memory_say_how_many() -> None:
+    """One per core and one more, fewer where memory is short, at most eight; one core has one."""
+    gib = 1 << 30
+    assert default_ahead(2, 64 * gib) == 3
+    assert default_ahead(16, 7 * gib) == 2
+    assert default_ahead(1, 64 * gib) == 1
+    assert default_ahead(4, gib) == 1
+    assert default_ahead(64, 512 * gib) == 8

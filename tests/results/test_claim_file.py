@@ -1,0 +1,245 @@
+"""Claims as data: what ships is right, and a mistake is named with its file, line and field."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+from torchgauge.errors import DataFileError, UnknownNameError, UsageError
+from torchgauge.results.claims.catalogue import find_claim
+from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Expect, Over
+from torchgauge.results.claims.claim_file import bundled_claims, condition_of, load_claims
+from torchgauge.results.claims.claim_text import listing_lines, published_text
+
+HEAD = """\
+claims:
+  - name: mine
+    title: mine is faster
+    statement: mine is faster than yours
+    published:
+      by: me
+      link: https://example.org/
+      date: "2026"
+      number: 0.9
+    question:
+"""
+SHARE = "      aggregation: share\n      condition: speedup > 1\n"
+
+
+def sides(aggregation: str, base: str, head: str) -> str:
+    """A question on two sides; ``head`` is on its fourth line."""
+    asked = ("aggregation: " + aggregation, "metric: latency", f"base: {{{base}}}", f"head: {{{head}}}")
+    return "".join(f"      {line}\n" for line in asked)
+
+
+def written(tmp_path: Path, question: str, head: str = HEAD) -> Path:
+    """A file with one claim whose question begins on line 11."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(head + question)
+    return path
+
+
+def test_a_claim_of_ones_own_needs_few_fields(tmp_path):
+    """The published number is the threshold, and what is not said stands at its default."""
+    (claim,) = load_claims(written(tmp_path, SHARE))
+    assert claim.question.threshold == 0.9
+    assert (claim.question.expect, claim.question.over) == (Expect.AT_LEAST, Over.ATTEMPTED)
+    assert claim.select.suites == ("all",)
+    assert str(claim.question.condition) == "speedup > 1"
+    assert claim.line == 2
+
+
+@pytest.mark.parametrize(
+    ("question", "line", "said"),
+    [
+        ("      aggregation: most\n", 11, "invalid enum value 'most'"),
+        ("      aggregation: share\n", 11, "a share needs `condition`"),
+        (SHARE + "      metric: speedup\n", 13, "a share takes its metric from `condition`"),
+        ("      aggregation: share\n      condition: fast\n", 12, "'fast' is no condition"),
+        ("      aggregation: share\n      condition: speedup == 1\n", 12, "is no condition"),
+        ("      aggregation: share\n      condition: speed > 1\n", 12, "did you mean speedup"),
+        ("      aggregation: geomean\n", 11, "a geomean needs `metric`"),
+        ("      aggregation: geomean\n      metric: speedups\n", 12, "did you mean speedup"),
+        ("      aggregation: geomean\n      condition: speedup > 1\n", 12, "a geomean takes no condition"),
+        ("      aggregation: pass_rate\n      metric: speedup\n", 12, "a pass rate is of statuses"),
+        ("      aggregation: pass_rate\n      threshold: 93\n", 12, "a share of 93 is above 1"),
+        (SHARE + "      over: planned\n", 13, "only a pass rate divides by something else"),
+        (SHARE + "      minimum: 0\n", 13, "expected `int` >= 1"),
+        (SHARE + "      confidence: 95\n", 13, "expected `float` <= 0.999"),
+        (SHARE + "      treshold: 1\n", 13, "unknown field 'treshold'; did you mean threshold?"),
+        ("      aggregation: ratio\n      metric: latency\n", 11, "a ratio needs `base` and `head`"),
+        ("      aggregation: ratio\n      metric: latency\n      base: {torch: a}\n", 11, "only one of"),
+        (
+            sides("geomean", "torch: a", "torch: b"),
+            11,
+            "a geomean has no two sides",
+        ),
+        (
+            sides("ratio", "torch: a", "torch: a"),
+            14,
+            "both sides are the same",
+        ),
+        (
+            sides("ratio", "torch: a, configuration: x", "torch: b, configuration: y"),
+            14,
+            "the sides differ in configuration and environment",
+        ),
+        (
+            sides("ratio", "device: x", "torch: b"),
+            11,
+            "only one side says its device",
+        ),
+    ],
+)
+def test_a_mistake_is_named_with_its_line(tmp_path, question, line, said):
+    """File, line and what to do, as in every data file."""
+    path = written(tmp_path, question)
+    with pytest.raises(DataFileError) as caught:
+        load_claims(path)
+    assert said in str(caught.value)
+    assert str(caught.value).startswith(f"{path}:")
+    assert caught.value.line in (line, line - 1), str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('date: "2026"', "date: yesterday", "date"),
+        ("link: https://example.org/", "link: somewhere", "link"),
+        ("name: mine", "name: My Claim", "name"),
+        ("      number: 0.9\n", "", "no number says when the claim holds"),
+        ("      number: 0.9\n", "      number: -1\n", "number"),
+        ("    title: mine is faster\n", "", "'title' is missing"),
+    ],
+)
+def test_what_was_published_is_checked_too(tmp_path, old, new, said):
+    """A claim without a source, a date or a number is none."""
+    assert old in HEAD
+    with pytest.raises(DataFileError, match=said):
+        load_claims(written(tmp_path, SHARE, HEAD.replace(old, new)))
+
+
+def test_two_claims_of_one_name_are_refused(tmp_path):
+    """The second one is named with the line of the first."""
+    text = HEAD + SHARE
+    path = tmp_path / "two.yaml"
+    path.write_text(text + text.removeprefix("claims:\n"))
+    with pytest.raises(DataFileError, match="'mine' is declared on line 2 too"):
+        load_claims(path)
+
+
+def test_the_founding_claim_ships_and_says_what_it_counts():
+    """97.5 % of 193 models, of which no list was published."""
+    claim = find_claim("inductor faster than eager", bundled_claims())
+    assert claim.name == "inductor-faster-on-cpu"
+    assert (claim.published.number, claim.published.models) == (0.975, 193)
+    assert claim.question.aggregation is Aggregation.SHARE
+    assert "not published" in claim.counts
+    assert claim.question.minimum >= 100
+
+
+def test_every_kind_of_question_ships():
+    """Share, pass rate, geometric mean, compile time, memory, versions and systems."""
+    claims = bundled_claims()
+    asked = {(claim.question.aggregation, claim.question.measure) for claim in claims}
+    assert {
+        (Aggregation.SHARE, "speedup"),
+        (Aggregation.PASS_RATE, ""),
+        (Aggregation.GEOMEAN, "speedup"),
+        (Aggregation.MEAN, "compile_cold"),
+        (Aggregation.GEOMEAN, "memory_compression"),
+        (Aggregation.RATIO, "throughput"),
+    } <= asked
+    sides = [claim.question.sides for claim in claims if claim.question.sides]
+    assert any(head.torch and not head.system for _, head in sides)
+    assert any(head.system and not head.torch for _, head in sides)
+    assert len({claim.title.lower() for claim in claims}) == len(claims)
+
+
+@pytest.mark.parametrize("claim", bundled_claims(), ids=lambda claim: claim.name)
+def test_a_bundled_claim_has_a_source_a_date_and_a_public_link(claim: Claim):
+    """What is not known of a claim is left out, never made up."""
+    assert claim.published.link.startswith("https://")
+    assert re.match(r"20\d\d", claim.published.date)
+    assert claim.published.number is not None or claim.counts or "without numbers" in claim.published.settings
+    assert published_text(claim)
+
+
+@pytest.mark.parametrize("words", [claim.name for claim in bundled_claims()])
+def test_each_claim_is_found_by_its_name_and_by_its_title(words):
+    """Whatever the case of the letters."""
+    (claim,) = [each for each in bundled_claims() if each.name == words]
+    assert find_claim(words, bundled_claims()) is claim
+    assert find_claim(claim.title.upper(), bundled_claims()) is claim
+
+
+def test_words_that_one_claim_alone_has_mean_it():
+    """Free words need not be a title."""
+    assert find_claim("memory compression", bundled_claims()).name == "dashboard-memory"
+    assert find_claim("97.5 193", bundled_claims()).name == "inductor-faster-on-cpu"
+    assert find_claim("windows linux", bundled_claims()).name == "windows-as-fast-as-linux"
+
+
+def test_words_of_several_claims_list_them():
+    """Nothing is guessed where several fit."""
+    with pytest.raises(UsageError) as caught:
+        find_claim("geometric mean speed-up", bundled_claims())
+    assert "inductor-cpu-speedup-timm" in caught.value.hint
+
+
+@pytest.mark.parametrize(
+    ("words", "meant"),
+    [("inductor-faster-on-gpu", "inductor-faster-on-cpu"), ("memory of zebras", "dashboard-memory")],
+)
+def test_unknown_words_bring_suggestions(words, meant):
+    """By likeness of the name, or by the words that are known."""
+    with pytest.raises(UnknownNameError) as caught:
+        find_claim(words, bundled_claims())
+    assert meant in caught.value.suggestions
+    assert meant in str(caught.value)
+
+
+def test_words_that_mean_nothing_are_refused():
+    """No claim is answered by accident."""
+    for words in ("xyzzy", "the of and", "  "):
+        with pytest.raises(UnknownNameError):
+            find_claim(words, bundled_claims())
+
+
+def test_a_condition_is_read_whole():
+    """Operators, decimals and exponents; nothing else."""
+    assert str(condition_of("compile_cold<=1.5e2")) == "compile_cold <= 150"
+    assert [condition_of(f"speedup {sign} 1").holds(1.0) for sign in (">", ">=", "<", "<=")] == [
+        False, True, False, True,
+    ]  # fmt: skip
+    with pytest.raises(ValueError, match="no condition"):
+        condition_of("speedup > 1; import os")
+
+
+def test_every_field_and_measure_is_in_the_guide():
+    """A person who writes a claim finds each field on one page."""
+    import msgspec
+
+    from torchgauge.results.claims import claim_file
+
+    guide = (Path(__file__).parents[2] / "docs" / "how-to" / "check-a-claim.md").read_text(encoding="utf-8")
+    kinds = (
+        "ClaimFileFields",
+        "ClaimFields",
+        "PublishedFields",
+        "QuestionFields",
+        "SelectFields",
+        "SideFields",
+    )
+    fields = {field.name for kind in kinds for field in msgspec.structs.fields(getattr(claim_file, kind))}
+    wanted = fields | set(MEASURES) | {each.value for each in Aggregation}
+    assert not sorted(name for name in wanted if f"`{name}`" not in guide)
+
+
+def test_the_list_has_a_line_for_each_claim():
+    """Name, title and what was published."""
+    lines = list(listing_lines(bundled_claims()))
+    assert len(lines) == len(bundled_claims())
+    assert any("97.5 % of 193 models" in line for line in lines)

@@ -1,0 +1,118 @@
+"""Which installed versions are known to break others, by the rules that ship and by a person's own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchgauge.errors import DataFileError
+from torchgauge.suites.poison import bundled_poison, fitting, load_poison, misfit, release_of
+
+RULES = {rule.package: rule for rule in bundled_poison()}
+
+
+@pytest.mark.parametrize(
+    ("package", "versions", "says"),
+    [
+        (
+            "torchaudio",
+            {"torchaudio": "2.1.0", "torch": "2.13.0"},
+            "built for torch 2.1, and torch 2.13.0 is",
+        ),
+        ("torchaudio", {"torchaudio": "2.9.1", "torch": "2.9.0"}, ""),
+        ("torchaudio", {"torchaudio": "2.9.1", "torch": "2.10.0"}, "built for torch 2.9"),
+        ("torchaudio", {"torchaudio": "2.11.0", "torch": "2.13.0"}, ""),  # its stable interface
+        ("torchaudio", {"torchaudio": "2.11.0", "torch": "2.10.0"}, "needs torch 2.11 or later"),
+        ("torchaudio", {"torchaudio": "2.11.0", "torch": "2.13.0+cpu"}, "is no +cpu build"),
+        ("torchaudio", {"torchaudio": "2.11.0+cpu", "torch": "2.13.0+cpu"}, ""),
+        ("torchaudio", {"torchaudio": "2.11.0"}, ""),  # without torch nothing is known
+        ("torchaudio", {"torch": "2.13.0"}, ""),
+        ("torchvision", {"torchvision": "0.28.0", "torch": "2.13.0+cpu"}, ""),
+        ("torchvision", {"torchvision": "0.20.1", "torch": "2.13.0"}, "built for torch 2.5"),
+        ("torchao", {"torchao": "0.18.0", "diffusers": "0.39.0"}, "torchao 0.18.0 beside diffusers 0.39.0"),
+        ("torchao", {"torchao": "0.18.0", "diffusers": "0.30.3"}, ""),
+        ("torchao", {"torchao": "0.18.0"}, ""),
+        ("numpy", {"numpy": "2.1.0", "torch": "2.2.2"}, "numpy 2.1.0 beside torch 2.2.2"),
+        ("numpy", {"numpy": "2.1.0", "torch": "2.5.0"}, ""),
+        ("numpy", {"numpy": "1.26.4", "torch": "2.2.2"}, ""),
+        ("setuptools", {"setuptools": "84.2.1", "librosa": "0.9.2"}, "pkg_resources"),
+        ("setuptools", {"setuptools": "84.2.1", "librosa": "0.11.0"}, ""),
+        ("setuptools", {"setuptools": "80.9.0", "librosa": "0.9.2"}, ""),
+        ("tensorflow", {"tensorflow": "2.20.0", "transformers": "4.57.3"}, "tensorflow 2.20.0 beside"),
+        ("tensorflow", {"tensorflow": "2.20.0", "transformers": "5.23.0"}, ""),
+        ("jax", {"jax": "0.7.0", "transformers": "4.57.3"}, "jax 0.7.0 beside transformers 4.57.3"),
+        ("flax", {"flax": "0.12.0", "transformers": "4.57.3"}, "flax 0.12.0 beside transformers 4.57.3"),
+        ("opacus", {"opacus": "1.5.4"}, "opacus_cifar10"),
+        ("opacus", {"opacus": "1.5.3"}, ""),
+    ],
+)
+def test_versions_decide(package: str, versions: dict[str, str], says: str) -> None:
+    """Each shipped rule finds what does not fit and leaves alone what does."""
+    found = misfit(RULES[package], versions)
+    assert (says in found) if says else (found == "")
+
+
+def test_every_shipped_rule_has_a_case_above() -> None:
+    """A rule that nobody tried may be wrong."""
+    (mark,) = (m for m in test_versions_decide.pytestmark if m.name == "parametrize")  # type: ignore[attr-defined]
+    assert {case[0] for case in mark.args[1] if case[2]} == set(RULES)
+
+
+@pytest.mark.parametrize(
+    ("package", "torch", "requirement"),
+    [
+        ("torchaudio", "2.5.1", "torchaudio==2.5.*"),
+        ("torchaudio", "2.13.0", "torchaudio>=2.11"),
+        ("torchaudio", "2.13.0+cpu", "torchaudio<0"),  # the index has none that fits
+        ("torchvision", "2.5.1", "torchvision==0.20.*"),
+        ("torchvision", "2.13.0+cpu", "torchvision==0.28.*"),
+        ("opacus", "2.13.0", None),
+    ],
+)
+def test_what_fits_can_be_asked_of_pip(package: str, torch: str, requirement: str | None) -> None:
+    """The version that belongs to a torch, as a requirement."""
+    assert fitting(RULES[package], {"torch": torch}) == requirement
+
+
+def test_a_version_is_its_numbers() -> None:
+    """Suffixes of builds, candidates and nightlies do not count."""
+    assert release_of("2.13.0+cpu") == (2, 13, 0)
+    assert release_of("2.14.0.dev20261101+cu130")[:2] == (2, 14)
+    assert release_of("2.14.0a0+git12ab") == (2, 14, 0)
+    assert release_of("unknown") == ()
+
+
+WHOLE = """poison:
+  - package: one
+    since: "2"
+    unneeded: true
+    breaks: another package
+    fix: uninstall -y one
+    reason: it was seen to
+    link: https://example.org/1
+    date: 2026-11-01
+"""
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ('    since: "2"\n', "", "no rule says when it is a poison"),
+        ("    unneeded: true\n", "", "nothing says which exceptions are its fault"),
+        ("    unneeded: true\n", "    says: ['(']\n", "no regular expression"),
+        ('since: "2"', "since: two", "since"),
+        ("breaks:", "brakes:", "did you mean breaks"),
+        ("link: https://example.org/1", "link: nowhere", "link"),
+        ("poison:\n", "poison:\n" + WHOLE.partition("\n")[2], "has two rules"),
+    ],
+)
+def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
+    """``torchgauge validate`` names file, line and field."""
+    path = tmp_path / "poison.yaml"
+    path.write_text(WHOLE)
+    assert [rule.package for rule in load_poison(path)] == ["one"]
+    path.write_text(WHOLE.replace(old, new, 1))
+    with pytest.raises(DataFileError, match=r"poison\.yaml:\d+") as caught:
+        load_poison(path)
+    assert said in str(caught.value)

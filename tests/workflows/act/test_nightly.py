@@ -1,0 +1,252 @@
+"""The nightly workflow under the real act: what is green, what is red, what is published and said."""
+
+from __future__ import annotations
+
+import io
+import json
+import shutil
+import tarfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+from act_runner import ActRun, Forge
+from github_server import TOKEN, GitHub, serving
+
+pytestmark = pytest.mark.torch
+
+CONFIG = """\
+version: 1
+campaign: {{suites: [toy], models: [{models}], configs: [eager], budget: 15m}}
+pools:
+{pools}
+"""
+CPU = "  - {name: cpu, device: cpu, runs-on: ubuntu-24.04, shards: 2, trust: anyone}\n"
+SIM = "  - {name: sim, device: npusim, runs-on: [self-hosted, tg-sim], shards: 2}\n"
+ONE = "  - {name: cpu, device: cpu, runs-on: ubuntu-24.04, trust: anyone}\n"
+SHARDS = ["device/cpu 1 of 2", "device/cpu 2 of 2", "device/sim 1 of 2", "device/sim 2 of 2"]
+PUBLISHED = {("dashboard/publish", "success"), ("dashboard/deploy", "success")}
+
+
+@dataclass
+class Night:
+    """A forge, the GitHub that it talks to, and the first night on it."""
+
+    forge: Forge
+    github: GitHub
+    first: ActRun
+
+    def dispatch(self, workflow: str, run: int, **environment: str) -> ActRun:
+        return dispatch(self.forge, self.github, workflow, run, **environment)
+
+    def history(self) -> str:
+        return self.forge.git("rev-parse", "results")
+
+
+def dispatch(forge: Forge, github: GitHub, workflow: str, run: int = 1, **environment: str) -> ActRun:
+    """Start ``workflow`` by hand, with a token and without a network."""
+    labels = environment.pop("labels", "ubuntu-24.04 self-hosted").split()
+    names = {"GITHUB_API_URL": github.base, "OMP_NUM_THREADS": "1", **environment}
+    return forge.act(
+        "workflow_dispatch",
+        workflow,
+        secrets={"GITHUB_TOKEN": TOKEN},
+        environment=names,
+        labels=labels,
+        run=run,
+    )
+
+
+def make_forge(folder: Path, pools: str, models: str = "noop, mlp") -> Forge:
+    forge = Forge(folder, "owner/project")
+    forge.add_workflows()
+    forge.commit({"torchgauge.yml": CONFIG.format(models=models, pools=pools)})
+    return forge
+
+
+@pytest.fixture(scope="module")
+def github() -> Iterator[GitHub]:
+    with serving(GitHub()) as found:
+        yield found
+
+
+@pytest.fixture(scope="module")
+def night(tmp_path_factory: pytest.TempPathFactory, github: GitHub) -> Night:
+    """Two pools with two shards each, from the plan to the site."""
+    forge = make_forge(tmp_path_factory.mktemp("nightly"), CPU + SIM)
+    return Night(forge, github, dispatch(forge, github, "nightly.yml"))
+
+
+def test_a_whole_night_is_planned_measured_judged_and_published(night):
+    """Every job of every pool and shard succeeds, and nothing else ran."""
+    expected = {(name, "success") for name in ("plan", *SHARDS, "collect", "gate", "issues")} | PUBLISHED
+    assert night.first.jobs == expected, night.first.log[-6000:]
+    assert ("gate", "Red or green", "success") in night.first.steps
+    assert not [step for step in night.first.steps if step[2] != "success"]
+    assert night.first.exit_code == 0
+
+
+def test_each_shard_hands_in_one_artifact_and_the_store_has_all_cases(night):
+    """Names carry campaign, pool, shard and attempt; a set is exactly three files."""
+    names = night.forge.artifact_names()
+    sets = sorted(name for name in names if name.startswith("results-"))
+    assert names - set(sets) == {"campaign-1", "collected-1", "github-pages"}
+    assert [name.rsplit("-", 3)[1:] for name in sets] == [
+        ["cpu", "1", "1"],
+        ["cpu", "2", "1"],
+        ["sim", "1", "1"],
+        ["sim", "2", "1"],
+    ]
+    with night.forge.artifact(sets[0]) as archive:
+        assert sorted(archive.namelist()) == ["journal.jsonl", "manifest.json", "plan.json"]
+    with night.forge.artifact("collected-1") as archive:
+        collected = json.loads(archive.read("collect.json"))
+    assert (collected["state"], collected["planned"], collected["recorded"]) == ("complete", 4, 4)
+    assert collected["counts"] == {"pass": 4}
+
+
+def test_the_site_is_deployed_and_the_history_is_on_its_branch(night):
+    """Pages gets one tar with the site; the branch has a commit with the runs of the night."""
+    assert (night.forge.pages / "index.html").is_file()
+    with night.forge.artifact("github-pages") as archive:
+        site = io.BytesIO(archive.read("artifact.tar"))
+    with tarfile.open(fileobj=site) as tar:
+        assert "./index.html" in tar.getnames()
+    files = night.forge.git("ls-tree", "-r", "--name-only", "results").splitlines()
+    assert sum(name.endswith("/provenance.json") for name in files) == 4
+    assert "history.json" in files
+
+
+def test_the_page_of_the_run_shows_the_plan_and_the_verdict(night):
+    """A person who opens the run sees what was planned and how it ended."""
+    assert "| `sim` | `npusim` | 2 | 2 |" in night.first.summary
+    assert "Pass" in night.first.summary
+
+
+def test_the_token_is_in_no_output_and_no_artifact(night):
+    """What publishes has a token; what it leaves behind has none."""
+    assert TOKEN not in night.first.log
+    for path in night.forge.artifacts.rglob("*.zip"):
+        assert TOKEN.encode() not in path.read_bytes()
+    assert TOKEN not in (night.forge.repository / ".git" / "config").read_text()
+
+
+def test_publishing_the_same_history_again_changes_nothing(night):
+    """The dashboard can be built anew by hand; the branch stays as it is."""
+    before = night.history()
+    again = night.dispatch("dashboard.yml", 2)
+    assert again.jobs == {("publish", "success"), ("deploy", "success")}, again.log[-4000:]
+    assert night.history() == before
+
+
+def test_a_second_timer_finds_the_night_whole_and_plans_nothing(night):
+    """A dispatch from outside is harmless after the schedule: no device is asked."""
+    second = night.forge.act(
+        "repository_dispatch",
+        "nightly.yml",
+        payload={"action": "torchgauge-nightly", "client_payload": {}},
+        secrets={"GITHUB_TOKEN": TOKEN},
+        environment={"GITHUB_API_URL": night.github.base},
+        run=4,
+    )
+    assert second.jobs == {("plan", "success")}, second.log[-4000:]
+    assert night.forge.artifact_names(4) == set()
+
+
+def rewrite_history(forge: Forge, folder: Path, change) -> str:
+    """Commit what ``change`` does to a checkout of the history, and return that commit."""
+    checkout = folder / "history"
+    forge.git("worktree", "add", "-q", str(checkout), "results")
+    change(checkout)
+    forge.git("add", "-A", where=checkout)
+    forge.git("commit", "-q", "-m", "damage", where=checkout)
+    forge.git("worktree", "remove", "--force", str(checkout))
+    return forge.git("rev-parse", "results")
+
+
+def cut_off(history: Path) -> None:
+    """Leave half of the file that guards the history."""
+    guard = history / "history.json"
+    guard.write_bytes(guard.read_bytes()[: guard.stat().st_size // 2])
+
+
+def lose_a_run(history: Path) -> None:
+    """Take one run out without a tombstone."""
+    run = min((history / "runs").iterdir())
+    shutil.rmtree(run)
+    for table in (history / "tables").rglob(f"*{run.name}*"):
+        shutil.rmtree(table) if table.is_dir() else table.unlink()
+
+
+def lose_the_guard(history: Path) -> None:
+    """Delete the file that guards the history."""
+    (history / "history.json").unlink()
+
+
+@pytest.mark.parametrize(
+    ("damage", "words"),
+    [(cut_off, "cut off"), (lose_a_run, "shrink"), (lose_the_guard, "is missing")],
+)
+def test_a_damaged_history_is_not_published(night, tmp_path, damage, words):
+    """Publish is red, nothing is deployed, and the branch keeps what it has."""
+    good = night.history()
+    shown = (night.forge.pages / "index.html").read_bytes()
+    damaged = rewrite_history(night.forge, tmp_path, damage)
+    try:
+        run = night.dispatch("dashboard.yml", 3)
+        assert run.jobs == {("publish", "failure")}, run.log[-4000:]
+        assert words in run.output
+        assert night.history() == damaged
+        assert (night.forge.pages / "index.html").read_bytes() == shown
+    finally:
+        night.forge.git("branch", "--force", "results", good)
+        shutil.rmtree(night.forge.artifacts / "3", ignore_errors=True)
+
+
+def test_a_lost_shard_makes_the_night_red_and_what_came_is_published(tmp_path, github):
+    """The campaign is incomplete: the gap is named, an incomplete night is never green."""
+    forge = make_forge(
+        tmp_path, "  - {name: cpu, device: cpu, runs-on: ubuntu-24.04, shards: 2}\n", "noop, sum"
+    )
+    run = dispatch(forge, github, "nightly.yml", ACT_LOSE="results-*-cpu-2-1")
+    expected = {(name, "success") for name in ("plan", *SHARDS[:2], "collect", "issues")}
+    assert run.jobs == expected | PUBLISHED | {("gate", "failure")}, run.log[-6000:]
+    assert "pool cpu, shard 2 of 2: no valid result set" in run.output
+    assert "Incomplete" in run.summary
+    with forge.artifact("collected-1") as archive:
+        missing = json.loads(archive.read("collect.json"))["missing"]
+    assert [(each["pool"], each["shard"]) for each in missing] == [("cpu", 2)]
+    files = forge.git("ls-tree", "-r", "--name-only", "results").splitlines()
+    assert sum(name.endswith("/provenance.json") for name in files) == 1
+
+
+@pytest.mark.full
+def test_a_pool_without_a_runner_is_a_gap(tmp_path, github):
+    """Its job never starts; what the other pool measured is published, and the night is red."""
+    forge = make_forge(tmp_path, ONE + SIM, "noop")
+    run = dispatch(forge, github, "nightly.yml", labels="ubuntu-24.04")
+    expected = {(name, "success") for name in ("plan", "device/cpu 1 of 1", "collect", "issues")}
+    assert run.jobs == expected | PUBLISHED | {("gate", "failure")}, run.log[-6000:]
+    assert "pool sim, shard 1 of 1: no valid result set" in run.output
+
+
+def test_an_empty_plan_is_red_and_starts_no_device(tmp_path, github):
+    """Nothing to run is no success, and no leg of an empty matrix runs."""
+    forge = make_forge(tmp_path, ONE, "noop")
+    empty = CONFIG.format(models="noop", pools=ONE).replace("configs:", "modes: [training], configs:")
+    forge.commit({"torchgauge.yml": empty})
+    run = dispatch(forge, github, "nightly.yml")
+    assert run.jobs == {("plan", "failure")}, run.log[-4000:]
+    assert forge.artifact_names() == set()
+
+
+@pytest.mark.full
+def test_an_unexpected_failure_is_red_and_opens_one_issue(tmp_path):
+    """The device refuses to compute: the gate is red, the night is published, an issue says why."""
+    with serving(GitHub()) as github:
+        forge = make_forge(tmp_path, SIM.replace("2}", "1}"), "mlp")
+        run = dispatch(forge, github, "nightly.yml", TORCHGAUGE_NPUSIM_MISSING_OPS="aten::addmm")
+        expected = {(name, "success") for name in ("plan", "device/sim 1 of 1", "collect", "issues")}
+        assert run.jobs == expected | PUBLISHED | {("gate", "failure")}, run.log[-6000:]
+        assert len(github.issues) == 1

@@ -1,0 +1,184 @@
+"""The stubs of GitHub's actions refuse what the real ones refuse; else a green run would prove little."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from collections.abc import Callable
+from pathlib import Path
+
+import pytest
+import yaml
+from act_runner import STUBS, WORKFLOWS, pinned_actions
+
+UPLOAD = {"NO_FILES": "warn", "RETENTION": "0", "OVERWRITE": "false", "HIDDEN": "false"}
+DOWNLOAD = {"NAME": "", "PATTERN": "", "MERGE": "false", "TOKEN": "", "RUN": "1"}
+Stub = Callable[..., "subprocess.CompletedProcess[str]"]
+
+
+@pytest.fixture
+def stub(tmp_path: Path) -> Stub:
+    """Return a function that runs the script of a stub in a workspace of its own."""
+    workspace = tmp_path / "workspace"
+    workspace.mkdir()
+
+    def run(script: str, **names: str) -> subprocess.CompletedProcess[str]:
+        environment = {
+            "ACT_ARTIFACTS": str(tmp_path / "artifacts"),
+            "GITHUB_RUN_ID": "1",
+            "GITHUB_WORKSPACE": str(workspace),
+            "RUNNER_TEMP": str(tmp_path),
+            **names,
+        }
+        return subprocess.run(
+            [sys.executable, str(STUBS / script)],
+            cwd=workspace,
+            env={**os.environ, **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    return run
+
+
+def upload(stub: Stub, name: str, path: str, **names: str) -> subprocess.CompletedProcess[str]:
+    return stub("upload-artifact/upload.py", **{**UPLOAD, "NAME": name, "FILES": path, **names})
+
+
+def download(stub: Stub, where: str, **names: str) -> subprocess.CompletedProcess[str]:
+    return stub("download-artifact/download.py", **{**DOWNLOAD, "WHERE": where, **names})
+
+
+def test_every_action_that_is_used_has_a_stub_with_the_inputs_that_are_used():
+    """A new action, or a new input of one, needs its rules written down here first."""
+    used = {action for action, _ in pinned_actions(WORKFLOWS)}
+    assert used
+    for action in used:
+        assert (STUBS / action.rpartition("/")[2] / "action.yml").is_file(), action
+    for path in (*WORKFLOWS.rglob("*.yml"), *WORKFLOWS.rglob("*.yaml")):
+        for step in _steps(yaml.safe_load(path.read_text(encoding="utf-8"))):
+            name = str(step.get("uses", "")).partition("@")[0]
+            if name in used:
+                known = yaml.safe_load((STUBS / name.rpartition("/")[2] / "action.yml").read_text())
+                assert set(step.get("with", {})) <= set(known.get("inputs", {})), (path.name, name)
+
+
+def _steps(data):
+    jobs = data.get("jobs", {}).values()
+    yield from (step for job in jobs for step in job.get("steps", []))
+    yield from data.get("runs", {}).get("steps", [])
+
+
+def test_a_second_artifact_of_the_same_name_is_a_conflict(stub, tmp_path):
+    """Names are unique in a run; only ``overwrite`` replaces one."""
+    (tmp_path / "workspace" / "a.txt").write_text("one")
+    assert upload(stub, "set", "a.txt").returncode == 0
+    again = upload(stub, "set", "a.txt")
+    assert again.returncode == 1
+    assert "409" in again.stdout
+    assert upload(stub, "set", "a.txt", OVERWRITE="true").returncode == 0
+    assert upload(stub, "set", "a.txt", GITHUB_RUN_ID="2").returncode == 0
+
+
+@pytest.mark.parametrize(("choice", "code"), [("error", 1), ("warn", 0), ("ignore", 0), ("maybe", 1)])
+def test_nothing_to_upload_is_what_the_workflow_says_that_it_is(stub, choice, code):
+    """``if-no-files-found`` has three values, and no artifact comes of any."""
+    assert upload(stub, "set", "nothing/here", NO_FILES=choice).returncode == code
+    assert download(stub, "out", NAME="set").returncode == 1
+
+
+@pytest.mark.parametrize("name", ["a/b", "a:b", "a\nb", "", 'a"b', "a*"])
+def test_a_name_that_the_service_does_not_take_is_refused(stub, tmp_path, name):
+    """What stands in a case's name must not end in an artifact's."""
+    (tmp_path / "workspace" / "a.txt").write_text("one")
+    assert upload(stub, name, "a.txt").returncode == 1
+
+
+def test_hidden_files_stay_behind_and_names_count_from_the_common_folder(stub, tmp_path):
+    """A folder is uploaded without its own name; two paths keep what they have in common out."""
+    store = tmp_path / "workspace" / "store"
+    (store / ".git").mkdir(parents=True)
+    (store / ".git" / "config").write_text("token")
+    (store / "rows.txt").write_text("rows")
+    (tmp_path / "workspace" / "collect.json").write_text("{}")
+    assert upload(stub, "one", "store").returncode == 0
+    assert upload(stub, "two", "store\ncollect.json").returncode == 0
+    download(stub, "out", NAME="one")
+    download(stub, "out2", NAME="two")
+    workspace = tmp_path / "workspace"
+    assert [path.name for path in (workspace / "out").rglob("*")] == ["rows.txt"]
+    assert (workspace / "out2" / "store" / "rows.txt").is_file()
+    assert (workspace / "out2" / "collect.json").is_file()
+
+
+def test_several_artifacts_get_folders_and_a_single_match_does_not(stub, tmp_path):
+    """As the real action since its version 5: what fits a pattern alone lies flat."""
+    (tmp_path / "workspace" / "a.txt").write_text("one")
+    upload(stub, "results-1", "a.txt")
+    download(stub, "alone", PATTERN="results-*")
+    upload(stub, "results-2", "a.txt")
+    download(stub, "both", PATTERN="results-*")
+    workspace = tmp_path / "workspace"
+    assert (workspace / "alone" / "a.txt").is_file()
+    assert sorted(path.name for path in (workspace / "both").iterdir()) == ["results-1", "results-2"]
+
+
+def test_artifacts_of_another_run_need_a_token(stub, tmp_path):
+    """The token of the job is what lets it read another run."""
+    (tmp_path / "workspace" / "a.txt").write_text("one")
+    upload(stub, "set", "a.txt", GITHUB_RUN_ID="7")
+    assert download(stub, "out", NAME="set", RUN="7").returncode == 1
+    assert download(stub, "out", NAME="set", RUN="7", TOKEN="t").returncode == 0
+
+
+def test_a_site_with_a_link_is_refused(stub, tmp_path):
+    """Pages serves plain files only."""
+    site = tmp_path / "workspace" / "site"
+    site.mkdir()
+    (site / "index.html").write_text("x")
+    (site / "latest").symlink_to("index.html")
+    refused = stub("upload-pages-artifact/upload_pages.py", NAME="github-pages", SITE="site")
+    assert refused.returncode == 1
+    (site / "latest").unlink()
+    assert stub("upload-pages-artifact/upload_pages.py", NAME="github-pages", SITE="site").returncode == 0
+
+
+def test_a_name_is_published_only_once_and_nothing_but_distributions(stub, tmp_path):
+    """The index keeps the first file of a name for good, and takes wheels and sdists alone."""
+    dist, index = tmp_path / "workspace" / "dist", str(tmp_path / "index")
+    assert stub("gh-action-pypi-publish/publish.py", PACKAGES="dist", ACT_INDEX=index).returncode == 1
+    dist.mkdir()
+    (dist / "a-1.0.tar.gz").write_text("one")
+    assert stub("gh-action-pypi-publish/publish.py", PACKAGES="dist", ACT_INDEX=index).returncode == 0
+    again = stub("gh-action-pypi-publish/publish.py", PACKAGES="dist", ACT_INDEX=index)
+    assert "File already exists" in again.stdout
+    (dist / "a-1.0.tar.gz").rename(dist / "sbom.json")
+    assert stub("gh-action-pypi-publish/publish.py", PACKAGES="dist", ACT_INDEX=index).returncode == 1
+
+
+def test_what_is_not_there_is_not_attested(stub, tmp_path):
+    """A pattern that finds no file is an error, and so is a list of parts in another form."""
+    names = {"ACT_ATTESTATIONS": str(tmp_path / "attestations"), "GITHUB_REF": "refs/tags/v1", "SBOM": ""}
+    assert stub("attest/attest.py", SUBJECTS="dist/*", **names).returncode == 1
+    (tmp_path / "workspace" / "a.whl").write_text("one")
+    (tmp_path / "workspace" / "sbom.json").write_text("{}")
+    assert stub("attest/attest.py", SUBJECTS="*.whl", **names).returncode == 0
+    assert stub("attest/attest.py", SUBJECTS="*.whl", **{**names, "SBOM": "sbom.json"}).returncode == 1
+
+
+def test_a_fork_commit_is_not_checked_out_where_secrets_are(stub, tmp_path):
+    """As the real action since its version 7."""
+    event = tmp_path / "event.json"
+    event.write_text('{"workflow_run": {"head_sha": "' + "a" * 40 + '"}}')
+    names = {"REPOSITORY": "", "WHERE": ".", "PERSIST": "false", "UNSAFE": "false", "REF": "a" * 40}
+    names |= {
+        "GITHUB_REPOSITORY": "owner/project",
+        "GITHUB_EVENT_PATH": str(event),
+        "ACT_ORIGINS": str(tmp_path),
+    }
+    refused = stub("checkout/checkout.py", GITHUB_EVENT_NAME="workflow_run", **names)
+    assert "refused" in refused.stdout
+    other = stub("checkout/checkout.py", GITHUB_EVENT_NAME="pull_request", **names)
+    assert "refused" not in other.stdout

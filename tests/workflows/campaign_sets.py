@@ -1,0 +1,212 @@
+"""Result sets of a small campaign, made by the package's own API, and tools that spoil them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import sys
+import zipfile
+import zlib
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
+
+import stored_runs
+from stored_runs import BEGIN, case, environment, result
+
+from torchgauge.records import Case, Result
+from torchgauge.results.journal import RunState
+from torchgauge.results.journal_record import split_line
+from torchgauge.results.store import Store
+from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
+from torchgauge.workflows.ingest.validator import Expected
+from torchgauge.workflows.result_set import MANIFEST, Job, Manifest, pack
+
+SHA = "a" * 40
+HOUR = 3600.0
+MODELS = ("linear", "conv", "norm", "attention")
+Files = dict[str, bytes]
+
+
+class FixedClock:
+    """A clock that stands at one moment."""
+
+    def __init__(self, at: float) -> None:
+        self.at = at
+
+    def now(self) -> float:
+        return self.at
+
+    def steady(self) -> float:
+        return self.at
+
+
+class Night:
+    """A campaign of one pool with ``shards`` shards of two cases each, and the sets of its jobs."""
+
+    def __init__(self, tmp_path: Path, *, shards: int = 2, begin: float = BEGIN, **changes: Any) -> None:
+        self.path, self.begin = tmp_path, begin
+        self.cases = [case(name) for name in MODELS]
+        parts = [self.cases[2 * i : 2 * i + 2] for i in range(shards)]
+        planned = tuple(
+            ShardPlan(i + 1, shards, tuple(each.id for each in part), 2.0) for i, part in enumerate(parts)
+        )
+        fields: dict[str, Any] = {
+            "campaign_id": "2026-05-28-torch-2.9.0-aabbccdd",
+            "created_at": begin - 60,
+            "night": "2026-05-28",
+            "repository": "owner/name",
+            "sha": SHA,
+            "torch": "2.9.0",
+            "suite_digest": "aabbccdd00112233",
+            "pools": (PoolPlan("pool", "fake", ("ubuntu-latest",), "", 4.0, planned),),
+        }
+        self.campaign = CampaignPlan(**{**fields, **changes})
+        tmp_path.mkdir(exist_ok=True)
+        self.work = Store.open(tmp_path / "work", create=True)
+        self.store = Store.open(tmp_path / "store", create=True)
+
+    @property
+    def expected(self) -> Expected:
+        """What sets are held against, an hour after the night began."""
+        return Expected(self.campaign, self.begin + HOUR)
+
+    @property
+    def clock(self) -> FixedClock:
+        """An hour after the night began."""
+        return FixedClock(self.begin + HOUR)
+
+    def job(self, shard: int = 1, attempt: int = 1) -> Job:
+        """One job of the campaign."""
+        pool = self.campaign.pools[0]
+        return Job(self.campaign, pool, pool.shard(shard), attempt)
+
+    def results(self, shard: int = 1, **changes: Any) -> list[Result]:
+        """A result of each case of ``shard``."""
+        wanted = self.cases[2 * shard - 2 : 2 * shard]
+        return [self.result(each, **changes) for each in wanted]
+
+    def result(self, of: Case, **changes: Any) -> Result:
+        """A result with the command that a run writes."""
+        return result(of, started_at=self.begin + 1, reproduce=f"torchgauge repro {of.id}", **changes)
+
+    def pack(
+        self,
+        shard: int = 1,
+        attempt: int = 1,
+        *,
+        results: Sequence[Result] | None = None,
+        state: RunState = RunState.COMPLETE,
+        torch: str = "2.9.0",
+        run_id: str = "",
+        folder: Path | None = None,
+    ) -> Path:
+        """The set of one job, under the name of its artifact in ``folder``."""
+        run_id = run_id or f"run-{shard}-{attempt}"
+        found = self.results(shard) if results is None else results
+        stored_runs.run(
+            self.work, run_id, found, environment(torch=torch), at=self.begin, state=state, publish=False
+        )
+        run = self.work.run(run_id)
+        with run.open_journal() as journal:
+            from torchgauge.results.journal import End, Kind
+
+            journal.append(Kind.END, [End(state, self.begin + 60)])
+        job = self.job(shard, attempt)
+        out = (folder or self.path / "artifacts") / job.artifact
+        out.parent.mkdir(exist_ok=True)
+        pack(run, job, out, clock=self.clock)
+        return out
+
+
+def files_of(folder: Path) -> Files:
+    """Name to bytes of every file in ``folder``."""
+    return {file.name: file.read_bytes() for file in folder.iterdir()}
+
+
+def sealed(files: Files, **changes: Any) -> Files:
+    """``files`` with a manifest that fits them again; keywords replace its fields."""
+    manifest = json.loads(files[MANIFEST])
+    manifest["files"] = [
+        {"name": name, "sha256": hashlib.sha256(data).hexdigest(), "size": len(data)}
+        for name, data in sorted(files.items())
+        if name != MANIFEST
+    ]
+    return {**files, MANIFEST: json.dumps({**manifest, **changes}).encode()}
+
+
+Line = tuple[bytes, bytes]
+
+
+def lines_of(journal: bytes) -> list[Line]:
+    """Kind and payload of every line."""
+    found = [split_line(line) for line in journal.splitlines(keepends=True)]
+    return [(parts[1], parts[2]) for parts in found if parts]
+
+
+def journal_of(lines: Sequence[Line]) -> bytes:
+    """A journal of ``lines`` with right numbers and checksums."""
+    written = []
+    for number, (kind, body) in enumerate(lines, start=1):
+        crc = zlib.crc32(body, zlib.crc32(b"%d:%s:" % (number, kind)))
+        written.append(b'{"n":%d,"kind":"%s","crc":"%08x","data":%s}\n' % (number, kind, crc, body))
+    return b"".join(written)
+
+
+def relined(files: Files, edit: Callable[[list[Line]], list[Line]]) -> Files:
+    """``files`` with the journal's lines as ``edit`` leaves them, sealed again."""
+    lines = edit(lines_of(files["journal.jsonl"]))
+    return sealed({**files, "journal.jsonl": journal_of(lines)})
+
+
+def in_row(files: Files, old: bytes, new: bytes) -> Files:
+    """``files`` with ``old`` in the first row written as ``new``; fails where ``old`` is not there."""
+
+    def edit(lines: list[Line]) -> list[Line]:
+        at = next(i for i, (kind, _) in enumerate(lines) if kind == b"result")
+        assert old in lines[at][1], old
+        lines[at] = (b"result", lines[at][1].replace(old, new, 1))
+        return lines
+
+    return relined(files, edit)
+
+
+def in_plan(files: Files, old: bytes, new: bytes) -> Files:
+    """``files`` with ``old`` in the plan written as ``new``."""
+    assert old in files["plan.json"], old
+    return sealed({**files, "plan.json": files["plan.json"].replace(old, new, 1)})
+
+
+def write_folder(path: Path, files: Files) -> Path:
+    """``files`` as a folder."""
+    path.mkdir(parents=True)
+    for name, data in files.items():
+        (path / name).write_bytes(data)
+    return path
+
+
+def write_zip(path: Path, entries: Sequence[tuple[str | zipfile.ZipInfo, bytes]]) -> Path:
+    """``entries`` as a zip file, whatever their names."""
+    import warnings
+
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings(), zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        warnings.simplefilter("ignore")  # of duplicate names, which are the point
+        for name, data in entries:
+            archive.writestr(name, data, zipfile.ZIP_DEFLATED)
+    return path
+
+
+def bytes_of(folder: Path, without: Sequence[str] = ("rejected",)) -> dict[str, bytes]:
+    """Every file below ``folder`` with its bytes, but what stands in the folders ``without``."""
+    found = {}
+    for path in sorted(folder.rglob("*")):
+        name = path.relative_to(folder)
+        if name.parts[0] not in without:
+            found[str(name)] = path.read_bytes() if path.is_file() else b"(folder)"
+    return found
+
+
+__all__ = ["Manifest", "Night"]

@@ -1,0 +1,179 @@
+"""Who may use which pool: every decision by itself, and the facts as events and the API give them."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+from gate_parts import NEWER, SHA, pull
+from github_server import TOKEN, Answer, GitHub, serving
+
+from torchgauge.cli.main import cli
+from torchgauge.errors import DataFileError
+from torchgauge.workflows.allowed import Facts, decide
+from torchgauge.workflows.github_api import ApiError
+
+PUSHED = Facts("pull_request", "synchronize", 5, True, SHA, event_sha=SHA)
+LABELLED = replace(PUSHED, action="labeled", label_put=True, label_there=True, actor_role="write")
+ASKED = Facts(
+    "issue_comment", "created", 5, True, SHA, actor_role="write", command=f"/torchgauge run npu {SHA}"
+)
+
+
+def allowed(facts: Facts, trust: str = "collaborators", **changes) -> bool:
+    return decide(replace(facts, **changes), "npu", trust).allowed
+
+
+def test_a_pool_for_anyone_takes_any_open_pull_request() -> None:
+    """But no other event, and nothing that is closed."""
+    assert allowed(PUSHED, "anyone")
+    assert not allowed(PUSHED, "anyone", is_open=False)
+    assert not allowed(PUSHED, "anyone", event="push")
+
+
+@pytest.mark.parametrize(
+    ("role", "said"),
+    [("admin", True), ("maintain", True), ("write", True), ("triage", False), ("read", False), ("", False)],
+)
+def test_a_collaborator_s_own_pull_request_needs_no_leave(role, said) -> None:
+    """Whoever may push may let code run; nobody else may."""
+    assert allowed(PUSHED, author_role=role) is said
+    assert allowed(LABELLED, actor_role=role) is said
+    assert allowed(ASKED, actor_role=role) is said
+
+
+def test_a_label_counts_only_when_it_is_put() -> None:
+    """A push after it is another event, in which it counts no more."""
+    assert allowed(LABELLED)
+    assert not allowed(LABELLED, action="synchronize", label_put=False)
+    assert not allowed(LABELLED, label_there=False)
+    assert not allowed(LABELLED, head_sha=NEWER)
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        "/torchgauge run npu",
+        f"/torchgauge run npu {SHA[:12]}",
+        f"/torchgauge run npu {NEWER}",
+        f"/torchgauge run cpu {SHA}",
+        f"> /torchgauge run npu {SHA}",
+        f"please /torchgauge run npu {SHA}",
+        f"```\n/torchgauge run npu {SHA}\n```",
+        f"/torchgauge run npu {SHA}\n/torchgauge run npu {NEWER}",
+        f"/torchgauge run npu {SHA} && rm -rf /",
+        "",
+    ],
+)
+def test_a_command_names_this_commit_in_full_or_asks_for_nothing(command) -> None:
+    """A shortened, another or a quoted one is none, nor are two at once."""
+    assert not allowed(ASKED, command=command)
+
+
+def test_a_command_is_bound_to_the_commit_that_it_names() -> None:
+    """With words around it; a comment that was changed later asks for nothing."""
+    assert allowed(ASKED, command=f"thanks\r\n/torchgauge run npu {SHA}  \r\nbye")
+    assert not allowed(ASKED, action="edited")
+    assert not allowed(ASKED, head_sha=NEWER)
+
+
+@pytest.mark.parametrize("facts", [ASKED, LABELLED, replace(PUSHED, author_role="admin")])
+def test_a_later_push_voids_a_leave(facts) -> None:
+    """The decision is made again before the run, with what was allowed."""
+    assert allowed(facts, approved_sha=SHA)
+    assert not allowed(facts, approved_sha=NEWER)
+
+
+@pytest.fixture
+def github(monkeypatch, tmp_path) -> Iterator[GitHub]:
+    """A server with a stranger's pull request, and two pools."""
+    (tmp_path / "torchgauge.yml").write_text(
+        "version: 1\ncampaign: {suites: [toy]}\npools:\n"
+        "  - {name: cpu, device: fake, runs-on: ubuntu-latest, trust: anyone}\n"
+        "  - {name: npu, device: fake, runs-on: [self-hosted, tg-npu]}\n"
+    )
+    github = GitHub(pulls=[pull()], roles={"reviewer": "write", "stranger": "read"})
+    with serving(github):
+        monkeypatch.setenv("no_proxy", "127.0.0.1")
+        monkeypatch.setenv("GITHUB_API_URL", github.base)
+        monkeypatch.setenv("GITHUB_TOKEN", TOKEN)
+        monkeypatch.setenv("GITHUB_REPOSITORY", "owner/project")
+        monkeypatch.setenv("GITHUB_OUTPUT", str(tmp_path / "output"))
+        monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+        monkeypatch.chdir(tmp_path)
+        yield github
+
+
+def ask(tmp_path: Path, event: dict, pool: str = "npu", *more: str):
+    (tmp_path / "event.json").write_text(json.dumps(event))
+    words = ["ci", "allowed", "--event", str(tmp_path / "event.json"), "--pool", pool, "--json", *more]
+    return CliRunner().invoke(cli, words)
+
+
+def labelled(by: str, label: str = "torchgauge-run:npu", **fields) -> dict:
+    told = {"action": "labeled", "pull_request": pull(), "label": {"name": label}, "sender": {"login": by}}
+    return {**told, **fields}
+
+
+def command(by: str, body: str) -> dict:
+    return {
+        "action": "created",
+        "issue": {"number": 5, "pull_request": {"url": "x"}},
+        "comment": {"user": {"login": by}, "body": body},
+    }
+
+
+def test_events_become_decisions(tmp_path, github) -> None:
+    """By the roles and the head that the API tells of now."""
+    github.pulls[0]["labels"] = [{"name": "torchgauge-run:npu"}]
+    pushed = {"action": "synchronize", "pull_request": pull()}
+    found = {
+        "push to cpu": ask(tmp_path, pushed, "cpu"),
+        "push to npu": ask(tmp_path, pushed),
+        "label by reviewer": ask(tmp_path, labelled("reviewer")),
+        "label by stranger": ask(tmp_path, labelled("stranger")),
+        "label of another pool": ask(tmp_path, labelled("reviewer", "torchgauge-run:cpu")),
+        "command by reviewer": ask(tmp_path, command("reviewer", f"/torchgauge run npu {SHA}")),
+        "command by stranger": ask(tmp_path, command("stranger", f"/torchgauge run npu {SHA}")),
+        "command by nobody": ask(tmp_path, command("ghost", f"/torchgauge run npu {SHA}")),
+    }
+    assert {name for name, done in found.items() if json.loads(done.output)["allowed"]} == {
+        "push to cpu",
+        "label by reviewer",
+        "command by reviewer",
+    }
+    github.pulls[0]["head"]["sha"] = NEWER
+    assert not json.loads(ask(tmp_path, labelled("reviewer")).output)["allowed"]
+
+
+def test_outputs_carry_the_commit_only_where_it_is_allowed(tmp_path, github) -> None:
+    """What a job may check out."""
+    ask(tmp_path, {"action": "opened", "pull_request": pull()}, "cpu")
+    text = (tmp_path / "output").read_text()
+    assert ("\ntrue\n" in text, f"\n{SHA}\n" in text) == (True, True)
+    (tmp_path / "output").unlink()
+    ask(tmp_path, {"action": "opened", "pull_request": pull()})
+    text = (tmp_path / "output").read_text()
+    assert ("\nfalse\n" in text, SHA in text) == (True, False)
+
+
+def test_an_api_that_is_down_allows_nothing(tmp_path, github) -> None:
+    """No output at all, and exit 3."""
+    github.trouble = [Answer(400, {"message": "no"})]
+    done = ask(tmp_path, labelled("reviewer"))
+    assert isinstance(done.exception, ApiError)
+    assert not (tmp_path / "output").exists()
+
+
+@pytest.mark.parametrize("event", [{}, {"pull_request": {"number": 5}}, {"issue": {"number": 5}}])
+def test_an_event_of_no_pull_request_is_an_error(tmp_path, github, event) -> None:
+    """An issue's comment is none of a pull request."""
+    assert isinstance(ask(tmp_path, event).exception, DataFileError)

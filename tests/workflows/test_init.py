@@ -1,0 +1,208 @@
+"""The workflows that ``ci init`` writes: pinned, without rights of their own, nobody's changes lost."""
+
+from __future__ import annotations
+
+import re
+import shutil
+
+import pytest
+import yaml
+
+from torchgauge.errors import UsageError
+from torchgauge.workflows.action_pins import PINS
+from torchgauge.workflows.config import parse_config
+from torchgauge.workflows.init import WORKFLOWS, Change, render, workflow_files, write_workflows
+
+TEXT = """\
+version: 1
+campaign: {suites: [toy]}
+torchgauge: "torchgauge @ https://example.org/it's \\"quoted\\".whl"
+pools:
+  - {name: host, device: fake, runs-on: [ubuntu-latest], trust: anyone}
+  - {name: card, device: fake, runs-on: [self-hosted, tg-card]}
+nightly: {at: "23:41", expect-by: "05:58"}
+"""
+CONFIG = parse_config(TEXT)
+
+
+def parsed(name, config=CONFIG):
+    """A rendered workflow as YAML, with the key `on` that YAML 1.1 reads as true."""
+    return yaml.safe_load(render(name, config, "a b/torchgauge.yml"))
+
+
+def steps_of(workflow):
+    """Every step of every job."""
+    return [step for job in workflow["jobs"].values() for step in job.get("steps", [])]
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_no_right_is_given_to_a_whole_workflow(name):
+    """The token has no permission but what a job names."""
+    workflow = parsed(name)
+    assert workflow["permissions"] == {}
+    assert all("permissions" in job for job in workflow["jobs"].values())
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_actions_are_pinned_by_commit(name):
+    """Every action stands with the commit and the release of our list, and no checkout keeps its token."""
+    text = render(name, CONFIG)
+    found = re.findall(r"uses: (\S+)(?: # (\S+))?", text)
+    for action, release in found:
+        if not action.startswith("./"):
+            name_of, _, commit = action.partition("@")
+            assert (PINS[name_of].commit, PINS[name_of].release) == (commit, release)
+    for step in steps_of(parsed(name)):
+        if step.get("uses", "").startswith("actions/checkout@"):
+            assert step["with"]["persist-credentials"] is False
+
+
+@pytest.mark.parametrize("pin", PINS.values(), ids=list(PINS))
+def test_a_pin_is_a_whole_commit(pin):
+    """Forty hexadecimal digits that some commit has, and a release to look up."""
+    assert re.fullmatch(r"[0-9a-f]{40}", pin.commit)
+    assert set(pin.commit) != {"0"}, "nobody has looked this commit up yet"
+    assert re.fullmatch(r"v\d+\.\d+\.\d+", pin.release)
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_no_expression_reaches_a_shell(name):
+    """What a step runs holds no expression: values come through its environment."""
+    for step in steps_of(parsed(name)):
+        assert "${{" not in step.get("run", "")
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_steps_end_before_their_job(name):
+    """Time-outs of a job's steps together stay below its own, so that what was measured is handed in."""
+    for job in parsed(name)["jobs"].values():
+        if "steps" not in job:
+            continue
+        limits = [step["timeout-minutes"] for step in job["steps"] if "timeout-minutes" in step]
+        fixed = sum(limit for limit in limits if isinstance(limit, int))
+        if isinstance(job["timeout-minutes"], int):
+            assert fixed < job["timeout-minutes"]
+        else:
+            assert fixed <= 40  # planning.BESIDE_STEP_MINUTES leaves 50
+            assert "${{ matrix.step_minutes }}" in limits
+
+
+def test_the_template_leaves_time_beside_the_measuring_step():
+    """The job's time-out of the plan covers the other steps of the template."""
+    from torchgauge.workflows.planning import BESIDE_STEP_MINUTES
+
+    assert BESIDE_STEP_MINUTES >= 40 + 10
+
+
+@pytest.mark.parametrize("name", ["nightly", "pr-gate"])
+def test_what_was_measured_is_always_uploaded(name):
+    """A job that was cut short hands in what it has."""
+    job = parsed(name)["jobs"]["device" if name == "nightly" else "gate"]
+    assert job["strategy"]["fail-fast"] is False
+    upload = job["steps"][-1]
+    assert upload["uses"].startswith("actions/upload-artifact@")
+    assert upload["if"] == "always()"
+
+
+def test_a_night_has_several_ways_to_begin():
+    """Beside the schedule a timer elsewhere can start it; the watch runs after the results are expected."""
+    begins = parsed("nightly")[True]
+    assert begins["schedule"] == [{"cron": "41 23 * * *"}]
+    assert begins["repository_dispatch"] == {"types": ["torchgauge-nightly"]}
+    assert "workflow_dispatch" in begins
+    assert parsed("dashboard")[True]["schedule"] == [{"cron": "3 6 * * *"}]
+
+
+def test_an_empty_plan_starts_no_job():
+    """The matrix is only used where the plan says that there is something."""
+    for name, job in (("nightly", "device"), ("pr-gate", "gate")):
+        found = parsed(name)["jobs"][job]
+        assert found["if"] == "needs.plan.outputs.nothing == 'false'"
+        assert found["strategy"]["matrix"] == "${{ fromJSON(needs.plan.outputs.matrix) }}"
+
+
+def test_a_pull_request_has_no_secret_and_no_right_to_write():
+    """The untrusted workflow reads; the trusted one runs nothing of it and is bound to its name and file."""
+    gate, comment = render("pr-gate", CONFIG), parsed("pr-comment")
+    assert "secrets." not in gate
+    assert "github.token" not in gate
+    assert "pull_request_target" not in gate
+    assert all(job["permissions"] == {"contents": "read"} for job in parsed("pr-gate")["jobs"].values())
+    assert comment[True]["workflow_run"]["workflows"] == [parsed("pr-gate")["name"]]
+    assert not any("checkout" in step.get("uses", "") for step in steps_of(comment))
+
+
+def test_the_policy_of_a_comment_is_never_the_pull_request_s():
+    """Without one in torchgauge.yml the built-in policy gates; with one, that of the default branch does."""
+    strict = parsed("pr-comment")["jobs"]["comment"]
+    assert strict["steps"][-1]["env"]["POLICY"] == "default"
+    assert "contents" not in strict["permissions"]
+    own = parsed("pr-comment", parse_config(TEXT + "gate: {policy: 'ci/it''s.yml'}\n"))["jobs"]["comment"]
+    assert '--policy "$POLICY"' in own["steps"][-1]["run"]
+    assert own["steps"][-1]["env"]["POLICY"] == "ci/it's.yml"
+    assert own["permissions"]["contents"] == "read"
+    checkout = own["steps"][0]
+    assert checkout["uses"].startswith("actions/checkout@")
+    assert checkout["with"] == {"persist-credentials": False}  # no ref: the default branch
+
+
+def test_the_history_is_fetched_and_saved_by_one_step_each():
+    """No git of its own, no token in an address; what existed must be there when it is published."""
+    nightly = parsed("nightly")["jobs"]
+    for name in ("nightly", "dashboard"):
+        assert not any("git " in step.get("run", "") for step in steps_of(parsed(name)))
+    runs = [step.get("run", "") for step in nightly["publish"]["steps"]]
+    fetched = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci history fetch "))
+    guarded = next(i for i, run in enumerate(runs) if "${EXPECTED:+--expect-history}" in run)
+    saved = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci history save "))
+    assert fetched < guarded < saved
+    steps = nightly["publish"]["steps"]
+    assert f"steps.{steps[fetched]['id']}.outputs.existed" in steps[guarded]["env"]["EXPECTED"]
+    assert steps[saved]["env"]["BRANCH"] == steps[fetched]["env"]["BRANCH"] == CONFIG.branch
+
+
+def test_pools_decide_how_a_pull_request_is_measured():
+    """Without a pool for everyone only labels start it; without one of our own nobody can name a pool."""
+    only_own = parse_config(TEXT.replace(", trust: anyone", ""))
+    assert parsed("pr-gate", only_own)[True]["pull_request"]["types"] == ["labeled"]
+    assert "opened" in parsed("pr-gate")[True]["pull_request"]["types"]
+    open_to_all = parse_config(TEXT.replace("tg-card]", "tg-card], trust: anyone"))
+    assert "workflow_dispatch" not in parsed("pr-gate", open_to_all)[True]
+
+
+def test_values_are_quoted():
+    """A value with quotes arrives as it is, whatever stands in it."""
+    for name in WORKFLOWS:
+        installs = [s for s in steps_of(parsed(name)) if s.get("name") == "Install torchgauge"]
+        assert {step["env"]["TORCHGAUGE"] for step in installs} <= {CONFIG.torchgauge}
+        assert installs
+
+
+def test_what_is_there_is_kept_when_it_was_changed(tmp_path):
+    """New files are written, equal ones left, our own renewed, and a person's refused with the difference."""
+    files = workflow_files(CONFIG, tmp_path)
+    assert {file.change for file in files} == {Change.NEW}
+    assert write_workflows(files) == [file.path for file in files]
+    assert {file.change for file in workflow_files(CONFIG, tmp_path)} == {Change.SAME}
+    later = parse_config(TEXT.replace("23:41", "22:11"))
+    nightly = next(file for file in workflow_files(later, tmp_path) if file.change is Change.RENEWED)
+    assert '+    - cron: "11 22 * * *"' in nightly.difference
+    nightly.path.write_text(nightly.path.read_text().replace("fail-fast: false", "fail-fast: true"))
+    changed = workflow_files(later, tmp_path)
+    before = {file.path: file.path.read_text() for file in changed}
+    with pytest.raises(UsageError, match=r"-      fail-fast: true\n\+      fail-fast: false"):
+        write_workflows(changed)
+    assert before == {file.path: file.path.read_text() for file in changed}
+    assert nightly.path in write_workflows(changed, force=True)
+    assert {file.change for file in workflow_files(later, tmp_path)} == {Change.SAME}
+
+
+def test_a_file_without_our_line_is_a_persons(tmp_path):
+    """A workflow of that name which we did not write is not written over, nor are the others then."""
+    foreign = tmp_path / ".github" / "workflows" / "torchgauge-dashboard.yml"
+    foreign.parent.mkdir(parents=True)
+    foreign.write_text("name: mine\n")
+    with pytest.raises(UsageError, match="--force"):
+        write_workflows(workflow_files(CONFIG, tmp_path))
+    assert [path.name for path in foreign.parent.iterdir()] == [foreign.name]
+    shutil.rmtree(foreign.parent)

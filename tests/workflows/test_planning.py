@@ -1,0 +1,174 @@
+"""A campaign is planned from the file, the suites and what a store remembers."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pytest
+
+from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
+from torchgauge.workflows import planning
+from torchgauge.workflows.campaign import campaign_json, read_campaign
+from torchgauge.workflows.config import parse_config
+
+TEXT = """\
+version: 1
+campaign: {suites: [toy], configs: [eager, inductor]}
+pools:
+  - {name: one, device: fake, runs-on: [ubuntu-latest], shards: 2, trust: anyone, install: torch==2.13.0+cpu}
+  - {name: two, device: fake, runs-on: [self-hosted, tg-two], shards: 3, container: "image:1", budget: 90m}
+"""
+CONFIG = parse_config(TEXT)
+NIGHT = planning.Occasion(created_at=1.0, night="2027-01-31", repository="owner/name", sha="a" * 40)
+
+
+def planned(config=CONFIG, occasion=NIGHT, recorded=None, pools=None):
+    """The campaign of ``config``."""
+    work = planning.select_cases(config.campaign, planning.devices_of(config.pools, ask_torch=False))
+    return planning.plan_campaign(config.pools if pools is None else pools, occasion, work, recorded or {})
+
+
+def test_every_pool_runs_every_case_once():
+    """The shards of each pool hold the selected cases exactly once, and are numbered from one."""
+    plan = planned()
+    ids = sorted(planning.select_cases(CONFIG.campaign, planning.devices_of(CONFIG.pools)).case_ids)
+    assert len(ids) > 4
+    for pool, shards in zip(plan.pools, (2, 3), strict=True):
+        assert sorted(case for shard in pool.shards for case in shard.cases) == ids
+        assert [(shard.index, shard.of) for shard in pool.shards] == [
+            (i, shards) for i in range(1, shards + 1)
+        ]
+
+
+def test_configurations_of_a_workload_stay_together():
+    """Eager and compiled of one workload are in one shard, so that a speed-up can be taken."""
+    for shard in planned().pools[1].shards:
+        eager = {case.replace(":eager@", "") for case in shard.cases if ":eager@" in case}
+        other = {case.replace(":inductor@", "") for case in shard.cases if ":inductor@" in case}
+        assert eager == other != set()
+
+
+def test_recorded_durations_size_the_shards():
+    """A workload that takes as long as all others together gets a shard of its own."""
+    plan = planned()
+    everything = [case for shard in plan.pools[0].shards for case in shard.cases]
+    slow = [case for case in everything if case.startswith("toy/convnet:")]
+    recorded = {case: [1.0] for case in everything} | {case: [500.0] for case in slow}
+    shards = planned(recorded=recorded).pools[0].shards
+    assert sorted(slow) in [sorted(shard.cases) for shard in shards]
+    assert max(shard.expected_s for shard in shards) == 500.0 * len(slow)
+
+
+def test_a_night_has_one_name_however_often_it_is_planned():
+    """Date, torch and suites make the name; the time, the pools and durations do not."""
+    first = planned()
+    again = planned(occasion=replace(NIGHT, created_at=9.0, sha="b" * 40), pools=CONFIG.pools[:1])
+    assert first.campaign_id == again.campaign_id == f"2027-01-31-2.13.0-cpu-{first.suite_digest[:8]}"
+    other = [
+        planned(occasion=replace(NIGHT, night="2027-02-01")),
+        planned(occasion=replace(NIGHT, torch="2.14.0.dev20270131")),
+        planned(parse_config(TEXT.replace("[eager, inductor]", "[eager]"))),
+    ]
+    assert len({plan.campaign_id for plan in (first, *other)}) == 4
+
+
+@pytest.mark.parametrize("torch", ["2.13.0+rocm6.2", "Weird/..//build \u00e9", "x" * 300, ""])
+def test_a_name_fits_artifacts_and_files(torch):
+    """Whatever the build is called, the name is short and of characters that everything takes."""
+    name = planning.campaign_id("2027-01-31", torch, "0123456789abcdef")
+    assert len(name) <= planning.MAX_ID
+    assert set(name) <= set("abcdefghijklmnopqrstuvwxyz0123456789.-")
+
+
+def test_a_campaign_survives_its_file(tmp_path):
+    """What is written is read back equal, and a changed file is refused by its digest."""
+    plan = planned()
+    path = tmp_path / "campaign.json"
+    path.write_text(campaign_json(plan))
+    assert read_campaign(path) == plan
+    data = json.loads(path.read_text())
+    data["pools"][0]["shards"][0]["cases"].pop()
+    path.write_text(json.dumps(data))
+    with pytest.raises(UsageError, match="digest"):
+        read_campaign(path)
+
+
+def test_the_matrix_has_all_that_a_job_needs():
+    """A leg knows its runner, its artifact without the attempt, and step time-outs below those of jobs."""
+    plan = planned()
+    legs = planning.legs_of(plan, CONFIG)
+    assert [(leg.pool, leg.shard, leg.of) for leg in legs] == [
+        ("one", 1, 2), ("one", 2, 2), ("two", 1, 3), ("two", 2, 3), ("two", 3, 3)
+    ]  # fmt: skip
+    last = legs[-1]
+    assert (last.runs_on, last.container, last.budget) == (("self-hosted", "tg-two"), "image:1", "5400s")
+    assert last.artifact == f"results-{plan.campaign_id}-two-3"
+    assert all(90 < leg.step_minutes < leg.job_minutes for leg in legs[2:])
+
+
+def test_more_shards_than_work_give_fewer_jobs():
+    """Asked for more jobs than there is work to part, the plan has fewer, none of them empty, and says so."""
+    config = parse_config(TEXT.replace("shards: 3", "shards: 50"))
+    plan = planned(config)
+    shards = plan.pools[1].shards
+    assert len(shards) < 50
+    assert all(shard.cases for shard in shards)
+    assert any("of 50 shards" in remark for remark in planning.remarks_of(plan, config))
+
+
+def test_an_empty_plan_is_no_plan():
+    """No pool, or no case, ends as a selection that matches nothing."""
+    with pytest.raises(NothingSelectedError):
+        planned(pools=())
+    with pytest.raises(NothingSelectedError):
+        planned(parse_config(TEXT.replace("suites: [toy]", "suites: [toy], models: ['no-such-*']")))
+
+
+def test_pools_are_chosen_by_name_and_trust():
+    """A name picks a pool, trust picks those that have it, and a wrong name is suggested."""
+    assert [pool.name for pool in planning.chosen_pools(CONFIG, trust="anyone")] == ["one"]
+    assert [pool.name for pool in planning.chosen_pools(CONFIG, ["two"])] == ["two"]
+    assert planning.chosen_pools(CONFIG, ["two"], "anyone") == ()
+    with pytest.raises(UnknownNameError, match="unknown pool 'on'"):
+        planning.chosen_pools(CONFIG, ["on"])
+
+
+def test_a_device_needs_no_package_where_pytorch_knows_it():
+    """Unknown names are refused with what to try, and taken where the file says that a probe finds them."""
+    config = parse_config(TEXT.replace("{name: two, device: fake", "{name: two, device: faek"))
+    with pytest.raises(UnknownNameError, match="did you mean fake") as caught:
+        planned(config)
+    assert "found-by-probe" in caught.value.hint
+    config = parse_config(
+        TEXT.replace("{name: two, device: fake", "{name: two, found-by-probe: true, device: faek")
+    )
+    cases = [case for shard in planned(config).pools[1].shards for case in shard.cases]
+    assert cases
+    assert all(case.endswith("@faek") or "@faek[" in case for case in cases)
+
+
+@pytest.mark.torch
+def test_the_torch_that_is_here_is_asked_for_a_device():
+    """A device that registers itself with PyTorch and with nothing else is planned by its name alone."""
+    pytest.importorskip("torchgauge_npusim")
+    config = parse_config(TEXT.replace("device: fake", "device: npusim"))
+    assert planning.devices_of(config.pools)["npusim"].torch_type == "npusim"
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        {"repository": "owner"},
+        {"repository": "owner/na me"},
+        {"sha": "abc"},
+        {"sha": "A" * 40},
+        {"torch": "2.13; rm -rf"},
+        {"torch": "${{ x }}"},
+    ],
+    ids=str,
+)
+def test_what_the_forge_says_is_checked(words):
+    """A repository, a commit and a build have their forms."""
+    with pytest.raises(UsageError):
+        replace(NIGHT, **words)
