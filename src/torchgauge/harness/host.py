@@ -19,6 +19,7 @@ import importlib
 import json
 import os
 import selectors
+import shutil
 import signal
 import sys
 import time
@@ -76,6 +77,7 @@ class Host:
                 if key.data == "commands" and not self.read_commands():
                     self.drop_spare()
                     self.bury(killed=True)
+                    self.remove_scratch()
                     return
                 if key.data == "output":
                     self.read_output()
@@ -261,6 +263,11 @@ class Host:
         self.pid = 0
         if not killed:
             self.reply("exited", status=status, usage=usage or {}, leftovers=leftovers, printed=printed)
+
+    def remove_scratch(self) -> None:
+        """Remove the folder of temporary files: where the parent was killed, nobody else does."""
+        if self.options["scratch"] is not None:
+            shutil.rmtree(self.options["scratch"], ignore_errors=True)
 
 
 def main() -> None:

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 import contextlib
+import getpass
 import json
 import os
+import re
 import selectors
+import shutil
 import signal
 import subprocess
+import tempfile
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -36,13 +40,28 @@ class HostOptions:
 
 
 class HostProcess:
-    """One host process; :meth:`receive` returns its replies, ``None`` when it is gone."""
+    """One host process; :meth:`receive` returns its replies, ``None`` when it is gone.
+
+    It has a folder of its own for temporary files, which goes with it: a compiler or a model that is killed
+    removes nothing of what it wrote.
+    """
 
     def __init__(self, options: HostOptions, log: Path, clock: Clock = SYSTEM_CLOCK) -> None:
         self._clock = clock
         read, write = os.pipe()
         os.set_inheritable(write, True)
-        argument = json.dumps({"replies": write, "preload": list(options.preload), "warm": options.warm})
+        self._scratch = _scratch_folder("torch" in options.preload)
+        argument = json.dumps(
+            {
+                "replies": write,
+                "preload": list(options.preload),
+                "warm": options.warm,
+                "scratch": self._scratch,
+            }
+        )
+        environment = worker_environment(options)
+        if self._scratch is not None:
+            environment["TMPDIR"] = self._scratch
         try:
             with log.open("ab") as output:
                 self._process = subprocess.Popen(
@@ -50,12 +69,13 @@ class HostProcess:
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,
-                    env=worker_environment(options),
+                    env=environment,
                     pass_fds=(write,),
                     start_new_session=True,
                 )
         except OSError as error:
             os.close(read)
+            self._remove_scratch()
             raise InfrastructureError(
                 f"cannot start {options.python}: {error}", hint="name an existing interpreter"
             ) from error
@@ -118,6 +138,37 @@ class HostProcess:
         self._selector.close()
         with contextlib.suppress(OSError):
             os.close(self._replies)
+        self._remove_scratch()
+
+    def _remove_scratch(self) -> None:
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+
+def _scratch_folder(torch: bool) -> str | None:
+    """A new folder among the temporary ones; None where none can be made, and whoever needs one says so.
+
+    Precompiled headers are what inductor keeps among them on purpose, ten seconds' work: with ``torch``, a
+    link leads to where they are without us.
+    """
+    try:
+        folder = tempfile.mkdtemp(prefix="torchgauge-host-")
+    except OSError:
+        return None
+    if torch:
+        with contextlib.suppress(OSError):
+            kept = Path(tempfile.gettempdir(), f"torchinductor_{_user_as_torch_says()}")
+            kept.mkdir(exist_ok=True)
+            Path(folder, kept.name).symlink_to(kept)
+    return folder
+
+
+def _user_as_torch_says() -> str:
+    try:
+        name = getpass.getuser()
+    except (KeyError, ModuleNotFoundError, OSError):  # a container's user without a name
+        name = f"uid_{os.getuid()}"
+    return re.sub(r'[\\/:*?"<>|]', "_", name)
 
 
 def worker_environment(options: HostOptions) -> dict[str, str]:
