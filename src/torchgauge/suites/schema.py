@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import difflib
 import re
+import threading
 from typing import Any, TypeVar
 
 import msgspec
@@ -13,6 +14,11 @@ from torchgauge.errors import DataFileError
 from torchgauge.suites.document import Document, shown
 
 T = TypeVar("T")
+_ONE_AT_A_TIME = threading.Lock()
+"""msgspec 0.22 learns a type while it first converts to it; a second thread then crashes the process.
+
+The stations of a run are such threads, and read data files when they need them.
+"""
 _AT = re.compile(r"^(?P<problem>.*) - at `(?P<path>\$.*)`$", re.DOTALL)
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`$")
 _MISSING = re.compile(r"^Object missing required field `(?P<name>.*)`$")
@@ -22,7 +28,8 @@ _STEP = re.compile(r"\.(?P<name>[^.\[]+)|\[(?P<index>[^\]]*)\]")
 def convert(document: Document, kind: type[T]) -> T:
     """The structure that ``document`` describes; raises :class:`DataFileError` for the first mistake."""
     try:
-        return msgspec.convert(document.value, kind)
+        with _ONE_AT_A_TIME:
+            return msgspec.convert(document.value, kind)
     except msgspec.ValidationError as error:
         raise _explained(document, kind, str(error)) from None
 
@@ -64,7 +71,8 @@ def _with_keys(document: Document, kind: Any, message: str, path: str) -> str:
         mapping.clear()
         mapping[key] = value
         try:
-            msgspec.convert(whole, kind)
+            with _ONE_AT_A_TIME:
+                msgspec.convert(whole, kind)
         except msgspec.ValidationError as error:
             if str(error) == message:
                 return f"{parent}.{key}{rest}"
@@ -73,7 +81,8 @@ def _with_keys(document: Document, kind: Any, message: str, path: str) -> str:
 
 def _fields_at(kind: Any, path: str) -> list[str]:
     """Names of the fields that the structure at ``path`` may have; empty where there is no structure."""
-    here: Any = msgspec.inspect.type_info(kind)
+    with _ONE_AT_A_TIME:
+        here: Any = msgspec.inspect.type_info(kind)
     for step in _STEP.finditer(path.removeprefix("$")):
         here = _below(here, step["name"])
     here = _structure_of(here)
