@@ -17,6 +17,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 
 import store_builder
+from patience import PATIENCE_MS, patient
 
 from torchgauge.dashboard import build_site
 
@@ -78,6 +79,6 @@ def browser() -> Iterator[Any]:
     from playwright.sync_api import sync_playwright
 
     with sync_playwright() as playwright:
-        chromium = playwright.chromium.launch(executable_path=executable, args=FLAGS)
-        yield chromium
+        chromium = playwright.chromium.launch(executable_path=executable, args=FLAGS, timeout=PATIENCE_MS)
+        yield patient(chromium)
         chromium.close()

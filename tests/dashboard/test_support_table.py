@@ -91,9 +91,9 @@ def test_the_ten_statuses_are_told_apart_in_text(page_file: Path, browser: Any) 
     """Every status is written out in its cell, and explained in the legend."""
     with _open(browser, page_file) as page:
         page.locator("summary", has_text="all").click()
-        cells = page.locator(
-            "#capabilities ~ .scroll tr.part:visible td:nth-child(3) .text"
-        ).all_inner_texts()
+        texts = page.locator("#capabilities ~ .scroll tr.part:visible td:nth-child(3) .text")
+        texts.first.wait_for()
+        cells = texts.all_inner_texts()
         legend = page.locator(".legend").inner_text()
     assert sorted(cells) == sorted(status.value for status in Status)
     assert all(status.value in legend for status in Status)
@@ -106,7 +106,7 @@ def test_a_row_opens_without_scripts(page_file: Path, browser: Any) -> None:
         assert not part.is_visible()
         page.locator("summary", has_text="tensor").focus()
         page.keyboard.press("Enter")
-        assert part.is_visible()
+        part.wait_for()
         assert "a view is a copy" in page.locator(".notes").inner_text()
         assert not page.locator("tr.part", has_text="stream.make").is_visible()
 
