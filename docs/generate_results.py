@@ -2,7 +2,9 @@
 
 ``python docs/generate_results.py --title "..." --store STORE... > docs/results/PAGE.md``. Only published rows
 count, the newest of each case; a model without a row is not on the page, and one that did not pass stands
-there with its reason. Latencies are medians with their 95 % interval.
+there with its reason. What has the status ``pass`` and is not counted among the passes has a column of its
+own, and a row of another model than its name says gives no number. Latencies are medians with their 95 %
+interval.
 """
 
 from __future__ import annotations
@@ -14,8 +16,10 @@ import sys
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
+import numpy as np
 import pandas as pd
 
+from torchgauge.records import UNCOUNTED, Modifier, Status
 from torchgauge.results import frames, units
 from torchgauge.results.store import Store
 
@@ -93,15 +97,23 @@ def _fact(key: str, text: str) -> str:
 
 def _counts(rows: pd.DataFrame) -> Iterator[str]:
     """How many cases ended how, by suite, mode and configuration."""
-    statuses = [str(status) for status in rows["status"].value_counts().index]
+    endings = [_ending(*row) for row in zip(rows["status"], rows["modifiers"], strict=True)]
+    rows = rows.assign(ending=endings)
+    statuses = [str(ending) for ending in rows["ending"].value_counts().index]
     yield "## How many ran"
     yield ""
     yield f"| suite | mode | configuration | cases | {' | '.join(f'`{status}`' for status in statuses)} |"
     yield "|---" * (4 + len(statuses)) + "|"
     for names, found in rows.groupby(["suite", "mode", "configuration"], sort=True):
-        counts = [str((found["status"] == status).sum()) for status in statuses]
+        counts = [str((found["ending"] == status).sum()) for status in statuses]
         yield f"| {' | '.join(map(str, names))} | {len(found)} | {' | '.join(counts)} |"
     yield ""
+
+
+def _ending(status: str, modifiers: Sequence[str]) -> str:
+    """The status, and beside a pass that is not counted what keeps it out."""
+    marks = [each.value for each in sorted(UNCOUNTED) if status == Status.PASS and each in modifiers]
+    return ", ".join([status, *marks])
 
 
 def _speedups(rows: pd.DataFrame, summaries: pd.DataFrame) -> Iterator[str]:
@@ -109,8 +121,6 @@ def _speedups(rows: pd.DataFrame, summaries: pd.DataFrame) -> Iterator[str]:
     found = _metric(rows, summaries, "speedup")
     if found.empty:
         return
-    import numpy as np
-
     yield "## Against eager"
     yield ""
     yield "Faster and slower: the whole 95 % interval of the speed-up lies above or below 1."
@@ -126,7 +136,9 @@ def _speedups(rows: pd.DataFrame, summaries: pd.DataFrame) -> Iterator[str]:
 
 
 def _metric(rows: pd.DataFrame, summaries: pd.DataFrame, metric: str) -> pd.DataFrame:
-    """The summaries of ``metric`` that belong to ``rows``."""
+    """The summaries of ``metric`` that belong to ``rows`` and to the models that these name."""
+    posing = [Modifier.OTHER_MODEL in marks for marks in rows["modifiers"]]
+    rows = rows[~np.array(posing, bool)]
     own = summaries[(summaries["metric"] == metric) & summaries["median"].notna()]
     return own.merge(rows[["run_id", "case_key"]], on=["run_id", "case_key"])
 
@@ -149,7 +161,8 @@ def _models(suite: str, mode: str, rows: pd.DataFrame, summaries: pd.DataFrame) 
                 cells.append("not planned")
                 continue
             row = by_name.loc[name]
-            cells.append(_timing(latency, row) if row["status"] == "pass" else f"`{row['status']}`")
+            timed = row["status"] == "pass" and Modifier.OTHER_MODEL not in row["modifiers"]
+            cells.append(_timing(latency, row) if timed else f"`{_ending(row['status'], row['modifiers'])}`")
             if row["case_key"] in speedup.index:
                 one = speedup.loc[row["case_key"]]
                 ratios.append(f"{one['median']:.2f} [{one['low']:.2f}, {one['high']:.2f}]")

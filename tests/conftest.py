@@ -1,10 +1,38 @@
-"""No test keeps compiled code between runs, or finds what another one kept, unless it asks for it."""
+"""What holds for every test: no compiled code is kept, no hook of git leads astray, long files come first."""
 
 from __future__ import annotations
 
 import os
 
+import pytest
+
+OF_A_HOOK = (
+    "GIT_DIR",
+    "GIT_WORK_TREE",
+    "GIT_INDEX_FILE",
+    "GIT_COMMON_DIR",
+    "GIT_OBJECT_DIRECTORY",
+    "GIT_PREFIX",
+)
+"""What git sets for the hooks that it runs, and what would lead a test's own git to this repository."""
+
 
 def pytest_configure() -> None:
-    """Say so to every command that a test starts."""
+    """Prepare the environment of every command that a test starts.
+
+    No test keeps compiled code between runs, or finds what another one kept, unless it asks for it. Tests may
+    be started by a hook of git.
+    """
     os.environ["TORCHGAUGE_COMPILE_CACHE"] = "none"
+    for name in OF_A_HOOK:
+        os.environ.pop(name, None)
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Put files with a test that is marked ``long`` before all others, which keep their order.
+
+    Files are the unit that workers take, in this order (``--no-loadscope-reorder``): what takes minutes must
+    not be begun when everything else is done.
+    """
+    first = {item.path for item in items if item.get_closest_marker("long")}
+    items.sort(key=lambda item: item.path not in first)

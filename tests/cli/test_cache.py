@@ -54,6 +54,28 @@ def test_what_is_in_use_is_not_cleared(invoke, kept) -> None:
     cache.close()
 
 
+def test_what_is_no_folder_ends_with_2(process, tmp_path) -> None:
+    """Nothing would be listed, and nothing removed, without a word."""
+    (tmp_path / "file").write_text("")
+    for verb in ("list", "clear"):
+        done = process("cache", verb, "--compile-cache", str(tmp_path / "file"))
+        assert done.returncode == 2
+        assert "is no folder" in done.stderr
+
+
+@pytest.mark.parametrize(
+    "about", ["[]", '{"identity": [1], "used_at": 1}', '{"identity": {}, "used_at": NaN}']
+)
+def test_a_damaged_description_is_listed_and_cleared(invoke, kept, about) -> None:
+    """As one of nothing known, which was used least lately."""
+    for file in kept.glob("*/about.json"):
+        file.write_text(about)
+    assert "torch unknown" in invoke("cache", "list").output
+    assert json.loads(invoke("cache", "list", "--json").stdout)[0]["used_at"] == 0
+    assert invoke("cache", "clear").exit_code == 0
+    assert json.loads(invoke("cache", "list", "--json").stdout) == []
+
+
 def test_none_keeps_none(invoke, monkeypatch) -> None:
     """With ``none`` there is nothing to list or clear, and that is no error."""
     monkeypatch.setenv("TORCHGAUGE_COMPILE_CACHE", "none")

@@ -127,15 +127,20 @@ def test_contributions_are_for_those_who_are_listed(
 
 
 def test_a_job_that_runs_out_of_time_hands_in_what_it_has(
-    tmp_path: Path, process: Callable[..., Any]
+    tmp_path: Path, process: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Before the job's deadline the run is stopped, and its set says which cases were not run."""
+    """Before the job's deadline the run is stopped; its set, its words and its page say what was not run."""
     campaign = write_campaign(tmp_path, (NOOP, SUM))
     words = ("--campaign", str(campaign), "--pool", "pool", "--out", str(tmp_path / "set"))
     slow = ("--measure-seconds", "60", "--precision", "0.0001", "--no-calibration", "--deadline", "6s")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
     done = process("ci", "run", *words, *slow, "--store", str(tmp_path / "work"))
     assert done.returncode == 0, done.stderr
     assert json.loads(done.stdout)["state"] in ("interrupted", "out_of_budget")
+    assert "order: " in done.stderr
+    (left,) = [line for line in done.stderr.splitlines() if line.startswith("left: ")]
+    assert "cases in" in left
+    assert left in (tmp_path / "summary.md").read_text()
     from torchgauge.workflows.campaign import read_campaign
     from torchgauge.workflows.ingest.container import read_container
     from torchgauge.workflows.ingest.validator import Expected, validate

@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
 import claim_store as made
 import stored_runs as stored
 
+from torchgauge.cli import claim as claim_command
 from torchgauge.results.store import Store
 
 FOUNDING = ("claim", "inductor", "faster", "than", "eager", "--suite", "zoo", "--device", "fake")
@@ -94,6 +95,22 @@ def test_options_replace_what_the_file_selects(invoke, store):
         assert "NOT MEASURED" in shown.output
     shown = invoke(*FOUNDING, *store, "--since", "2031-01-01")
     assert "NOT MEASURED" in shown.output
+    assert "over 16 models" in invoke(*FOUNDING, *store, "--since", "999999999d").output
+
+
+def test_a_date_may_say_its_offset():
+    """Midnight two hours east of Greenwich is 22:00 UTC of the day before."""
+    utc = claim_command._since("2026-08-01T00:00:00")
+    assert claim_command._since("2026-08-01T00:00:00+02:00") == utc - 7200
+
+
+def test_a_device_or_configuration_unknown_here_is_said(invoke, store):
+    """A store of another machine may have it; where nothing has it, the sentence shows the slip."""
+    shown = invoke(*FOUNDING[:-1], "fakee", *store, "--config", "inductr")
+    assert shown.exit_code == 3, shown.output
+    assert "note: unknown device 'fakee'; did you mean fake" in shown.output
+    assert "note: unknown configuration 'inductr'; did you mean inductor" in shown.output
+    assert "unknown" not in invoke(*FOUNDING, *store).output
 
 
 def test_two_sides_can_be_named(invoke, tmp_path):
@@ -143,6 +160,23 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
         (["dashboard-memory", "--base", "torch=2"], "dashboard-memory has no two sides"),
         (["newer-torch-not-slower", "--base", "torch"], "'torch' selects nothing"),
         (["newer-torch-not-slower", "--base", "tork=2"], "did you mean torch?"),
+        (
+            ["newer-torch-not-slower", "--base", "torch=2", "--head", "configuration=eager"],
+            "--base and --head: only one side says its configuration",
+        ),
+        (
+            [
+                "newer-torch-not-slower",
+                *("--base", "torch=2,configuration=eager"),
+                *("--head", "torch=3,configuration=inductor"),
+            ],
+            "the sides differ in configuration and environment",
+        ),
+        (["newer-torch-not-slower", "--base", "torch=2", "--head", "torch=2"], "both sides are the same"),
+        (["dashboard-memory", "--mode", "traning"], "unknown mode 'traning'; did you mean training?"),
+        (["dashboard-memory", "--dtype", "flot32"], "unknown dtype 'flot32'; did you mean float32"),
+        (["dashboard-memory", "--models", "resnet19"], "unknown model 'resnet19'; did you mean resnet18"),
+        (["dashboard-memory", "--since", "\u00b2d"], "neither a date nor a number of days"),
         (["dashboard-memory", "--since", "long ago"], "neither a date nor a number of days"),
         (["dashboard-memory", "--json", "--markdown"], "exclude each other"),
     ],

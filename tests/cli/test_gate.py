@@ -67,6 +67,30 @@ def test_an_empty_comparison_ends_with_3(invoke, store) -> None:
     assert (done.exit_code, "nothing was compared" in done.output) == (3, True)
 
 
+def test_a_misspelt_override_is_told(invoke, store, tmp_path) -> None:
+    """File, entry and what was probably meant, whatever the exit code; nothing of one that applies."""
+    fine = verdict(PAIR, Verdict.UNCHANGED, ratio=1.0, low=0.99, high=1.01)
+    path = compared(store, fine)
+    policy = tmp_path / "policy.yaml"
+    policy.write_text(f"cases:\n  '{PAIR.head.id}': {{tolerance: 0.01}}\n", encoding="utf-8")
+    assert "note:" not in invoke("gate", "latest", "--store", path, "--policy", str(policy)).output
+    near = PAIR.head.id.replace(":inference:", ":inferense:")
+    policy.write_text(
+        f"suites:\n  tyo: {{tolerance: 0.01}}\n  timm: {{tolerance: 0.01}}\n"
+        f"patterns:\n  'x*': {{tolerance: 0.01}}\ncases:\n  '{near}': {{tolerance: 0.01}}\n",
+        encoding="utf-8",
+    )
+    done = invoke("gate", "latest", "--store", path, "--policy", str(policy))
+    notes = [line for line in done.output.splitlines() if line.startswith("note:")]
+    assert done.exit_code == 0
+    start = f"note: {policy}: "
+    assert notes == [
+        f"{start}suites.tyo applies to none of the judged cases (1): did you mean toy?",
+        f"{start}patterns.x* applies to none of the judged cases (1): correct it if it is misspelt",
+        f"{start}cases.{near} applies to none of the judged cases (1): did you mean {PAIR.head.id}?",
+    ]
+
+
 def test_a_policy_decides_what_gates(invoke, process, store, tmp_path) -> None:
     """With a reason; a mistake in the file or an expired entry ends with 2, file and line."""
     path = compared(store, verdict(PAIR, Verdict.REGRESSION, **NUMBERS))

@@ -91,6 +91,13 @@ def test_mistakes_are_explained(invoke, store, words, said) -> None:
     assert said in str(done.exception)
 
 
+def test_a_negative_number_of_clusters_is_refused(process, store) -> None:
+    """It would leave out the last cluster and say nothing."""
+    done = process("triage", "--store", store, "--top", "-1")
+    assert done.returncode == 2
+    assert "-1 is not in the range" in done.stderr
+
+
 def test_an_empty_store_and_a_damaged_run(process, store, tmp_path) -> None:
     """Nothing measured is exit 5; a table that cannot be read is named, and exit 3."""
     Store.open(tmp_path / "empty", create=True)

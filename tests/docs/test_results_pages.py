@@ -14,7 +14,7 @@ sys.path.insert(
 
 import stored_runs as stored
 
-from torchgauge.records import Cause, Status
+from torchgauge.records import Cause, Modifier, Status
 from torchgauge.results.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -28,6 +28,7 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
     rows = [
         stored.result(slow, 2e-3),
         stored.result(fast, 1e-3),
+        stored.result(stored.case("posing"), 9e-9, modifiers=(Modifier.OTHER_MODEL,)),
         stored.result(stored.case("broken"), status=Status.ERROR, reason="it | <b>broke</b>"),
         stored.result(
             stored.case("absent"), status=Status.SKIPPED, cause=Cause.MISSING_PACKAGE, reason="pip install x"
@@ -57,8 +58,19 @@ def test_every_case_is_there_with_how_it_ended(page: str) -> None:
 
 def test_counts_machine_and_command_are_there(page: str) -> None:
     """What a reader needs to repeat it, or to disbelieve it."""
-    assert "| toy | inference | eager | 3 | 1 |" in page
+    assert "| toy | inference | eager | 4 | 1 | 1 | 1 | 1 |" in page
+
+
+def test_another_model_has_a_column_of_its_own_and_no_number(page: str) -> None:
+    """It passed, and neither as the model nor with a latency that could be quoted."""
+    (heads,) = [
+        line for line in page.splitlines() if line.startswith("| suite | mode | configuration | cases")
+    ]
+    assert "| `pass, other_model` |" in heads
+    (line,) = [line for line in page.splitlines() if line.startswith("| posing ")]
+    assert "`pass, other_model`" in line
+    assert "ns" not in line
     assert "| processor | Test CPU |" in page
     assert "| torch | 2.9.0 |" in page
     assert "`torchgauge run`" in page
-    assert "4 cases" in page
+    assert "5 cases" in page

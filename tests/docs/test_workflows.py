@@ -110,6 +110,20 @@ def test_no_workflow_runs_where_a_pull_request_could_write():
         assert "secrets" not in re.sub(r"#.*", "", text), path
 
 
+@every_file
+def test_only_the_nightly_job_that_measures_touches_the_cache_of_the_forge(path):
+    """Only in a night that begins by itself, on GitHub's runners; no job of a pull request, no release."""
+    trusted = "(github.event_name == 'schedule' || github.event_name == 'repository_dispatch')"
+    for step in steps_of(path):
+        assert "cache" not in step.get("with", {})  # setup actions have caches of their own
+        if "cache" in step.get("uses", ""):
+            assert path.name == "_device.yml"
+            assert step["if"].endswith(f"inputs.compiled != '' && {trusted}")
+            assert step["continue-on-error"] is True
+    if path.name != "nightly.yml":
+        assert "_device.yml" not in path.read_text(encoding="utf-8")
+
+
 @pytest.mark.parametrize("name", ["pr-gate.yml", "pr-command.yml"])
 def test_what_runs_code_of_a_pull_request_only_reads(name):
     """Whatever that code does, its token can write nothing."""

@@ -113,8 +113,11 @@ class Sandbox:
         """The rows of the only run as its journal holds them."""
         return list(journal.results(self.folder().journal_path))
 
-    def survivors(self, patience_s: float = 0.0) -> list[str]:
-        """Command lines of processes that carry the mark and still live when patience ends."""
+    def survivors(self, patience_s: float = 10.0) -> list[str]:
+        """Command lines of processes that carry the mark and still live when patience ends.
+
+        A kill is sent at once and takes effect when its process is next given a core.
+        """
         deadline = time.monotonic() + patience_s
         while (alive := self._marked()) and time.monotonic() < deadline:
             time.sleep(0.1)
@@ -143,7 +146,7 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     made = Sandbox(tmp_path)
     yield made
     made.end()
-    assert made.survivors(5.0) == []
+    assert made.survivors() == []
 
 
 @pytest.fixture(scope="session")

@@ -28,7 +28,7 @@ def endings(make_sandbox):
     """One run of all bad checks on the host: the finished process and its rows by name of the check."""
     sandbox = make_sandbox()
     path = os.pathsep.join([sandbox.environment["PYTHONPATH"], str(CHECKS)])
-    words = ("check", "--device", "cpu", "--group", "bad", "--timeout", "3", "--threads", "1", "--json")
+    words = ("check", "--device", "cpu", "--group", "bad", "--timeout", "6", "--threads", "1", "--json")
     done = sandbox.run(*words, "--store", str(sandbox.store_path), PYTHONPATH=path)
     rows = {row.case.workload.model.partition(".")[2]: row for row in sandbox.rows()}
     return done, rows

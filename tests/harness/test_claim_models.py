@@ -50,8 +50,29 @@ def test_a_stored_model_of_another_tier_is_left_out():
 
 
 def test_a_model_without_the_mode_is_not_counted():
-    """A mode that nobody offers has no models."""
-    assert names("timm", mode="generate") == []
+    """A mode that no suite offers counts what the store has of it."""
+    found = list_models(Select(suites=("timm",), mode="generate"), {"timm": ["my_net"]})
+    assert found.models == (("timm", "my_net"),)
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"mode": "traning"}, "unknown mode 'traning'; did you mean training"),
+        ({"dtype": "flot32"}, "unknown dtype 'flot32'; did you mean float32"),
+        ({"models": ("resnet19",)}, "unknown model 'resnet19'; did you mean resnet18"),
+    ],
+)
+def test_what_nothing_here_or_in_the_store_has_is_refused(changes, said):
+    """A slip in a claim file would else be a claim that nothing was measured for."""
+    with pytest.raises(UnknownNameError, match=said):
+        list_models(Select(suites=("timm",), **changes), {})
+
+
+def test_a_model_that_only_the_store_has_can_be_named():
+    """A plain name is known where the store has it."""
+    found = list_models(Select(suites=("timm",), models=("my_net",)), {"timm": ["my_net"]})
+    assert found.models == (("timm", "my_net"),)
 
 
 def test_an_unknown_suite_is_named_with_suggestions():

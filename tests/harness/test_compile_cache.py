@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import errno
 import json
 import os
+import shutil
 from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
+from torchgauge.harness import compile_cache
 from torchgauge.harness.compile_cache import (
     ABOUT,
     VARIABLE,
@@ -163,6 +166,43 @@ def test_what_passed_is_taken_over(root, tmp_path) -> None:
     assert there.with_name("two.so").read_text() == "new"
     assert not (kept.folder / folder_name(other)).exists()
     kept.close()
+
+
+def test_a_full_disk_leaves_no_half_file(root, tmp_path, monkeypatch) -> None:
+    """What came is whole, and what did not fit is not there under another name."""
+    kept = open_kept(root, HERE, 1.0)
+    fresh = tmp_path / "fresh" / folder_name(INDUCTOR)
+    fresh.mkdir(parents=True)
+    (fresh / "one.so").write_text("new")
+
+    def link(_source: Path, _target: Path) -> None:
+        raise OSError(errno.EXDEV, "another file system")
+
+    def copy(_source: Path, target: Path) -> None:
+        Path(target).write_text("ne")
+        raise OSError(errno.ENOSPC, "no space left")
+
+    monkeypatch.setattr(os, "link", link)
+    monkeypatch.setattr(shutil, "copy2", copy)
+    assert kept.adopt(tmp_path / "fresh", [INDUCTOR]) == 0
+    assert list((kept.folder / folder_name(INDUCTOR)).iterdir()) == []
+    kept.close()
+
+
+def test_a_place_that_became_read_only_is_listed_and_not_used(root, monkeypatch) -> None:
+    """Its locks cannot be taken, so nothing in it is removed."""
+    fill(root, HERE, 1.0)
+
+    def no_lock(*_: object, **__: object) -> None:
+        raise OSError(errno.EROFS, "read-only file system")
+
+    monkeypatch.setattr(compile_cache, "_lock_file", no_lock)
+    (build,) = builds(root)
+    assert build.in_use
+    assert remove(root, [build]) == 0
+    assert build.folder.exists()
+    with pytest.raises(CacheUnusableError, match="read-only"):
+        open_kept(root, HERE, 2.0)
 
 
 def test_damaged_entries_are_replaced(root, tmp_path) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 from torchgauge.records import Modifier, Result
 
-pytestmark = pytest.mark.torch
+pytestmark = [pytest.mark.torch, pytest.mark.long]
 
 GIGABYTE = "1000000000"
 DEADLINE_S = "8"

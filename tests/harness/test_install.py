@@ -209,6 +209,20 @@ def test_an_interpreter_without_torch_is_given_none(tmp_path: Path) -> None:
         install(planned, print)
 
 
+def test_a_pattern_without_a_model_is_said(tmp_path: Path) -> None:
+    """It is the pattern that nothing matches, not the suite that needs nothing."""
+    words = ["suites", "install", "timm", "--models", "zzz*", "--dry-run"]
+    done = subprocess.run(
+        [sys.executable, "-m", "torchgauge.cli.main", *words],
+        capture_output=True,
+        text=True,
+        timeout=120,
+        check=False,
+    )
+    assert done.returncode == 5
+    assert "no model of timm matches zzz*" in done.stderr
+
+
 def test_poison_is_found_by_its_metadata_in_another_interpreter(tmp_path: Path) -> None:
     """Nothing of it is imported: here there is nothing to import. What fits is no poison."""
     venv.EnvBuilder(with_pip=False, symlinks=True).create(tmp_path / "env")

@@ -41,6 +41,7 @@ class Nights:
     kept: Path
     rows: dict[str, Result] = field(default_factory=dict)
     libraries: dict[str, dict[str, int]] = field(default_factory=dict)
+    said: dict[str, str] = field(default_factory=dict)
 
     def run(self, name: str, cold: str, *more: str, warm: bool = False) -> None:
         """One run that must end well; keeps its compiled row, and when each library was made."""
@@ -50,6 +51,7 @@ class Nights:
         where = ("--compile-cache", str(self.kept), "--store", str(self.sandbox.store_path))
         done = self.sandbox.run("run", *words, *where, *quick, *more)
         assert done.returncode == 0, done.stderr
+        self.said[name] = done.stderr
         (new,) = set(self.sandbox.store.run_ids()) - before
         rows = journal.results(self.sandbox.store.run(new).journal_path)
         (self.rows[name],) = (row for row in rows if row.case.configuration.compiled)
@@ -76,6 +78,7 @@ def nights(make_sandbox) -> Nights:
     cut(made.files(".py"), 40)
     made.run("graphs cut", "none")
     made.run("apart", "none", "--compile-cache", "none")
+    made.run("first", "none", "--compile-cache", str(made.kept.with_name("another")))
     return made
 
 
@@ -126,3 +129,11 @@ def test_without_a_kept_cache_nothing_is_kept(nights) -> None:
     """What is not timed is then compiled into a cache that is thrown away."""
     assert origin(nights.rows["apart"]) == "empty"
     assert nights.libraries["apart"] == nights.libraries["graphs cut"]
+
+
+def test_what_the_compiler_did_not_find_is_new(nights) -> None:
+    """A first night without a turn keeps its code, and its row does not call it found."""
+    assert origin(nights.rows["first"]) == "kept, new to it"
+    assert "compiled: 1 new to the kept cache" in nights.said["first"]
+    assert "compiled: 1 from the kept cache" in nights.said["kept"]
+    assert "compiled: 1 cold in their turn" in nights.said["cold"]

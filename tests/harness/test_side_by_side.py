@@ -85,11 +85,17 @@ def grows(file: Path) -> bool:
 
 
 def stands(file: Path) -> bool:
-    """Whether ``file`` stays as it is for a while; a write that was under way may still end."""
-    time.sleep(0.1)
-    before = size(file)
-    time.sleep(0.4)
-    return size(file) == before
+    """Whether ``file`` comes to stand; a write that was under way may still end, on a busy machine late.
+
+    Whoever runs writes every few milliseconds, and never leaves it as it is for so long.
+    """
+    for _ in range(10):
+        time.sleep(0.1)
+        before = size(file)
+        time.sleep(0.4)
+        if size(file) == before:
+            return True
+    return False
 
 
 def test_all_but_the_holder_stand_still(worker: Worker) -> None:
@@ -211,11 +217,11 @@ def test_an_interrupt_while_others_stand_still_leaves_nothing(sandbox: Any, tmp_
     sandbox.environment[FOLDER] = str(folder)
     words = ("busy", "--device", "fake", "--config", "eager", "--ahead", "4", "--measure-seconds", "20")
     process = sandbox.start("run", *words, "--precision", "0.0001", "--store", str(sandbox.store_path))
-    wait_for(lambda: any(len(kinds["step"]) > 30 for kinds in beats(folder).values()), 60)
+    wait_for(lambda: any(len(kinds["step"]) > 30 for kinds in beats(folder).values()), 180)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 130, said
-    assert sandbox.survivors(5.0) == []
+    assert sandbox.survivors() == []
     assert sandbox.scratch() == []
 
 

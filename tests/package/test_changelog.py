@@ -125,6 +125,7 @@ def test_a_development_tree_says_its_commit_and_a_release_does_not(tmp_path):
     assert described_version("1.2.3.dev0", tmp_path) == "1.2.3.dev0"
     for words in ("init -q", "add file", "-c user.name=t -c user.email=t@example.invalid commit -q -m one"):
         environment = {key: value for key, value in os.environ.items() if not key.startswith("GIT_")}
+        environment |= {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull}
         subprocess.run(["git", *words.split()], cwd=tmp_path, check=True, env=environment)
     said = described_version("1.2.3.dev0", tmp_path)
     assert re.fullmatch(r"1\.2\.3\.dev0\+g[0-9a-f]{12}", said)

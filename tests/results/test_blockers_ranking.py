@@ -12,7 +12,17 @@ from pathlib import Path
 import pytest
 
 from torchgauge.errors import UnknownNameError
-from torchgauge.records import Case, Cause, Configuration, DeviceTarget, Failure, Result, Status, Workload
+from torchgauge.records import (
+    Case,
+    Cause,
+    Configuration,
+    DeviceTarget,
+    Failure,
+    Modifier,
+    Result,
+    Status,
+    Workload,
+)
 from torchgauge.results.blockers.evidence import evidence_of
 from torchgauge.results.blockers.prediction import Forecast
 from torchgauge.results.blockers.ranking import Blockers, Question, blockers, dtypes_of
@@ -92,6 +102,16 @@ MODELS = (
     census("good", "aten::add.Tensor"),
     census("dark", "aten::strange"),
 )
+
+
+def test_another_model_under_a_name_is_no_evidence(tmp_path: Path) -> None:
+    """A census is of the named model: what a smaller one ran clears nothing and is no model that runs."""
+    models = [census("fine", "aten::strange"), census("other", "aten::strange")]
+    seen = {line.model: line for line in ranked(tmp_path / "1", [row("fine")], models).models}
+    assert seen["fine"].status == "pass"
+    posing = row("fine", modifiers=(Modifier.OTHER_MODEL,))
+    found = ranked(tmp_path / "2", [posing, row("far")], models)
+    assert {line.model: line.status for line in found.models if line.model == "fine"} == {"fine": ""}
 
 
 def test_operators_are_ranked_by_what_they_unblock(tmp_path: Path) -> None:

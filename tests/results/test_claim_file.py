@@ -88,7 +88,7 @@ def test_a_claim_of_ones_own_needs_few_fields(tmp_path):
         ),
         (
             sides("ratio", "device: x", "torch: b"),
-            11,
+            14,
             "only one side says its device",
         ),
     ],

@@ -131,6 +131,16 @@ def test_counts_sum_to_what_is_counted_whatever_the_models_did(tmp_path):
             )
 
 
+def test_a_poser_does_not_choose_the_size(tmp_path):
+    """The size in which most models passed is told by models that are what their names say."""
+    marks = {"modifiers": (Modifier.OTHER_MODEL,), "facts": (("other_model", "36 built, 1,000 declared"),)}
+    rows = [made.row(made.case("real", size="small"), {"speedup": 1.2})]
+    rows += [made.row(made.case(name, size="full"), {"speedup": 9.9}, **marks) for name in ("real", "posing")]
+    path = made.store_of(tmp_path / "store", rows)
+    answer = ask(made.claim(Aggregation.PASS_RATE), path, made.listing("real", "posing"))
+    assert answer.counts == {"yes": 1, "not measured": 1}
+
+
 def test_another_model_than_the_named_one_is_not_counted(tmp_path):
     """A row whose model is not as its suite declares says nothing of the named one, passed or failed."""
     marks = {"modifiers": (Modifier.OTHER_MODEL,), "facts": (("other_model", "36 built, 1,000 declared"),)}
@@ -368,6 +378,33 @@ def test_two_systems_with_one_torch_are_two_sides(tmp_path):
     shared = {**sides, "head": Side(system="L*")}
     with pytest.raises(UsageError, match="select the same rows"):
         ask(made.claim(Aggregation.RATIO, 0.9, **shared), path)
+
+
+def test_two_systems_are_compared_in_the_newest_torch_that_both_have(tmp_path):
+    """A newer torch on one of them is no part of the ratio, whatever build it is; it is named."""
+    path = tmp_path / "store"
+    rows = (("Linux", "2.12.0+cpu", 2.0), ("Windows", "2.12.0", 1.0), ("Linux", "2.13.0+cpu", 8.0))
+    for number, (system, torch, value) in enumerate(rows):
+        found = [made.row(made.case(f"m{n}"), {"throughput": value * (n + 1)}) for n in range(5)]
+        there = where(torch, system=system)
+        made.store_of(path, found, there, run_id=f"run-{number}", at=stored.BEGIN + number)
+    sides = {"base": Side(system="Linux"), "head": Side(system="Windows"), "measure": "throughput"}
+    answer = ask(made.claim(Aggregation.RATIO, 0.9, **sides), path)
+    assert answer.estimate == pytest.approx(0.5)
+    assert [side.torch for side in answer.where] == [("2.12.0+cpu",), ("2.12.0",)]
+    assert any("torch 2.12.0 is the newest that base and head share" in note for note in answer.notes)
+
+
+def test_two_systems_without_a_torch_in_common_say_so(tmp_path):
+    """The ratio then has both differences in it."""
+    path = tmp_path / "store"
+    for number, (system, torch) in enumerate((("Linux", "2.13.0"), ("Windows", "2.12.0"))):
+        found = [made.row(made.case(f"m{n}"), {"throughput": 1.0 + n}) for n in range(5)]
+        there = where(torch, system=system)
+        made.store_of(path, found, there, run_id=f"run-{number}", at=stored.BEGIN + number)
+    sides = {"base": Side(system="Linux"), "head": Side(system="Windows"), "measure": "throughput"}
+    answer = ask(made.claim(Aggregation.RATIO, 0.9, **sides), path)
+    assert "base and head have no version of torch in common" in answer.notes
 
 
 def test_two_configurations_are_two_sides(tmp_path):

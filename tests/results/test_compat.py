@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))  # the runner imports test files 
 import compat_store as made
 
 from torchgauge.errors import DamagedJournalError, NothingSelectedError, UsageError
-from torchgauge.records import Cause, Status
+from torchgauge.records import Cause, Modifier, Status
 from torchgauge.results.compat import as_csv, as_json, markdown, text
 from torchgauge.results.compat.differences import coverage, lacking, only_differences
 from torchgauge.results.compat.gathering import compare_devices
@@ -286,6 +286,31 @@ def test_json_has_a_schema_and_every_entry(table):
     mlp = data["sections"][2]["features"][0]["parts"][0]["entries"]["other"]
     assert mlp["fallback"] == {"operators": 1, "share": 0.12, "names": "aten::topk"}
     assert [each["column"] for each in data["lacking"]] == ["host", "other"]
+
+
+def test_another_model_under_a_name_is_neither_passed_nor_lacking(tmp_path):
+    """It stands beside the counts with both numbers, in every form, also where it failed."""
+    said = {"modifiers": (Modifier.OTHER_MODEL,), "facts": (("other_model", "36 built, 1,000 declared"),)}
+    rows = [
+        made.model("mlp", "posing", **said),
+        made.model("conv", "posing", Status.ERROR, reason="no kernel", **said),
+        made.model("mlp", "honest"),
+        made.model("conv", "honest"),
+    ]
+    table = compare_devices([str(made.publish(tmp_path / "store", "r1", rows))])
+    assert cells(table, "models") == {
+        "toy/conv inference": ["pass", "another model"],
+        "toy/mlp inference": ["pass", "another model"],
+    }
+    counts = {each.column: each for each in coverage(table) if each.section == "models"}
+    assert (counts["posing"].passed, counts["posing"].said, counts["posing"].measured) == (0, 0, 2)
+    assert dict(counts["posing"].statuses) == {"another model": 2}
+    assert [each.total for each in lacking(table)] == [0, 0]
+    assert only_differences(table).sections[-1].features == ()
+    cell = json.loads(as_json.render(table))["sections"][-1]["features"][1]["cells"]["posing"]
+    assert (cell["status"], cell["passed"], cell["others"]) == ("another model", 0, {"another model": 1})
+    assert "another model" in markdown.render(table)
+    assert "another model" in text.render(table)
 
 
 def test_csv_has_one_line_per_part_and_column(stores):

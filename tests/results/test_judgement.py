@@ -160,7 +160,6 @@ def test_the_time_of_a_pair_ends_its_launches():
     one = pair()
     judge = judge_of([one])
     assert Machine(spread=0.2, cost_s=50.0).run(judge, [one]) == 4
-    assert judge.out_of_time(one.key)
     found = verdict(judge, one)
     assert found.verdict is Verdict.UNDECIDED
     assert found.time_s <= 240

@@ -6,7 +6,6 @@ import json
 import os
 import subprocess
 import sys
-import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -30,9 +29,10 @@ class StoppedClock:
         return 0.0
 
 
-def child(action: str, path: Path, run_id: str) -> subprocess.Popen[bytes]:
+def child(action: str, path: Path, run_id: str, **options: int) -> subprocess.Popen[bytes]:
     environment = os.environ | {"PYTHONPATH": str(Path(torchgauge.__file__).parents[1])}
-    return subprocess.Popen([sys.executable, str(CHILD), action, str(path), run_id], env=environment)
+    command = [sys.executable, str(CHILD), action, str(path), run_id]
+    return subprocess.Popen(command, env=environment, **options)
 
 
 def everything(store: Store) -> dict[str, list]:
@@ -184,17 +184,17 @@ def test_a_publication_that_stops_half_way_is_repeated(store, build, monkeypatch
     assert not list((store.path / "tables").rglob(".*"))
 
 
-def test_a_killed_publication_is_repeated(store, build):
+@pytest.mark.parametrize("step", ["close", "publish"])
+def test_a_killed_publication_is_repeated(store, build, step):
     """A SIGKILL while tables are being written leaves a run that can still be published."""
     models = tuple(f"m{i}" for i in range(300))
     with store.begin(build.plan(models=models)).open_journal() as journal:
         journal.append(Kind.RESULT, [build.result(model=m, samples=[0.5] * 200) for m in models])
-    process = child("finish", store.path, "run-1")
-    deadline = time.monotonic() + 30
-    while not list((store.path / "tables").rglob(".*.tmp")) and time.monotonic() < deadline:
-        time.sleep(0.001)
+    process = child(step, store.path, "run-1", stdout=subprocess.PIPE)
+    assert process.stdout is not None
+    assert process.stdout.readline() == b"reached\n"
     process.kill()
-    process.wait(20)
+    process.communicate(timeout=60)
     assert store.published() == ()
     assert list((store.path / "tables").rglob(".*.tmp"))
     store.finish("run-1")

@@ -12,6 +12,8 @@ import pytest
 from torchgauge.records import Workload
 from torchgauge.suites import toy_models
 
+pytestmark = pytest.mark.long
+
 Child = Callable[..., Any]
 LIBRARY = {"toy": "torch", "timm": "timm", "huggingface": "transformers"}
 SUITES = [

@@ -57,12 +57,15 @@ def test_two_environments_are_compared_and_handed_in(step) -> None:
     sides = [environment(step / name) for name in ("old", "new")]
     words = ("toy", "--pool", "cpu", "--device", "fake", "--models", "noop", "--configs", "eager")
     measured = ("--max-launches", "3", "--no-control", "--no-calibration", "--threads", "1", "--seed", "1")
+    (step / "policy.yml").write_text("patterns:\n  '*nope*': {tolerance: 0.01}\n")
+    measured += ("--policy", "policy.yml")
     done = gate("--base-python", sides[0], "--head-python", sides[1], *words, *measured, "--json")
     assert done.exit_code == 0, done.output
     found = read_gate_set(step / "pr-gate-v1-cpu", ORIGIN, "cpu")
     assert found.report.counts.planned == 1
     assert {each.metric for each in found.report.verdicts} >= {"status", "latency"}
     assert found.manifest.trouble == ""
+    assert "note: policy.yml: patterns.*nope* applies to none of the judged cases (1)" in done.stderr
     told = json.loads(done.output[done.output.index("{") :])
     assert (told["verdict"], told["artifact"]) == (found.verdict.value, "pr-gate-v1-cpu")
 

@@ -8,6 +8,7 @@ import struct
 import sys
 import zipfile
 from collections.abc import Callable
+from dataclasses import asdict
 from pathlib import Path
 
 import pytest
@@ -60,10 +61,10 @@ def refusal(night: Night, path: Path) -> Reason:
     assert not taken
     assert bytes_of(night.store.path) == before
     assert len(refused) == 1
-    record = json.loads(
-        max((night.store.path / "rejected").iterdir(), key=lambda f: f.stat().st_mtime_ns).read_text()
-    )
-    assert record["reason"] in {reason.value for reason in Reason}
+    records = [json.loads(text) for text in bytes_of(night.store.path / "rejected", ()).values()]
+    said = {**asdict(refused[0]), "reason": refused[0].reason.value}
+    assert [{name: each[name] for name in said} for each in records].count(said) == 1
+    assert refused[0].reason in Reason
     assert refused[0].detail.isprintable()
     assert "evil" not in refused[0].detail, "a refusal quotes the set"
     return refused[0].reason

@@ -211,6 +211,21 @@ def test_the_command_ends_as_the_gate_says(tmp_path, monkeypatch) -> None:
     assert all(word in summary for word in (": Pass", "Incomplete: this is no pass", ": Regression"))
 
 
+def test_an_override_that_applies_to_nothing_is_a_warning(tmp_path, monkeypatch) -> None:
+    """At the top of the run on GitHub, on stderr elsewhere; the verdict stays, and the JSON is whole."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    policy = tmp_path / "policy.yml"
+    policy.write_text("suites:\n  toi: {tolerance: 0.01}\n  timm: {tolerance: 0.01}\n")
+    words = ("gate", *files(tmp_path, store_of(tmp_path, result(case()))), "--policy", str(policy))
+    told = invoke(*words, "--json")
+    line = f"{policy}: suites.toi applies to none of the judged cases (1): did you mean toy?"
+    assert told.stderr.splitlines() == [f"note: {line}"]
+    assert (told.exit_code, json.loads(told.stdout)["verdict"]) == (0, "pass")
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    assert f"::warning::{line}" in invoke(*words).stderr.splitlines()
+
+
 def test_files_of_two_campaigns_do_not_fit(tmp_path, monkeypatch) -> None:
     """Nor does a file that is none."""
     monkeypatch.chdir(tmp_path)

@@ -107,6 +107,24 @@ def test_the_matrix_has_all_that_a_job_needs():
     assert all(90 < leg.step_minutes < leg.job_minutes for leg in legs[2:])
 
 
+def test_only_hosted_runners_keep_code_in_the_forge():
+    """A pool's name for it changes with torch, its installation and what is compiled, not with the night."""
+    plan = planned()
+    kept = {leg.pool: leg.compiled for leg in planning.legs_of(plan, CONFIG)}
+    assert kept["one"].startswith("torchgauge-compiled-one-")
+    assert kept["two"] == ""
+    again = replace(plan, night="2031-01-01", campaign_id="other")
+    assert planning.kept_code(again, CONFIG.pool("one"), CONFIG) == kept["one"]
+    pool = CONFIG.pool("one")
+    others = [
+        planning.kept_code(replace(plan, torch="9.9"), pool, CONFIG),
+        planning.kept_code(plan, replace(pool, install="pip install torch==9.9"), CONFIG),
+        planning.kept_code(plan, pool, replace(CONFIG, campaign=replace(CONFIG.campaign, configs=("x",)))),
+    ]
+    assert len({*others, kept["one"]}) == 4
+    assert not planning.kept_code(plan, replace(pool, runs_on=("ubuntu-24.04", "tg-big")), CONFIG)
+
+
 def test_more_shards_than_work_give_fewer_jobs():
     """Asked for more jobs than there is work to part, the plan has fewer, none of them empty, and says so."""
     config = parse_config(TEXT.replace("shards: 3", "shards: 50"))

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Put torchgauge on the path of the steps that follow, and every cache into the job's own folder: what one job
-# compiled or downloaded must not be what the next one runs.
+# compiled or downloaded must not be what the next one runs. What is kept on purpose has a name: --compile-cache.
 set -euo pipefail
 if [ -z "${PYTHON:-}" ]; then
   # The torch that a container brings stays visible.

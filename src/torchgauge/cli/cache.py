@@ -2,11 +2,32 @@
 
 from __future__ import annotations
 
+import os
+from typing import TYPE_CHECKING
+
 import click
+
+if TYPE_CHECKING:
+    from pathlib import Path
 
 FOLDER = click.option(
     "--compile-cache", "folder", metavar="DIR", help="where it is (or TORCHGAUGE_COMPILE_CACHE)"
 )
+
+
+def _root(folder: str | None) -> Path | None:
+    """The folder of kept caches, None for ``none``; raises :class:`UsageError` for what is no folder."""
+    from pathlib import Path
+
+    from torchgauge.errors import UsageError
+    from torchgauge.harness.compile_cache import chosen_folder
+
+    root = chosen_folder(folder)
+    if root is None:
+        return None
+    if Path(root).exists() and not Path(root).is_dir():
+        raise UsageError(f"{root} is no folder", hint="--compile-cache DIR")
+    return Path(root)
 
 
 @click.group("cache")
@@ -24,23 +45,23 @@ def list_builds(folder: str | None, as_json: bool) -> None:
     """
     import json
     from dataclasses import asdict
-    from pathlib import Path
 
-    from torchgauge.harness.compile_cache import builds, chosen_folder
+    from torchgauge.harness.compile_cache import builds
     from torchgauge.results import units
 
-    root = chosen_folder(folder)
-    found = builds(Path(root)) if root is not None else []
+    root = _root(folder)
+    found = builds(root) if root is not None else []
     if as_json:
         click.echo(json.dumps([{**asdict(each), "folder": str(each.folder)} for each in found], indent=1))
         return
     for each in found:
         about = each.about
         text = f"torch {about.get('torch.version', 'unknown')}, device {about.get('device', 'unknown')}"
-        mark = "  (in use)" if each.in_use else ""
+        mark = "  (in use)" if each.in_use and os.access(each.folder, os.W_OK) else ""
         moment = units.moment(each.used_at)
         click.echo(f"{each.key}  {units.quantity(each.bytes, 'B')}  last used {moment}  {text}{mark}")
-    click.echo(f"{len(found)} builds in {root or 'no folder: none are kept'}", err=True)
+    count = "1 build" if len(found) == 1 else f"{len(found)} builds"
+    click.echo(f"{count} in {root or 'no folder: none are kept'}", err=True)
 
 
 @command.command("clear")
@@ -51,18 +72,18 @@ def clear(key: tuple[str, ...], folder: str | None) -> None:
 
     Example: torchgauge cache clear
     """
-    from pathlib import Path
-
-    from torchgauge.errors import UnknownNameError
-    from torchgauge.harness.compile_cache import builds, chosen_folder, remove
+    from torchgauge.errors import UnknownNameError, UsageError
+    from torchgauge.harness.compile_cache import builds, remove
     from torchgauge.results import units
 
-    root = chosen_folder(folder)
-    found = {each.key: each for each in builds(Path(root))} if root is not None else {}
+    root = _root(folder)
+    found = {each.key: each for each in builds(root)} if root is not None else {}
     for each in key:
         if each not in found:
             raise UnknownNameError("build", each, found)
+    if found and root is not None and not os.access(root, os.W_OK):
+        raise UsageError(f"{root} cannot be written to", hint="clear it as the user whose it is")
     chosen = [build for build in found.values() if not key or build.key in key]
-    removed = remove(Path(root), chosen) if root is not None else 0
+    removed = remove(root, chosen) if root is not None else 0
     busy = sum(build.in_use for build in chosen)
     click.echo(f"{units.quantity(removed, 'B')} removed" + (f"; {busy} in use stay" if busy else ""))

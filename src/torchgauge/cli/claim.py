@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -121,6 +122,7 @@ def _asked(claim: Claim, options: dict[str, Any]) -> Claim:
     from dataclasses import replace
 
     from torchgauge.harness.selection import DTYPE_ALIASES
+    from torchgauge.results.claims.claim import fault_of_sides
 
     given = {name: options[name] for name in SELECTS if options[name]}
     if options["dtype"]:
@@ -136,6 +138,8 @@ def _asked(claim: Claim, options: dict[str, Any]) -> Claim:
         question = replace(question, base=_side("base", options["base"]))
     if options["head"]:
         question = replace(question, head=_side("head", options["head"]))
+    if (fault := fault_of_sides(question.sides)) is not None:
+        raise UsageError(f"--base and --head: {fault[0]}", hint=fault[1])
     return replace(claim, select=replace(claim.select, **given), question=question)
 
 
@@ -164,9 +168,10 @@ def _since(text: str) -> float:
 
     from torchgauge.clock import SYSTEM_CLOCK
 
-    if text.removesuffix("d").isdigit():
-        return SYSTEM_CLOCK.now() - 86_400.0 * int(text.removesuffix("d"))
+    if re.fullmatch("[0-9]{1,9}d?", text):
+        return max(0.0, SYSTEM_CLOCK.now() - 86_400.0 * int(text.removesuffix("d")))
     try:
-        return datetime.fromisoformat(text).replace(tzinfo=timezone.utc).timestamp()
+        found = datetime.fromisoformat(text)
     except ValueError:
         raise UsageError(f"{text!r} is neither a date nor a number of days", hint="--since 90d") from None
+    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()

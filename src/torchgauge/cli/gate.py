@@ -36,9 +36,12 @@ def command(
 
     Example: torchgauge gate latest --policy policy.yaml
     """
+    from torchgauge.clock import SYSTEM_CLOCK, utc
     from torchgauge.errors import UsageError
     from torchgauge.records import to_plain
     from torchgauge.results.gate import gate
+    from torchgauge.results.policy import policy_of
+    from torchgauge.results.policy_notes import unused_notes
     from torchgauge.results.verdict_text import gate_lines
 
     if len(names) > 2:
@@ -49,8 +52,12 @@ def command(
 
         found = compared(store, names[0], names[-1] if len(names) == 2 else None, policy, words)
         result, title = gate(found.verdicts), f"{found.base.label} -> {found.head.label}"
+        cases = [each.head_case for each in found.verdicts if each.pair_key]
     else:
-        result, title = _of_comparison(store, names[0], policy)
+        result, title, cases = _of_comparison(store, names[0], policy)
+    if policy is not None:
+        for note in unused_notes(policy_of(policy, utc(SYSTEM_CLOCK.now()).date()), cases):
+            click.echo(f"note: {note}", err=True)
     if as_json:
         listed = ("blocking", "unmeasured", "reported", "undecided", "verdicts")
         rows = {name: [to_plain(each) for each in getattr(result, name)] for name in listed}
@@ -62,24 +69,20 @@ def command(
     context.exit(result.exit_code)
 
 
-def _of_comparison(store: str, name: str, policy: str | None) -> tuple[GateResult, str]:
-    """The gate over an A/B run, and its title."""
+def _of_comparison(store: str, name: str, policy: str | None) -> tuple[GateResult, str, list[str]]:
+    """The gate over an A/B run, its title and its cases."""
     from torchgauge.clock import SYSTEM_CLOCK, utc
     from torchgauge.results.comparison_store import comparison
     from torchgauge.results.gate import gate
     from torchgauge.results.journal import RunState
-    from torchgauge.results.policy import load_policy
+    from torchgauge.results.policy import policy_of
     from torchgauge.results.run_names import resolve_comparison
     from torchgauge.results.store import Store
 
     today = utc(SYSTEM_CLOCK.now()).date()
     opened = Store.open(store)
     folder = comparison(opened, resolve_comparison(opened, name))
-    rules = None
-    if policy is not None:
-        from pathlib import Path
-
-        rules = load_policy(Path(policy), today)
+    rules = None if policy is None else policy_of(policy, today)
     plan, found = folder.plan(), folder.findings()
     verdicts, state = found.verdicts, found.state
     judged = {verdict.pair_key for verdict in verdicts}
@@ -87,4 +90,5 @@ def _of_comparison(store: str, name: str, policy: str | None) -> tuple[GateResul
     incomplete = "" if state is RunState.COMPLETE else f"the A/B run is {state.value}"
     if missing and verdicts:
         incomplete = "; ".join(filter(None, (incomplete, f"no verdict on {', '.join(missing[:5])}")))
-    return gate(verdicts, rules, incomplete), f"A/B run {folder.run_id}"
+    cases = [pair.head.id for pair in plan.pairs]
+    return gate(verdicts, rules, incomplete), f"A/B run {folder.run_id}", cases

@@ -26,25 +26,34 @@ def command(ctx: click.Context) -> None:
 @command.command("list")
 @JSON
 def list_suites(as_json: bool = False) -> None:
-    """All suites with the number of their models.
+    """All suites with the number of their models; exit 3 where the models of one cannot be listed.
 
     Example: torchgauge suites list
     """
+    import sys
+
     from torchgauge import registry
+    from torchgauge.errors import TorchgaugeError
     from torchgauge.harness.plan import load_suites
 
-    suites = load_suites(registry.names("torchgauge.suites"))
-    if as_json:
-        click.echo(
-            json.dumps({name: [m.name for m in suite.models()] for name, suite in suites.items()}, indent=1)
-        )
-        return
-    for name, suite in suites.items():
-        models = suite.models()
+    listed: dict[str, list[str] | None] = {}
+    for name, suite in load_suites(registry.names("torchgauge.suites")).items():
+        try:
+            models = suite.models()
+        except TorchgaugeError as error:
+            listed[name] = None
+            click.echo(f"{name:<14} not listed: {error.message}; try: {error.hint}", err=True)
+            continue
+        listed[name] = [model.name for model in models]
+        if as_json:
+            continue
         smoke = sum("smoke" in model.tiers for model in models)
         click.echo(f"{name:<14} {len(models):>4} models, {smoke} in tier smoke  {suite.doc}")
         if suite.unavailable is not None:
             click.echo(f"{'':<14} not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}")
+    if as_json:
+        click.echo(json.dumps(listed, indent=1))
+    sys.exit(3 if None in listed.values() else 0)
 
 
 @command.command("show")
@@ -113,7 +122,7 @@ def install(name: str, models: str | None, python: str | None, **flags: bool) ->
     """
     import sys
 
-    from torchgauge.errors import UsageError
+    from torchgauge.errors import NothingSelectedError, UsageError
     from torchgauge.harness import install as pip
     from torchgauge.harness.interpreter import interpreter
     from torchgauge.harness.plan import load_suites
@@ -124,6 +133,10 @@ def install(name: str, models: str | None, python: str | None, **flags: bool) ->
     patterns = tuple(filter(None, (each.strip() for each in (models or "").split(","))))
     check_plain_names({name: suite.models()}, patterns)
     entries = select_models(name, suite.models(), patterns, "full")
+    if not entries:
+        raise NothingSelectedError(
+            f"no model of {name} matches {models}", hint=f"torchgauge suites show {name}"
+        )
     planned = pip.plan_installation(interpreter(python).path, name, entries)
     as_json = flags["as_json"]
     if flags["dry_run"] or not (as_json or flags["yes"]):

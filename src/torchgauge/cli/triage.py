@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 
 import click
@@ -28,7 +29,13 @@ from torchgauge.cli.options import STORES, CommaList
     "newest run)",
 )
 @click.option("--unexpected", is_flag=True, help="leave out clusters that data files expect whole")
-@click.option("--top", default=20, show_default=True, help="clusters to show in text and Markdown; 0 is all")
+@click.option(
+    "--top",
+    type=click.IntRange(0),
+    default=20,
+    show_default=True,
+    help="clusters to show in text and Markdown; 0 is all",
+)
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 @click.option("--csv", "as_csv", is_flag=True, help="a line for each cluster as CSV on stdout")
 @click.option("--markdown", "as_markdown", is_flag=True, help="a page or an issue on stdout")
@@ -46,7 +53,7 @@ def command(  # noqa: PLR0917  click passes them by name
 ) -> None:
     """Cluster failures by root cause over models and devices, largest first, with a command for each.
 
-    Runs nothing. Exit codes: 0, or 3 where part of a store could not be read.
+    Runs nothing. Exit codes: 0; 3 where part of a store could not be read; 5 where nothing was published.
 
     Example: torchgauge triage --store here --store there --since 7d
     """
@@ -95,7 +102,7 @@ def _since(text: str | None, stores: tuple[str, ...]) -> str | float | None:
 
     if not text or any(Store.open(path).is_published(text) for path in stores if _plain_name(text)):
         return text or None
-    if text.removesuffix("d").isdigit():
+    if re.fullmatch("[0-9]{1,9}d?", text):
         return SYSTEM_CLOCK.now() - 86_400.0 * int(text.removesuffix("d"))
     try:
         found = datetime.fromisoformat(text)

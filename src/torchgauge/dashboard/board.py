@@ -22,7 +22,7 @@ from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.names import CaseName, Column, Workload, json_object
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_column, plain_rows
-from torchgauge.records import Status
+from torchgauge.records import Status, counts_as_pass
 from torchgauge.results.dataset import read_table
 from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
@@ -97,8 +97,8 @@ class Entry:
 
     @property
     def fully_passed(self) -> bool:
-        """Whether the case passed by the path that was asked for; what the headline counts."""
-        return self.status is Status.PASS and "degraded" not in self.marks
+        """Whether the named model passed by the path that was asked for; what the headline counts."""
+        return counts_as_pass(self.status, self.marks)
 
 
 @dataclass(frozen=True)

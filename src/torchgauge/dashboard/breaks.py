@@ -12,7 +12,6 @@ from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.statuses import SAYS_NOTHING
 from torchgauge.records import ATTEMPTED, Status
 
-_PASS = STATUSES.index(Status.PASS)
 _OTHERS = [False] * (256 - len(STATUSES))
 _FAILED = np.array([s in ATTEMPTED and s is not Status.PASS for s in STATUSES] + _OTHERS)
 _SAID = np.array([s not in SAYS_NOTHING for s in STATUSES] + _OTHERS)
@@ -36,8 +35,8 @@ def breaks(history: History, most: int) -> tuple[Break, ...]:
     places = np.where(_SAID[status], np.arange(status.shape[1]), -1)
     reached = np.maximum.accumulate(places, axis=1)[:, :-1]
     rows = np.arange(len(status))[:, None]
-    before = status[rows, np.maximum(reached, 0)]
-    hit = _FAILED[status[:, 1:]] & (reached >= 0) & (before == _PASS)
+    before = history.passed[rows, np.maximum(reached, 0)]
+    hit = _FAILED[status[:, 1:]] & (reached >= 0) & before
     columns = np.flatnonzero(hit.any(axis=0))[::-1][:most]
     found: list[Break] = []
     for column in columns.tolist():

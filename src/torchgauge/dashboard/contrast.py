@@ -21,8 +21,8 @@ from torchgauge.dashboard.arrow_columns import Bits, Floats, Integers
 from torchgauge.dashboard.history import HIGH, LOW, MEDIAN, NOTHING_PLANNED, STATUSES, History
 from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.statuses import LOOKS
-from torchgauge.dashboard.trend_lines import mean_and_half, passing
-from torchgauge.records import ATTEMPTED, Status
+from torchgauge.dashboard.trend_lines import mean_and_half
+from torchgauge.records import ATTEMPTED, Modifier, Status
 
 ASSUMED = float(np.log(1.1))
 """The threshold of a series with too little history, as a log-ratio; such a row is never unchanged."""
@@ -112,8 +112,10 @@ def contrast(
     either = (_status(history, a) != NOTHING_PLANNED) | (_status(history, b) != NOTHING_PLANNED)
     a, b, alike = Side(a.rows[either], a.place), Side(b.rows[either], b.place), alike[either]
     left, right = _numbers(history, a, metric), _numbers(history, b, metric)
-    passed = passing(history)
-    ok_a, ok_b = _passed(passed, a), _passed(passed, b)
+    passed = history.counted
+    ok_a, ok_b = _bits(passed, a), _bits(passed, b)
+    other = history.mark(Modifier.OTHER_MODEL.value)
+    other_a, other_b = _bits(other, a), _bits(other, b)
     status_a, status_b = _status(history, a), _status(history, b)
     usable = ok_a & ok_b & alike & (left[MEDIAN] > 0) & (right[MEDIAN] > 0)
     ratio, low, high = ratio_of(left, right)
@@ -148,7 +150,10 @@ def contrast(
     ]
     reasons: Counter[str] = Counter()
     for i in np.flatnonzero(words == Word.INCOMPARABLE).tolist():
-        lacks = _lack(int(status_a[i]), ok=bool(ok_a[i])), _lack(int(status_b[i]), ok=bool(ok_b[i]))
+        lacks = (
+            _lack(int(status_a[i]), ok=bool(ok_a[i]), other=bool(other_a[i])),
+            _lack(int(status_b[i]), ok=bool(ok_b[i]), other=bool(other_b[i])),
+        )
         reasons[_reason(lacks, number_on_a=bool(left[MEDIAN][i] > 0), alike=bool(alike[i]))] += 1
     return Contrast(words, factor, dict(reasons.most_common()), middle, n, rows)
 
@@ -189,12 +194,14 @@ def _reason(lacks: tuple[str, str], *, number_on_a: bool, alike: bool) -> str:
     return f"no number on {'B' if number_on_a else 'A'}"
 
 
-def _lack(status: int, *, ok: bool) -> str:
+def _lack(status: int, *, ok: bool, other: bool) -> str:
     if ok:
         return ""
     if status == NOTHING_PLANNED:
         return "not planned"
-    return "degraded" if STATUSES[status] is Status.PASS else LOOKS[STATUSES[status]].code
+    if STATUSES[status] is not Status.PASS:
+        return LOOKS[STATUSES[status]].code
+    return Modifier.OTHER_MODEL.value if other else Modifier.DEGRADED.value
 
 
 def _three(numbers: Floats, i: int) -> tuple[float, float, float]:
@@ -212,8 +219,8 @@ def _status(history: History, side: Side) -> npt.NDArray[np.uint8]:
     return np.where(side.rows >= 0, history.status[side.rows, side.place], np.uint8(NOTHING_PLANNED))
 
 
-def _passed(passed: Bits, side: Side) -> Bits:
-    found: Bits = (side.rows >= 0) & passed[side.rows, side.place]
+def _bits(bits: Bits, side: Side) -> Bits:
+    found: Bits = (side.rows >= 0) & bits[side.rows, side.place]
     return found
 
 

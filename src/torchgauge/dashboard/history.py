@@ -17,9 +17,10 @@ import numpy.typing as npt
 from torchgauge.dashboard.arrow_columns import Bits, Floats
 from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.snapshots import Snapshot
-from torchgauge.records import Status
+from torchgauge.records import UNCOUNTED, Modifier, Status
 
 STATUSES: tuple[Status, ...] = tuple(Status)
+_PASS = STATUSES.index(Status.PASS)
 """The statuses by their index in the arrays."""
 
 NOTHING_PLANNED = 255
@@ -67,6 +68,20 @@ class History:
         """Where a modifier or ``unexpected`` is set."""
         found = self.marks.get(name)
         return np.zeros(self.status.shape, np.bool_) if found is None else found
+
+    @cached_property
+    def passed(self) -> Bits:
+        """Where a case passed as what it is: another model that passes under its name says nothing of it."""
+        found: Bits = (self.status == _PASS) & ~self.mark(Modifier.OTHER_MODEL.value)
+        return found
+
+    @cached_property
+    def counted(self) -> Bits:
+        """Where a case is counted among the passes, by the rule of :func:`counts_as_pass`."""
+        found: Bits = self.status == _PASS
+        for modifier in sorted(UNCOUNTED):
+            found = found & ~self.mark(modifier.value)
+        return found
 
     def count(self, status: Status) -> npt.NDArray[np.int64]:
         """Cases of ``status`` per snapshot."""

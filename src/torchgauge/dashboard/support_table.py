@@ -30,6 +30,7 @@ from torchgauge.results.compat.gathering import OPERATORS
 from torchgauge.results.compat.table import (
     NOT_APPLICABLE,
     NOT_MEASURED,
+    OTHER_MODEL,
     Cell,
     Column,
     Entry,
@@ -290,9 +291,9 @@ def _why(feature: Feature, entry: Entry | None) -> tuple[str, ...]:
 
 
 def _cell(cell: Cell, parts: int, notes: tuple[int, ...], more: int) -> Shown:
-    if not cell.measured or cell.worst is None:
+    if not cell.measured:
         return Shown(UNKNOWN, NOT_MEASURED, "s-notrun")
-    look = f"s-{LOOKS[cell.worst].css}"
+    look = f"s-{LOOKS[cell.worst].css}" if cell.worst is not None else "s-plain"
     badges = [Badge(mark, "s-plain") for mark in cell.marks]
     if cell.missing:
         badges.append(Badge(f"{cell.missing} {NOT_MEASURED}", "s-plain"))
@@ -333,11 +334,11 @@ def _badge(entry: Entry) -> Badge:
 
 
 def _entry_css(entry: Entry) -> str:
-    return f"s-{LOOKS[entry.status].css}" if entry.applicable else "s-plain"
+    return _word_css(entry.word)
 
 
 def _word_css(word: str) -> str:
-    return "s-plain" if word == NOT_APPLICABLE else f"s-{LOOKS[Status(word)].css}"
+    return "s-plain" if word in (NOT_APPLICABLE, OTHER_MODEL) else f"s-{LOOKS[Status(word)].css}"
 
 
 def _lacks(found: Lacking, table: Table) -> LackBlock:
@@ -372,7 +373,8 @@ def _legend(table: Table) -> tuple[tuple[Shown, str], ...]:
     """What the signs on this page mean: the statuses that occur, then what is no status."""
     parts = [part for section in table.sections for feature in section.features for part in feature.parts]
     entries: Sequence[Entry | None] = [entry for part in parts for entry in part.entries]
-    occurring = {entry.status for entry in entries if entry is not None and entry.applicable}
+    plain = [entry for entry in entries if entry is not None and not entry.other_model]
+    occurring = {entry.status for entry in plain if entry.applicable}
     found = []
     for status, look in LOOKS.items():
         if status in occurring:
@@ -380,8 +382,11 @@ def _legend(table: Table) -> tuple[tuple[Shown, str], ...]:
             found.append((_entry(entry, ()), look.meaning))
     some = Shown(PARTLY, "n/m", "s-plain")
     found.append((some, "n of m parts pass and the others stand beside it, or a pass by another path"))
-    if any(entry is not None and not entry.applicable for entry in entries):
+    if not all(entry.applicable for entry in plain):
         found.append((Shown(NOTHING, NOT_APPLICABLE, "s-plain"), "the question makes no sense on the device"))
+    if any(entry is not None and entry.other_model for entry in entries):
+        text = "built with another number of parameters than the name stands for: says nothing of that model"
+        found.append((Shown(NOTHING, OTHER_MODEL, "s-plain"), text))
     if any(entry is None for entry in entries):
         found.append((_entry(None, ()), "no row in the stores: says nothing of the device"))
     return tuple(found)

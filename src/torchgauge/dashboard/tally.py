@@ -24,7 +24,7 @@ class Segment:
 
 @dataclass(frozen=True)
 class Tally:
-    """How many cases ended how; ``passed`` leaves out the degraded ones."""
+    """How many cases ended how; ``passed`` leaves out what :func:`counts_as_pass` does."""
 
     counts: Mapping[Status, int]
     passed: int

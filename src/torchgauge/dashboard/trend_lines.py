@@ -22,7 +22,6 @@ from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, Hist
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.statuses import SAYS_NOTHING
 from torchgauge.dashboard.subjects import Subject, subject_of
-from torchgauge.records import Status
 
 SCHEMA = 1
 CORE = ("latency", "speedup")
@@ -36,7 +35,6 @@ FEWEST = 0.5
 """Share of the reference's numbers below which a snapshot has no point: a few models by hand are no night."""
 
 _SAYS_NOTHING = np.array([s in SAYS_NOTHING for s in STATUSES] + [True] * (256 - len(STATUSES)))
-_PASS = STATUSES.index(Status.PASS)
 
 
 @dataclass(frozen=True)
@@ -79,7 +77,7 @@ def trend_lines(window: History, metrics: Sequence[str], suites: bool = True) ->
         for suite in ("", case.workload.suite) if suites else ("",):
             key = case.device, case.column.compiled, case.column.configuration, suite
             groups.setdefault(key, []).append(row)
-    passed = passing(window)
+    passed = window.counted
     said = ~_SAYS_NOTHING[window.status]
     logs = {name: usable_logs(window, name, passed) for name in metrics if name in window.values}
     found = []
@@ -90,12 +88,6 @@ def trend_lines(window: History, metrics: Sequence[str], suites: bool = True) ->
         means = {name: line for name, array in logs.items() if (line := mean_line(array[rows])) is not None}
         found.append(TrendLine(device, configuration, suite, counts, planned, means))
     return tuple(found)
-
-
-def passing(window: History) -> Bits:
-    """Where a case passed by the path that was asked for."""
-    found: Bits = (window.status == _PASS) & ~window.mark("degraded")
-    return found
 
 
 def usable_logs(window: History, metric: str, passed: Bits) -> Floats:

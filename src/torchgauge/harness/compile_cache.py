@@ -14,7 +14,7 @@ import os
 import shutil
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -34,10 +34,14 @@ ABOUT = "about.json"
 FACT = "compile_cache"
 """Name of the fact on a compiled row that says where its code came from."""
 KEPT, EMPTY = "kept", "empty"
+NEW = f"{KEPT}, new to it"
+"""The fact of a row whose code was not in the kept cache, and is now."""
 _LEFT_OUT = ("host", "package", "extension", "env")
 """Heads of facts that inductor's keys hold, or that its binaries do not depend on."""
 _COUNTS = ("cores", "quota", "governor", "threads", "interop_threads", "memory_bytes")
 """Beginnings of facts that say how much of a machine there is, not what it is."""
+_LATEST = 253402300800.0
+"""The year 10000, in seconds since the epoch: later moments are damage."""
 _LIBC = "host.libc"
 _ENTRIES = ("fxgraph", "aotautograd")
 """Folders of inductor's in which several entries may lie under one key."""
@@ -176,15 +180,11 @@ def builds(root: Path) -> list[Build]:
     found = []
     for about in root.glob(f"*/{ABOUT}"):
         folder = about.parent
-        try:
-            said = json.loads(about.read_text(encoding="utf-8"))
-            used_at = float(said["used_at"])
-        except (OSError, ValueError, KeyError, TypeError):
-            said, used_at = {}, 0.0  # half written or damaged: the first to go
+        said, used_at = _read_about(about)
         with _locked(root, folder.name) as free:
             in_use = not free
         size = sum(_size(file) for file in _files(folder))
-        found.append(Build(folder.name, folder, said.get("identity", {}), size, used_at, in_use))
+        found.append(Build(folder.name, folder, said, size, used_at, in_use))
     return sorted(found, key=lambda build: (-build.used_at, build.key))
 
 
@@ -262,13 +262,25 @@ def _locked(root: Path, key: str) -> Iterator[bool]:
     if sys.platform == "win32":
         yield True
         return
-    with _lock_file(root, key).open("a", encoding="utf-8") as lock:
+    with ExitStack() as stack:
         try:
+            lock = stack.enter_context(_lock_file(root, key).open("a", encoding="utf-8"))
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            yield False
+        except OSError:  # somebody has it, or nothing may be written here, and so nothing removed
+            free = False
         else:
-            yield True
+            free = True
+        yield free
+
+
+def _read_about(about: Path) -> tuple[dict[str, Any], float]:
+    """What a build is and when it was used last; a damaged file says never, and so is the first to go."""
+    try:
+        said = json.loads(about.read_text(encoding="utf-8"))
+        identity, used_at = dict(said["identity"]), float(said["used_at"])
+    except (OSError, ValueError, KeyError, TypeError):
+        return {}, 0.0
+    return (identity, used_at) if 0.0 <= used_at < _LATEST else ({}, 0.0)
 
 
 def _files(folder: Path) -> list[Path]:
@@ -295,10 +307,14 @@ def _link_or_copy(source: Path, target: Path) -> None:
     aside = target.with_name(f".{target.name}.{os.getpid()}")
     aside.unlink(missing_ok=True)
     try:
-        os.link(source, aside)
-    except OSError:  # another file system, or one without links
-        shutil.copy2(source, aside)
-    aside.replace(target)
+        try:
+            os.link(source, aside)
+        except OSError:  # another file system, or one without links
+            shutil.copy2(source, aside)
+        aside.replace(target)
+    except OSError:  # no room: half a file is nobody's
+        aside.unlink(missing_ok=True)
+        raise
 
 
 def _forget_others(fresh: Path, source: Path, target: Path) -> None:

@@ -15,6 +15,7 @@ from typing import Any
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
 from torchgauge.errors import UsageError
+from torchgauge.harness.code_origin import CodeOrigin, code_origin
 from torchgauge.harness.executors.executor import BudgetSpent, Executor, Remark, Submission, Yield
 from torchgauge.harness.progress import Progress
 from torchgauge.records import (
@@ -34,11 +35,16 @@ from torchgauge.suites.suite import Suite
 
 @dataclass
 class RunReport:
-    """What came out of a run, for people and for exit codes."""
+    """What came out of a run, for people and for exit codes.
+
+    ``passed`` counts what :func:`counts_as_pass` counts: no degraded pass, and none of another model.
+    """
 
     run_id: str
     planned: int
     counts: Counter[Status] = field(default_factory=Counter)
+    passed: int = 0
+    compiled: Counter[CodeOrigin] = field(default_factory=Counter)
     unexpected: list[Result] = field(default_factory=list)
     degraded: list[Result] = field(default_factory=list)
     other_models: list[Result] = field(default_factory=list)
@@ -62,6 +68,10 @@ class RunReport:
     def add(self, result: Result) -> None:
         """Count one row."""
         self.counts[result.status] += 1
+        self.passed += result.counted
+        origin = code_origin(result)
+        if origin is not None:
+            self.compiled[origin] += 1
         slim = replace(result, measurements=(), summaries=(), log_excerpt="", failure=None)
         if result.other_model:
             self.other_models.append(slim)
@@ -188,11 +198,14 @@ def report_as_json(report: RunReport) -> str:
     data: dict[str, Any] = {
         "run_id": report.run_id,
         "planned": report.planned,
+        "passed": report.passed,
         "counts": {status.value: count for status, count in report.counts.items() if count},
+        "compiled": {origin.value: count for origin, count in report.compiled.items()},
         "unexpected": [
             {"case": r.case_id, "status": r.status.value, "reason": r.reason} for r in report.unexpected
         ],
         "degraded": [{"case": r.case_id, "how": r.degraded} for r in report.degraded],
+        "other_models": [{"case": r.case_id, "how": r.other_model} for r in report.other_models],
         "interrupted": report.interrupted,
         "out_of_budget": report.out_of_budget,
         "incomplete": report.incomplete,

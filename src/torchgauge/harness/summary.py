@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from torchgauge.harness.code_origin import CodeOrigin
 from torchgauge.harness.cold_turn import cold_count
 from torchgauge.harness.runner import RunReport
 from torchgauge.records import ATTEMPTED, Accuracy, Plan, Result, Status, Summary
@@ -13,9 +14,11 @@ from torchgauge.results import units
 
 def summary_lines(report: RunReport, store: Path) -> list[str]:
     """Headline, counts, unexpected cases and where everything is."""
-    passed = report.counts[Status.PASS]
+    passed = report.passed
     attempted = sum(report.counts[status] for status in ATTEMPTED)
-    counts = ", ".join(f"{n} {s.value}" for s in Status if (n := report.counts[s]))
+    apart = report.counts[Status.PASS] - passed
+    marks = {Status.PASS: f" ({apart} not counted)"} if apart else {}
+    counts = ", ".join(f"{n} {s.value}{marks.get(s, '')}" for s in Status if (n := report.counts[s]))
     lines = [
         f"{passed}/{report.planned} pass ({passed}/{attempted} of those attempted): {counts}",
     ]
@@ -28,6 +31,7 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
         lines.append(f"  ... and {len(report.unexpected) - 20} more")
     lines += _degraded_lines(report)
     lines += _other_model_lines(report)
+    lines += _compiled_lines(report)
     folder = store / "runs" / report.run_id
     if report.interrupted:
         lines.append(f"interrupted; go on with: torchgauge run --resume {folder}")
@@ -37,6 +41,12 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
         lines.append("incomplete: some cases are infra or not_run")
     lines.append(f"run {report.run_id} in {store}; logs in {folder / 'logs'}")
     return lines
+
+
+def _compiled_lines(report: RunReport) -> list[str]:
+    """Where compiled code came from; nothing where no case has any."""
+    told = [f"{count} {origin.value}" for origin in CodeOrigin if (count := report.compiled[origin])]
+    return [f"compiled: {', '.join(told)}"] if told else []
 
 
 def _degraded_lines(report: RunReport) -> list[str]:

@@ -14,7 +14,7 @@ from torchgauge.harness import compilation
 from torchgauge.harness.accuracy import Verdict, compare, nonfinite, spread
 from torchgauge.harness.case_measurements import absent, single
 from torchgauge.harness.cold_turn import NOT_ITS_TURN
-from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, folder_name
+from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
 from torchgauge.harness.flops import count_flops
 from torchgauge.harness.reference import Reference, float64_reference
 from torchgauge.harness.scenarios.scenario import Subject
@@ -141,7 +141,7 @@ class TorchChecks:
         """The callable from the kept cache, or why there is none where the cache may be to blame."""
         kept = self.run_.job.kept
         began_empty = not (Path(kept) / folder_name(state.planned.case.configuration)).is_dir()
-        state.facts[FACT] = KEPT
+        state.facts[FACT] = NEW if began_empty else KEPT
         before = len(state.measurements), list(state.degraded)
         try:
             return self._attempt(state, subject, eager, reference, kept), ""
@@ -190,6 +190,8 @@ class TorchChecks:
 
     def _count(self, state: CaseState) -> None:
         counts = compilation.counters()
+        if state.facts.get(FACT) == KEPT and counts.graphs and not counts.cache_hits:
+            state.facts[FACT] = NEW
         state.measurements += [
             single("graph_count", counts.graphs, "dynamo unique_graphs"),
             single("graph_breaks", counts.breaks, "dynamo graph_break"),

@@ -44,10 +44,12 @@ from torchgauge.records.status import (
     ATTEMPTED,
     CAUSES_OF,
     INCOMPLETE,
+    UNCOUNTED,
     Cause,
     Modifier,
     Phase,
     Status,
+    counts_as_pass,
 )
 
 __all__ = [
@@ -58,6 +60,7 @@ __all__ = [
     "PRETRAINED",
     "RANDOM_WEIGHTS",
     "SCHEMA_VERSION",
+    "UNCOUNTED",
     "Accuracy",
     "Better",
     "Calibration",
@@ -89,6 +92,7 @@ __all__ = [
     "Summary",
     "Tolerance",
     "Workload",
+    "counts_as_pass",
     "digest",
     "from_plain",
     "key_of_plain",

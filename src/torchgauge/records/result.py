@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from torchgauge.records.case import Case
 from torchgauge.records.codec import SCHEMA_VERSION, Scalar
 from torchgauge.records.measurement import Measurement, Summary
-from torchgauge.records.status import ATTEMPTED, CAUSES_OF, Cause, Modifier, Phase, Status
+from torchgauge.records.status import ATTEMPTED, CAUSES_OF, Cause, Modifier, Phase, Status, counts_as_pass
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,11 @@ class Result:
         if self.expected is not None:
             return self.status is not self.expected
         return self.status in ATTEMPTED and self.status is not Status.PASS
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is counted among the passes."""
+        return counts_as_pass(self.status, self.modifiers)
 
     @property
     def degraded(self) -> str:

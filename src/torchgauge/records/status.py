@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from enum import Enum
 
 
@@ -95,3 +95,17 @@ class Modifier(str, Enum):
     SUPERSEDED = "superseded"
     DEGRADED = "degraded"
     OTHER_MODEL = "other_model"
+
+
+UNCOUNTED = frozenset({Modifier.DEGRADED, Modifier.OTHER_MODEL})
+"""Modifiers that keep a row of status ``pass`` out of every count of passes: it ran, but it is not what was
+asked for, or not the model that its name says.
+"""
+
+
+def counts_as_pass(status: str, modifiers: Collection[str]) -> bool:
+    """Whether a row is counted among the passes; the one rule of every page, report and claim.
+
+    Such a row stays in the status ``pass``: the ten statuses sum to what was planned.
+    """
+    return status == Status.PASS.value and not UNCOUNTED.intersection(modifiers)

@@ -89,12 +89,6 @@ class Judge:
             if self._suspected(each, hypotheses) and each.needs_fresh
         )
 
-    def out_of_time(self, pair_key: str) -> bool:
-        """Whether another launch of the pair would probably end after its ``max_time_s``."""
-        evidence = self._evidence[pair_key]
-        stage = evidence.fresh if evidence.fresh.launches else evidence.first
-        return not stage.room_for_another(evidence.rule.max_time_s)
-
     def interim(self, pair_key: str) -> MetricVerdict | None:
         """The latency of the pair as it looks now and by itself, for progress; None before three launches."""
         evidence = self._evidence[pair_key]

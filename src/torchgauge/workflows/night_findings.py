@@ -148,7 +148,11 @@ def night_findings(
         cases=len(rows),
         failures=clusters(rows),
         changes=tuple(changes),
-        passed=frozenset(row.case.key for row in rows if not row.unexpected and row.status not in INCOMPLETE),
+        passed=frozenset(
+            row.case.key
+            for row in rows
+            if not (row.unexpected or row.other_model) and row.status not in INCOMPLETE
+        ),
         calm=frozenset(calm - worse),
     )
 

@@ -28,11 +28,12 @@ from torchgauge.suites.suite import Suite
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
 from torchgauge.workflows.config import CampaignChoice, Config, Pool
 from torchgauge.workflows.config_fields import MAX_SHARDS
+from torchgauge.workflows.runner_labels import is_hosted
 
 OVER_BUDGET_MINUTES = 20
 """What the measuring step may take beside its budget: to finish the case that runs, to pack."""
-BESIDE_STEP_MINUTES = 50
-"""What a job may take beside that step: 40 for the time-outs of the others, 10 to spare."""
+BESIDE_STEP_MINUTES = 65
+"""What a job may take beside that step: 55 for the time-outs of the others, 10 to spare."""
 MAX_ID = 100
 _PINNED = re.compile(r"(?<![\w-])torch(?:==|-)(\d[\w.+]*?)(?=-|\s|,|;|'|\"|$)")
 _NOT_SLUG = re.compile(r"[^a-z0-9.]+")
@@ -84,7 +85,8 @@ class Work:
 class Leg:
     """One job of the matrix, with everything that a workflow needs to start it; time in minutes.
 
-    ``artifact`` lacks the number of the attempt, which only the job knows.
+    ``artifact`` lacks the number of the attempt, which only the job knows. ``compiled`` names what a hosted
+    runner keeps of compiled code until the next night; empty where the pool's own machines keep it.
     """
 
     pool: str
@@ -99,6 +101,7 @@ class Leg:
     budget: str
     step_minutes: int
     job_minutes: int
+    compiled: str = ""
 
 
 def chosen_pools(config: Config, names: Sequence[str] = (), trust: str = "") -> tuple[Pool, ...]:
@@ -231,9 +234,26 @@ def campaign_id(night: str, torch: str, suite_digest: str) -> str:
 
 def legs_of(plan: CampaignPlan, config: Config) -> tuple[Leg, ...]:
     """The jobs of ``plan`` in the order of its pools, as the matrix of a workflow."""
-    return tuple(
-        _leg(plan, pool, shard, config.pool(pool.name)) for pool in plan.pools for shard in pool.shards
-    )
+    legs = []
+    for pool in plan.pools:
+        chosen = config.pool(pool.name)
+        compiled = kept_code(plan, chosen, config)
+        legs += [replace(_leg(plan, pool, shard, chosen), compiled=compiled) for shard in pool.shards]
+    return tuple(legs)
+
+
+def kept_code(plan: CampaignPlan, pool: Pool, config: Config) -> str:
+    """The name under which the hosted runners of ``pool`` keep compiled code; empty for other runners.
+
+    It changes with the torch, with how it is installed and with what is compiled: code of something else
+    would only be carried about. What a runner may use of it, the kept cache decides by itself.
+    """
+    if not is_hosted(pool.runs_on):
+        return ""
+    chosen = config.campaign
+    made_of = [pool.runs_on, pool.container, pool.install, plan.torch, config.torchgauge]
+    made_of += [chosen.configs, chosen.dtypes, chosen.config_file]
+    return f"torchgauge-compiled-{pool.name}-{digest([str(each) for each in made_of])[:12]}"
 
 
 def in_one_job(pools: Iterable[Pool]) -> tuple[Pool, ...]:

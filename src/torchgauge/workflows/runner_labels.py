@@ -65,3 +65,8 @@ def problem_of(labels: Sequence[str], declared: Sequence[str] = ()) -> LabelProb
         f"a hosted runner such as {HOSTED[0]}, or [{SELF_HOSTED}, {OWN_PREFIX}NAME];"
         " other labels of your own are declared in the list `labels`",
     )
+
+
+def is_hosted(labels: Sequence[str]) -> bool:
+    """Whether only GitHub's own runners, which are thrown away after each job, take a job with ``labels``."""
+    return bool(labels) and all(label in HOSTED for label in labels)

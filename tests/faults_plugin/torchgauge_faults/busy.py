@@ -15,6 +15,8 @@ FOLDER = "TORCHGAUGE_TEST_BEATS"
 """The variable that names the folder of the files; a line is a kind and a monotonic time."""
 BUILD_S = 0.8
 BEAT_S = 0.004
+OTHERS_S = 3.0
+"""How long a model looks for others: on a busy machine they begin late."""
 
 SUITE = YamlSuite(
     name="busy",
@@ -36,11 +38,19 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
 
 
 def _others_live(model: str) -> bool:
-    """Whether another model is busy within the next second."""
-    files = [path for path in Path(os.environ[FOLDER]).iterdir() if path.name != model]
-    before = [path.stat().st_size for path in files]
-    time.sleep(1.0)
-    return before != [path.stat().st_size for path in files]
+    """Whether another model is busy within the next seconds, also one that begins only then."""
+    before, until = _written(model), time.monotonic() + OTHERS_S
+    while time.monotonic() < until:
+        if _written(model) != before:
+            return True
+        time.sleep(0.02)
+    return False
+
+
+def _written(model: str) -> dict[str, int]:
+    """How much each other model has written down."""
+    files = Path(os.environ[FOLDER]).iterdir()
+    return {path.name: path.stat().st_size for path in files if path.name != model}
 
 
 def _beat(file: int, kind: str) -> float:

@@ -132,7 +132,8 @@ def test_a_head_that_fails_ends_its_pair_and_no_other(
     arena: Any, fault: str, status: Status, cause: Cause | None, phase: Phase
 ) -> None:
     """Its status is that of any run; the base passes, what was measured stays, the next pair goes on."""
-    settings = replace(arena.request().settings, deadlines=Deadlines(measure_s=2.0))
+    limits = Deadlines(measure_s=5.0) if fault == "hang" else Deadlines()
+    settings = replace(arena.request().settings, deadlines=limits)
     script, _ = arena.run(arena.request(head=faulty(fault), settings=settings), quads=30)
     found = by_model(script.heard)
     broken = found["faulty"]

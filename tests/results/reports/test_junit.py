@@ -86,7 +86,7 @@ def test_hostile_text_leaves_the_document_well_formed(tmp_path, text) -> None:
 
 
 def test_an_ordinary_run_maps_its_statuses() -> None:
-    """Unexpected is a failure, no pass or a degraded one is skipped, and what never ran is an error."""
+    """Unexpected is a failure, no pass or one that is not counted is skipped, what never ran an error."""
     line = CaseLine("toy/a", "toy", "fake", Status.PASS, False, "", 1.0, "")
     cases = (
         line,
@@ -94,9 +94,10 @@ def test_an_ordinary_run_maps_its_statuses() -> None:
         replace(line, case_id="toy/c", status=Status.SKIPPED),
         replace(line, case_id="toy/d", status=Status.INFRA),
         replace(line, case_id="toy/f", degraded="1 operator ran on the host"),
+        replace(line, case_id="toy/g", other_model="36 built, 1,000 declared"),
     )
     root = ET.fromstring(
-        render(RunReport("r", 0.0, RunState.COMPLETE, 6, cases, ("toy/e",), ("x",))).encode()
+        render(RunReport("r", 0.0, RunState.COMPLETE, 7, cases, ("toy/e",), ("x",))).encode()
     )
     found = {case.get("name"): [below.tag for below in case] for case in root.iter("testcase")}
     assert found == {
@@ -106,6 +107,7 @@ def test_an_ordinary_run_maps_its_statuses() -> None:
         "toy/d": ["error"],
         "toy/e": ["error"],
         "toy/f": ["skipped"],
+        "toy/g": ["skipped"],
     }
     assert next(root.iter("failure")).get("message") == "crash: signal 11"
     empty = ET.fromstring(render(RunReport("r", 0.0, RunState.COMPLETE, 0, (), (), ("x",))).encode())

@@ -26,7 +26,8 @@ WORKFLOWS = PROJECT / ".github"
 STUBS = Path(__file__).parent / "stubs"
 SERVER = "https://github.com"
 OWN = "torchgauge/torchgauge"
-PINNED = re.compile(r"uses:\s*((?:actions|pypa)/[a-z-]+)@([0-9a-f]{40})")
+PINNED = re.compile(r"uses:\s*((?:actions|pypa)/[a-z-]+)((?:/[a-z-]+)?)@([0-9a-f]{40})")
+"""An action of others: its repository, the folder in it, its commit."""
 WAIT_S = 1500
 """A run of act that takes longer hangs."""
 _LEG = re.compile(r"-\d+$")
@@ -85,11 +86,11 @@ class Forge:
 
     def __init__(self, folder: Path, name: str = OWN) -> None:
         self.folder, self.name = folder, name
-        self.artifacts, self.pages = folder / "artifacts", folder / "pages"
+        self.artifacts, self.pages, self.caches = folder / "artifacts", folder / "pages", folder / "caches"
         self.origins = folder / "origins"
         self.repository = self.origins / name
         self.home = folder / "home"
-        for each in (self.artifacts, self.pages, self.repository, self.home):
+        for each in (self.artifacts, self.pages, self.caches, self.repository, self.home):
             each.mkdir(parents=True)
         # What a step fetches from the server, it fetches from the folder instead.
         (self.home / ".gitconfig").write_text(f'[url "{self.origins.as_uri()}/"]\n  insteadOf = {SERVER}/\n')
@@ -154,15 +155,15 @@ class Forge:
         ]
         for label in labels:
             command += ["-P", f"{label}=-self-hosted"]
-        for action, commit in sorted(pinned_actions(self.repository / ".github")):
-            stub = STUBS / action.rpartition("/")[2]
-            command += ["--local-repository", f"{action}@{commit}={stub}"]
+        for action, _, commit in sorted(pinned_actions(self.repository / ".github")):
+            command += ["--local-repository", f"{action}@{commit}={stub_of(action)}"]
         if payload is not None:
             event_file = self.folder / f"event-{run}-{attempt}.json"
             event_file.write_text(json.dumps(payload), encoding="utf-8")
             command += ["-e", str(event_file)]
         names = {
             "ACT_ARTIFACTS": str(self.artifacts),
+            "ACT_CACHES": str(self.caches),
             "ACT_ORIGINS": str(self.origins),
             "ACT_PAGES": str(self.pages),
             "ACT_STUB_PYTHON": sys.executable,
@@ -204,13 +205,18 @@ def act_binary() -> Path:
     return Path(found)
 
 
-def pinned_actions(folder: Path) -> set[tuple[str, str]]:
-    """Every action of others that the workflows and actions in ``folder`` use, with its commit."""
+def pinned_actions(folder: Path) -> set[tuple[str, str, str]]:
+    """Every action of others that the workflows and actions in ``folder`` use, as :data:`PINNED` finds it."""
     return {
-        (action, commit)
+        found
         for path in sorted(folder.rglob("*.yml"))
-        for action, commit in PINNED.findall(path.read_text(encoding="utf-8"))
+        for found in PINNED.findall(path.read_text(encoding="utf-8"))
     }
+
+
+def stub_of(action: str) -> Path:
+    """The folder that stands for ``action``, such as ``actions/cache`` or ``actions/cache/save``."""
+    return STUBS / action.partition("/")[2]
 
 
 def workflow(path: Path) -> dict[str, Any]:

@@ -12,9 +12,16 @@ from pathlib import Path
 
 import pytest
 from act_runner import ActRun, Forge
+from click.testing import CliRunner
 from github_server import TOKEN, GitHub, serving
 
-pytestmark = pytest.mark.torch
+from torchgauge.cli.main import cli
+from torchgauge.results.store import Store
+from torchgauge.workflows.campaign import CampaignPlan
+from torchgauge.workflows.config import read_config
+from torchgauge.workflows.planning import kept_code, torch_of
+
+pytestmark = [pytest.mark.torch, pytest.mark.long]
 
 CONFIG = """\
 version: 1
@@ -130,6 +137,89 @@ def test_the_token_is_in_no_output_and_no_artifact(night):
     for path in night.forge.artifacts.rglob("*.zip"):
         assert TOKEN.encode() not in path.read_bytes()
     assert TOKEN not in (night.forge.repository / ".git" / "config").read_text()
+
+
+def test_a_night_that_somebody_starts_by_hand_uses_no_cache_of_the_forge(night):
+    """It may be of any branch: it neither reads nor writes what the nights of the default branch trust."""
+    assert not list(night.forge.caches.iterdir())
+    assert not [step for step in night.first.steps if "compiled code" in step[1]]
+
+
+def test_a_night_that_begins_by_itself_hands_compiled_code_to_the_next(tmp_path, github):
+    """A fresh machine gets what the night before kept, the run uses it, and the next night gets both."""
+    forge = make_forge(tmp_path, ONE, "noop")
+    config = read_config(forge.repository / "torchgauge.yml")
+    pool = config.pools[0]
+    name = f"{kept_code(plan_of_torch(torch_of(config.pools)), pool, config)}-1of1"
+    before = forge.home / ".cache" / "torchgauge" / "compile" / "of-the-night-before"
+    with tarfile.open(forge.caches / f"{name}-7-1.tar", "w") as tar:
+        tar.addfile(folder_in_tar(before.parent))
+        tar.addfile(tarfile.TarInfo(str(before).lstrip("/")))
+    run = forge.act(
+        "repository_dispatch",
+        "nightly.yml",
+        payload={"action": "torchgauge-nightly", "client_payload": {}},
+        secrets={"GITHUB_TOKEN": TOKEN},
+        environment={"GITHUB_API_URL": github.base, "OMP_NUM_THREADS": "1"},
+        run=8,
+    )
+    assert ("device/cpu 1 of 1", "success") in run.jobs, run.log[-6000:]
+    assert f"Cache restored from key: {name}-7-1" in run.output
+    with tarfile.open(forge.caches / f"{name}-8-1.tar") as tar:
+        kept = tar.getnames()
+    assert str(before).lstrip("/") in kept
+    assert [each for each in kept if each.endswith("/about.json")], kept
+
+
+def plan_of_torch(torch: str) -> CampaignPlan:
+    """As much of a plan as the name of kept code is made of."""
+    return CampaignPlan("", 0.0, "", "", "", torch, "", ())
+
+
+def folder_in_tar(path: Path) -> tarfile.TarInfo:
+    """A folder that its owner alone may write to."""
+    found = tarfile.TarInfo(str(path).lstrip("/"))
+    found.type, found.mode = tarfile.DIRTYPE, 0o700
+    return found
+
+
+# What pip fetches for the real script comes from an index, which a test without a network does not have: that
+# the pages build is `tests/docs/test_site.py`. Here a script of one line stands for it.
+SITE_DOCS = 'mkdir -p "$1" && echo "how to" >"$1/index.html"\n'
+
+
+def begin_history(forge: Forge, folder: Path) -> None:
+    """Put a history without a run onto its branch, as the first night would."""
+    Store.open(folder / "history", create=True)
+    words = ("ci", "publish", "--store", str(folder / "history"), "--site", str(folder / "site"))
+    done = CliRunner().invoke(cli, words)
+    assert done.exit_code == 0, done.output
+    branch = folder / "branch"
+    forge.git("worktree", "add", "-q", "--detach", str(branch))
+    forge.git("checkout", "-q", "--orphan", "results", where=branch)
+    forge.git("rm", "-rfq", ".", where=branch)
+    shutil.copytree(folder / "history", branch, dirs_exist_ok=True)
+    forge.git("add", "-A", where=branch)
+    forge.git("commit", "-q", "-m", "first", where=branch)
+    forge.git("worktree", "remove", "--force", str(branch))
+
+
+@pytest.mark.parametrize(("fetched", "result"), [("", "failure"), ("yes", "success")])
+def test_the_documentation_stands_beside_the_site(tmp_path, github, fetched, result):
+    """Where the repository asks for it; pages that cannot be built keep no site from being deployed."""
+    forge = make_forge(tmp_path, ONE)
+    forge.commit({"scripts/site-docs.sh": SITE_DOCS})
+    begin_history(forge, tmp_path / "first")
+    run = forge.act(
+        "workflow_dispatch",
+        "dashboard.yml",
+        variables={"TORCHGAUGE_DOCS": "yes"},
+        secrets={"GITHUB_TOKEN": TOKEN},
+        environment={"GITHUB_API_URL": github.base, "ACT_FETCHED_PYTHON": fetched},
+    )
+    assert run.jobs == {("docs", result), ("publish", "success"), ("deploy", "success")}, run.log[-4000:]
+    assert (forge.pages / "index.html").is_file()
+    assert (forge.pages / "docs" / "index.html").is_file() is bool(fetched)
 
 
 def test_publishing_the_same_history_again_changes_nothing(night):

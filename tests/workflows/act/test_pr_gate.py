@@ -19,6 +19,8 @@ from torchgauge.records.comparison import Verdict
 from torchgauge.workflows.gate_set import Origin, read_gate_set, write_gate_set
 from torchgauge.workflows.gate_verdict import GateVerdict
 
+pytestmark = pytest.mark.long
+
 CONFIG = """\
 version: 1
 campaign: {{suites: [toy], models: [noop], configs: [eager]}}

@@ -19,6 +19,8 @@ import pytest
 from act_runner import STUBS, ActRun, Forge
 from source_tree import copy_source
 
+pytestmark = pytest.mark.long
+
 VERSION = "0.7.3rc1"
 FILES = {f"torchgauge-{VERSION}-py3-none-any.whl", f"torchgauge-{VERSION}.tar.gz"}
 PUBLISHING = ("attest", "pypi", "page")

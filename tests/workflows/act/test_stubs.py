@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 import yaml
-from act_runner import STUBS, WORKFLOWS, pinned_actions
+from act_runner import STUBS, WORKFLOWS, pinned_actions, stub_of
 
 UPLOAD = {"NO_FILES": "warn", "RETENTION": "0", "OVERWRITE": "false", "HIDDEN": "false"}
 DOWNLOAD = {"NAME": "", "PATTERN": "", "MERGE": "false", "TOKEN": "", "RUN": "1"}
@@ -53,15 +53,15 @@ def download(stub: Stub, where: str, **names: str) -> subprocess.CompletedProces
 
 def test_every_action_that_is_used_has_a_stub_with_the_inputs_that_are_used():
     """A new action, or a new input of one, needs its rules written down here first."""
-    used = {action for action, _ in pinned_actions(WORKFLOWS)}
+    used = {action + folder for action, folder, _ in pinned_actions(WORKFLOWS)}
     assert used
     for action in used:
-        assert (STUBS / action.rpartition("/")[2] / "action.yml").is_file(), action
+        assert (stub_of(action) / "action.yml").is_file(), action
     for path in (*WORKFLOWS.rglob("*.yml"), *WORKFLOWS.rglob("*.yaml")):
         for step in _steps(yaml.safe_load(path.read_text(encoding="utf-8"))):
             name = str(step.get("uses", "")).partition("@")[0]
             if name in used:
-                known = yaml.safe_load((STUBS / name.rpartition("/")[2] / "action.yml").read_text())
+                known = yaml.safe_load((stub_of(name) / "action.yml").read_text())
                 assert set(step.get("with", {})) <= set(known.get("inputs", {})), (path.name, name)
 
 

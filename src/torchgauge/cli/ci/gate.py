@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -12,6 +13,7 @@ from torchgauge.cli.options import CommaList, Seconds, measuring, settings_of, s
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
+    from torchgauge.results.policy import Policy
     from torchgauge.workflows.ab_gate import AbGate, AbGateEnding
     from torchgauge.workflows.config import Config
 
@@ -96,6 +98,7 @@ def _policy_file(options: dict[str, Any], config: Config | None) -> str:
 def _night(options: dict[str, Any], config: Config | None) -> int:
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.results.store import Store
+    from torchgauge.workflows.campaign import read_campaign
     from torchgauge.workflows.gate import gate_json, gate_summary, nightly_gate
     from torchgauge.workflows.gated_night import gated_night
     from torchgauge.workflows.github_files import add_summary
@@ -104,6 +107,8 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
     found = gated_night(Store.open(options["store"]), options["campaign_file"], options["collected"], policy)
     undecided = options["undecided"] or (config.undecided if config else "neutral")
     result = nightly_gate(found, policy, undecided)
+    pools = read_campaign(options["campaign_file"]).pools
+    _tell_unused(policy, [case for pool in pools for shard in pool.shards for case in shard.cases])
     add_summary(gate_summary(result))
     if options["as_json"]:
         click.echo(json.dumps(gate_json(result), indent=1, allow_nan=False))
@@ -114,9 +119,19 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
     return result.exit_code
 
 
+def _tell_unused(policy: Policy, cases: Iterable[str]) -> None:
+    """Warn of overrides that apply to none of ``cases``; on stderr, or at the top of the run."""
+    from torchgauge.results.policy_notes import unused_notes
+    from torchgauge.workflows.github_files import annotation, in_actions
+
+    for note in unused_notes(policy, cases):
+        click.echo(annotation("warning", note) if in_actions() else f"note: {note}", err=True)
+
+
 def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Config | None) -> int:
     from pathlib import Path
 
+    from torchgauge.harness.ab.judging import read_policy
     from torchgauge.harness.ab.progress import choose_ab_progress
     from torchgauge.workflows.ab_gate import run_ab_gate
     from torchgauge.workflows.gate_set import ARTIFACT_PREFIX
@@ -128,6 +143,9 @@ def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Confi
     if out.exists():
         raise UsageError(f"{out} exists", hint="--out NEW: a result set is written once")
     ending = run_ab_gate(wanted, Path(options["store"]), Path(options["work"]), out, choose_ab_progress())
+    if ending.report is not None:
+        judged = [each.head_case for each in ending.report.verdicts if each.pair_key]
+        _tell_unused(read_policy(wanted.policy), (*judged, *ending.report.not_run))
     artifact = ARTIFACT_PREFIX + wanted.pool
     told = {"artifact": artifact, "out": str(out), "verdict": ending.verdict.value, "run_id": ending.run_id}
     if in_actions():

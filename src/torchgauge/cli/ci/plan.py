@@ -120,7 +120,7 @@ def _hand_on(plan: CampaignPlan, config: Config, options: dict[str, Any]) -> Non
     if options["pull_request"]:
         from torchgauge.workflows.gate_set import ARTIFACT_PREFIX
 
-        legs = [{**leg, "artifact": ARTIFACT_PREFIX + leg["pool"]} for leg in legs]
+        legs = [{**leg, "artifact": ARTIFACT_PREFIX + leg["pool"], "compiled": ""} for leg in legs]
     set_json_output("matrix", {"include": legs})
     set_output("campaign", plan.campaign_id)
     set_output("torch", options["torch"])

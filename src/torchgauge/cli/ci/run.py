@@ -48,9 +48,12 @@ def command(campaign_file: str, pool: str, shard: int, attempt: int, out: str | 
 
     Example: torchgauge ci run --pool POOL --shard 2 --deadline 55m
     """
+    from torchgauge.harness.order_text import left_lines, order_lines
     from torchgauge.harness.progress import choose_progress
     from torchgauge.harness.summary import summary_lines
+    from torchgauge.results.reports.markdown_text import code, fenced
     from torchgauge.workflows.campaign import read_campaign
+    from torchgauge.workflows.github_files import add_summary
     from torchgauge.workflows.result_set import Job
     from torchgauge.workflows.shard_run import run_shard, shard_campaign, time_left
 
@@ -69,10 +72,19 @@ def command(campaign_file: str, pool: str, shard: int, attempt: int, out: str | 
         progress=choose_progress(),
         python=options["python"],
     )
+    if settings.budget_s is not None:
+        for line in order_lines(runnable.plan):
+            click.echo(line, err=True)
     report = run_shard(runnable, job, Path(out or job.artifact), deadline)
     if report.run is not None:
-        for line in summary_lines(report.run, runnable.store.path):
+        lines = summary_lines(report.run, runnable.store.path)
+        stopped = report.run.out_of_budget or report.run.interrupted
+        left = left_lines(runnable.store, runnable.plan) if stopped else []
+        for line in (*lines, *left):
             click.echo(line, err=True)
+        if left:
+            told = fenced("\n".join((lines[0], *left)))
+            add_summary(f"### {code(job.artifact)}\n\n{told}")
     for text in filter(None, (report.trouble, *report.manifest.differs)):
         click.echo(f"note: {text}", err=True)
     said = {"artifact": job.artifact, "out": out or job.artifact, "run_id": report.manifest.run_id}

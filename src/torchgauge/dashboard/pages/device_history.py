@@ -14,7 +14,6 @@ from torchgauge.dashboard.statuses import SAYS_NOTHING
 from torchgauge.dashboard.subjects import Subject, subject_of
 from torchgauge.records import ATTEMPTED, Status
 
-_PASS = STATUSES.index(Status.PASS)
 _FAILED = np.array(
     [s in ATTEMPTED and s is not Status.PASS for s in STATUSES] + [False] * (256 - len(STATUSES))
 )
@@ -55,11 +54,9 @@ def rows_of(history: History, device: str, subject: Subject) -> npt.NDArray[np.i
 
 
 def device_history(history: History, rows: npt.NDArray[np.int64]) -> DeviceHistory:
-    """What the window says of the cases in ``rows``; a pass that is degraded is none."""
+    """What the window says of the cases in ``rows``."""
     status = history.status[rows]
-    passes = status == _PASS
-    if "degraded" in history.marks:
-        passes = passes & ~history.marks["degraded"][rows]
+    passes = history.counted[rows]
     said: npt.NDArray[np.bool_] = np.any(_SAID[status], axis=0)
     others: npt.NDArray[np.bool_] = np.any(_SAID[history.status], axis=0)
     spoke = np.flatnonzero(said)
@@ -84,7 +81,7 @@ def new_failures(history: History, rows: npt.NDArray[np.int64]) -> Iterator[NewF
     newest = places[:, -1]
     at = np.arange(len(rows))
     before = np.where(newest > 0, places[at, np.maximum(newest - 1, 0)], -1)
-    hit = (newest >= 0) & (before >= 0) & _FAILED[status[at, newest]] & (status[at, before] == _PASS)
+    hit = (newest >= 0) & (before >= 0) & _FAILED[status[at, newest]] & history.passed[rows][at, before]
     for i in np.flatnonzero(hit).tolist():
         yield NewFailure(
             case=history.cases[rows[i]],

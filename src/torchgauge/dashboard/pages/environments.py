@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.board import Entry
-from torchgauge.dashboard.history import STATUSES, History
+from torchgauge.dashboard.history import History
 from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.records import Status
 from torchgauge.results import units
@@ -23,7 +23,6 @@ MOST_READ = 64
 
 _INDEXED = re.compile(r"(.+)\.(\d+)", re.DOTALL)
 _WHOLE = re.compile(r"[0-9]{1,18}").fullmatch
-_PASS = STATUSES.index(Status.PASS)
 
 Identity = Mapping[str, str]
 
@@ -137,7 +136,7 @@ def _last_passes(history: History, entries: Iterable[Entry]) -> dict[str, int]:
         row = history.number_of(entry.newest["case_key"])
         if row is None:
             continue
-        passes = (history.status[row] == _PASS).nonzero()[0]
+        passes = history.passed[row].nonzero()[0]
         if len(passes):
             found[entry.newest["case_key"]] = int(passes[-1])
     return found

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.board import Board, Entry
+from torchgauge.dashboard.history import NOTHING_PLANNED
 from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.calibration import CalibrationRow, calibration_row
 from torchgauge.dashboard.pages.device_history import (
@@ -23,7 +24,6 @@ from torchgauge.dashboard.pages.pass_line import PassLine, pass_line
 from torchgauge.dashboard.statuses import LOOKS, Look
 from torchgauge.dashboard.subjects import Subject, models_of
 from torchgauge.dashboard.tally import Tally, tally
-from torchgauge.records import Status
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.staleness import STALE_AFTER_S
@@ -238,16 +238,9 @@ def _apart(context: SiteContext, device: str) -> Iterator[Apart]:
     for subject in (Subject.CHECKS, Subject.OPERATORS):
         rows = rows_of(context.recent, device, subject)
         if len(rows):
-            last = [_last_known(context.recent.status[row].tolist()) for row in rows.tolist()]
-            yield Apart(subject, last.count(_PASS), len(last))
-
-
-_PASS = list(Status).index(Status.PASS)
-
-
-def _last_known(letters: list[int]) -> int:
-    planned = [letter for letter in letters if letter < len(Status)]
-    return planned[-1]
+            planned = context.recent.status[rows] != NOTHING_PLANNED
+            last = planned.shape[1] - 1 - planned[:, ::-1].argmax(axis=1)
+            yield Apart(subject, int(context.recent.counted[rows, last].sum()), len(rows))
 
 
 def _speedups(entries: tuple[Entry, ...]) -> tuple[Speedup, ...]:

@@ -202,11 +202,13 @@ async function halves(site, side, metric) {
       limits.assumed = noise.assumed;
       const numbers = (extra ?? core).metrics[metric];
       const degraded = new Set(core.marks?.degraded ?? []);
+      const others = new Set(core.marks?.other_model ?? []);
       core.cases.forEach((number, place) => {
         const item = list.cases[number];
         if (noise.subject[number] !== "m" || (side.configuration && item.configuration !== side.configuration)) return;
         const letter = core.status[place];
-        const lack = letter !== "p" ? codes.get(letter) ?? "not planned" : degraded.has(place) ? "degraded" : "";
+        const apart = others.has(place) ? "other_model" : degraded.has(place) ? "degraded" : "";
+        const lack = letter === "p" ? apart : codes.get(letter) ?? "not planned";
         const three = { median: numbers?.median[place] ?? null, low: numbers?.low?.[place] ?? null, high: numbers?.high?.[place] ?? null };
         const known = noise.thresholds[metric]?.[number] ?? null;
         found.set(keyOf(item, side, id), { case: item, device: list.device, three, lack, letter, threshold: known, realised: noise.realised[number] });

@@ -8,7 +8,6 @@ import * as state from "./state.js";
 /** @typedef {{device: string, configuration: string, anchor: string, head: HTMLTableCellElement}} Column */
 
 const BADNESS = "psunitoaec";
-const STATE = ["q", "sort", "hide", "base"];
 
 /**
  * @template {keyof HTMLElementTagNameMap} K
@@ -43,7 +42,6 @@ class Matrix {
     this.loaded = new Set();
     /** @type {typeof import("./query.js") | null} */
     this.known = null;
-    this.query = "";
     this.sort = "";
     this.hidden = "";
     this.base = "";
@@ -131,7 +129,7 @@ class Matrix {
       ["count(fail)>=3", "so many cells; fail is any status of an attempt that did not pass"],
       ["seq(pass error)", "passed, and at its next result raised an error"],
       [`speedup<1 ${device}:latency>10ms`, "numbers, with units"],
-      ["or(unexpected degraded flaky stale none)", "marks; none is a combination that nobody planned"],
+      ["or(unexpected degraded other_model flaky stale none)", "marks; none is a combination that nobody planned"],
     ]) {
       const button = element("button", { type: "button", className: "example", textContent: query });
       button.addEventListener("click", () => {
@@ -164,18 +162,12 @@ class Matrix {
 
   // -- State -------------------------------------------------------------------------------------------
 
-  /** @returns {import("./state.js").State} */
-  current() {
-    return { q: this.query, sort: this.sort, hide: this.hidden, base: this.base };
-  }
-
   /** @param {boolean} step whether back leads here @param {import("./state.js").State} changes */
   remember(step, changes) {
-    const others = Object.entries(state.read()).filter(([name]) => !STATE.includes(name));
-    const wanted = { ...Object.fromEntries(others), ...this.current(), ...changes };
+    const wanted = { ...state.read(), ...changes };
     if (step) state.commit(wanted);
     else state.replace(wanted);
-    this.carry(wanted.q);
+    this.carry(wanted.q ?? "");
   }
 
   /** Links to other views of the same rows keep the query. @param {string} query */
@@ -189,7 +181,7 @@ class Matrix {
   go(changes) {
     this.typing = false;
     this.remember(true, changes);
-    void this.apply({ ...this.current(), ...changes });
+    void this.apply(state.read());
   }
 
   /** @param {import("./state.js").State} found */
@@ -203,8 +195,10 @@ class Matrix {
     } catch (error) {
       this.complain(`The baseline cannot be loaded: ${error instanceof Error ? error.message : error}.`);
     }
-    this.sortBy(found.sort ?? "");
-    await this.filter(found.q ?? "");
+    // What was chosen while the numbers of a baseline were on their way is in the address, and holds.
+    const { q = "", sort = "" } = state.read();
+    this.sortBy(sort);
+    await this.filter(q);
   }
 
   // -- Filter ------------------------------------------------------------------------------------------
@@ -216,7 +210,6 @@ class Matrix {
 
   /** @param {string} text */
   async filter(text) {
-    this.query = text;
     this.turn += 1;
     const turn = this.turn;
     if (!text.trim()) {
@@ -399,12 +392,14 @@ class Matrix {
 
   /** @param {string} anchor */
   async rebase(anchor) {
-    if (anchor === this.base || !this.bases) return;
     if (!this.columns.some((column) => column.anchor === anchor)) anchor = "";
+    if (anchor === this.base || !this.bases) return;
     this.bases.value = anchor;
     this.base = anchor;
     const places = this.columns.map((column) => column.anchor);
-    const { showRatios, showOriginal } = await import("./numbers.js");
+    const { loadMetric, showRatios, showOriginal } = await import("./numbers.js");
+    if (anchor !== "") await loadMetric(this.table.dataset.metric ?? "");
+    if (anchor !== this.base) return; // another one was chosen meanwhile
     if (anchor === "") showOriginal(this.table);
     else await showRatios(this.table, this.lines.map((line) => line.tr), places, anchor);
     this.sort = "-";

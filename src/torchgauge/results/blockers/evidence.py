@@ -15,7 +15,7 @@ from typing import Any
 import pandas as pd
 
 from torchgauge.errors import UnknownNameError
-from torchgauge.records import DeviceTarget, Status
+from torchgauge.records import DeviceTarget, Modifier, Status
 from torchgauge.results import frames
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.store import Store
@@ -98,9 +98,17 @@ def evidence_of(store: Store, device: str) -> Evidence:
 def evidence_from(
     device: str, records: Iterable[dict[Any, Any]], static: Mapping[str, str] | None
 ) -> Evidence:
-    """The evidence in newest rows of ``device`` with ``at`` and ``older``, in seconds."""
+    """The evidence in newest rows of ``device`` with ``at`` and ``older``, in seconds.
+
+    A row of another model than its name says is none: a census is of the named model.
+    """
     rows = [_plain(row) for row in records]
-    models = [_model(row) for row in rows if row["suite"] not in (OPERATORS.name, CONFORMANCE)]
+    models = [
+        _model(row)
+        for row in rows
+        if row["suite"] not in (OPERATORS.name, CONFORMANCE)
+        and Modifier.OTHER_MODEL.value not in (row.get("modifiers") or ())
+    ]
     return Evidence(
         device,
         _newest([_operator(row) for row in rows if row["suite"] == OPERATORS.name]),

@@ -14,6 +14,7 @@ from torchgauge.results.claims.answer import Answer, Answers, Part, Where, Workl
 from torchgauge.results.claims.choosing import (
     NEWEST,
     PREVIOUS,
+    common_torch,
     fits,
     fits_any,
     fits_torch,
@@ -254,11 +255,14 @@ class _Asking:
         size = size_of(self.claim.select.size, rows)
         sized = [case for case in rows if case.size == size]
         sides, notes = [], list(size_notes(rows, size))
-        for name, side in zip(("base", "head"), question.sides, strict=True):
-            found = [case for case in sized if self._fits_environment(case, side)]
-            found, note = side_torch(found, side.torch, rows)
+        found = [[case for case in sized if self._fits_environment(case, side)] for side in question.sides]
+        if not any(side.torch or side.environment for side in question.sides):
+            found[0], found[1], said = common_torch(*found)
+            notes += said
+        for name, side, fitting in zip(("base", "head"), question.sides, found, strict=True):
+            kept, note = side_torch(fitting, side.torch, rows)
             notes += [f"{name}: {each}" for each in note]
-            sides.append(self._chosen(found, (side.device or device, side.configuration or configuration)))
+            sides.append(self._chosen(kept, (side.device or device, side.configuration or configuration)))
         base, head = sides
         self._check_sides(base, head)
         members, used = [], []

@@ -77,6 +77,32 @@ def side_torch(
     return found, []
 
 
+def common_torch(
+    base: Sequence[StoredCase], head: Sequence[StoredCase]
+) -> tuple[list[StoredCase], list[StoredCase], list[str]]:
+    """The rows of two sides that name no version of torch, in the newest that both have; and what to say.
+
+    Why: two systems measured with two versions would be compared in both at once. Builds of one version,
+    which differ after the plus sign, are one. Where nothing is shared, the rows stay as they are.
+    """
+    theirs = {_public(version) for version in versions_of(base)}
+    ours = list(dict.fromkeys(_public(version) for version in versions_of(head)))
+    shared = [version for version in ours if version in theirs]
+    if not shared:
+        lack = ["base and head have no version of torch in common"] if theirs and ours else []
+        return list(base), list(head), lack
+    others = [version for version in dict.fromkeys((*ours, *sorted(theirs))) if version != shared[0]]
+    more = f"; there is also {', '.join(others[:5])}: --torch selects one"
+    said = [f"torch {shared[0]} is the newest that base and head share{more}"] if others else []
+    sides = [[case for case in rows if _public(case.torch) in ("", shared[0])] for rows in (base, head)]
+    return sides[0], sides[1], said
+
+
+def _public(version: str) -> str:
+    """A version without its build, which may differ between systems."""
+    return version.partition("+")[0]
+
+
 def size_of(asked: str, rows: Sequence[StoredCase]) -> str:
     """The size that counts: what is asked for, else the one in which most models passed."""
     if asked:

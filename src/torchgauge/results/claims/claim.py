@@ -129,6 +129,29 @@ class Side:
         return ", ".join(f"{name} {value}" for name, value in self.given.items()) or "everything"
 
 
+_KEY_OF = MappingProxyType(
+    {name: "configuration" if name == "configuration" else "environment" for name in vars(Side())}
+)
+"""Which of the keys of a number each field of a side selects by."""
+
+
+def fault_of_sides(sides: tuple[Side, Side] | None) -> tuple[str, str] | None:
+    """Why two sides cannot be set against each other, and what to do; None where nothing is wrong."""
+    if sides is None:
+        return None
+    base, head = sides
+    if base == head:
+        return "both sides are the same", "say in what they differ"
+    for name in ("device", "configuration"):
+        if bool(base.given.get(name)) != bool(head.given.get(name)):
+            return f"only one side says its {name}", "say it for both, or in `select`"
+    keys = {_KEY_OF[name] for name in vars(base) if base.given.get(name) != head.given.get(name)}
+    if len(keys) > 1:
+        hint = "let the environment (torch, system, machine, device) differ, or the configuration"
+        return f"the sides differ in {' and '.join(sorted(keys))}", hint
+    return None
+
+
 @dataclass(frozen=True)
 class Question:
     """What is computed, and which number makes the claim true.

@@ -22,6 +22,7 @@ from torchgauge.results.claims.claim import (
     Question,
     Select,
     Side,
+    fault_of_sides,
 )
 from torchgauge.suites.document import Document, read_document
 from torchgauge.suites.evidence import Link, Reason
@@ -192,8 +193,8 @@ def _question(document: Document, at: str, claim: ClaimFields) -> Question:
         minimum=asked.minimum,
         confidence=asked.confidence,
         over=asked.over or Over.ATTEMPTED,
-        base=None if asked.base is None else Side(**msgspec.structs.asdict(asked.base)),
-        head=None if asked.head is None else Side(**msgspec.structs.asdict(asked.head)),
+        base=None if asked.base is None else _side(asked.base),
+        head=None if asked.head is None else _side(asked.head),
     )
 
 
@@ -238,24 +239,12 @@ def _check_sides(document: Document, at: str, asked: QuestionFields) -> None:
     if kind not in (Aggregation.RATIO, Aggregation.SHARE, Aggregation.MEDIAN):
         hint = "aggregation: ratio is the geometric mean of head over base"
         raise refuse(document, f"{at}.aggregation", f"a {kind.value} has no two sides", hint)
-    if asked.base == asked.head:
-        raise refuse(document, f"{at}.head", "both sides are the same", "say in what they differ")
     assert asked.base is not None
     assert asked.head is not None
-    for name in ("device", "configuration"):
-        if bool(getattr(asked.base, name)) != bool(getattr(asked.head, name)):
-            raise refuse(document, at, f"only one side says its {name}", "say it for both, or in `select`")
-    differs = {key for name, key in _KEY_OF.items() if len({getattr(side, name) for side in given}) > 1}
-    if len(differs) > 1:
-        hint = "let the environment (torch, system, machine, device) differ, or the configuration"
-        raise refuse(document, f"{at}.head", f"the sides differ in {' and '.join(sorted(differs))}", hint)
+    fault = fault_of_sides((_side(asked.base), _side(asked.head)))
+    if fault is not None:
+        raise refuse(document, f"{at}.head", *fault)
 
 
-_KEY_OF = {
-    "torch": "environment",
-    "system": "environment",
-    "machine": "environment",
-    "environment": "environment",
-    "device": "environment",
-    "configuration": "configuration",
-}
+def _side(fields: SideFields) -> Side:
+    return Side(**msgspec.structs.asdict(fields))

@@ -83,8 +83,8 @@ class StoredCase:
 
     @property
     def passed(self) -> bool:
-        """Whether it passed by the path that was asked for."""
-        return self.status is Status.PASS and not self.degraded
+        """Whether the named model passed by the path that was asked for."""
+        return self.status is Status.PASS and not (self.degraded or self.other_model)
 
 
 @dataclass(frozen=True)

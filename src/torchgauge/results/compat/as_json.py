@@ -8,7 +8,7 @@ from typing import Any
 
 from torchgauge.records import to_plain
 from torchgauge.results.compat.differences import Lacking, coverage, lacking, only_differences
-from torchgauge.results.compat.table import NOT_MEASURED, Entry, Section, Table
+from torchgauge.results.compat.table import NOT_MEASURED, OTHER_MODEL, Cell, Entry, Section, Table
 
 SCHEMA, VERSION = "torchgauge.compat", 1
 
@@ -44,7 +44,7 @@ def _section(section: Section, table: Table) -> dict[str, Any]:
                 "name": feature.name,
                 "cells": {
                     name: {
-                        "status": cell.worst.value if cell.worst else NOT_MEASURED,
+                        "status": _status(cell),
                         "passed": cell.passed,
                         "said": cell.said,
                         "others": dict(cell.others),
@@ -69,6 +69,12 @@ def _section(section: Section, table: Table) -> dict[str, Any]:
             for feature in section.features
         ],
     }
+
+
+def _status(cell: Cell) -> str:
+    if cell.worst is not None:
+        return cell.worst.value
+    return OTHER_MODEL if cell.measured else NOT_MEASURED
 
 
 def _entry(entry: Entry | None) -> dict[str, Any]:

@@ -117,16 +117,18 @@ def _entry(row: Row, now: float) -> Entry:
         expectation=expectation.reason if expectation else "",
         link=expectation.link if expectation else "",
         modifiers=tuple(row["modifiers"] or ()),
-        degraded=_degraded(row, facts),
+        degraded=_said(row, facts, Modifier.DEGRADED, "not by the requested path"),
+        other_model=_said(row, facts, Modifier.OTHER_MODEL, "not the model that its suite declares"),
         fallback=_fallback(facts),
         fallback_unknown=str(facts.get("fallback_unknown") or ""),
     )
 
 
-def _degraded(row: Row, facts: dict[str, object]) -> str:
-    if Modifier.DEGRADED.value not in (row["modifiers"] or ()):
+def _said(row: Row, facts: dict[str, object], modifier: Modifier, otherwise: str) -> str:
+    """What the fact of a modifier's name says; empty where the row does not have the modifier."""
+    if modifier.value not in (row["modifiers"] or ()):
         return ""
-    return str(facts.get("degraded") or "not by the requested path")
+    return str(facts.get(modifier.value) or otherwise)
 
 
 def _fallback(facts: dict[str, object]) -> Fallback | None:

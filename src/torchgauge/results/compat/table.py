@@ -16,6 +16,8 @@ from torchgauge.results import units
 from torchgauge.results.staleness import STALE_AFTER_S
 
 NOT_MEASURED = "not measured"
+OTHER_MODEL = "another model"
+"""The word for a row of another model than its name says, whatever its status."""
 NOT_APPLICABLE = "not applicable"
 """What the reason of an ``unsupported`` check begins with where the question makes no sense on the device."""
 
@@ -50,7 +52,8 @@ class Entry:
 
     ``age_s`` is in seconds before the newest row of the table. ``instead_of`` is the status of a newer row
     that says nothing of the part (``infra``, ``not_run``). ``degraded`` says by what other path than the
-    requested one it ran. ``expectation`` and ``link`` are those of the data
+    requested one it ran, and ``other_model`` how what was built differs from the model of that name, of
+    which the row then says nothing. ``expectation`` and ``link`` are those of the data
     file that knew of it.
     """
 
@@ -67,6 +70,7 @@ class Entry:
     link: str = ""
     modifiers: tuple[str, ...] = ()
     degraded: str = ""
+    other_model: str = ""
     instead_of: Status | None = None
     fallback: Fallback | None = None
     fallback_unknown: str = ""
@@ -78,14 +82,14 @@ class Entry:
 
     @property
     def has(self) -> bool:
-        """Whether the device was seen to have it."""
-        return self.status is Status.PASS
+        """Whether the device was seen to have it; another model under its name shows nothing."""
+        return self.status is Status.PASS and not self.other_model
 
     @property
     def lacks(self) -> bool:
         """Whether the device was seen not to have it; a skip and a broken environment say neither."""
         said = self.status in ATTEMPTED or self.status is Status.UNSUPPORTED
-        return said and self.applicable and not self.has
+        return said and self.applicable and not self.other_model and not self.has
 
     @property
     def helped(self) -> bool:
@@ -95,6 +99,8 @@ class Entry:
     @property
     def word(self) -> str:
         """The status as a reader sees it."""
+        if self.other_model:
+            return OTHER_MODEL
         return self.status.value if self.applicable else NOT_APPLICABLE
 
 
@@ -114,6 +120,7 @@ class Cell:
 
     ``others`` counts all that did not pass, by word, ``missing`` parts that only other columns measured, and
     ``degraded`` passes by another path than the requested one, such as with the host's help.
+    ``worst`` is None where no row says anything of the named model.
     """
 
     passed: int
@@ -223,7 +230,7 @@ def cell_of(entries: Iterable[Entry | None]) -> Cell:
     words = Counter(entry.word for entry in known if not entry.has)
     telling = [entry.status for entry in known if entry.has or entry.lacks]
     failing = [entry.status for entry in known if entry.lacks]
-    silent = [entry.status for entry in known if not (entry.has or entry.lacks)]
+    silent = [entry.status for entry in known if not (entry.has or entry.lacks or entry.other_model)]
     order = failing or telling or silent
     return Cell(
         passed=sum(entry.has for entry in known),

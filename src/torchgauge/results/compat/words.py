@@ -51,7 +51,11 @@ def entry_text(entry: Entry | None) -> str:
 def reason_text(entry: Entry) -> str:
     """Why, on one line: what the row says, else its missing operator or what the data file says."""
     missing = f"{entry.missing_op} is missing" if entry.missing_op else ""
-    line = " ".join((entry.reason or missing or entry.expectation or "no reason was recorded").split())
+    line = " ".join(
+        (
+            entry.other_model or entry.reason or missing or entry.expectation or "no reason was recorded"
+        ).split()
+    )
     return units.shortened(line, REASON_LIMIT)
 
 

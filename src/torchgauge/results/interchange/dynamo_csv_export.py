@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torchgauge.errors import NothingSelectedError
-from torchgauge.records import Status
+from torchgauge.records import Modifier, Status
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.interchange import upstream_names as names
 from torchgauge.results.interchange.dynamo_columns import (
@@ -51,6 +51,8 @@ def _row(run: ExportedRun, case: ExportedCase, kind: str) -> tuple[dict[str, str
     """The row of ``case`` in a file of ``kind``, or None and why it has none."""
     if not case.compiled:
         return None, "it is the eager side of other rows"
+    if Modifier.OTHER_MODEL.value in (case.row["modifiers"] or ()):
+        return None, "it is of another model than its name says, and upstream has no word for that"
     word = upstream_word(case.row, case.facts)
     if word is None:
         return None, f"upstream has no word for {case.row['status']}"

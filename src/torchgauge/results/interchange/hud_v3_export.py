@@ -75,6 +75,7 @@ def _record(run: ExportedRun, case: ExportedCase, benchmark: str, metric: dict[s
         "realised_hash": row["realised_hash"],
         "environment_id": row["environment_id"],
         "run_id": run.run_id,
+        "modifiers": " ".join(row["modifiers"] or ()) or None,
         **{
             name: row[name]
             for name in ("size", "shape", "seed", "weights", "status", "phase", "cause", "reason")

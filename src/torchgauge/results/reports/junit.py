@@ -133,6 +133,8 @@ def _status_case(line: CaseLine) -> ET.Element:
         _say(case, "failure", line.status.value, text)
     elif line.status is not Status.PASS:
         _say(case, "skipped", line.status.value, f"as expected: {text}")
+    elif line.other_model:
+        _say(case, "skipped", "other_model", f"{line.status.value}, but of another model: {line.other_model}")
     elif line.degraded:  # right, and no pass of what was asked for: no viewer may show it green
         _say(case, "skipped", "degraded", f"{line.status.value}, but {line.degraded}")
     return case

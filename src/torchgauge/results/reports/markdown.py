@@ -282,6 +282,9 @@ def _run(report: RunReport, limit: int) -> str:
     start = [f"{verdict}. Of {report.planned} cases: {counts}.", ""]
     if degraded:
         start[0] += f" **Degraded passes: {len(degraded)}**: not by the path that was asked for."
+    others = report.other_models
+    if others:
+        start[0] += f" **Of another model than their name says: {len(others)}**: no pass of the named one."
     end = [f"Run {code(report.run_id)}, {units.moment(report.created_at)}, {_state(report.state)}.", ""]
     end += [fenced(shlex.join(report.command))]
     rows = _Rows(limit - _MARGIN - sum(len(line) + 1 for line in (*start, *end)))
@@ -293,6 +296,12 @@ def _run(report: RunReport, limit: int) -> str:
         ["case", "pass, but"],
         [[code(each.case_id), code(each.degraded)] for each in degraded],
         "degraded",
+    )
+    body += rows.take(
+        0.95,
+        ["case", "status", "the model"],
+        [[code(each.case_id), each.status.value, code(each.other_model)] for each in others],
+        "other_model",
     )
     body += rows.take(1.0, ["not run"], [[code(each)] for each in report.not_run], "not run")
     return "\n".join([*start, *body, *end]) + "\n"

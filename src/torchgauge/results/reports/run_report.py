@@ -15,7 +15,8 @@ from torchgauge.results.store import RunFolder, Store
 class CaseLine:
     """One case: how it ended, why, how long it took (seconds) and how to run it again.
 
-    ``degraded`` says by what other path than the requested one it ran; empty where it did not.
+    ``degraded`` says by what other path than the requested one it ran; empty where it did not. So does
+    ``other_model`` of a model that is not what its name says.
     """
 
     case_id: str
@@ -27,6 +28,7 @@ class CaseLine:
     duration_s: float
     reproduce: str
     degraded: str = ""
+    other_model: str = ""
 
 
 @dataclass(frozen=True)
@@ -60,6 +62,11 @@ class RunReport:
         return tuple(each for each in self.cases if each.status is Status.PASS and each.degraded)
 
     @property
+    def other_models(self) -> tuple[CaseLine, ...]:
+        """Cases of another model than their name says, which say nothing of the named one."""
+        return tuple(each for each in self.cases if each.other_model)
+
+    @property
     def incomplete(self) -> bool:
         """Whether something that was planned has not been measured."""
         missing = bool(self.not_run) or any(each.status in INCOMPLETE for each in self.cases)
@@ -89,6 +96,7 @@ def run_report(store: Store, folder: RunFolder) -> RunReport:
                 row.duration_s,
                 row.reproduce,
                 row.degraded,
+                row.other_model,
             )
             for row in rows
         ),

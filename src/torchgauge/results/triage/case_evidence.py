@@ -67,11 +67,11 @@ def read_evidence(paths: Sequence[str], wanted: Wanted, runs: int) -> Evidence:
     }
     silent = pa.array(sorted(status.value for status in NO_EVIDENCE))
     saying = whole.filter(pc.invert(pc.is_in(whole["status"], value_set=silent)))
-    newest: dict[str, list[tuple[str, str, bool]]] = {}
+    newest: dict[str, list[tuple[str, str, str]]] = {}
     columns = [saying[name].to_pylist() for name in ("case_key", "run_id", "status", "modifiers")]
     last: dict[str, int] = {}
     for place, (key, run, status, modifiers) in enumerate(zip(*columns, strict=True)):
-        newest.setdefault(key, []).append((run, status, Modifier.FLAKY.value in (modifiers or ())))
+        newest.setdefault(key, []).append((run, status, _doubt(modifiers or ())))
         last[key] = place
     shown = saying.take(pa.array(sorted(last.values()), pa.int64()))
     rows = [row for _, found in heavy_rows(shown, where, gaps) for row in found]
@@ -85,10 +85,18 @@ def read_evidence(paths: Sequence[str], wanted: Wanted, runs: int) -> Evidence:
     return Evidence(tuple(found), tuple(notes), tuple(dict.fromkeys(gaps)))
 
 
-def _decided(ends: Sequence[tuple[str, str, bool]], runs: int) -> tuple[Status | None, int, str]:
+def _doubt(modifiers: Sequence[str]) -> str:
+    """Why a row decides nothing of the case; empty where it may."""
+    if Modifier.OTHER_MODEL.value in modifiers:
+        return "another model than its name says"
+    return "flaky" if Modifier.FLAKY.value in modifiers else ""
+
+
+def _decided(ends: Sequence[tuple[str, str, str]], runs: int) -> tuple[Status | None, int, str]:
     """The status in which the rows ``ends`` agree, how many they are, and why they do not."""
-    if any(flaky for _, _, flaky in ends):
-        return None, len(ends), "flaky"
+    doubts = [doubt for _, _, doubt in ends if doubt]
+    if doubts:
+        return None, len(ends), doubts[-1]
     if len(ends) < runs:
         return None, len(ends), f"seen in {len(ends)} of {runs} runs"
     statuses = dict.fromkeys(status for _, status, _ in ends)
