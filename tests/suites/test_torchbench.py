@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import types
 from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
@@ -315,3 +316,45 @@ def test_asked_for_alone_without_a_checkout_it_ends_with_2(tmp_path: Path) -> No
     shown = cli("suites", "show", "torchbench", **empty)
     assert "not here: no checkout" in shown.stderr
     assert "lennard_jones" in shown.stdout
+
+
+def test_fastnlp_builds_its_encoder_from_its_configuration(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Upstream patches the installed package for that; the file of weights is empty."""
+    from torchgauge.suites.torchbench_offline import Offline
+
+    (tmp_path / "bert_config.json").write_text('{"hidden_size": 8}')
+    (tmp_path / "weights.bin").write_bytes(b"")
+    bert = types.ModuleType("fastNLP.modules.encoder.bert")
+
+    class BertConfig:
+        def __init__(self, fields: dict[str, int]) -> None:
+            self.fields = fields
+
+        @classmethod
+        def from_json_file(cls, file: str) -> BertConfig:
+            return cls(json.loads(Path(file).read_text()))
+
+    class BertModel:
+        def __init__(self, config: BertConfig) -> None:
+            self.config = config
+
+        @classmethod
+        def from_pretrained(cls, name: str) -> BertModel:
+            raise EOFError(name)
+
+    bert.BertConfig, bert.BertModel = BertConfig, BertModel  # type: ignore[attr-defined]
+    bert._get_bert_dir = lambda name: name  # type: ignore[attr-defined]
+    bert._get_file_name_base_on_postfix = (  # type: ignore[attr-defined]
+        lambda folder, end: str(next(Path(folder).glob(f"*{end}")))
+    )
+    for name in ("fastNLP", "fastNLP.modules", "fastNLP.modules.encoder"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    sys.modules["fastNLP.modules.encoder"].bert = bert  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, bert.__name__, bert)
+    monkeypatch.setattr(Offline, "_refuse_connections", lambda _: None)
+    monkeypatch.setattr("torchgauge.suites.torchbench_offline._load_nothing_from_urls", lambda: None)
+    Offline({}).install(["fastNLP"])
+    built = BertModel.from_pretrained(str(tmp_path), neg_num_output_layer=-1)  # type: ignore[call-arg]
+    assert built.config.fields == {"hidden_size": 8}

@@ -44,7 +44,7 @@ class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults
     """
 
     canary: bool = False
-    libraries: tuple[Literal["torchvision", "timm", "transformers"], ...] = ()
+    libraries: tuple[Literal["torchvision", "timm", "transformers", "fastNLP"], ...] = ()
     configs: dict[str, dict[str, ConfigValue]] = {}
     eval_step: Literal["module", "invoke"] = "module"
     requirements: tuple[str, ...] = ()

@@ -2,13 +2,14 @@
 
 These are replaced for the process of one model: torchvision's ``WeightsEnum.get_state_dict``,
 ``torch.hub.load_state_dict_from_url``, ``torch.load`` for files that only stand for weights,
-``Module.load_state_dict`` for what those three now return, ``timm.create_model`` and the ``from_pretrained``
-of configurations. Every connection that leaves the machine is refused and remembered, so that a model which
-needs one says so instead of waiting.
+``Module.load_state_dict`` for what those three now return, ``timm.create_model``, fastNLP's encoder and the
+``from_pretrained`` of configurations. Every connection that leaves the machine is refused and remembered, so
+that a model which needs one says so instead of waiting.
 """
 
 from __future__ import annotations
 
+import importlib
 import socket
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -52,6 +53,8 @@ class Offline:
             _torchvision_without_weights()
         if "timm" in libraries:
             _timm_without_weights()
+        if "fastNLP" in libraries:
+            _fastnlp_without_weights()
         if "transformers" in libraries:
             self._configurations_from_data()
 
@@ -141,3 +144,14 @@ def _timm_without_weights() -> None:
         return create(name, False, *args, **{k: v for k, v in kwargs.items() if k != "pretrained"})
 
     timm.create_model = create_model
+
+
+def _fastnlp_without_weights() -> None:
+    """Build fastNLP's encoder from its configuration, as the patch of upstream's ``install.py`` does."""
+    bert = importlib.import_module("fastNLP.modules.encoder.bert")
+
+    def from_pretrained(cls: Any, name: Any, *_: Any, **__: Any) -> Any:
+        file = bert._get_file_name_base_on_postfix(bert._get_bert_dir(name), ".json")
+        return cls(config=bert.BertConfig.from_json_file(file))
+
+    bert.BertModel.from_pretrained = classmethod(from_pretrained)
