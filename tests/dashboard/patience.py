@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import time
+from collections.abc import Callable, Iterable
 from typing import Any
 
 PATIENCE_MS = 120_000
@@ -28,6 +29,30 @@ def until(page: Any, script: str) -> None:
     while not page.evaluate(script):
         assert time.monotonic() < deadline, script
         page.wait_for_timeout(20)
+
+
+def held(page: Any, pattern: str, count: int, ask: Callable[[], object]) -> list[Any]:
+    """``count`` requests or more that ``ask`` leads to; none is answered before ``let_through``."""
+    routes: list[Any] = []
+
+    def hold(route: Any) -> None:
+        routes.append(route)
+
+    page.route(pattern, hold)
+    ask()
+    deadline = time.monotonic() + PATIENCE_MS / 1000
+    while len(routes) < count:
+        assert time.monotonic() < deadline, f"{len(routes)} requests of {pattern}"
+        page.wait_for_timeout(20)
+    return routes
+
+
+def let_through(page: Any, routes: Iterable[Any]) -> None:
+    """Answer the requests, each after the page has read the one before."""
+    for route in routes:
+        route.continue_()
+        route.request.response().finished()
+        page.evaluate("fetch('manifest.json').then((answer) => answer.json())")  # later than its own
 
 
 def patient(chromium: Any) -> Any:

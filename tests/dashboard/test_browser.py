@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import until
+from patience import held, let_through, until
 from store_builder import (
     CPU,
     EAGER,
@@ -356,34 +356,17 @@ def test_a_baseline_is_any_column(address: str, browser: Any) -> None:
         assert page.locator("tbody tr").first.locator("td").all_text_contents() == before
 
 
-@contextmanager
-def _while_numbers_are_on_their_way(page: Any) -> Iterator[None]:
-    """The answers to what the page asks for in here come when it ends; there is one at least."""
-    held: list[Any] = []
-
-    def hold(route: Any) -> None:
-        held.append(route)
-
-    page.route("**/latest/*.json", hold)
-    yield
-    while not held:
-        page.wait_for_timeout(20)
-    for route in held:
-        route.continue_()
-        route.request.response().finished()
-    page.evaluate("fetch('manifest.json').then((answer) => answer.json())")  # later than the page's own
-
-
 def test_what_is_chosen_while_numbers_are_on_their_way_holds(address: str, browser: Any) -> None:
     """On a slow line too: late numbers undo neither a query, an order nor a device that was hidden."""
     with _page(browser) as page:
         page.goto(address + "performance-latency.html")
-        with _while_numbers_are_on_their_way(page):
-            page.get_by_label("Baseline").select_option(label="npusim \u00b7 eager")
-            page.locator("thead th button").nth(1).click()
-            page.get_by_label("Query").fill("resnet18")
-            page.get_by_label("npusim", exact=True).uncheck()
-            until(page, "location.search.includes('hide=')")
+        bases = page.get_by_label("Baseline")
+        late = held(page, "**/latest/*.json", 1, lambda: bases.select_option(label="npusim \u00b7 eager"))
+        page.locator("thead th button").nth(1).click()
+        page.get_by_label("Query").fill("resnet18")
+        page.get_by_label("npusim", exact=True).uncheck()
+        until(page, "location.search.includes('hide=')")
+        let_through(page, late)
         until(page, "document.querySelector('tbody td').textContent.includes('\u00d7')")
         page.locator("thead th[aria-sort=descending]").wait_for()
         page.get_by_text("2 of 24 rows").wait_for()
@@ -394,16 +377,29 @@ def test_what_is_chosen_while_numbers_are_on_their_way_holds(address: str, brows
         assert chosen == ["base", "hide", "q", "sort"]
 
 
+def test_a_baseline_that_cannot_be_loaded_is_said(address: str, browser: Any) -> None:
+    """And stays said: the rows are counted before, and the page as it was built stays."""
+    with _page(browser) as page:
+        page.goto(address + "performance-latency.html")
+        page.route("**/latest/*.json", lambda route: route.fulfill(body="{"))  # cut short
+        page.get_by_label("Baseline").select_option(label="npusim \u00b7 eager")
+        page.get_by_text("The baseline cannot be loaded").wait_for()
+        page.evaluate("fetch('manifest.json').then((answer) => answer.json())")  # what was to follow has
+        assert page.get_by_text("The baseline cannot be loaded").is_visible()
+        assert page.get_by_label("Query").get_attribute("aria-invalid") != "true"
+        assert "\u00d7" not in page.locator("tbody td").first.text_content()
+
+
 def test_a_baseline_that_was_taken_back_does_not_come_late(address: str, browser: Any) -> None:
     """The numbers arrive when the page as it was built is wanted again: it stays."""
     with _page(browser) as page:
         page.goto(address + "performance-latency.html")
         before = page.locator("tbody tr").first.locator("td").all_text_contents()
-        with _while_numbers_are_on_their_way(page):
-            page.get_by_label("Baseline").select_option(label="npusim \u00b7 eager")
-            until(page, "location.search.includes('base=')")
-            page.get_by_label("Baseline").select_option(label="of this page")
-            until(page, "!location.search.includes('base=')")
+        bases = page.get_by_label("Baseline")
+        late = held(page, "**/latest/*.json", 1, lambda: bases.select_option(label="npusim \u00b7 eager"))
+        bases.select_option(label="of this page")
+        until(page, "!location.search.includes('base=')")
+        let_through(page, late)
         assert page.locator("tbody tr").first.locator("td").all_text_contents() == before
 
 

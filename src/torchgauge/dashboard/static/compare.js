@@ -190,31 +190,35 @@ async function halves(site, side, metric) {
   const found = new Map();
   const limits = { floor: 0, assumed: Infinity };
   const codes = new Map(site.statuses.map(({ letter, code }) => [letter, code]));
-  await Promise.all(
-    devices.map(async (id) => {
-      const [list, core, extra, noise] = /** @type {[{device: string, cases: Case[]}, Shard, Shard | null, Noise]} */ (
-        await Promise.all([
+  const files = /** @type {[{device: string, cases: Case[]}, Shard, Shard | null, Noise][]} */ (
+    await Promise.all(
+      devices.map((id) =>
+        Promise.all([
           load(`cases/${id}.json`), load(`${folder}/${id}.core.json`),
           CORE.has(metric) ? null : load(`${folder}/${id}.extra.json`), load(`latest/noise-${id}.json`),
-        ])
-      );
-      limits.floor = noise.floor;
-      limits.assumed = noise.assumed;
-      const numbers = (extra ?? core).metrics[metric];
-      const degraded = new Set(core.marks?.degraded ?? []);
-      const others = new Set(core.marks?.other_model ?? []);
-      core.cases.forEach((number, place) => {
-        const item = list.cases[number];
-        if (noise.subject[number] !== "m" || (side.configuration && item.configuration !== side.configuration)) return;
-        const letter = core.status[place];
-        const apart = others.has(place) ? "other_model" : degraded.has(place) ? "degraded" : "";
-        const lack = letter === "p" ? apart : codes.get(letter) ?? "not planned";
-        const three = { median: numbers?.median[place] ?? null, low: numbers?.low?.[place] ?? null, high: numbers?.high?.[place] ?? null };
-        const known = noise.thresholds[metric]?.[number] ?? null;
-        found.set(keyOf(item, side, id), { case: item, device: list.device, three, lack, letter, threshold: known, realised: noise.realised[number] });
-      });
-    }),
+        ]),
+      ),
+    )
   );
+  // In the order of the devices, not of arrival: rows that differ alike would change places from visit to visit.
+  files.forEach(([list, core, extra, noise], at) => {
+    const id = devices[at];
+    limits.floor = noise.floor;
+    limits.assumed = noise.assumed;
+    const numbers = (extra ?? core).metrics[metric];
+    const degraded = new Set(core.marks?.degraded ?? []);
+    const others = new Set(core.marks?.other_model ?? []);
+    core.cases.forEach((number, place) => {
+      const item = list.cases[number];
+      if (noise.subject[number] !== "m" || (side.configuration && item.configuration !== side.configuration)) return;
+      const letter = core.status[place];
+      const apart = others.has(place) ? "other_model" : degraded.has(place) ? "degraded" : "";
+      const lack = letter === "p" ? apart : codes.get(letter) ?? "not planned";
+      const three = { median: numbers?.median[place] ?? null, low: numbers?.low?.[place] ?? null, high: numbers?.high?.[place] ?? null };
+      const known = noise.thresholds[metric]?.[number] ?? null;
+      found.set(keyOf(item, side, id), { case: item, device: list.device, three, lack, letter, threshold: known, realised: noise.realised[number] });
+    });
+  });
   return { found, environments, limits };
 }
 

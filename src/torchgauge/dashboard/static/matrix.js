@@ -190,15 +190,17 @@ class Matrix {
     this.typing = false;
     this.carry(found.q ?? "");
     this.hide(found.hide ?? "");
+    let failed = "";
     try {
       await this.rebase(found.base ?? "");
     } catch (error) {
-      this.complain(`The baseline cannot be loaded: ${error instanceof Error ? error.message : error}.`);
+      failed = `The baseline cannot be loaded: ${error instanceof Error ? error.message : error}.`;
     }
     // What was chosen while the numbers of a baseline were on their way is in the address, and holds.
     const { q = "", sort = "" } = state.read();
     this.sortBy(sort);
     await this.filter(q);
+    if (failed) this.tell(failed);
   }
 
   // -- Filter ------------------------------------------------------------------------------------------
