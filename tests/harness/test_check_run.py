@@ -12,7 +12,7 @@ CHECKS = Path(__file__).resolve().parents[1] / "checks_plugin"
 ENDINGS = {
     "aborts": ("crash", "signal 6"),
     "leaves": ("crash", "exit status 3"),
-    "hangs": ("timeout", "phase check took longer than 3 s"),
+    "hangs": ("timeout", "phase check took longer than 6 s"),
     "wrong": ("fail_accuracy", "not close"),
     "quits": ("error", "SystemExit"),
     "raises_base": ("error", "checkpoint"),

@@ -20,11 +20,25 @@ pytestmark = pytest.mark.long
 
 MODELS = 6
 
+GATE = "TORCHGAUGE_FAULTS_GATE"
+"""As the suite ``slow`` has it."""
 
-def start_slow(sandbox: Any) -> subprocess.Popen[str]:
-    """Start a run of six slow models that need no torch."""
+
+def start_slow(sandbox: Any, built: int | None = None) -> subprocess.Popen[str]:
+    """Start a run of six slow models that need no torch; where ``built`` of them are, the others wait."""
+    if built is not None:
+        gate = sandbox.store_path.parent / "gate"
+        gate.mkdir()
+        for number in range(built):
+            (gate / f"ticket-{number}").touch()
+        sandbox.environment[GATE] = str(gate)
     store = ("--store", str(sandbox.store_path))
     return sandbox.start("run", "slow", "--device", "fake", "--config", "eager", *sandbox.quick, *store)
+
+
+def open_gate(sandbox: Any) -> None:
+    """Let the models that wait go on, and all that come later."""
+    (sandbox.store_path.parent / "gate" / "open").touch()
 
 
 def wait_for_rows(sandbox: Any, count: int) -> None:
@@ -45,6 +59,8 @@ def listed(sandbox: Any) -> dict[str, Any]:
 
 def resume(sandbox: Any) -> subprocess.CompletedProcess[str]:
     """Go on with the only run."""
+    if GATE in sandbox.environment:
+        open_gate(sandbox)
     return sandbox.run("run", "--resume", str(sandbox.folder().path))
 
 
@@ -61,7 +77,7 @@ def assert_complete(sandbox: Any) -> None:
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_an_interrupted_run_keeps_its_rows_and_can_be_resumed(sandbox, number) -> None:
     """Ctrl-C ends with 130 and a run that is listed as interrupted; a resume runs the rest and no more."""
-    process = start_slow(sandbox)
+    process = start_slow(sandbox, built=1)
     wait_for_rows(sandbox, 1)
     process.send_signal(number)
     _, said = process.communicate(timeout=60)
@@ -82,18 +98,19 @@ def test_an_interrupted_run_keeps_its_rows_and_can_be_resumed(sandbox, number) -
 
 def test_the_printed_resume_command_works(sandbox) -> None:
     """What an interrupted run says to type is enough to go on with it."""
-    process = start_slow(sandbox)
+    process = start_slow(sandbox, built=1)
     wait_for_rows(sandbox, 1)
     process.send_signal(signal.SIGINT)
     _, said = process.communicate(timeout=60)
     (line,) = [line for line in said.splitlines() if "go on with: torchgauge" in line]
+    open_gate(sandbox)
     done = sandbox.run(*shlex.split(line.partition("go on with: torchgauge ")[2]))
     assert done.returncode == 0, done.stderr
 
 
 def test_a_killed_parent_leaves_no_process_and_loses_no_row(sandbox) -> None:
     """After a SIGKILL of the command its host and workers end by themselves; a resume completes the run."""
-    process = start_slow(sandbox)
+    process = start_slow(sandbox, built=2)
     wait_for_rows(sandbox, 2)
     process.kill()
     process.communicate(timeout=60)
@@ -119,7 +136,7 @@ def test_a_complete_run_is_not_resumed(sandbox) -> None:
 
 def test_a_running_run_is_not_resumed(sandbox) -> None:
     """A second writer is refused while the first one writes."""
-    process = start_slow(sandbox)
+    process = start_slow(sandbox, built=1)
     wait_for_rows(sandbox, 1)
     process.send_signal(signal.SIGSTOP)  # it still writes when the second command has started at last
     try:
@@ -147,9 +164,10 @@ def test_two_runs_share_a_store(sandbox) -> None:
 
 def test_a_killed_host_costs_one_row(sandbox) -> None:
     """When the host dies, the case in flight is infra and a new host runs the others."""
-    process = start_slow(sandbox)
+    process = start_slow(sandbox, built=1)
     wait_for_rows(sandbox, 1)
     os.kill(children(process.pid)[0], signal.SIGKILL)
+    open_gate(sandbox)
     _, said = process.communicate(timeout=60)
     assert process.returncode == 3, said
     rows = sandbox.rows()

@@ -18,11 +18,32 @@ SUITE = YamlSuite(
     builder="torchgauge_faults.slow:build",
 )
 
+GATE = "TORCHGAUGE_FAULTS_GATE"
+"""Variable with a folder in which each file ``ticket-*`` lets one model be built, and ``open`` all of them.
+
+Without it, whether a run is over before a test can interrupt it is a matter of load.
+"""
+
 
 def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
     """A step that sleeps, raises or kills its process, as the model's name says."""
+    _wait_at_gate()
     step = {"broken": _raise, "killed": _die}.get(workload.model, _sleep)
     return BuiltWorkload(module=step, framework="python")
+
+
+def _wait_at_gate() -> None:
+    if GATE not in os.environ:
+        return
+    gate = Path(os.environ[GATE])
+    while not (gate / "open").exists():
+        for ticket in gate.glob("ticket-*"):
+            try:
+                ticket.unlink()
+            except FileNotFoundError:  # another model was faster
+                continue
+            return
+        time.sleep(0.02)
 
 
 def _sleep() -> None:
