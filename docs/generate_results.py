@@ -202,8 +202,17 @@ def main() -> None:
     parser.add_argument("--title", required=True, help="heading of the page")
     parser.add_argument("--store", action="append", required=True, help="may be given several times")
     parser.add_argument("--suite", action="append", default=[], help="these alone; may be repeated")
+    parser.add_argument(
+        "--call",
+        action="append",
+        default=[],
+        metavar="FOLDER=NAME",
+        help="how the page names a folder of this machine",
+    )
     given = parser.parse_args()
     text = "\n".join(page(given.title, [Store.open(path) for path in given.store], given.suite))
+    for folder, _, name in (call.partition("=") for call in given.call):
+        text = text.replace(folder, name)
     sys.stdout.write(text.rstrip() + "\n")
 
 

@@ -31,12 +31,19 @@ def page(tmp_path_factory: pytest.TempPathFactory) -> str:
         stored.result(stored.case("posing"), 9e-9, modifiers=(Modifier.OTHER_MODEL,)),
         stored.result(stored.case("broken"), status=Status.ERROR, reason="it | <b>broke</b>"),
         stored.result(
-            stored.case("absent"), status=Status.SKIPPED, cause=Cause.MISSING_PACKAGE, reason="pip install x"
+            stored.case("absent"),
+            status=Status.SKIPPED,
+            cause=Cause.MISSING_PACKAGE,
+            reason="pip install /opt/here/x",
         ),
     ]
     stored.run(Store.open(folder, create=True), "r1", rows, stored.environment())
     done = subprocess.run(
-        [sys.executable, ROOT / "docs" / "generate_results.py", "--title", "A test", "--store", str(folder)],
+        [
+            sys.executable,
+            ROOT / "docs" / "generate_results.py",
+            *("--title", "A test", "--store", str(folder), "--call", "/opt/here=HERE"),
+        ],
         capture_output=True,
         text=True,
         check=False,
@@ -53,12 +60,15 @@ def test_every_case_is_there_with_how_it_ended(page: str) -> None:
     assert "`error` | not planned" in lines["broken"]
     assert r"eager: it \| &lt;b>broke&lt;/b>" in lines["broken"]
     assert "`skipped`" in lines["absent"]
-    assert "pip install x" in lines["absent"]
+    assert "pip install HERE/x" in lines["absent"]
 
 
 def test_counts_machine_and_command_are_there(page: str) -> None:
     """What a reader needs to repeat it, or to disbelieve it."""
     assert "| toy | inference | eager | 4 | 1 | 1 | 1 | 1 |" in page
+    assert "| processor | Test CPU |" in page
+    assert "| torch | 2.9.0 |" in page
+    assert "`torchgauge run`" in page
 
 
 def test_another_model_has_a_column_of_its_own_and_no_number(page: str) -> None:
@@ -70,7 +80,4 @@ def test_another_model_has_a_column_of_its_own_and_no_number(page: str) -> None:
     (line,) = [line for line in page.splitlines() if line.startswith("| posing ")]
     assert "`pass, other_model`" in line
     assert "ns" not in line
-    assert "| processor | Test CPU |" in page
-    assert "| torch | 2.9.0 |" in page
-    assert "`torchgauge run`" in page
     assert "5 cases" in page
