@@ -11,6 +11,7 @@ from torchgauge.cli.compare import JSON, POLICY, STORE, sides
 
 if TYPE_CHECKING:
     from torchgauge.results.gate import GateResult
+    from torchgauge.results.policy import Policy
 
 
 @click.command("gate")
@@ -46,6 +47,7 @@ def command(
 
     if len(names) > 2:
         raise UsageError(f"{len(names)} names are given", hint="one COMPARISON, or RUN_A RUN_B")
+    rules = None if policy is None else policy_of(policy, utc(SYSTEM_CLOCK.now()).date())
     chosen = any(words[name] for name in ("device_a", "device_b", "config_a", "config_b"))
     if len(names) == 2 or chosen:
         from torchgauge.cli.compare import compared
@@ -54,10 +56,9 @@ def command(
         result, title = gate(found.verdicts), f"{found.base.label} -> {found.head.label}"
         cases = [each.head_case for each in found.verdicts if each.pair_key]
     else:
-        result, title, cases = _of_comparison(store, names[0], policy)
-    if policy is not None:
-        for note in unused_notes(policy_of(policy, utc(SYSTEM_CLOCK.now()).date()), cases):
-            click.echo(f"note: {note}", err=True)
+        result, title, cases = _of_comparison(store, names[0], rules)
+    for note in unused_notes(rules, cases) if rules is not None else ():
+        click.echo(f"note: {note}", err=True)
     if as_json:
         listed = ("blocking", "unmeasured", "reported", "undecided", "verdicts")
         rows = {name: [to_plain(each) for each in getattr(result, name)] for name in listed}
@@ -69,20 +70,16 @@ def command(
     context.exit(result.exit_code)
 
 
-def _of_comparison(store: str, name: str, policy: str | None) -> tuple[GateResult, str, list[str]]:
+def _of_comparison(store: str, name: str, rules: Policy | None) -> tuple[GateResult, str, list[str]]:
     """The gate over an A/B run, its title and its cases."""
-    from torchgauge.clock import SYSTEM_CLOCK, utc
     from torchgauge.results.comparison_store import comparison
     from torchgauge.results.gate import gate
     from torchgauge.results.journal import RunState
-    from torchgauge.results.policy import policy_of
     from torchgauge.results.run_names import resolve_comparison
     from torchgauge.results.store import Store
 
-    today = utc(SYSTEM_CLOCK.now()).date()
     opened = Store.open(store)
     folder = comparison(opened, resolve_comparison(opened, name))
-    rules = None if policy is None else policy_of(policy, today)
     plan, found = folder.plan(), folder.findings()
     verdicts, state = found.verdicts, found.state
     judged = {verdict.pair_key for verdict in verdicts}
