@@ -44,10 +44,11 @@ class Tap:
                 self._link(folder)
 
     def _link(self, folder: Path) -> None:
-        for suffix in ("job", "events"):
-            for file in folder.glob(f"*.{suffix}"):
-                with contextlib.suppress(FileExistsError, FileNotFoundError):
-                    os.link(file, self.kept / file.name)
+        for pattern in ("*.job", "*.events", "*/*.job", "*/*.events"):  # side by side, each has a folder
+            with contextlib.suppress(FileNotFoundError):  # one that goes meanwhile; there is a next tick
+                for file in folder.glob(pattern):
+                    with contextlib.suppress(FileExistsError, FileNotFoundError):
+                        os.link(file, self.kept / "-".join(file.relative_to(folder).parts))
 
 
 @dataclass(frozen=True)

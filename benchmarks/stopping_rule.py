@@ -20,9 +20,15 @@ from pathlib import Path
 from statistics import mean, median
 
 from torchgauge.harness.purse import Purse
-from torchgauge.harness.stopping import interval_rank, log_ratio_half_width, relative_half_width
+from torchgauge.harness.stopping import (
+    log_ratio_half_width,
+    relative_half_width,
+    resemblance,
+    widening,
+)
 from torchgauge.harness.timing import CEILING, Lane, Rounds
 from torchgauge.records import RunSettings
+from torchgauge.results.stats import Estimate, median_interval
 
 ROUNDS = 150
 TRIALS = 150
@@ -68,10 +74,14 @@ def run(series: Sequence[Series], *, new: bool) -> tuple[list[Lane], float]:
     return lanes, now
 
 
-def covers(samples: Series, truth: float) -> bool:
+def reported(samples: Series, *, new: bool) -> Estimate:
+    """The interval that would be reported: samples that resemble the one before have a wider one now."""
+    return median_interval(samples, 0.95, widening(resemblance(samples)) if new else 1.0)
+
+
+def covers(found: Estimate, truth: float) -> bool:
     """Whether the interval of the median that would be reported holds ``truth``."""
-    rank, ordered = interval_rank(len(samples), 0.95), sorted(samples)
-    return rank > 0 and ordered[rank - 1] <= truth <= ordered[-rank]
+    return found.low is not None and found.low <= truth <= found.high
 
 
 def row(draw: Callable[[], list[Series]], truths: Sequence[float], trials: int) -> dict[str, float]:
@@ -81,8 +91,9 @@ def row(draw: Callable[[], list[Series]], truths: Sequence[float], trials: int) 
         series = draw()
         for name, new in (("before", False), ("now", True)):
             lanes, seconds = run(series, new=new)
-            hits = [covers(lane.wall, truth) for lane, truth in zip(lanes, truths, strict=True)]
-            widths = [relative_half_width(lane.wall, 0.95) for lane in lanes]
+            intervals = [reported(lane.wall, new=new) for lane in lanes]
+            hits = [covers(each, truth) for each, truth in zip(intervals, truths, strict=True)]
+            widths = [(each.high - each.low) / 2 / each.estimate for each in intervals]
             for what, value in (
                 ("coverage", mean(hits)),
                 ("rounds", mean(len(lane.wall) for lane in lanes)),

@@ -93,7 +93,7 @@ def settings(invoke, *flags: str) -> dict:
 def test_campaigns_compile_cold_in_turns(invoke, kept) -> None:
     """Each once in a week unless flags say otherwise; the folder is the flag's, or the variable's."""
     default = settings(invoke)
-    assert (default["cold_compile"], default["compile_cache"]) == ("1/7", str(kept))
+    assert (default["cold_compile"], default["compile_cache"]) == ("1/14", str(kept))
     typed = settings(invoke, "--cold-compile", "all", "--compile-cache", "none")
     assert (typed["cold_compile"], typed["compile_cache"]) == ("all", None)
 
@@ -102,4 +102,4 @@ def test_another_choice_ends_with_2(process) -> None:
     """The message names what can be said."""
     done = process("plan", "toy", "--device", "fake", "--cold-compile", "2/7")
     assert done.returncode == 2
-    assert "1/7 for each once a week" in done.stderr
+    assert "1/14 for each every two weeks" in done.stderr

@@ -220,7 +220,8 @@ def compiling(command: Command) -> Command:
         click.option(
             "--cold-compile",
             metavar="all|none|1/N",
-            help="whose compilation is timed, with an empty cache and alone (default: 1/7, each once a week)",
+            help="whose compilation is timed, with an empty cache and alone "
+            "(default: 1/14, each every two weeks)",
         ),
         click.option(
             "--compile-cache",

@@ -6,6 +6,10 @@ scipy has none, and importing it costs more than a run may spend. The rules are 
 * ``order-statistic``: the closest symmetric pair of order statistics that covers the median with at least
   the asked confidence; the coverage is binomial(n, 1/2) and exact (David and Nagaraja, Order Statistics,
   3rd edition, section 7.1). It needs six samples for 95 %.
+* ``order-statistic-correlated``: the same where samples resemble the one before. Their number is taken for as
+  many independent ones as vary alike (n / widening², the effective sample size of Wilks, Statistical Methods
+  in the Atmospheric Sciences, 3rd edition, section 5.2.4), with the normal approximation of the binomial; it
+  is never wider than the range of the samples.
 * ``bootstrap-percentile``: percentiles of the exact bootstrap distribution of the median, by enumeration of
   all resamples (no random numbers), for fewer samples than that. It lies within the range of the samples and
   covers less than it says: the range of n samples holds the median with probability 1 - 2 ** (1 - n).
@@ -29,6 +33,7 @@ import numpy.typing as npt
 from torchgauge.records import Measurement, Metric, Summary
 
 ORDER_STATISTIC = "order-statistic"
+CORRELATED = "order-statistic-correlated"
 BOOTSTRAP = "bootstrap-percentile"
 SINGLE = "single"
 ABSENT = "absent"
@@ -61,9 +66,10 @@ class GeometricMean(Estimate):
     dropped: tuple[str, ...] = ()
 
 
-def median_interval(samples: Sequence[float], confidence: float = 0.95) -> Estimate:
+def median_interval(samples: Sequence[float], confidence: float = 0.95, widening: float = 1.0) -> Estimate:
     """The median of one sample or more and its interval.
 
+    ``widening`` says by how much more the median varies than that of independent samples, 1 or more.
     Raises ``ValueError`` for no sample, a non-finite one, or a confidence outside [0.5, 0.999].
     """
     _check(samples, confidence)
@@ -71,17 +77,25 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95) -> Estim
     n, median = len(ordered), statistics.median(ordered)
     if n == 1:
         return Estimate(median, None, None, 1, confidence, SINGLE)
-    rank = _rank(n, confidence)
+    rank, method = _rank(n, confidence), ORDER_STATISTIC
+    if rank and widening > 1:
+        spread = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * widening * math.sqrt(n) / 2
+        lower = max(1, math.floor((n + 1) / 2 - spread))  # with the correction for continuity
+        if lower < rank:
+            rank, method = lower, CORRELATED
     if rank:
         low, high = ordered[rank - 1], ordered[n - rank]
-        return Estimate(median, low, high, n, confidence, ORDER_STATISTIC)
+        return Estimate(median, low, high, n, confidence, method)
     low, high = _bootstrap_median(np.asarray(ordered), confidence)
     return Estimate(median, low, high, n, confidence, BOOTSTRAP)
 
 
-def summarise(measurement: Measurement, metric: Metric, confidence: float = 0.95) -> Summary:
+def summarise(
+    measurement: Measurement, metric: Metric, confidence: float = 0.95, widening: float = 1.0
+) -> Summary:
     """The summary of ``measurement``; what is absent stays absent, with its reason.
 
+    ``widening`` is that of :func:`median_interval`.
     Raises ``ValueError`` where the measurement is of another metric or unit.
     """
     if (measurement.metric, measurement.unit) != (metric.name, metric.unit):
@@ -91,7 +105,7 @@ def summarise(measurement: Measurement, metric: Metric, confidence: float = 0.95
     found = (
         Estimate(None, None, None, 0, confidence, ABSENT)
         if measurement.absent
-        else median_interval(measurement.samples, confidence)
+        else median_interval(measurement.samples, confidence, widening)
     )
     return Summary(
         metric=metric.name,
