@@ -66,6 +66,8 @@ def _budget_lines(plan: Plan, budget_s: float) -> list[str]:
     seconds, left = dict(schedule.expected_s), set(schedule.left)
     fits = sum(value for group, value in seconds.items() if group not in left)
     count = f"{len(seconds) - len(left)} of {len(seconds)} groups are expected to fit"
+    if len(seconds) - len(left) == 1 and fits + beside_s(plan) > budget_s:
+        count = f"none of {len(seconds)} groups is expected to fit, and one runs in any case"
     takes = f"{units.duration(fits + beside_s(plan))} with starts and calibrations"
     lines = [f"budget {units.duration(budget_s)}: {count}, {takes}"]
     if left:
