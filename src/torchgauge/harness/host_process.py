@@ -23,6 +23,8 @@ from torchgauge.harness.staging import PACKAGE, environment_for
 
 _SINGLE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Libraries that would start threads on import; a template must have one thread when it forks."""
+FATE_S = 1.0
+"""How long a host that has closed its replies may take to be gone."""
 
 
 @dataclass(frozen=True)
@@ -123,6 +125,14 @@ class HostProcess:
         line, _, self._buffer = self._buffer.partition(b"\n")
         reply: dict[str, Any] = json.loads(line)
         return reply
+
+    def fate(self) -> str:
+        """What became of a host that never said that it is ready, to be said after its name."""
+        try:
+            code = self._process.wait(timeout=FATE_S)
+        except subprocess.TimeoutExpired:
+            return "was not ready in time"
+        return f"died of what it imports (exit code {code})"
 
     def close(self) -> None:
         """End the host and everything below it; idempotent."""

@@ -56,7 +56,7 @@ class Bench:
         said = self.station.wait_for(self.host)
         if said is None and self.station.device.fork_safe and not self.station.submission.cancelled():
             self.remarks.append(
-                f"the host of {self.role} died of what it imports, see logs/host.log; "
+                f"the host of {self.role} {self.host.fate()}, see logs/host.log; "
                 "every worker is a fresh process"
             )
             self.close()

@@ -94,6 +94,8 @@ class Station:
     oom_kills: int = field(default_factory=kernel_oom_kills)
     remarks: list[str] = field(default_factory=list)
     absent: Failure | None = None
+    fate: str = ""
+    """What became of the last host that did not come up."""
     dead: set[Variables] = field(default_factory=set)
     caches: CodeCaches | None = None
     shared: Path | None = None
@@ -161,8 +163,7 @@ class Station:
         host = self.start(options)
         if host is None and options.warm and not self.submission.cancelled():
             self.remarks.append(
-                f"the host of {self.target} died of what it imports, see logs/host.log; "
-                "every worker is a fresh process"
+                f"the host of {self.target} {self.fate}, see logs/host.log; every worker is a fresh process"
             )
             host = self.start(replace(options, warm=False))
         if host is None:
@@ -211,6 +212,7 @@ class Station:
             if place is not None:
                 place.leave()
         if not ready:
+            self.fate = "" if self.submission.cancelled() else host.fate()
             host.close()
             return None
         self.remarks += [f"host of {self.target}: {note}" for note in ready["notes"]]

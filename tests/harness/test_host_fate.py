@@ -1,0 +1,45 @@
+"""A host that never says that it is ready: whether it died or is late is not the same news."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchgauge.harness.host_process import HostOptions, HostProcess
+
+PATIENCE_S = 60.0
+
+
+@pytest.mark.parametrize(
+    ("line", "fate"),
+    [
+        ("import os; os._exit(3)", "died of what it imports (exit code 3)"),
+        ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "died of what it imports (exit code -9)"),
+    ],
+)
+def test_a_host_that_dies_says_with_which_code(tmp_path: Path, line: str, fate: str) -> None:
+    """Its replies end, and the code tells a killed one from one that left."""
+    host = _host_that_imports(tmp_path, line)
+    try:
+        assert host.receive(PATIENCE_S) is None
+        assert host.fate() == fate
+    finally:
+        host.close()
+
+
+def test_a_host_that_is_late_is_not_called_dead(tmp_path: Path) -> None:
+    """A busy machine is no broken package."""
+    host = _host_that_imports(tmp_path, "import time; time.sleep(600)")
+    try:
+        assert host.receive(0.2) == {}
+        assert host.fate() == "was not ready in time"
+    finally:
+        host.close()
+
+
+def _host_that_imports(folder: Path, line: str) -> HostProcess:
+    (folder / "trouble.py").write_text(f"{line}\n", encoding="utf-8")
+    path = (("PYTHONPATH", f"{folder}:{Path(__file__).parents[2] / 'src'}"),)
+    return HostProcess(HostOptions(sys.executable, path, ("trouble",), warm=True), folder / "host.log")
