@@ -94,8 +94,6 @@ class Station:
     oom_kills: int = field(default_factory=kernel_oom_kills)
     remarks: list[str] = field(default_factory=list)
     absent: Failure | None = None
-    fate: str = ""
-    """What became of the last host that did not come up."""
     dead: set[Variables] = field(default_factory=set)
     caches: CodeCaches | None = None
     shared: Path | None = None
@@ -162,9 +160,6 @@ class Station:
         options = self.options(variables)
         host = self.start(options)
         if host is None and options.warm and not self.submission.cancelled():
-            self.remarks.append(
-                f"the host of {self.target} {self.fate}, see logs/host.log; every worker is a fresh process"
-            )
             host = self.start(replace(options, warm=False))
         if host is None:
             if not self.submission.cancelled():
@@ -212,7 +207,11 @@ class Station:
             if place is not None:
                 place.leave()
         if not ready:
-            self.fate = "" if self.submission.cancelled() else host.fate()
+            if options.warm and not self.submission.cancelled():
+                self.remarks.append(
+                    f"the host of {self.target} {host.fate()}, see logs/host.log; "
+                    "every worker is a fresh process"
+                )
             host.close()
             return None
         self.remarks += [f"host of {self.target}: {note}" for note in ready["notes"]]
