@@ -22,8 +22,11 @@ CHILD = Path(__file__).with_name("store_child.py")
 
 
 class StoppedClock:
+    def __init__(self, part: float = 0.0) -> None:
+        self.part = part
+
     def now(self) -> float:
-        return 1_760_000_000.0
+        return 1_760_000_000.0 + self.part
 
     def steady(self) -> float:
         return 0.0
@@ -228,10 +231,14 @@ def test_a_non_finite_number_never_reaches_a_table(store, build):
 
 
 def test_run_ids_are_unique_and_sort_by_time():
-    """Two runs of one second have different ids, and the id begins with the time in UTC."""
+    """Two runs of one moment have different ids, and the id begins with the time in UTC."""
     first, second = (new_run_id(StoppedClock()) for _ in range(2))
     assert first != second
-    assert first.startswith("20251009T085320Z-")
+    assert first.startswith("20251009T085320Z-000")
+    ids = [new_run_id(StoppedClock(part / 1000)) for part in range(0, 1000, 5)]
+    assert ids == sorted(ids), "within a second too"
+    assert {len(each) for each in ids} == {len("20251009T085320Z-01234567")}
+    assert new_run_id(StoppedClock(0.9999996)).startswith("20251009T085320Z-fff"), "not the next second's"
 
 
 def test_a_table_that_cannot_be_read_says_what_to_do(store, build):
