@@ -75,6 +75,7 @@ def found(child: Callable[..., Any], repository: Path, tmp_path_factory: Any) ->
     empty = tmp_path_factory.mktemp("here")
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv(torchbench_checkout.VARIABLE, str(repository))
+        patch.setenv("TMPDIR", str(tmp_path_factory.mktemp("scratch")))  # as a worker's host does
         patch.chdir(empty)
         rows = child("child_torchbench.py", *(json.dumps(case) for case in CASES.values()))
     assert list(empty.iterdir()) == []
