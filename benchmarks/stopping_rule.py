@@ -20,14 +20,10 @@ from pathlib import Path
 from statistics import mean, median
 
 from torchgauge.harness.purse import Purse
-from torchgauge.harness.stopping import (
-    log_ratio_half_width,
-    relative_half_width,
-    resemblance,
-    widening,
-)
+from torchgauge.harness.stopping import log_ratio_half_width, relative_half_width
 from torchgauge.harness.timing import CEILING, Lane, Rounds
 from torchgauge.records import RunSettings
+from torchgauge.results.autocorrelation import resemblance, widening
 from torchgauge.results.stats import Estimate, median_interval
 
 ROUNDS = 150

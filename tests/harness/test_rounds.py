@@ -10,7 +10,6 @@ from pathlib import Path
 import pytest
 
 from torchgauge.harness.purse import Purse
-from torchgauge.harness.stopping import resemblance, widening
 from torchgauge.harness.timing import ALIKE_ROUNDS, CEILING, MOST_BUDGETS, Lane, Rounds
 from torchgauge.records import RunSettings
 
@@ -124,21 +123,3 @@ def test_a_purse_holds_what_was_put_in(tmp_path: Path) -> None:
     Purse().settle(5.0)
     assert Purse().seconds() == 0.0
     assert [file.name for file in tmp_path.iterdir()] == ["purse"]
-
-
-def test_resemblance_is_that_of_neighbours() -> None:
-    """Independent samples have none, a drift has all of it, alternation is negative, equal ones have none."""
-    found = [resemblance(series(0.1, seed=seed)[:30]) for seed in range(60)]
-    assert abs(sum(found) / len(found)) < 0.06
-    assert resemblance([float(n) for n in range(30)]) > 0.85
-    assert resemblance([1.0, 2.0] * 15) < -0.8
-    assert resemblance([1.0] * 30) == 0.0
-    strong = [resemblance(series(0.1, 0.6, seed)[:200]) for seed in range(30)]
-    assert 0.5 < sum(strong) / len(strong) < 0.65
-
-
-def test_widening_is_that_of_an_autoregressive_mean() -> None:
-    """Three times the variance at a correlation of one half; never less than independent samples'."""
-    assert widening(0.5) == pytest.approx(math.sqrt(3.0))
-    assert widening(-0.5) == widening(0.0) == 1.0
-    assert widening(0.99) == widening(0.9) < 4.4

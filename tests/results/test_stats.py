@@ -8,8 +8,7 @@ import random
 import pytest
 from scipy.stats import binom
 
-from torchgauge.harness.stopping import resemblance, widening
-from torchgauge.records import Better, Measurement, Metric
+from torchgauge.records import Better, Measurement, Metric, Summary
 from torchgauge.results.stats import (
     Estimate,
     common_set,
@@ -55,7 +54,7 @@ def autoregressive(chance: random.Random, n: int, correlation: float) -> list[fl
     return found
 
 
-def holds(found: Estimate, truth: float) -> bool:
+def holds(found: Estimate | Summary, truth: float) -> bool:
     """Whether the interval of ``found`` holds ``truth``."""
     return found.low <= truth <= found.high
 
@@ -66,7 +65,7 @@ def test_samples_that_resemble_the_one_before_have_a_wider_interval(n):
     chance = random.Random(3)
     drawn = [autoregressive(chance, n, 0.6) for _ in range(600)]
     plain = sum(holds(median_interval(samples), 0.0) for samples in drawn)
-    wide = sum(holds(median_interval(s, widening=widening(resemblance(s))), 0.0) for s in drawn)
+    wide = sum(holds(summarise(Measurement("latency", "s", tuple(s)), LATENCY), 0.0) for s in drawn)
     assert plain / 600 < 0.88
     assert wide / 600 > 0.93
 
@@ -74,11 +73,11 @@ def test_samples_that_resemble_the_one_before_have_a_wider_interval(n):
 def test_a_widened_interval_says_so_and_never_leaves_the_samples():
     """A factor that changes no rank changes no word; a great one reaches from the least to the greatest."""
     samples = [float(i) for i in range(30)]
-    assert median_interval(samples, widening=1.0) == median_interval(samples)
-    assert median_interval(samples, widening=1.01).method == "order-statistic"
-    wide = median_interval(samples, widening=100.0)
+    assert median_interval(samples, wider=1.0) == median_interval(samples)
+    assert median_interval(samples, wider=1.01).method == "order-statistic"
+    wide = median_interval(samples, wider=100.0)
     assert (wide.low, wide.high, wide.method) == (0.0, 29.0, "order-statistic-correlated")
-    assert median_interval(samples[:5], widening=100.0) == median_interval(samples[:5])
+    assert median_interval(samples[:5], wider=100.0) == median_interval(samples[:5])
 
 
 def test_few_samples_are_bootstrapped_without_chance():

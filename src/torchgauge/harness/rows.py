@@ -11,7 +11,6 @@ from typing import Any
 from torchgauge.harness.interpreter import hint_for
 from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.staging import is_own
-from torchgauge.harness.stopping import resemblance, widening
 from torchgauge.records import (
     Case,
     Cause,
@@ -101,11 +100,8 @@ def unattempted(plan: Plan, planned: PlannedCase, status: Status, cause: Cause |
 
 
 def summaries(measurements: Sequence[Measurement], confidence: float) -> tuple[Summary, ...]:
-    """One summary per measurement; samples that resemble the one before have a wider interval."""
-    return tuple(
-        summarise(each, METRICS[each.metric], confidence, widening(resemblance(each.samples)))
-        for each in measurements
-    )
+    """One summary per measurement."""
+    return tuple(summarise(each, METRICS[each.metric], confidence) for each in measurements)
 
 
 def reproduce_command(case: Case, settings: RunSettings, python: str = "") -> str:

@@ -5,7 +5,8 @@ The interval is the order-statistic interval of the median: with sorted samples 
 (Conover, Practical Nonparametric Statistics, 3rd ed., section 3.2).
 
 The interval is right for independent samples. Samples that resemble the one before hold less than their
-number says, so the rule widens what it asks for by their correlation (:func:`widening`).
+number says, so the rule widens what it asks for by their correlation
+(:mod:`torchgauge.results.autocorrelation`).
 """
 
 from __future__ import annotations
@@ -13,7 +14,6 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
-from itertools import pairwise
 from statistics import NormalDist, median
 
 
@@ -40,28 +40,6 @@ def relative_half_width(samples: Sequence[float], confidence: float) -> float:
         return math.inf
     ordered = sorted(samples)
     return (ordered[-rank] - ordered[rank - 1]) / 2.0 / abs(middle)
-
-
-def resemblance(samples: Sequence[float]) -> float:
-    """Rank correlation of consecutive samples: about 0 for independent ones, whose bias -1/n is taken out."""
-    n = len(samples)
-    if n < 3:
-        return 0.0
-    places: dict[float, list[int]] = {}
-    for place, value in enumerate(sorted(samples)):
-        places.setdefault(value, []).append(place)
-    ranks = [(places[value][0] + places[value][-1] - (n - 1)) / 2.0 for value in samples]
-    whole = sum(rank * rank for rank in ranks)
-    return sum(a * b for a, b in pairwise(ranks)) / whole + 1.0 / n if whole else 0.0
-
-
-def widening(correlation: float) -> float:
-    """By how much more an estimate varies than that from independent samples: sqrt((1 + r) / (1 - r)).
-
-    For a first-order autoregressive process; 1 where ``correlation`` is negative, at most 4.4.
-    """
-    r = min(0.9, max(0.0, correlation))
-    return math.sqrt((1.0 + r) / (1.0 - r))
 
 
 def log_ratio_half_width(base: Sequence[float], other: Sequence[float], confidence: float) -> float:

@@ -17,13 +17,9 @@ from typing import Any
 
 from torchgauge.devices.session import DeviceSession, EventTimer
 from torchgauge.harness.purse import Purse
-from torchgauge.harness.stopping import (
-    log_ratio_half_width,
-    relative_half_width,
-    resemblance,
-    widening,
-)
+from torchgauge.harness.stopping import log_ratio_half_width, relative_half_width
 from torchgauge.records import RunSettings
+from torchgauge.results.autocorrelation import resemblance, widening
 
 STEADY_WINDOW = 4
 STEADY_TOLERANCE = 0.03

@@ -31,6 +31,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgauge.records import Measurement, Metric, Summary
+from torchgauge.results.autocorrelation import resemblance, widening
 
 ORDER_STATISTIC = "order-statistic"
 CORRELATED = "order-statistic-correlated"
@@ -66,10 +67,10 @@ class GeometricMean(Estimate):
     dropped: tuple[str, ...] = ()
 
 
-def median_interval(samples: Sequence[float], confidence: float = 0.95, widening: float = 1.0) -> Estimate:
+def median_interval(samples: Sequence[float], confidence: float = 0.95, wider: float = 1.0) -> Estimate:
     """The median of one sample or more and its interval.
 
-    ``widening`` says by how much more the median varies than that of independent samples, 1 or more.
+    ``wider`` says by how much more the median varies than that of independent samples, 1 or more.
     Raises ``ValueError`` for no sample, a non-finite one, or a confidence outside [0.5, 0.999].
     """
     _check(samples, confidence)
@@ -78,8 +79,8 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95, widening
     if n == 1:
         return Estimate(median, None, None, 1, confidence, SINGLE)
     rank, method = _rank(n, confidence), ORDER_STATISTIC
-    if rank and widening > 1:
-        spread = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * widening * math.sqrt(n) / 2
+    if rank and wider > 1:
+        spread = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * wider * math.sqrt(n) / 2
         lower = max(1, math.floor((n + 1) / 2 - spread))  # with the correction for continuity
         if lower < rank:
             rank, method = lower, CORRELATED
@@ -90,13 +91,11 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95, widening
     return Estimate(median, low, high, n, confidence, BOOTSTRAP)
 
 
-def summarise(
-    measurement: Measurement, metric: Metric, confidence: float = 0.95, widening: float = 1.0
-) -> Summary:
+def summarise(measurement: Measurement, metric: Metric, confidence: float = 0.95) -> Summary:
     """The summary of ``measurement``; what is absent stays absent, with its reason.
 
-    ``widening`` is that of :func:`median_interval`.
-    Raises ``ValueError`` where the measurement is of another metric or unit.
+    Its samples are in the order in which they were taken: those that resemble the one before have a wider
+    interval. Raises ``ValueError`` where the measurement is of another metric or unit.
     """
     if (measurement.metric, measurement.unit) != (metric.name, metric.unit):
         raise ValueError(
@@ -105,7 +104,7 @@ def summarise(
     found = (
         Estimate(None, None, None, 0, confidence, ABSENT)
         if measurement.absent
-        else median_interval(measurement.samples, confidence, widening)
+        else median_interval(measurement.samples, confidence, widening(resemblance(measurement.samples)))
     )
     return Summary(
         metric=metric.name,
