@@ -5,10 +5,8 @@ from __future__ import annotations
 import json
 import os
 import shutil
-import signal
 import subprocess
 import sys
-import time
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -203,6 +201,14 @@ def test_the_same_store_again_keeps_everything_it_can(tmp_path: Path) -> None:
 _BUILD = "import sys; from torchgauge.dashboard import build_site; build_site(*sys.argv[1:], full=True)"
 
 
+_BUILD_TO_THE_SWAP = """
+import sys, time
+from torchgauge.dashboard import build_site, site_folder
+site_folder._swap = lambda *_: (print("reached", flush=True), time.sleep(3600))
+build_site(*sys.argv[1:], full=True)
+"""
+
+
 def test_parallel_builds_leave_one_whole_site(tmp_path: Path) -> None:
     """Four processes at once: every file is there and fits the manifest, nothing stands beside it."""
     store = _nights(tmp_path, [0, 1])
@@ -215,18 +221,16 @@ def test_parallel_builds_leave_one_whole_site(tmp_path: Path) -> None:
 
 
 def test_a_killed_build_leaves_the_old_site_and_the_next_one_tidies_up(tmp_path: Path) -> None:
-    """Killed as soon as it writes: readers never see the half of it."""
+    """Killed when all is written and nothing is in its place: readers never see the half of it."""
     store = _nights(tmp_path, [0, 1])
     build_site(store, tmp_path / "site")
     before = files_of(tmp_path / "site")
     _nights(tmp_path, [2])
-    process = subprocess.Popen([sys.executable, "-c", _BUILD, str(store), str(tmp_path / "site")])
-    deadline = time.monotonic() + 60
-    while not any(path.is_file() for path in tmp_path.glob(".site.*.new/**/*")):
-        assert process.poll() is None
-        assert time.monotonic() < deadline
-    process.send_signal(signal.SIGKILL)
-    process.wait(60)
+    command = [sys.executable, "-c", _BUILD_TO_THE_SWAP, str(store), str(tmp_path / "site")]
+    with subprocess.Popen(command, stdout=subprocess.PIPE, text=True) as process:
+        assert process.stdout is not None
+        assert process.stdout.readline() == "reached\n"
+        process.kill()
     assert files_of(tmp_path / "site") == before
     assert list(tmp_path.glob(".site.*.new"))
     build_site(store, tmp_path / "site")

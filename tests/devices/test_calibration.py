@@ -107,7 +107,9 @@ def test_events_are_compared_with_the_clock_of_the_host(worker) -> None:
     found = worker(EVENTS, OMP_NUM_THREADS="1")
     assert found["true"]["event_agreement"] == pytest.approx(1.0, abs=0.1)
     assert 0 < found["true"]["event_resolution_s"] < 1e-3
-    assert found["coarse"]["event_resolution_s"] == pytest.approx(0.5e-3, rel=0.01)
+    ticks = found["coarse"]["event_resolution_s"] / 0.5e-3
+    assert round(ticks) >= 1
+    assert ticks == pytest.approx(round(ticks), abs=0.01), "several where the sampling was held up"
     assert found["half"]["event_agreement"] == pytest.approx(0.5, abs=0.1)
     assert "show no time" in found["stopped"]
     assert "s apart" in found["backwards"]

@@ -173,7 +173,7 @@ def beats(folder: Path) -> dict[str, dict[str, list[float]]]:
     found: dict[str, dict[str, list[float]]] = {}
     for path in folder.iterdir():
         kinds: dict[str, list[float]] = defaultdict(list)
-        for line in path.read_text().splitlines():
+        for line in path.read_text().split("\n")[:-1]:  # the last may be half written
             kind, when = line.split()
             kinds[kind].append(float(when))
         found[path.name] = kinds

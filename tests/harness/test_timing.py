@@ -9,6 +9,7 @@ from dataclasses import replace
 import pytest
 
 from torchgauge.devices.fake import FakeEventTimer, FakeSession
+from torchgauge.harness import timing
 from torchgauge.harness.timing import Lane, measure, steps_per_block, time_block, warm_up
 from torchgauge.records import RunSettings
 
@@ -67,13 +68,33 @@ def test_short_steps_share_a_block(step_s, block_s, steps) -> None:
     assert steps_per_block(step_s, block_s) == steps
 
 
-def test_warm_up_ends_when_times_no_longer_fall() -> None:
+class ScriptedTime:
+    """The clocks that timing reads; only ``pass_`` moves them."""
+
+    def __init__(self) -> None:
+        self.ns = 0
+
+    def pass_(self, seconds: float) -> None:
+        self.ns += round(seconds * 1e9)
+
+    def perf_counter(self) -> float:
+        return self.ns * 1e-9
+
+    def perf_counter_ns(self) -> int:
+        return self.ns
+
+    process_time_ns = perf_counter_ns
+
+
+def test_warm_up_ends_when_times_no_longer_fall(monkeypatch) -> None:
     """Steps that get faster are warmed up until they have stopped doing so."""
     calls = []
+    clock = ScriptedTime()
+    monkeypatch.setattr(timing, "time", clock)
 
     def step() -> None:
         calls.append(None)
-        time.sleep(max(0.001, 0.02 * 0.7 ** len(calls)))
+        clock.pass_(max(0.001, 0.02 * 0.7 ** len(calls)))
 
     one = lane(step=step)
     warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=5.0))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+import os
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -23,7 +24,7 @@ from torchgauge.records import (
     Status,
     Workload,
 )
-from torchgauge.results.blockers.evidence import evidence_of
+from torchgauge.results.blockers.evidence import evidence_of, static_kinds
 from torchgauge.results.blockers.prediction import Forecast
 from torchgauge.results.blockers.ranking import Blockers, Question, blockers, dtypes_of
 from torchgauge.results.blockers.text import as_plain, csv_of, lines_of, markdown_of
@@ -225,6 +226,21 @@ def test_a_static_census_in_the_store_is_used(tmp_path: Path) -> None:
     (folder / "static-d-0.json").write_text("{", "utf-8")
     found = {line.name: line for line in asked(store, MODELS).never_run}
     assert found["toy/dark:inference"].lacks == ("aten::strange",)
+
+
+def test_the_newest_static_census_is_that_of_the_latest_time(tmp_path: Path) -> None:
+    """By the time in the file: that of the file itself is another one in a store that was copied."""
+    store = Store.open(tmp_path, create=True)
+    folder = tmp_path / "census"
+    folder.mkdir()
+    for name, at, kind in (
+        ("static-d-2.9.0.json", 200.0, "native"),
+        ("static-d-2.8.0.json", 100.0, "missing"),
+    ):
+        found = {"device": "d", "operators": {"aten::strange": kind}, "at": at}
+        (folder / name).write_text(json.dumps(found), "utf-8")
+    os.utime(folder / "static-d-2.9.0.json", (1.0, 1.0))
+    assert static_kinds(store, "d") == {"aten::strange": "native"}
 
 
 def test_equal_evidence_gives_equal_text(tmp_path: Path) -> None:

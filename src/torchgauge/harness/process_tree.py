@@ -6,6 +6,7 @@ Linux offers all of it; elsewhere what is missing is left out and nothing preten
 from __future__ import annotations
 
 import atexit
+import contextlib
 import ctypes
 import os
 import signal
@@ -97,11 +98,12 @@ def children(pid: int) -> list[int]:
     """Direct children of ``pid``, of all its threads (Linux; empty elsewhere)."""
     found: list[int] = []
     try:
-        for task in Path(f"/proc/{pid}/task").iterdir():
-            text = (task / "children").read_text()
-            found += [int(child) for child in text.split()]
-    except (OSError, ValueError):
+        tasks = list(Path(f"/proc/{pid}/task").iterdir())
+    except OSError:
         return found
+    for task in tasks:
+        with contextlib.suppress(OSError, ValueError):  # a thread that has ended meanwhile
+            found += [int(child) for child in (task / "children").read_text().split()]
     return found
 
 

@@ -13,6 +13,7 @@ from pathlib import Path
 
 import msgspec
 
+from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.errors import InfrastructureError
 from torchgauge.results.atomic_file import write_atomically
 from torchgauge.suites.ops import census_static
@@ -89,16 +90,16 @@ def census_csv(census: StaticCensus) -> str:
     return text.getvalue()
 
 
-def census_json(census: StaticCensus) -> str:
-    """The census with its counts."""
-    return json.dumps({**msgspec.to_builtins(census), "counts": census.counts}, indent=1)
+def census_json(census: StaticCensus, **more: object) -> str:
+    """The census with its counts, and ``more``."""
+    return json.dumps({**msgspec.to_builtins(census), "counts": census.counts, **more}, indent=1)
 
 
 def keep(census: StaticCensus, store: str) -> Path:
-    """Write ``census`` into ``store``, one file per torch and device; the file."""
+    """Write ``census`` into ``store``, one file per torch and device, with the time; the file."""
     path = Path(store, FOLDER, f"static-{census.device}-{census.torch}.json".replace(os.sep, "-"))
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_atomically(path, (census_json(census) + "\n").encode())
+    write_atomically(path, (census_json(census, at=SYSTEM_CLOCK.now()) + "\n").encode())
     return path
 
 

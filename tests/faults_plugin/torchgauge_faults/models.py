@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import atexit
 import ctypes
+import itertools
 import os
 import signal
 import sys
@@ -72,9 +73,12 @@ class WrongCompiled(Healthy):
         return y + 0.5 if torch.compiler.is_compiling() else y
 
 
+CALLS = itertools.count()
+
+
 class Nondeterministic(Healthy):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        return self.linear(x) + time.perf_counter_ns() % 1000
+        return self.linear(x) + next(CALLS)  # of this process, and not of this copy
 
 
 class AllocatesWithoutEnd(Healthy):
@@ -82,7 +86,7 @@ class AllocatesWithoutEnd(Healthy):
         held = []
         while True:
             held.append(bytearray(b"x") * 20_000_000)
-            time.sleep(0.01)
+            time.sleep(0.001)  # whoever looks at the memory gets a core
 
 
 class SegfaultInStep(Healthy):

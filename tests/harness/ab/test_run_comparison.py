@@ -45,7 +45,7 @@ def by_model(launches: Sequence[Launch]) -> dict[str, Launch]:
 
 @pytest.fixture(scope="module")
 def measured(shared_arena: Any) -> tuple[Any, Any]:
-    """Three launches of one pair against itself."""
+    """Three launches of one pair against itself; its seed is the same each time, and so is what it draws."""
     script, ending = shared_arena.run(shared_arena.request(selection=STEADY), launches=3, quads=4)
     assert (ending.interrupted, ending.exit_code) == (False, 0)
     return shared_arena, script
@@ -85,6 +85,16 @@ def test_launches_differ_in_what_is_left_to_chance(measured: tuple[Any, Any]) ->
     if hasattr(os, "sched_setaffinity"):
         assert all(len(launch.cpus) == 1 for launch in script.heard)
         assert all(dict(launch.head.facts)["cpus"] == str(launch.cpus[0]) for launch in script.heard)
+
+
+def test_the_same_seed_draws_the_same(measured: tuple[Any, Any], arena: Any) -> None:
+    """Another comparison with that seed has the orders, CPUs and hash seeds of the first."""
+    _, script = measured
+    again, _ = arena.run(arena.request(selection=STEADY), launches=1, quads=4)
+    first, same = script.heard[0], again.heard[0]
+    assert (quads(same), same.cpus) == (quads(first), first.cpus)
+    for name in ("base_hash_seed", "head_hash_seed", "base_padding", "head_padding"):
+        assert dict(same.conditions)[name] == dict(first.conditions)[name]
 
 
 def test_both_environments_are_kept_and_nothing_is_left_over(measured: tuple[Any, Any]) -> None:

@@ -8,6 +8,7 @@ import shutil
 import tarfile
 from collections.abc import Iterator
 from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
@@ -33,6 +34,8 @@ CPU = "  - {name: cpu, device: cpu, runs-on: ubuntu-24.04, shards: 2, trust: any
 SIM = "  - {name: sim, device: npusim, runs-on: [self-hosted, tg-sim], shards: 2}\n"
 ONE = "  - {name: cpu, device: cpu, runs-on: ubuntu-24.04, trust: anyone}\n"
 SHARDS = ["device/cpu 1 of 2", "device/cpu 2 of 2", "device/sim 1 of 2", "device/sim 2 of 2"]
+NIGHT = datetime.now(timezone.utc).date().isoformat()
+"""The date of every night here: midnight may lie between two of them."""
 PUBLISHED = {("dashboard/publish", "success"), ("dashboard/deploy", "success")}
 
 
@@ -54,7 +57,7 @@ class Night:
 def dispatch(forge: Forge, github: GitHub, workflow: str, run: int = 1, **environment: str) -> ActRun:
     """Start ``workflow`` by hand, with a token and without a network."""
     labels = environment.pop("labels", "ubuntu-24.04 self-hosted").split()
-    names = {"GITHUB_API_URL": github.base, "OMP_NUM_THREADS": "1", **environment}
+    names = {"GITHUB_API_URL": github.base, "OMP_NUM_THREADS": "1", "TORCHGAUGE_NIGHT": NIGHT, **environment}
     return forge.act(
         "workflow_dispatch",
         workflow,
@@ -237,7 +240,7 @@ def test_a_second_timer_finds_the_night_whole_and_plans_nothing(night):
         "nightly.yml",
         payload={"action": "torchgauge-nightly", "client_payload": {}},
         secrets={"GITHUB_TOKEN": TOKEN},
-        environment={"GITHUB_API_URL": night.github.base},
+        environment={"GITHUB_API_URL": night.github.base, "TORCHGAUGE_NIGHT": NIGHT},
         run=4,
     )
     assert second.jobs == {("plan", "success")}, second.log[-4000:]

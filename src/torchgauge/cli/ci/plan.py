@@ -20,7 +20,12 @@ if TYPE_CHECKING:
 @click.option("--pool", "pools", type=CommaList(), default=(), help="only these pools")
 @click.option("--trust", type=click.Choice(["anyone", "collaborators"]), help="only pools that trust these")
 @click.option("--torch", "torch", default="", help="the build under test (default: what the pools pin)")
-@click.option("--night", metavar="DATE", help="the night's date (default: today, UTC)")
+@click.option(
+    "--night",
+    metavar="DATE",
+    envvar="TORCHGAUGE_NIGHT",
+    help="the night's date (or TORCHGAUGE_NIGHT; default: today, UTC)",
+)
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @click.option("--sha", envvar="GITHUB_SHA", default="", help="the commit that is planned for")
 @click.option("--pull-request", is_flag=True, help="one job for each pool, with the artifact of `ci gate`")

@@ -172,7 +172,7 @@ class LaunchSeries:
 
     def _hosts(self, number: int) -> LaunchHosts:
         plan = self.comparison.plan
-        dice = random.Random(f"launch {number} of {plan.run_id} {plan.seed}")  # noqa: S311  chance, no secret
+        dice = random.Random(f"launch {number} of {plan.seed}")  # noqa: S311  chance, no secret
         return LaunchHosts({Side.BASE: plan.base, Side.HEAD: plan.head}, self.stations, dice)
 
     def _describe(self, hosts: LaunchHosts) -> list[Environment]:

@@ -124,7 +124,8 @@ def static_kinds(store: Store, device: str) -> dict[str, str] | None:
         try:
             data = json.loads(path.read_bytes())
             if data["device"] == device:
-                found.append((path.stat().st_mtime, dict(data["operators"])))
+                at = float(data.get("at") or path.stat().st_mtime)  # of an older torchgauge without a time
+                found.append((at, dict(data["operators"])))
         except (OSError, ValueError, KeyError, TypeError):  # a file that is no census is no evidence
             continue
     return max(found, key=lambda each: each[0])[1] if found else None
