@@ -18,7 +18,7 @@ import numpy as np
 
 from torchgauge.records import Outcome, Phase, Status
 from torchgauge.records.comparison import Block, Launch, Side
-from torchgauge.results.estimators import (
+from torchgauge.results.comparing.estimators import (
     MIN_QUADS,
     Estimator,
     choose_estimator,

@@ -17,9 +17,9 @@ import numpy as np
 from ab_noise import LaunchTable, launch_table, sequential
 from scipy import stats
 
-from torchgauge.results.estimators import Estimator
-from torchgauge.results.pair_evidence import DEARER
-from torchgauge.results.sequential import (
+from torchgauge.results.comparing.estimators import Estimator
+from torchgauge.results.comparing.pair_evidence import DEARER
+from torchgauge.results.comparing.sequential import (
     Levels,
     Moderated,
     is_gain,

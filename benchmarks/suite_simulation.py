@@ -17,9 +17,9 @@ import numpy as np
 from ab_noise import launch_table
 from scipy import stats
 
-from torchgauge.results.estimators import Estimator
-from torchgauge.results.pair_verdict import CONFIRMING
-from torchgauge.results.sequential import (
+from torchgauge.results.comparing.estimators import Estimator
+from torchgauge.results.comparing.pair_verdict import CONFIRMING
+from torchgauge.results.comparing.sequential import (
     Levels,
     Moderated,
     is_gain,

@@ -46,7 +46,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from torchgauge.results.change_points import Alarm, DetectorSettings, Watch
+from torchgauge.results.trends.change_points import Alarm, DetectorSettings, Watch
 
 HERE = Path(__file__).parent
 DATA = HERE / "data" / "trend_series.json"

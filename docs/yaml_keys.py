@@ -22,8 +22,8 @@ from torchgauge.devices.verified import VerifiedFile
 from torchgauge.harness.builds import BuildsFields
 from torchgauge.harness.configurations import ConfigurationFile
 from torchgauge.results.claims.claim_file import ClaimFileFields
+from torchgauge.results.comparing.policy import SECTIONS, EntryFields
 from torchgauge.results.interchange.upstream_names import UpstreamNames
-from torchgauge.results.policy import SECTIONS, EntryFields
 from torchgauge.suites.catalog import AnyRecipe, SuiteFields
 from torchgauge.suites.expectations import DeviceFields
 from torchgauge.suites.huggingface import HuggingFaceRecipe

@@ -54,8 +54,8 @@ def test_a_build_that_is_gone_is_said_and_remembered(invoke, nightly):
 def test_a_confirmed_change_for_the_worse_is_exit_1(invoke, nightly):
     """What was confirmed stays an alarm."""
     from torchgauge.results.store import Store
-    from torchgauge.results.trend import TrendFilter, trend
-    from torchgauge.results.trend_outcomes import TrendOutcome, TrendState, append_outcome
+    from torchgauge.results.trends.trend import TrendFilter, trend
+    from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
 
     store = Store.open(nightly)
     (each,) = trend(store, TrendFilter()).suspicions
@@ -91,7 +91,7 @@ def test_since_takes_a_date(invoke, nightly):
 def test_what_was_found_is_kept_unless_it_is_declined(invoke, nightly):
     """The dashboard reads what the command found; --no-keep leaves the store alone."""
     from torchgauge.results.store import Store
-    from torchgauge.results.trend_findings import read_findings
+    from torchgauge.results.trends.trend_findings import read_findings
 
     store = Store.open(nightly)
     assert invoke("trend", "--store", str(nightly), "--no-keep").exit_code == 0

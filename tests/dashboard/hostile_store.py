@@ -25,12 +25,12 @@ from torchgauge.records import (
 )
 from torchgauge.records.codec import to_json
 from torchgauge.records.comparison import ComparisonPlan, Contestant, MetricVerdict, Pair, Verdict
-from torchgauge.results.comparison_store import begin_comparison, finish_comparison
+from torchgauge.results.comparing.comparison_store import begin_comparison, finish_comparison
 from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import Store
-from torchgauge.results.trend_findings import Finding, Look, Question, TrendFindings, path_of
-from torchgauge.results.trend_outcomes import TrendOutcome, TrendState, append_outcome
+from torchgauge.results.trends.trend_findings import Finding, Look, Question, TrendFindings, path_of
+from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
 
 CORPUS = (
     "<script>window.pwned=1</script>",

@@ -8,8 +8,8 @@ from store_builder import CPU, DAY, EAGER, NOW, NPU, RunBuilder, environment, fa
 
 from torchgauge.records import Case, DeviceTarget, Status, Workload
 from torchgauge.results.store import Store
-from torchgauge.results.trend_findings import Finding, Look, Question, TrendFindings
-from torchgauge.results.trend_outcomes import TrendState
+from torchgauge.results.trends.trend_findings import Finding, Look, Question, TrendFindings
+from torchgauge.results.trends.trend_outcomes import TrendState
 
 HOSTILE = (
     "<script>alert(1)</script>",

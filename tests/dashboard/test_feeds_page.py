@@ -79,7 +79,7 @@ def test_an_address_that_is_none_is_refused(store, tmp_path, address):
 
 def test_only_open_changes_for_the_worse_are_told(store, tmp_path):
     """Improvements and what was explained are on the page and not in the feed."""
-    from torchgauge.results.trend_outcomes import TrendState
+    from torchgauge.results.trends.trend_outcomes import TrendState
 
     keep_findings(
         store,

@@ -16,8 +16,8 @@ from torchgauge.dashboard import build_site
 from torchgauge.records import Status
 from torchgauge.records.comparison import Verdict
 from torchgauge.results.store import Store
-from torchgauge.results.trend_findings import Finding
-from torchgauge.results.trend_outcomes import TrendOutcome, TrendState, append_outcome
+from torchgauge.results.trends.trend_findings import Finding
+from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "results" / "reports"))
 

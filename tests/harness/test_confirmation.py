@@ -10,9 +10,9 @@ import pytest
 from torchgauge.harness.confirmation import Confirmer, judged, moved_with, open_suspicions, torch_version
 from torchgauge.harness.reading import Answer, Reading, reading_of
 from torchgauge.records.comparison import MetricVerdict, Verdict
-from torchgauge.results.change_points import ChangePoint
-from torchgauge.results.trend import Night, Series, Suspicion
-from torchgauge.results.trend_outcomes import TrendState
+from torchgauge.results.trends.change_points import ChangePoint
+from torchgauge.results.trends.trend import Night, Series, Suspicion
+from torchgauge.results.trends.trend_outcomes import TrendState
 
 DAY = 86_400.0
 

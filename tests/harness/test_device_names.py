@@ -15,12 +15,12 @@ ALLOWED = {
     # PyTorch's own name of the host, where references run and outputs are kept, whatever is measured.
     ("suites/host.py", "cpu"),
     # CPU time as an estimator, and as a column of what a worker notes of a step.
-    ("results/estimators.py", "cpu"),
+    ("results/comparing/estimators.py", "cpu"),
     ("harness/ab/pair_launch.py", "cpu"),
     # Facts about the processor of a machine.
     ("results/runner_class.py", "cpu"),
     ("results/durations.py", "cpu"),
-    ("results/trend.py", "cpu"),
+    ("results/trends/trend.py", "cpu"),
 }
 
 

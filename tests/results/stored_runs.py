@@ -36,7 +36,7 @@ from torchgauge.records.comparison import (
     Side,
     Verdict,
 )
-from torchgauge.results.comparison_store import begin_comparison, finish_comparison
+from torchgauge.results.comparing.comparison_store import begin_comparison, finish_comparison
 from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import Store

@@ -25,10 +25,10 @@ from stored_runs import BEGIN, DAY, case, result
 from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError
 from torchgauge.records import Cause, Failure, Status, to_json
-from torchgauge.results.policy import load_policy
+from torchgauge.results.comparing.policy import load_policy
 from torchgauge.results.store import Store
-from torchgauge.results.trend import TrendFilter, trend
-from torchgauge.results.trend_outcomes import TrendOutcome, TrendState, append_outcome
+from torchgauge.results.trends.trend import TrendFilter, trend
+from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, campaign_json
 from torchgauge.workflows.collect import Collection, MissingShard
 from torchgauge.workflows.gate import gate_summary, nightly_gate

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 if TYPE_CHECKING:
-    from torchgauge.results.two_runs import TwoRuns
+    from torchgauge.results.comparing.two_runs import TwoRuns
 
 STORE = click.option("--store", default="./torchgauge-results", show_default=True, help="the store to read")
 POLICY = click.option("--policy", metavar="FILE", help="YAML with tolerances and actions (default: built in)")
@@ -52,7 +52,7 @@ def command(
     if as_json:
         click.echo(json.dumps(as_plain(found), indent=1))
         return
-    from torchgauge.results.verdict_text import comparison_lines
+    from torchgauge.results.comparing.verdict_text import comparison_lines
 
     for line in comparison_lines(found):
         click.echo(line)
@@ -61,11 +61,11 @@ def command(
 def compared(store: str, run_a: str, run_b: str | None, policy: str | None, words: dict[str, str]) -> TwoRuns:
     """The comparison that the arguments ask for."""
     from torchgauge.clock import SYSTEM_CLOCK, utc
-    from torchgauge.results.policy import policy_of
-    from torchgauge.results.run_names import resolve_run
-    from torchgauge.results.run_pairs import RunSide
+    from torchgauge.results.comparing.policy import policy_of
+    from torchgauge.results.comparing.run_names import resolve_run
+    from torchgauge.results.comparing.run_pairs import RunSide
+    from torchgauge.results.comparing.two_runs import compare_sides, history_of
     from torchgauge.results.store import Store
-    from torchgauge.results.two_runs import compare_sides, history_of
 
     now = SYSTEM_CLOCK.now()
     rules = policy_of(policy, utc(now).date())

@@ -10,8 +10,8 @@ import click
 from torchgauge.cli.compare import JSON, POLICY, STORE, sides
 
 if TYPE_CHECKING:
-    from torchgauge.results.gate import GateResult
-    from torchgauge.results.policy import Policy
+    from torchgauge.results.comparing.gate import GateResult
+    from torchgauge.results.comparing.policy import Policy
 
 
 @click.command("gate")
@@ -40,10 +40,10 @@ def command(
     from torchgauge.clock import SYSTEM_CLOCK, utc
     from torchgauge.errors import UsageError
     from torchgauge.records import to_plain
-    from torchgauge.results.gate import gate
-    from torchgauge.results.policy import policy_of
-    from torchgauge.results.policy_notes import unused_notes
-    from torchgauge.results.verdict_text import gate_lines
+    from torchgauge.results.comparing.gate import gate
+    from torchgauge.results.comparing.policy import policy_of
+    from torchgauge.results.comparing.policy_notes import unused_notes
+    from torchgauge.results.comparing.verdict_text import gate_lines
 
     if len(names) > 2:
         raise UsageError(f"{len(names)} names are given", hint="one COMPARISON, or RUN_A RUN_B")
@@ -72,10 +72,10 @@ def command(
 
 def _of_comparison(store: str, name: str, rules: Policy | None) -> tuple[GateResult, str, list[str]]:
     """The gate over an A/B run, its title and its cases."""
-    from torchgauge.results.comparison_store import comparison
-    from torchgauge.results.gate import gate
+    from torchgauge.results.comparing.comparison_store import comparison
+    from torchgauge.results.comparing.gate import gate
+    from torchgauge.results.comparing.run_names import resolve_comparison
     from torchgauge.results.journal import RunState
-    from torchgauge.results.run_names import resolve_comparison
     from torchgauge.results.store import Store
 
     opened = Store.open(store)

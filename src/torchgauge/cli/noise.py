@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 if TYPE_CHECKING:
-    from torchgauge.results.noise_ledger import Ledger
+    from torchgauge.results.comparing.noise_ledger import Ledger
 
 STORE = click.option("--store", default="./torchgauge-results", show_default=True, help="the store to read")
 JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
@@ -33,7 +33,7 @@ def command(context: click.Context, store: str, runner_class: str | None, as_jso
 
         click.echo(json.dumps(asdict(ledger), indent=1))
         return
-    from torchgauge.results.noise_text import ledger_lines
+    from torchgauge.results.comparing.noise_text import ledger_lines
 
     for line in ledger_lines(ledger, now):
         click.echo(line)
@@ -59,7 +59,7 @@ def suggest_policy(
     from pathlib import Path
 
     from torchgauge.errors import UsageError
-    from torchgauge.results.noise_suggest import suggest, suggestions
+    from torchgauge.results.comparing.noise_suggest import suggest, suggestions
 
     ledger, now = _ledger(store, runner_class)
     if as_json:
@@ -80,7 +80,7 @@ def _ledger(store: str, runner_class: str | None) -> tuple[Ledger, float]:
     """The ledger as of now; raises for a class of runner that has no line."""
     from torchgauge.clock import SYSTEM_CLOCK
     from torchgauge.errors import UnknownNameError
-    from torchgauge.results.noise_ledger import read_ledger
+    from torchgauge.results.comparing.noise_ledger import read_ledger
     from torchgauge.results.store import Store
 
     now = SYSTEM_CLOCK.now()

@@ -53,8 +53,8 @@ def command(**options: Any) -> None:
     """
     from torchgauge.harness.metrics import METRICS
     from torchgauge.results.store import Store
-    from torchgauge.results.trend import TrendFilter, trend
-    from torchgauge.results.trend_text import trend_lines, trend_plain
+    from torchgauge.results.trends.trend import TrendFilter, trend
+    from torchgauge.results.trends.trend_text import trend_lines, trend_plain
 
     if options["metric"] not in METRICS:
         from torchgauge.errors import UnknownNameError
@@ -91,7 +91,7 @@ def _keep(store: Any, found: Any, wanted: Any, *, quiet: bool) -> None:
     """Keep what was found; a store that cannot be written to is said, and is no reason to fail."""
     from torchgauge.clock import SYSTEM_CLOCK
     from torchgauge.errors import InfrastructureError
-    from torchgauge.results.trend_findings import keep
+    from torchgauge.results.trends.trend_findings import keep
 
     try:
         path = keep(store, found, wanted, SYSTEM_CLOCK.now())
@@ -115,7 +115,7 @@ def _confirm(store: Any, found: Any, options: dict[str, Any]) -> None:
     from torchgauge.harness.builds import named_build
     from torchgauge.harness.confirmation import Confirmer, open_suspicions
     from torchgauge.harness.quick_measure import measure_suspicion
-    from torchgauge.results.trend_outcomes import append_outcome
+    from torchgauge.results.trends.trend_outcomes import append_outcome
 
     confirmer = Confirmer(
         measure_suspicion(store),

@@ -9,8 +9,8 @@ from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.snapshots import TorchBuild
 from torchgauge.errors import DamagedJournalError
 from torchgauge.results.store import Store
-from torchgauge.results.trend_findings import Finding, Look, read_findings
-from torchgauge.results.trend_outcomes import TrendOutcome, TrendState, read_outcomes
+from torchgauge.results.trends.trend_findings import Finding, Look, read_findings
+from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, read_outcomes
 
 _ORDER = (
     TrendState.CONFIRMED,

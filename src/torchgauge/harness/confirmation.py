@@ -20,8 +20,8 @@ from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.interpreter import interpreter
 from torchgauge.harness.reading import Answer, Reading
 from torchgauge.records.comparison import Contestant
-from torchgauge.results.trend import Night, Series, Suspicion
-from torchgauge.results.trend_outcomes import TrendOutcome, TrendState
+from torchgauge.results.trends.trend import Night, Series, Suspicion
+from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState
 
 Measure = Callable[[Contestant, Contestant, Suspicion], Reading]
 """Compares the last good build with the suspect one on the case of a suspicion."""

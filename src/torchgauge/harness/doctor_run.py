@@ -32,7 +32,7 @@ from torchgauge.records import (
 )
 from torchgauge.results.calibration_history import Comparison, Machine, Series, compare, read_history
 from torchgauge.results.dataset import read_table
-from torchgauge.results.run_pairs import environments_of
+from torchgauge.results.environments import environments_of
 from torchgauge.results.store import Store
 from torchgauge.suites.calibration import ANSWER, NAME, PARTS, QUICK_SAMPLES, SAMPLES, CalibrationSuite
 

@@ -16,7 +16,7 @@ from torchgauge.harness.selection import CaseName, Selection, parse_case_id, sel
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import Contestant
 from torchgauge.results.store import Store
-from torchgauge.results.trend import Suspicion
+from torchgauge.results.trends.trend import Suspicion
 from torchgauge.suites.catalog import BATCH_PROFILES, workload_for
 
 

@@ -12,7 +12,7 @@ from torchgauge.errors import DataFileError
 from torchgauge.harness.configurations import BUNDLED, load_configurations
 from torchgauge.results.claims.claim_file import DATA as CLAIMS
 from torchgauge.results.claims.claim_file import load_claims
-from torchgauge.results.policy import SECTIONS, load_policy
+from torchgauge.results.comparing.policy import SECTIONS, load_policy
 from torchgauge.suites.catalog import AnyRecipe, load_suite_file
 from torchgauge.suites.document import read_document
 from torchgauge.suites.expectations import load_expectations

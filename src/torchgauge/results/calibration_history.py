@@ -28,7 +28,7 @@ from itertools import combinations
 
 from torchgauge.records import Better, Environment, Summary
 from torchgauge.results.dataset import read_table
-from torchgauge.results.run_pairs import environments_of
+from torchgauge.results.environments import environments_of
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.store import Store
 

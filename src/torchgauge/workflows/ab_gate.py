@@ -19,7 +19,7 @@ from torchgauge.harness.ab.run_comparison import run_comparison
 from torchgauge.harness.selection import Selection
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import Contestant
-from torchgauge.results.comparison_store import ComparisonFolder
+from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.reports.report import ComparisonReport, comparison_report
 from torchgauge.results.store import Store
 from torchgauge.workflows.gate_set import Origin, write_gate_set

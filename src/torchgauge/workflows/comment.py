@@ -11,8 +11,8 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.hostile_text import first_line
-from torchgauge.results.policy import Policy
 from torchgauge.results.reports.markdown import render
 from torchgauge.results.reports.markdown_text import code, table
 from torchgauge.workflows.check_run import put_check_run

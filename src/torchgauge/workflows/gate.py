@@ -12,7 +12,7 @@ from typing import Any
 
 from torchgauge.records import to_plain
 from torchgauge.records.comparison import Action
-from torchgauge.results.policy import Policy
+from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.reports.markdown_text import code, table
 from torchgauge.results.units import quantity
 from torchgauge.workflows.gate_verdict import TITLES, GateVerdict, exit_code

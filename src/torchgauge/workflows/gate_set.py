@@ -25,9 +25,9 @@ from torchgauge.errors import UsageError
 from torchgauge.records import digest, from_plain, to_plain
 from torchgauge.records.comparison import MetricVerdict
 from torchgauge.results.atomic_file import aside_of, storage_errors
-from torchgauge.results.gate import under
+from torchgauge.results.comparing.gate import under
+from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.journal import RunState
-from torchgauge.results.policy import Policy
 from torchgauge.results.reports.report import (
     VERSION,
     ComparisonReport,

@@ -7,7 +7,7 @@ from pathlib import Path
 
 from torchgauge.errors import DataFileError
 from torchgauge.records import RecordError, from_plain
-from torchgauge.results.policy import Policy
+from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import read_campaign
 from torchgauge.workflows.collect import COLLECTION_SCHEMA, Collection

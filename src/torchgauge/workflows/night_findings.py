@@ -12,11 +12,11 @@ from dataclasses import dataclass
 from torchgauge.records import INCOMPLETE, Result, Status
 from torchgauge.records.codec import digest
 from torchgauge.records.comparison import Action
+from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.journal import results
-from torchgauge.results.policy import Policy
 from torchgauge.results.store import Store
-from torchgauge.results.trend import Suspicion, Trend, TrendFilter, trend
-from torchgauge.results.trend_outcomes import TrendState
+from torchgauge.results.trends.trend import Suspicion, Trend, TrendFilter, trend
+from torchgauge.results.trends.trend_outcomes import TrendState
 
 
 @dataclass(frozen=True)

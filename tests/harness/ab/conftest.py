@@ -18,8 +18,8 @@ from torchgauge.harness.ab.run_comparison import ComparisonEnding, run_compariso
 from torchgauge.harness.selection import Selection
 from torchgauge.records import Environment, RunSettings
 from torchgauge.records.comparison import Contestant, Launch, MetricVerdict, Pair
-from torchgauge.results.comparison_store import ComparisonFolder
-from torchgauge.results.judgement import Wanted
+from torchgauge.results.comparing.comparison_store import ComparisonFolder
+from torchgauge.results.comparing.judgement import Wanted
 
 SOURCE = Path(torchgauge.__file__).resolve().parent.parent
 PLUGIN = Path(__file__).parent / "racers_plugin"

@@ -20,7 +20,7 @@ from torchgauge.harness.ab.run_comparison import run_comparison
 from torchgauge.harness.selection import Selection
 from torchgauge.records import Cause, Deadlines, Phase, Status
 from torchgauge.records.comparison import Block, Contestant, Launch, Side
-from torchgauge.results.comparison_store import read_comparisons
+from torchgauge.results.comparing.comparison_store import read_comparisons
 from torchgauge.results.journal import RunState, read
 from torchgauge.results.journal_record import Kind
 

@@ -26,7 +26,11 @@ from torchgauge.records.comparison import (
     Side,
     Verdict,
 )
-from torchgauge.results.comparison_store import ComparisonFolder, begin_comparison, finish_comparison
+from torchgauge.results.comparing.comparison_store import (
+    ComparisonFolder,
+    begin_comparison,
+    finish_comparison,
+)
 from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.store import Store
 from torchgauge.testing import make_case

@@ -13,7 +13,7 @@ from torchgauge.cli.options import CommaList, Seconds, measuring, settings_of, s
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
-    from torchgauge.results.policy import Policy
+    from torchgauge.results.comparing.policy import Policy
     from torchgauge.workflows.ab_gate import AbGate, AbGateEnding
     from torchgauge.workflows.config import Config
 
@@ -121,7 +121,7 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
 
 def _tell_unused(policy: Policy, cases: Iterable[str]) -> None:
     """Warn of overrides that apply to none of ``cases``; on stderr, or at the top of the run."""
-    from torchgauge.results.policy_notes import unused_notes
+    from torchgauge.results.comparing.policy_notes import unused_notes
     from torchgauge.workflows.github_files import annotation, in_actions
 
     for note in unused_notes(policy, cases):

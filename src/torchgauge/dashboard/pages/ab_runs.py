@@ -17,7 +17,7 @@ from torchgauge.results.hostile_text import first_line, slug
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
-    from torchgauge.results.noise_ledger import AlarmRate, CaseNoise
+    from torchgauge.results.comparing.noise_ledger import AlarmRate, CaseNoise
 
 MOST_RUNS, MOST_VERDICTS, MOST_CASES = 20, 25, 50
 
@@ -117,7 +117,7 @@ def ab_runs(context: SiteContext) -> ABRuns | None:
     folder = context.store.path / "comparisons"
     if not folder.is_dir() or not any(folder.glob("[!.]*")):
         return None
-    from torchgauge.results.comparison_store import comparison_ids
+    from torchgauge.results.comparing.comparison_store import comparison_ids
 
     ids = comparison_ids(context.store)
     there = [run for run in ids if context.store.table_path("verdicts", run).is_file()]
@@ -135,7 +135,7 @@ def ab_runs(context: SiteContext) -> ABRuns | None:
 
 
 def _comparison(context: SiteContext, run: str) -> ShownComparison:
-    from torchgauge.results.comparison_store import ComparisonFolder, read_comparisons
+    from torchgauge.results.comparing.comparison_store import ComparisonFolder, read_comparisons
 
     command, problem, rows = "", "", []
     try:
@@ -226,7 +226,7 @@ def verdict_css(verdict: str) -> str:
 def _ledger(
     context: SiteContext,
 ) -> tuple[tuple[ShownRate, ...], tuple[ShownCase, ...], tuple[ShownCase, ...], tuple[str, ...]]:
-    from torchgauge.results.noise_ledger import read_ledger
+    from torchgauge.results.comparing.noise_ledger import read_ledger
 
     try:
         ledger = read_ledger(context.store, context.now)

@@ -21,8 +21,8 @@ from torchgauge.dashboard.trend_changes import Change, TrendChanges, read_change
 from torchgauge.records.codec import to_plain
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
-from torchgauge.results.trend_findings import Finding, Look
-from torchgauge.results.trend_outcomes import TrendOutcome, TrendState
+from torchgauge.results.trends.trend_findings import Finding, Look
+from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext

@@ -29,7 +29,7 @@ from torchgauge.records import (
     Status,
 )
 from torchgauge.records.comparison import ComparisonPlan, Contestant, Pair, Side
-from torchgauge.results.comparison_store import ComparisonFolder
+from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.store import Store, new_run_id
 from torchgauge.suites import torchbench_checkout
 from torchgauge.suites.suite import Suite

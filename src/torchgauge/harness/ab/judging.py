@@ -8,9 +8,9 @@ from torchgauge.clock import SYSTEM_CLOCK, utc
 from torchgauge.harness.ab.comparison import Comparison
 from torchgauge.harness.ab.run_comparison import JudgeOf, Judging
 from torchgauge.records import Environment
-from torchgauge.results.judgement import Judge
-from torchgauge.results.noise import NoiseHistory, noise_history
-from torchgauge.results.policy import Policy, policy_of
+from torchgauge.results.comparing.judgement import Judge
+from torchgauge.results.comparing.noise import NoiseHistory, noise_history
+from torchgauge.results.comparing.policy import Policy, policy_of
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.store import Store
 

@@ -10,7 +10,7 @@ from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.records import Status
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict, Pair, Side
 from torchgauge.results import units
-from torchgauge.results import verdict_words as words
+from torchgauge.results.comparing import verdict_words as words
 
 
 class AbProgress(Protocol):

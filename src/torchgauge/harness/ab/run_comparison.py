@@ -21,14 +21,18 @@ from torchgauge.harness.executors.station import Station
 from torchgauge.harness.runner import stop_on_interrupt
 from torchgauge.records import DeviceTarget, Environment, Plan, Status
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side
-from torchgauge.results.comparison_store import ComparisonFolder, begin_comparison, finish_comparison
-from torchgauge.results.gate import gate
+from torchgauge.results.comparing.comparison_store import (
+    ComparisonFolder,
+    begin_comparison,
+    finish_comparison,
+)
+from torchgauge.results.comparing.gate import gate
+from torchgauge.results.comparing.judgement import Wanted
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
-from torchgauge.results.judgement import Wanted
 
 
 class Judging(Protocol):
-    """The part of :class:`torchgauge.results.judgement.Judge` that a run needs."""
+    """The part of :class:`torchgauge.results.comparing.judgement.Judge` that a run needs."""
 
     def add(self, launch: Launch) -> None:
         """Take one launch of one pair."""

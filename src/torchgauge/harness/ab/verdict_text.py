@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Sequence
 
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
-from torchgauge.results import verdict_words as words
+from torchgauge.results.comparing import verdict_words as words
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports import report
 from torchgauge.results.reports.report import Headline

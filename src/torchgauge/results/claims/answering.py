@@ -29,7 +29,7 @@ from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Questi
 from torchgauge.results.claims.member import COUNTED, Measured, Member, member_of, member_of_two
 from torchgauge.results.claims.missing import commands_for
 from torchgauge.results.claims.stored import EAGER, Keep, Stored, StoredCase, read_keys
-from torchgauge.results.run_pairs import changed_facts
+from torchgauge.results.comparing.run_pairs import changed_facts
 from torchgauge.results.runner_class import runner_class
 
 Key = tuple[str, str]

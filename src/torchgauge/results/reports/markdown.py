@@ -11,7 +11,7 @@ from collections.abc import Sequence
 
 from torchgauge.records.comparison import Action, MetricVerdict
 from torchgauge.results import units
-from torchgauge.results import verdict_words as words
+from torchgauge.results.comparing import verdict_words as words
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports.markdown_text import code, fenced, row_line, table
 from torchgauge.results.reports.publisher import Publisher, Report

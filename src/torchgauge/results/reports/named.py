@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.results.comparison_store import comparison, comparison_ids
+from torchgauge.results.comparing.comparison_store import comparison, comparison_ids
 from torchgauge.results.reports.publisher import Report
 from torchgauge.results.reports.report import comparison_report
 from torchgauge.results.reports.run_report import run_report

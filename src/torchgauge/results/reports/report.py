@@ -13,10 +13,10 @@ from enum import Enum
 
 from torchgauge.records import Environment, digest
 from torchgauge.records.comparison import Action, ComparisonPlan, MetricVerdict, Verdict
-from torchgauge.results.comparison_store import ComparisonFolder
+from torchgauge.results.comparing.comparison_store import ComparisonFolder
+from torchgauge.results.comparing.verdict_words import CHANGED, SILENT, WORSE
 from torchgauge.results.journal import RunState
 from torchgauge.results.store import Store
-from torchgauge.results.verdict_words import CHANGED, SILENT, WORSE
 
 VERSION = 1
 """Version of the fields of these records, which the JSON form says."""
@@ -260,7 +260,7 @@ def _false_alarms(store: Store, environments: Sequence[Environment], now: float)
     """The ledger's rate on this class of runner, over the days up to this run; None without a class."""
     if not environments:
         return None
-    from torchgauge.results.noise_ledger import read_ledger
+    from torchgauge.results.comparing.noise_ledger import read_ledger
     from torchgauge.results.runner_class import runner_class
 
     recent = read_ledger(store, now, runner_class(environments[-1])).recent

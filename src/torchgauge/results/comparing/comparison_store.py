@@ -1,0 +1,177 @@
+"""A/B runs in the store: a plan, a journal of launches and verdicts, and Parquet tables made of it.
+
+::
+
+    comparisons/<run_id>/plan.json          written before anything runs
+    comparisons/<run_id>/journal.jsonl      appended while it runs: every launch with every step
+    comparisons/<run_id>/logs/
+    tables/<verdicts|launches|steps>/<run_id>.parquet
+
+Beside ``runs/`` and not among them: an A/B run has pairs where a run has cases.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError
+from torchgauge.records import Environment, RecordError, from_plain
+from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
+from torchgauge.results.atomic_file import publish, storage_errors
+from torchgauge.results.comparing.comparison_tables import (
+    COMPARISON_TABLES,
+    launch_row,
+    step_rows,
+    verdict_row,
+)
+from torchgauge.results.comparing.launch_facts import launch_facts
+from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
+from torchgauge.results.migrations import check_version
+from torchgauge.results.planned_folder import PlannedFolder, write_plan
+from torchgauge.results.publication import TableWriter
+from torchgauge.results.runner_class import runner_class
+from torchgauge.results.store import Store
+
+
+@dataclass(frozen=True)
+class ComparisonFindings:
+    """What an A/B run found: its verdicts (the last ones, where it was resumed), where, and how it stands."""
+
+    verdicts: tuple[MetricVerdict, ...]
+    environments: tuple[Environment, ...]
+    state: RunState
+
+
+@dataclass(frozen=True)
+class ComparisonFolder(PlannedFolder):
+    """The folder of one A/B run."""
+
+    def plan(self) -> ComparisonPlan:
+        """The plan; raises :class:`DataFileError` where it does not fit its schema."""
+        path = self.plan_path
+        try:
+            data = json.loads(path.read_bytes())
+            check_version(data.get("schema_version"), str(path))
+            return from_plain(ComparisonPlan, data)
+        except (OSError, ValueError, RecordError) as error:
+            raise DataFileError(str(path), str(error), hint="restore the file from a copy") from error
+
+    def open_journal(self) -> Journal:
+        """The journal, created with the stamp of the plan or recovered, locked for writing."""
+        return Journal.open_stamped(self.journal_path, PlanStamp(self.run_id, self.plan().digest))
+
+    def launches(self) -> Iterator[Launch]:
+        """Every launch in the order in which they ran, with its steps."""
+        for record in read(self.journal_path):
+            if record.kind is Kind.LAUNCH:
+                yield record.payload()
+
+    def findings(self) -> ComparisonFindings:
+        """Everything in the journal but launches, which are most of it: read once for all of them."""
+        verdicts: dict[tuple[str, str], MetricVerdict] = {}
+        environments: list[Environment] = []
+        ended: RunState | None = None
+        for record in read(self.journal_path):
+            ended = record.payload().state if record.kind is Kind.END else None
+            if record.kind is Kind.VERDICT:
+                verdict: MetricVerdict = record.payload()
+                verdicts[verdict.pair_key, verdict.metric] = verdict
+            elif record.kind is Kind.ENVIRONMENT:
+                environments.append(record.payload())
+        if ended is None:
+            ended = RunState.RUNNING if is_being_written(self.journal_path) else RunState.INTERRUPTED
+        return ComparisonFindings(tuple(verdicts.values()), tuple(environments), ended)
+
+    def verdicts(self) -> list[MetricVerdict]:
+        """The verdicts; the last ones, where a run was resumed and judged again."""
+        return list(self.findings().verdicts)
+
+    def environments(self) -> list[Environment]:
+        """The environments of both sides, as their workers described them."""
+        return list(self.findings().environments)
+
+    def state(self) -> RunState:
+        """Where the A/B run stands."""
+        return self.findings().state
+
+
+def begin_comparison(store: Store, plan: ComparisonPlan) -> ComparisonFolder:
+    """Write ``plan`` to a new folder, durable on return; raises :class:`UsageError` where the run exists."""
+    folder = ComparisonFolder(store.path / "comparisons" / plan.run_id)
+    write_plan(folder, plan, "comparison")
+    return folder
+
+
+def finish_comparison(store: Store, folder: ComparisonFolder, plan: ComparisonPlan) -> None:
+    """Write the tables of the A/B run in ``folder``, ``verdicts`` last; a repetition replaces them."""
+    with ExitStack() as stack, storage_errors(store.path / "tables"):
+        writers: dict[str, TableWriter] = {}
+        for name, table in COMPARISON_TABLES.items():
+            path = store.table_path(name, plan.run_id)
+            path.parent.mkdir(parents=True, exist_ok=True)
+            aside = path.with_name(f".{path.name}.tmp")
+            writers[name] = TableWriter(table, path, aside)
+            stack.callback(writers[name].abandon)
+            stack.callback(aside.unlink, missing_ok=True)
+        findings = folder.findings()
+        verdicts = findings.verdicts
+        classes = {found.device: runner_class(found) for found in findings.environments}
+        for launch in folder.launches():
+            facts = launch_facts(plan, launch, verdicts, classes)
+            writers["launches"].add([launch_row(plan.run_id, launch) | facts])
+            writers["steps"].add(step_rows(plan.run_id, launch))
+        writers["verdicts"].add(verdict_row(plan, verdict, classes) for verdict in verdicts)
+        for writer in writers.values():
+            writer.close()
+        for writer in writers.values():
+            publish(writer.aside, writer.path)
+
+
+def comparison_ids(store: Store) -> tuple[str, ...]:
+    """Ids of all A/B runs, finished or not, in order of their names (which is the order of time)."""
+    folders = (store.path / "comparisons").glob("[!.]*")
+    return tuple(sorted(folder.name for folder in folders if folder.is_dir()))
+
+
+def comparison(store: Store, run_id: str) -> ComparisonFolder:
+    """The folder of ``run_id``; raises :class:`UnknownNameError` with suggestions."""
+    known = comparison_ids(store)
+    if run_id not in known:
+        raise UnknownNameError("comparison", run_id, known)
+    return ComparisonFolder(store.path / "comparisons" / run_id)
+
+
+def read_comparisons(
+    store: Store, name: str, runs: Sequence[str] | None = None, columns: Sequence[str] | None = None
+) -> Any:
+    """The ``pyarrow.Table`` called ``name`` (verdicts, launches or steps) over ``runs``, or all published.
+
+    Only ``columns`` are read where they are named: a ledger needs a few of thousands of A/B runs.
+
+    Raises :class:`UnknownNameError` for a table that is none and :class:`DamagedJournalError` for a file
+    that cannot be read.
+    """
+    if name not in COMPARISON_TABLES:
+        raise UnknownNameError("table", name, COMPARISON_TABLES)
+    schema = COMPARISON_TABLES[name].schema
+    if columns is not None:
+        schema = pa.schema([schema.field(column) for column in columns])
+    wanted = comparison_ids(store) if runs is None else runs
+    paths = [path for run in wanted if (path := store.table_path(name, run)).is_file()]
+    try:
+        parts = [
+            pq.ParquetFile(path).read(schema.names, use_threads=False).select(schema.names).cast(schema)
+            for path in paths
+        ]
+    except (pa.ArrowException, OSError, KeyError) as error:
+        raise DamagedJournalError(
+            f"tables/{name} cannot be read: {error}", hint="publish the comparison again from its journal"
+        ) from error
+    return pa.concat_tables(parts) if parts else schema.empty_table()

@@ -1,0 +1,130 @@
+"""The gate: verdicts and a policy in, an exit code and the reasons out.
+
+0 where nothing that gates is worse, 1 where something is, 3 where something that gates could not be measured.
+Silence is never success: a gate over nothing, or over nothing that could be decided, ends with 3.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from torchgauge.records.comparison import Action, MetricVerdict, Verdict
+from torchgauge.results.comparing.other_metrics import QUARANTINE_FACTOR
+from torchgauge.results.comparing.policy import BUILT_IN, Policy, Rule
+from torchgauge.results.comparing.verdict_words import WORSE
+from torchgauge.results.units import small_number
+
+
+@dataclass(frozen=True)
+class GateResult:
+    """What a gate says: its exit code, why, and the verdicts as the policy sees them."""
+
+    exit_code: int
+    reasons: tuple[str, ...]
+    blocking: tuple[MetricVerdict, ...]
+    unmeasured: tuple[MetricVerdict, ...]
+    reported: tuple[MetricVerdict, ...]
+    undecided: tuple[MetricVerdict, ...]
+    verdicts: tuple[MetricVerdict, ...]
+
+
+def gate(verdicts: Sequence[MetricVerdict], policy: Policy | None = None, incomplete: str = "") -> GateResult:
+    """What ``verdicts`` mean under ``policy``; without one, under the policy that they were judged by.
+
+    ``incomplete`` says why the comparison is not whole, and is empty where it is.
+    """
+    seen = [each if policy is None else under(each, policy) for each in verdicts]
+    gating = [each for each in seen if each.action is Action.GATE and not each.control]
+    blocking = tuple(each for each in gating if each.verdict in WORSE)
+    unmeasured = tuple(each for each in gating if each.verdict is Verdict.NOT_COMPARABLE)
+    reported = tuple(
+        each for each in seen if each.action is Action.REPORT and not each.control and each.verdict in WORSE
+    )
+    undecided = tuple(each for each in gating if each.verdict is Verdict.UNDECIDED)
+    reasons = [f"incomplete: {incomplete}"] if incomplete else []
+    reasons += _nothing(seen, gating)
+    code = 1 if blocking else 3 if unmeasured or reasons else 0
+    return GateResult(
+        exit_code=code,
+        reasons=(*map(_line, blocking), *map(_line, unmeasured), *reasons),
+        blocking=blocking,
+        unmeasured=unmeasured,
+        reported=reported,
+        undecided=undecided,
+        verdicts=tuple(seen),
+    )
+
+
+def under(verdict: MetricVerdict, policy: Policy) -> MetricVerdict:
+    """``verdict`` with the action and the tolerance of ``policy``, for a policy that came after it.
+
+    Only what the numbers still carry is said: a change below half a wider tolerance is none, and a claim of
+    "unchanged" within a narrower one must fit into it. Nothing undecided becomes decided.
+    """
+    suite = verdict.head_case.partition("/")[0]
+    rule = policy.rule_of(suite, verdict.head_case, verdict.metric if verdict.pair_key else "suite")
+    softened = rule.action is Action.GATE and verdict.action is not Action.GATE and _is_watched(verdict)
+    action = verdict.action if softened else rule.action
+    seen = replace(verdict, action=action)
+    if verdict.ratio is None or verdict.metric in BUILT_IN:
+        return _sized(seen, rule)
+    tolerance = rule.tolerance * (QUARANTINE_FACTOR if verdict.quarantined else 1.0)
+    return _within(seen, tolerance)
+
+
+def _is_watched(verdict: MetricVerdict) -> bool:
+    """Whether the judge itself took the verdict out of the gate: controls, and wall time without harm."""
+    return verdict.control or verdict.metric in ("latency_wall", "suite")
+
+
+def _within(seen: MetricVerdict, tolerance: float) -> MetricVerdict:
+    """A step time under another tolerance."""
+    assert seen.ratio is not None
+    if tolerance == seen.tolerance:
+        return seen
+    low, high = seen.low, seen.high
+    fits = low is not None and high is not None and low > 1 / (1 + tolerance) and high < 1 + tolerance
+    small = max(seen.ratio, 1 / seen.ratio) - 1 < tolerance / 2
+    changed = replace(seen, tolerance=tolerance)
+    if seen.verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT) and small:
+        reason = f"{seen.verdict.value} below half of the policy's tolerance of {tolerance:.1%}"
+        return replace(changed, verdict=Verdict.UNCHANGED if fits else Verdict.UNDECIDED, reason=reason)
+    if seen.verdict is Verdict.UNCHANGED and not fits:
+        reason = f"unchanged within {seen.tolerance:.1%}, and the policy asks for {tolerance:.1%}"
+        return replace(changed, verdict=Verdict.UNDECIDED, reason=reason)
+    return changed
+
+
+def _sized(seen: MetricVerdict, rule: Rule) -> MetricVerdict:
+    """Compile time or memory under another tolerance or floor; what is exact stays as it is."""
+    if seen.verdict is not Verdict.REGRESSION or seen.ratio is None or not rule.tolerance:
+        return seen
+    tolerance = rule.tolerance * (QUARANTINE_FACTOR if seen.quarantined else 1.0)
+    change = (seen.head or 0.0) - (seen.base or 0.0)
+    if seen.ratio - 1 > tolerance and change > rule.floor:
+        return replace(seen, tolerance=tolerance)
+    reason = f"within the policy's tolerance of {tolerance:.1%}, or below its floor"
+    return replace(seen, tolerance=tolerance, verdict=Verdict.UNCHANGED, reason=reason)
+
+
+def _nothing(seen: Sequence[MetricVerdict], gating: Sequence[MetricVerdict]) -> list[str]:
+    """Why there is nothing to be sure of, in words; empty where there is something."""
+    if not any(not each.control for each in seen):
+        return ["nothing was compared"]
+    if not gating:
+        return ["nothing that was compared gates: the policy only reports or ignores it"]
+    step_times = [each for each in gating if each.metric not in BUILT_IN]
+    decided = [each for each in step_times if each.verdict not in (Verdict.UNDECIDED, Verdict.NOT_COMPARABLE)]
+    if step_times and not decided:
+        return [f"nothing was decided: none of {len(step_times)} step times that gate has a verdict"]
+    return []
+
+
+def _line(verdict: MetricVerdict) -> str:
+    """One reason: verdict, metric, pair and what it rests on."""
+    ratio = f" x{small_number(verdict.ratio)}" if verdict.ratio is not None else ""
+    if verdict.ratio is not None and verdict.low is not None and verdict.high is not None:
+        ratio += f" [{verdict.low:.3f}, {verdict.high:.3f}]"
+    why = f": {verdict.reason}" if verdict.reason else ""
+    return f"{verdict.verdict.value}: {verdict.metric} of {verdict.pair_id}{ratio}{why}"

@@ -1,0 +1,341 @@
+"""Nightly history of every case as series, and the changes in them that are worth a second look.
+
+A series is one metric of one case on one class of machine, over the published runs. Its changes are
+suspicions, not verdicts (``docs/comparison.md``, Trend): a confirmation decides, and is remembered in
+:mod:`~torchgauge.results.trends.trend_outcomes`. Where the pinned reference build is measured into the same
+store, its runs are a series of their own and never mix with those of the builds that change.
+"""
+
+from __future__ import annotations
+
+import fnmatch
+import json
+from collections.abc import Collection, Iterable, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, cast
+
+import numpy as np
+import pandas as pd
+
+from torchgauge.clock import utc
+from torchgauge.records.codec import digest
+from torchgauge.results import frames
+from torchgauge.results.store import Store
+from torchgauge.results.trends.change_points import ChangePoint, DetectorSettings, Findings, change_points
+from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, read_outcomes
+
+_MACHINE_FACTS = (
+    "cpu.model", "cpu.cores_logical", "host.memory_bytes", "host.system", "device.model", "machine",
+)  # fmt: skip
+"""Facts that make two machines two: others (drivers, libraries, the governor) may change overnight."""
+_PASSED = ("pass", "fail_accuracy")
+_NEAR = 2
+"""Nights by which more history may move a change that was confirmed."""
+
+
+@dataclass(frozen=True)
+class TrendFilter:
+    """Which series are wanted: globs, empty for all; ``since`` in seconds since the epoch."""
+
+    metric: str = "latency"
+    suite: str = ""
+    model: str = ""
+    device: str = ""
+    configuration: str = ""
+    since: float = 0.0
+    reference: str = ""
+
+
+@dataclass(frozen=True)
+class Night:
+    """One run's value of a series, in its base unit; None where the case has no number in that run.
+
+    ``at`` is when the run was planned, in seconds since the epoch. ``python`` is the interpreter of the
+    run's workers, empty where the plan is gone.
+    """
+
+    run_id: str
+    at: float
+    value: float | None
+    torch_version: str
+    environment_id: str
+    python: str = ""
+
+    @property
+    def date(self) -> str:
+        """The day, UTC."""
+        return f"{utc(self.at):%Y-%m-%d}"
+
+
+@dataclass(frozen=True)
+class Series:
+    """One metric of one case on one class of machine, oldest night first."""
+
+    case_key: str
+    case_id: str
+    suite: str
+    model: str
+    device: str
+    configuration: str
+    metric: str
+    unit: str
+    better: str
+    machine: str
+    nights: tuple[Night, ...]
+
+    def worse(self, size: float) -> bool | None:
+        """Whether a relative change of ``size`` is for the worse; None where neither direction is better."""
+        if self.better not in ("lower", "higher"):
+            return None
+        return (size > 0) == (self.better == "lower")
+
+
+@dataclass(frozen=True)
+class Suspicion:
+    """A change of one series, with what became of it.
+
+    ``good`` is the last night before the change with a number, ``suspect`` the first with the new level.
+    """
+
+    series: Series
+    change: ChangePoint
+    good: Night
+    suspect: Night
+    state: TrendState = TrendState.SUSPECTED
+    outcome: TrendOutcome | None = None
+
+    @property
+    def worse(self) -> bool | None:
+        """Whether the change is for the worse."""
+        return self.series.worse(self.change.size)
+
+    @property
+    def key(self) -> str:
+        """Sixteen hex digits that name the suspicion."""
+        return digest([self.series.case_key, self.series.metric, self.series.machine, self.suspect.run_id])
+
+
+@dataclass(frozen=True)
+class SeriesTrend:
+    """One series with its noise, its changes and how far it has come from its baseline.
+
+    ``drift`` is the present level over the level since the last change that was confirmed, less 1: small
+    losses that no single night shows add up in it. None where there is no number.
+    """
+
+    series: Series
+    findings: Findings
+    suspicions: tuple[Suspicion, ...]
+    drift: float | None
+
+
+@dataclass
+class Trend:
+    """All series that were asked for; ``reference`` holds those of the pinned build."""
+
+    series: list[SeriesTrend] = field(default_factory=list)
+    reference: list[Series] = field(default_factory=list)
+
+    @property
+    def suspicions(self) -> list[Suspicion]:
+        """All changes, newest first."""
+        found = [each for trend in self.series for each in trend.suspicions]
+        return sorted(found, key=lambda each: (-each.suspect.at, each.series.case_id))
+
+    def groups(self) -> list[tuple[str, bool | None, list[Suspicion]]]:
+        """Suspicions by date of the suspect night and direction: what begins together has one cause."""
+        found: dict[tuple[str, bool | None], list[Suspicion]] = {}
+        for each in self.suspicions:
+            found.setdefault((each.suspect.date, each.worse), []).append(each)
+        return [(date, worse, members) for (date, worse), members in found.items()]
+
+    def reference_of(self, series: Series) -> Series | None:
+        """The series of the pinned build for the same case on the same class of machine."""
+        wanted = (series.case_key, series.metric, series.machine)
+        for each in self.reference:
+            if (each.case_key, each.metric, each.machine) == wanted:
+                return each
+        return None
+
+
+def trend(store: Store, wanted: TrendFilter, settings: DetectorSettings | None = None) -> Trend:
+    """Every series of ``store`` that ``wanted`` selects, with its changes and what became of them."""
+    found = series_of(store, wanted)
+    reference = _reference_runs(store, wanted.reference)
+    ours, pinned = [], []
+    for each in found:
+        inside = tuple(night for night in each.nights if _is_reference(night, reference, wanted.reference))
+        outside = tuple(night for night in each.nights if night not in inside)
+        if inside:
+            pinned.append(_with_nights(each, inside))
+        if outside:
+            ours.append(_with_nights(each, outside))
+    outcomes = read_outcomes(store)
+    return Trend([judged(store, each, outcomes, settings) for each in ours], pinned)
+
+
+def judged(
+    store: Store, series: Series, outcomes: Iterable[TrendOutcome], settings: DetectorSettings | None = None
+) -> SeriesTrend:
+    """The changes of ``series``; a change that was confirmed resets its baseline."""
+    own = [each for each in outcomes if _same(each, series)]
+    places = {night.run_id: place for place, night in enumerate(series.nights)}
+    last = {each.suspect_run: each for each in own if each.suspect_run in places}
+    known = [places[run] for run, each in last.items() if each.state.settled]
+    findings = change_points([night.value for night in series.nights], settings, known)
+    by_place = {places[run]: each for run, each in last.items()}
+    suspicions = tuple(_suspicion(store, series, change, by_place) for change in findings.points)
+    return SeriesTrend(series, findings, suspicions, _drift(series, suspicions))
+
+
+def series_of(store: Store, wanted: TrendFilter) -> list[Series]:
+    """The series that ``wanted`` selects, by case id, without their interpreters."""
+    results = frames.results(store)
+    summaries = frames.summaries(store)
+    summaries = summaries[summaries["metric"] == wanted.metric]
+    if results.empty or summaries.empty:
+        return []
+    keys = ["run_id", "case_key"]
+    rows = results.merge(summaries[[*keys, "unit", "better", "median"]], on=keys, how="left")
+    rows = rows[rows["case_key"].isin(set(summaries["case_key"]))]
+    rows = rows.assign(median=rows["median"].where(rows["status"].isin(_PASSED)))
+    machines = _machines(store)
+    found: dict[tuple[str, str], list[dict[str, Any]]] = {}
+    ordered = rows.sort_values(["run_created_at", "run_id"], kind="stable").to_dict("records")
+    for row in cast("list[dict[str, Any]]", ordered):
+        if _selected(row, wanted):
+            machine = machines.get((row["run_id"], _text(row["environment_id"])), "")
+            found.setdefault((row["case_key"], machine), []).append(row)
+    _join_unknown(found)
+    return sorted((_series(rows, wanted.metric, machine) for (_, machine), rows in found.items()),
+                  key=lambda each: (each.case_id, each.machine))  # fmt: skip
+
+
+def interpreter_of(store: Store, run_id: str) -> str:
+    """The interpreter of the workers of ``run_id``; empty where its plan is gone."""
+    try:
+        data = json.loads((store.path / "runs" / run_id / "plan.json").read_bytes())
+    except (OSError, ValueError):
+        return ""
+    return str(data.get("python", "")) if isinstance(data, dict) else ""
+
+
+def _machines(store: Store) -> dict[tuple[str, str], str]:
+    facts = frames.environments(store)
+    facts = facts[(facts["kind"] == "identity") & facts["key"].isin(_MACHINE_FACTS)]
+    found: dict[tuple[str, str], dict[str, str]] = {}
+    for row in facts.to_dict("records"):
+        found.setdefault((row["run_id"], row["environment_id"]), {})[row["key"]] = row["value"]
+    return {key: digest(value) for key, value in found.items()}
+
+
+def _join_unknown(found: dict[tuple[str, str], list[dict[str, Any]]]) -> None:
+    """A run in which a case never started has no environment: it is a gap in the one series of the case."""
+    for case_key, machine in [key for key in found if not key[1]]:
+        others = [key for key in found if key[0] == case_key and key[1]]
+        if len(others) == 1:
+            rows = found[others[0]] + found.pop((case_key, machine))
+            found[others[0]] = sorted(rows, key=lambda row: (row["run_created_at"], row["run_id"]))
+
+
+def _selected(row: dict[str, Any], wanted: TrendFilter) -> bool:
+    patterns = (
+        (wanted.suite, row["suite"]),
+        (wanted.model, row["model"]),
+        (wanted.device, row["device"]),
+        (wanted.configuration, row["configuration"]),
+    )
+    return row["run_created_at"].timestamp() >= wanted.since and all(
+        not pattern or fnmatch.fnmatchcase(value, pattern) for pattern, value in patterns
+    )
+
+
+def _series(rows: Sequence[dict[str, Any]], metric: str, machine: str) -> Series:
+    last = rows[-1]
+    named = next((row for row in reversed(rows) if _text(row["unit"])), last)
+    return Series(
+        case_key=last["case_key"],
+        case_id=last["case_id"],
+        suite=last["suite"],
+        model=last["model"],
+        device=last["device"],
+        configuration=last["configuration"],
+        metric=metric,
+        unit=_text(named["unit"]),
+        better=_text(named["better"]),
+        machine=machine,
+        nights=tuple(
+            Night(
+                run_id=row["run_id"],
+                at=row["run_created_at"].timestamp(),
+                value=_number(row["median"]),
+                torch_version=_text(row["torch_version"]),
+                environment_id=_text(row["environment_id"]),
+            )
+            for row in rows
+        ),
+    )
+
+
+def _suspicion(
+    store: Store, series: Series, change: ChangePoint, outcomes: dict[int, TrendOutcome]
+) -> Suspicion:
+    near = range(change.first - _NEAR, change.last + _NEAR + 1)
+    places = sorted((place for place in outcomes if place in near), key=lambda each: abs(each - change.index))
+    outcome = outcomes[places[0]] if places else None
+    nights = series.nights
+    good = next(each for each in reversed(nights[: change.index]) if each.value is not None)
+    return Suspicion(
+        series=series,
+        change=change,
+        good=_with_python(store, good),
+        suspect=_with_python(store, nights[change.index]),
+        state=outcome.state if outcome else TrendState.SUSPECTED,
+        outcome=outcome,
+    )
+
+
+def _drift(series: Series, suspicions: Sequence[Suspicion]) -> float | None:
+    settled = [each.change.index for each in suspicions if each.state.settled]
+    open_ = [each.change.index for each in suspicions if not each.state.settled]
+    start = max(settled, default=0)
+    later = [index for index in open_ if index > start]
+    values = [night.value for night in series.nights]
+    usable = [value for value in values[start:] if value is not None and value > 0]
+    if not usable:
+        return None
+    first = [v for v in values[start : min(later, default=len(values))] if v is not None and v > 0]
+    now = [v for v in values[max(later, default=start) :] if v is not None and v > 0][-7:]
+    return float(np.median(now) / np.median(first[:30])) - 1.0 if first and now else None
+
+
+def _same(outcome: TrendOutcome, series: Series) -> bool:
+    ours = (series.case_key, series.metric, series.machine)
+    return (outcome.case_key, outcome.metric, outcome.machine) == ours
+
+
+def _reference_runs(store: Store, reference: str) -> Collection[str]:
+    """Runs of the pinned build: those whose workers were this interpreter."""
+    if not reference:
+        return ()
+    return {run for run in store.published() if interpreter_of(store, run) == reference}
+
+
+def _is_reference(night: Night, runs: Collection[str], reference: str) -> bool:
+    return bool(reference) and (night.run_id in runs or night.torch_version == reference)
+
+
+def _with_nights(series: Series, nights: tuple[Night, ...]) -> Series:
+    return replace(series, nights=nights)
+
+
+def _with_python(store: Store, night: Night) -> Night:
+    return replace(night, python=interpreter_of(store, night.run_id))
+
+
+def _number(value: Any) -> float | None:
+    return None if pd.isna(value) else float(value)
+
+
+def _text(value: Any) -> str:
+    return value if isinstance(value, str) else ""

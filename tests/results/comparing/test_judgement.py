@@ -1,0 +1,440 @@
+"""The judge: what it asks for, when it stops, and what it says, also of what cannot be judged."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from torchgauge.records import (
+    Case,
+    Configuration,
+    DeviceTarget,
+    Outcome,
+    Phase,
+    Realised,
+    Status,
+    Workload,
+)
+from torchgauge.records.comparison import Action, Block, Launch, Pair, Side, Verdict
+from torchgauge.results.comparing.judgement import Judge
+from torchgauge.results.comparing.noise import NoiseHistory, Prior
+from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.comparing.sequential import Levels, is_harm
+from torchgauge.results.comparing.suite_level import SUITE_HARM, common_evidence
+
+STEPS, QUADS = 2, 8
+
+
+def pair(model="linear", control=False) -> Pair:
+    """A toy pair, eager against inductor; a control has the same case twice."""
+    workload, device = Workload("toy", model), DeviceTarget("fake")
+    head = Case(workload, Configuration("inductor", "inductor"), device)
+    return Pair(head if control else Case(workload, Configuration("eager", "eager"), device), head, control)
+
+
+class Machine:
+    """Makes launches of pairs whose ratios and spreads are known."""
+
+    def __init__(self, seed=0, spread=0.01, cost_s=10.0):
+        self.rng, self.spread, self.cost_s = random.Random(seed), spread, cost_s
+
+    def launch(self, of: Pair, ratio=1.0, *, number=1, confirms=False, asleep=0.0, **changes) -> Launch:
+        """A launch that waits for cores, so that CPU time decides; ``asleep`` adds wall time to the head."""
+        factor = ratio * math.exp(self.rng.gauss(0, self.spread))
+        blocks = []
+        for quad in range(QUADS):
+            for position, letter in enumerate(self.rng.choice(("ABBA", "BAAB"))):
+                side = Side.BASE if letter == "A" else Side.HEAD
+                length = 1e-3 * (factor if side is Side.HEAD else 1.0)
+                cpu = tuple(length * math.exp(self.rng.gauss(0, 0.002)) for _ in range(STEPS))
+                wall = tuple(2e-3 + each + (asleep if side is Side.HEAD else 0) for each in cpu)
+                blocks.append(Block(side, quad, position, wall, cpu))
+        fields = {
+            "base": outcome(of.base),
+            "head": outcome(of.head),
+            "blocks": tuple(blocks),
+            "setup_s": 0.8 * self.cost_s,
+            "measure_s": 0.2 * self.cost_s,
+            **changes,
+        }
+        return Launch(of.key, of.id, number, Side.BASE, confirms=confirms, control=of.control, **fields)
+
+    def run(self, judge: Judge, pairs, ratio=lambda pair, confirms: 1.0, most=60, **changes) -> int:
+        """Launch what the judge wants until it wants nothing; how many times that was."""
+        for number in range(1, most):
+            wanted = judge.wanted()
+            if not wanted:
+                return number - 1
+            for each in wanted:
+                of = next(pair for pair in pairs if pair.key == each.pair_key)
+                slower = ratio(of, each.confirms)
+                judge.add(self.launch(of, slower, number=number, confirms=each.confirms, **changes))
+        raise AssertionError("the judge never has enough")
+
+
+def outcome(case: Case, status=Status.PASS, reason="", hash_="aa" * 8) -> Outcome:
+    """How one side ended."""
+    realised = Realised(hash_, 72, 0, "float32[8, 16]") if status is Status.PASS else None
+    phase = Phase.DONE if status is Status.PASS else Phase.BUILD
+    return Outcome(case.key, status, phase, reason=reason, realised=realised)
+
+
+def judge_of(pairs, history=None, **changes) -> Judge:
+    """A judge with the built-in policy."""
+    return Judge(Policy.default(), history or NoiseHistory.empty(), pairs, **changes)
+
+
+def verdict(judge: Judge, of: Pair, metric="latency"):
+    """The verdict on one metric of one pair."""
+    return next(each for each in judge.verdicts() if (each.pair_key, each.metric) == (of.key, metric))
+
+
+def test_unchanged_is_claimed_and_ends_the_launches():
+    """The whole interval lies within the tolerance, and nothing more is wanted."""
+    one = pair()
+    judge = judge_of([one])
+    launches = Machine().run(judge, [one])
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.UNCHANGED
+    assert 1 / 1.03 < found.low < found.ratio < found.high < 1.03
+    assert found.confidence == pytest.approx(0.9)
+    assert (found.launches, found.estimator) == (launches, "cpu")
+    assert found.time_s == pytest.approx(10.0 * launches)
+
+
+def test_pairs_that_compile_are_launched_until_warm_compilations_can_be_compared():
+    """One cold compilation and three warm ones take four launches, however sure the latency is."""
+    eager, compiled = pair(), Configuration("inductor", "inductor")
+    both = Pair(replace(eager.base, configuration=compiled), eager.head)
+    for one, launches in ((eager, 3), (both, 4)):
+        judge = judge_of([one])
+        assert Machine(spread=0.0001).run(judge, [one]) == launches
+    control = Pair(both.head, both.head, control=True)
+    judge = judge_of([control])
+    assert Machine(spread=0.0001).run(judge, [control]) == 3
+
+
+def test_a_slow_head_is_a_regression_with_its_evidence():
+    """One pair needs no fresh launches; everything that the verdict rests on is in it."""
+    one = pair()
+    judge = judge_of([one])
+    Machine().run(judge, [one], lambda *_: 1.08)
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.REGRESSION
+    assert found.action is Action.GATE
+    assert 1.0 < found.low < found.ratio < found.high
+    assert found.ratio == pytest.approx(1.08, abs=0.02)
+    assert found.p <= found.p_adjusted < 0.05
+    assert found.head / found.base == pytest.approx(found.ratio, rel=0.02)
+    assert 0 < found.spread < 0.05
+    assert found.detectable > 0
+    assert found.confirmed is None
+
+
+def test_a_fast_head_is_an_improvement():
+    """The mirror image."""
+    one = pair()
+    judge = judge_of([one])
+    Machine().run(judge, [one], lambda *_: 1 / 1.08)
+    assert verdict(judge, one).verdict is Verdict.IMPROVEMENT
+
+
+def test_what_is_never_clear_ends_undecided_and_says_what_it_would_take():
+    """Twelve launches of a wild case: undecided, with the reason, the launches needed and what was seen."""
+    one = pair()
+    judge = judge_of([one])
+    assert Machine(spread=0.2, cost_s=1.0).run(judge, [one]) == 12
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.UNDECIDED
+    assert "12 launches" in found.reason
+    assert found.needed > 12
+    assert found.detectable > 0.2
+
+
+def test_the_time_of_a_pair_ends_its_launches():
+    """No launch is started that would end after the cap, judged by the dearest so far."""
+    one = pair()
+    judge = judge_of([one])
+    assert Machine(spread=0.2, cost_s=50.0).run(judge, [one]) == 4
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.time_s <= 240
+    assert "240 s" in found.reason
+
+
+def test_suspicions_among_many_are_measured_again_with_fresh_launches():
+    """What both stages agree on is a regression; the others are not asked for again."""
+    pairs = [pair(f"m{index}") for index in range(6)]
+    judge, asked = judge_of(pairs), []
+
+    def ratio(of, confirms):
+        if confirms:
+            asked.append(of.key)
+        return 1.10 if of is pairs[2] else 1.0
+
+    Machine().run(judge, pairs, ratio)
+    found = verdict(judge, pairs[2])
+    assert found.verdict is Verdict.REGRESSION
+    assert found.confirmed is True
+    assert set(asked) == {pairs[2].key}
+    assert len(asked) >= 3
+    assert {verdict(judge, each).verdict for each in pairs if each is not pairs[2]} == {Verdict.UNCHANGED}
+
+
+def test_a_suspicion_that_does_not_repeat_is_undecided():
+    """It counts against the case in the noise ledger by ``confirmed``."""
+    pairs = [pair("a"), pair("b")]
+    judge = judge_of(pairs)
+    Machine().run(judge, pairs, lambda of, confirms: 1.10 if of is pairs[0] and not confirms else 1.0)
+    found = verdict(judge, pairs[0])
+    assert found.verdict is Verdict.UNDECIDED
+    assert found.confirmed is False
+    assert "did not agree" in found.reason
+
+
+def test_a_suspicion_without_fresh_launches_is_no_regression():
+    """A run that was stopped before it could repeat says so."""
+    pairs = [pair("a"), pair("b")]
+    judge, machine = judge_of(pairs), Machine()
+    while not any(each.confirms for each in judge.wanted()):
+        for each in judge.wanted():
+            of = next(one for one in pairs if one.key == each.pair_key)
+            judge.add(machine.launch(of, 1.10 if of is pairs[0] else 1.0))
+    assert verdict(judge, pairs[0]).verdict is Verdict.UNDECIDED
+    assert "fresh launches" in verdict(judge, pairs[0]).reason
+
+
+def test_a_judge_that_is_fed_a_journal_goes_on_where_it_stood():
+    """Launches in any number, and the same wishes and verdicts as without the interruption."""
+    one = pair()
+    machine = Machine(spread=0.03)
+    launches = [machine.launch(one, 1.04, number=number) for number in range(1, 13)]
+    without, wishes = judge_of([one]), []
+    for each in launches:
+        wishes.append(without.wanted())
+        if not wishes[-1]:
+            break
+        without.add(each)
+    for stop in range(len(wishes)):
+        resumed = judge_of([one])
+        for each in launches[:stop]:
+            resumed.add(each)
+        assert resumed.wanted() == wishes[stop]
+
+
+def test_a_head_that_sleeps_is_found_by_wall_time():
+    """CPU time cannot see it; wall time is a hypothesis of its own and gates."""
+    one = pair()
+    judge = judge_of([one])
+    Machine().run(judge, [one], asleep=1e-3)
+    assert verdict(judge, one).verdict is Verdict.UNCHANGED
+    wall = verdict(judge, one, "latency_wall")
+    assert wall.verdict is Verdict.REGRESSION
+    assert wall.estimator == "wall"
+    assert wall.action is Action.GATE
+
+
+def test_wall_time_that_stays_undecided_blocks_nobody():
+    """When it is enough is for the other estimator to say."""
+    one = pair()
+    judge, rng = judge_of([one]), random.Random(1)
+    machine = Machine()
+    while judge.wanted():
+        judge.add(machine.launch(one, asleep=rng.choice((0.0, 5e-4))))
+    wall = verdict(judge, one, "latency_wall")
+    assert wall.verdict is Verdict.UNDECIDED
+    assert wall.action is Action.REPORT
+
+
+def test_controls_are_judged_and_never_gate():
+    """Head against head that looks slower is a false alarm to be counted, not a red run."""
+    pairs = [pair(), pair(control=True)]
+    judge = judge_of(pairs)
+    Machine().run(judge, pairs, lambda of, _: 1.10 if of.control else 1.0)
+    found = verdict(judge, pairs[1])
+    assert found.verdict is Verdict.REGRESSION
+    assert found.control
+    assert found.action is Action.REPORT
+    assert verdict(judge, pairs[0]).verdict is Verdict.UNCHANGED
+
+
+def test_history_decides_with_fewer_launches():
+    """The prior enters the test, and the verdict says which it was."""
+    one = pair()
+    history = NoiseHistory({(one.head.id, "latency"): Prior(0.02, 20.0)}, {})
+    plain, known = judge_of([one]), judge_of([one], history)
+    fewer = Machine(seed=4, spread=0.02).run(known, [one], lambda *_: 1.05)
+    assert fewer < Machine(seed=4, spread=0.02).run(plain, [one], lambda *_: 1.05)
+    assert verdict(known, one).prior_spread == 0.02
+    assert verdict(known, one).prior_df == 20.0
+
+
+def test_quarantine_triples_the_tolerance_and_is_said():
+    """A case in quarantine is still judged and still gates."""
+    one = pair()
+    judge = judge_of([one], NoiseHistory({}, {one.head.id: "two modes"}))
+    Machine().run(judge, [one], lambda *_: 1.035)
+    found = verdict(judge, one)
+    assert found.tolerance == pytest.approx(0.09)
+    assert found.verdict is Verdict.UNCHANGED
+    assert found.quarantined
+    assert "two modes" in found.reason
+    assert found.action is Action.GATE
+
+
+def test_the_whole_suite_shows_what_no_case_can():
+    """One per cent everywhere is undecided or unchanged for each, and a regression of the suite."""
+    pairs = [pair(f"m{index}") for index in range(16)]
+    judge = judge_of(pairs)
+    assert Machine(spread=0.005).run(judge, pairs, lambda *_: 1.011) > 3
+    cases = [verdict(judge, each).verdict for each in pairs]
+    whole = judge.verdicts()[-1]
+    assert Verdict.REGRESSION not in cases
+    assert (whole.pair_key, whole.metric, whole.verdict) == ("", "suite", Verdict.REGRESSION)
+    assert 1.0 < whole.low < whole.ratio < whole.high < 1.03
+    assert "16 pairs" in whole.reason
+
+
+def test_what_launches_have_in_common_makes_no_regression_of_the_suite():
+    """Launches that move all pairs alike are few samples, however many pairs there are."""
+    rng = np.random.default_rng(0)
+    levels = Levels(0.01, (3,), harm=SUITE_HARM)
+    for common in (0.0, 0.004, 0.015):
+        logs = rng.normal(0, 0.0135, (4000, 50, 3)) + rng.normal(0, common, (4000, 1, 3))
+        assert is_harm(common_evidence(logs), levels).mean() <= 0.0025 + 3 * math.sqrt(0.0025 / 4000)
+
+
+def test_one_pair_is_no_suite():
+    """There is no geometric mean of one."""
+    one = pair()
+    judge = judge_of([one])
+    Machine().run(judge, [one])
+    assert all(each.pair_key for each in judge.verdicts())
+
+
+def test_interim_tells_how_a_pair_looks_now():
+    """Nothing before three launches, then an estimate with its interval."""
+    one = pair()
+    judge, machine = judge_of([one]), Machine()
+    for _ in range(2):
+        judge.add(machine.launch(one, 1.5))
+        assert judge.interim(one.key) is None
+    judge.add(machine.launch(one, 1.5))
+    assert judge.interim(one.key).ratio == pytest.approx(1.5, rel=0.05)
+
+
+def no_verdict(found) -> bool:
+    """Whether nothing was made of nothing."""
+    return found.ratio is None and found.low is None and found.p is None
+
+
+def test_a_pair_without_launches_is_undecided():
+    """Too few samples, at their fewest."""
+    one = pair()
+    found = verdict(judge_of([one]), one)
+    assert found.verdict is Verdict.UNDECIDED
+    assert no_verdict(found)
+    assert "no launch" in found.reason
+
+
+def test_two_launches_are_too_few():
+    """Medians, but no ratio."""
+    one = pair()
+    judge, machine = judge_of([one]), Machine()
+    for _ in range(2):
+        judge.add(machine.launch(one, 1.5))
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.UNDECIDED
+    assert no_verdict(found)
+    assert found.launches == 2
+    assert judge.wanted()
+
+
+def test_a_case_that_fails_on_one_side_is_not_comparable_and_broken():
+    """The second failing launch confirms it, and no third is asked for."""
+    one = pair()
+    judge = judge_of([one])
+    crashed = outcome(one.head, Status.ERROR, "no kernel")
+    assert Machine().run(judge, [one], blocks=(), head=crashed) == 2
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert no_verdict(found)
+    assert "head error: no kernel" in found.reason
+    assert verdict(judge, one, "status").verdict is Verdict.BROKEN
+
+
+def test_a_launch_in_which_a_side_failed_once_is_left_out_and_named():
+    """The others decide; the reason says that one had no use."""
+    one = pair()
+    judge, machine = judge_of([one]), Machine()
+    judge.add(machine.launch(one, blocks=(), base=outcome(one.base, Status.INFRA, "killed")))
+    machine.run(judge, [one])
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.UNCHANGED
+    assert "base infra: killed" in found.reason
+
+
+@pytest.mark.parametrize("value", [0.0, -1e-3, math.nan])
+def test_impossible_times_make_no_verdict(value):
+    """Zero, negative and NaN readings: undecided with the reason, and no endless launches."""
+    one = pair()
+    judge, machine = judge_of([one]), Machine()
+    bad = tuple(
+        Block(each.side, each.quad, each.position, (value,) * STEPS, (value,) * STEPS)
+        for each in machine.launch(one).blocks
+    )
+    assert machine.run(judge, [one], blocks=bad) == 2
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.UNDECIDED
+    assert no_verdict(found)
+    assert "impossible times" in found.reason
+
+
+def test_a_launch_without_blocks_makes_no_verdict():
+    """Both sides passed, and nothing was timed."""
+    one = pair()
+    judge = judge_of([one])
+    assert Machine().run(judge, [one], blocks=()) == 2
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.UNDECIDED
+    assert no_verdict(found)
+    assert "no blocks" in found.reason
+
+
+def test_a_side_that_was_never_timed_makes_no_verdict():
+    """One side missing."""
+    one = pair()
+    judge, machine = judge_of([one]), Machine()
+    alone = tuple(each for each in machine.launch(one).blocks if each.side is Side.BASE)
+    assert machine.run(judge, [one], blocks=alone) == 2
+    assert no_verdict(verdict(judge, one))
+
+
+def test_sides_that_did_not_compute_the_same_are_not_comparable():
+    """Unequal realised hashes end the pair at once, whatever the ratio is."""
+    one = pair()
+    judge, machine = judge_of([one]), Machine()
+    other = outcome(one.head, hash_="bb" * 8)
+    assert machine.run(judge, [one], lambda *_: 2.0, head=other) == 1
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.NOT_COMPARABLE
+    assert no_verdict(found)
+    assert "did not compute the same" in found.reason
+
+
+def test_launches_of_another_run_are_refused():
+    """A launch of a pair that is not of this run is a mistake of the caller."""
+    with pytest.raises(KeyError):
+        judge_of([pair()]).add(Machine().launch(pair("other")))
+
+
+def test_more_launches_allow_no_more_than_their_number():
+    """With six at most, the looks end at six."""
+    one = pair()
+    judge = judge_of([one], max_launches=6)
+    assert Machine(spread=0.2, cost_s=1.0).run(judge, [one]) == 6
+    assert {each.quads for each in judge_of([one], quads=7).wanted()} == {7}

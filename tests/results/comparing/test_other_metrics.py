@@ -1,0 +1,214 @@
+"""Status, compile time, memory and graphs: one rule for each, and no verdict made of nothing."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1]))
+
+from stored_runs import case, launch, outcome
+
+from torchgauge.records import Cause, Measurement, Status
+from torchgauge.records.comparison import Action, Pair, Verdict
+from torchgauge.results.comparing.other_metrics import judge_other_metrics
+from torchgauge.results.comparing.policy import Policy
+
+PAIR = Pair(case(), case())
+MIB = float(2**20)
+
+
+def judged(launches, metric, pair=PAIR, **options):
+    """The verdict on ``metric``, or None where there is none."""
+    found = judge_other_metrics(pair, launches, lambda name: Policy.default().rule(pair, name), **options)
+    return next((each for each in found if each.metric == metric), None)
+
+
+def launches(metric, base, head):
+    """One launch for each pair of numbers."""
+    return [
+        launch(
+            PAIR,
+            number + 1,
+            base=outcome(PAIR.base, **({} if ours is None else {metric: ours})),
+            head=outcome(PAIR.head, **({} if theirs is None else {metric: theirs})),
+        )
+        for number, (ours, theirs) in enumerate(zip(base, head, strict=True))
+    ]
+
+
+def statuses(base, head):
+    return [
+        launch(PAIR, number + 1, base=outcome(PAIR.base, ours), head=outcome(PAIR.head, theirs))
+        for number, (ours, theirs) in enumerate(zip(base, head, strict=True))
+    ]
+
+
+P, E, M, N = Status.PASS, Status.ERROR, Status.OOM, Status.NOT_RUN
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "said", "confirmed"),
+    [
+        ([P, P, P], [P, P, P], Verdict.UNCHANGED, None),
+        ([P, P], [E, E], Verdict.BROKEN, True),
+        ([P], [E], Verdict.BROKEN, None),
+        ([P, P, P], [E, P, P], Verdict.UNDECIDED, False),
+        ([P, P, P, P], [E, P, M, P], Verdict.BROKEN, True),
+        ([E, E], [P, P], Verdict.FIXED, True),
+        ([E, E], [M, M], Verdict.NOT_COMPARABLE, None),
+        ([E, P], [P, P], Verdict.UNDECIDED, None),
+        ([E, P], [P, E], Verdict.UNDECIDED, None),
+        ([P, P], [N, N], Verdict.NOT_COMPARABLE, None),
+        ([P, P, P], [P, N, P], Verdict.UNCHANGED, None),
+        ([], [], Verdict.NOT_COMPARABLE, None),
+    ],
+)
+def test_status(base, head, said, confirmed) -> None:
+    """Broken takes a second launch that agrees; what failed on both sides or never ran compares nothing."""
+    found = judged(statuses(base, head), "status")
+    assert (found.verdict, found.confirmed) == (said, confirmed)
+    assert found.reason or said is Verdict.UNCHANGED
+
+
+def test_a_broken_status_says_how_it_ended() -> None:
+    """The reason names the side, the status, its cause and its phase."""
+    dead = replace(outcome(PAIR.head, Status.OOM), cause=Cause.DEVICE, reason="out of memory")
+    found = judged([launch(PAIR, n, head=dead) for n in (1, 2)], "status")
+    assert found.reason == "head ends with oom (device) in eager: out of memory"
+
+
+def test_nothing_else_is_said_of_a_side_that_failed() -> None:
+    """Numbers of a launch in which a side failed enter nothing."""
+    failed = [
+        launch(PAIR, n, base=outcome(PAIR.base, peak_memory=1e8), head=outcome(PAIR.head, E, peak_memory=9e8))
+        for n in (1, 2, 3)
+    ]
+    assert judged(failed, "peak_memory") is None
+    assert judged(failed, "status").verdict is Verdict.BROKEN
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "said"),
+    [
+        ([10, 10, 10], [13, 13, 13], Verdict.REGRESSION),
+        ([13, 13, 13], [10, 10, 10], Verdict.IMPROVEMENT),
+        ([10, 10, 10], [11, 11, 11], Verdict.UNCHANGED),
+        ([1, 1, 1], [1.9, 1.9, 1.9], Verdict.UNCHANGED),
+        ([10, 10], [20, 20], Verdict.UNDECIDED),
+        ([10, 10, 30], [13, 9, 31], Verdict.UNDECIDED),
+        ([10, 10, 10], [0, 0, 0], Verdict.NOT_COMPARABLE),
+        ([None] * 3, [10, 10, 10], Verdict.NOT_COMPARABLE),
+    ],
+)
+def test_compile_time(base, head, said) -> None:
+    """20 % and 1 s, over three launches at least that agree on the direction."""
+    found = judged(launches("compile_warm", base, head), "compile_warm")
+    assert found.verdict is said
+    assert found.reason or said in (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.UNCHANGED)
+
+
+def test_two_launches_of_compile_time_say_how_many_it_takes() -> None:
+    """Undecided is not silent."""
+    found = judged(launches("compile_cold", [10, 10], [20, 20]), "compile_cold")
+    assert (found.reason, found.needed) == ("2 of the 3 launches that it takes", 3)
+
+
+def test_what_was_measured_once_is_shown_and_gates_nothing() -> None:
+    """An A/B run compiles cold in its first launch only: every comparison would stay undecided for it."""
+    found = judged(launches("compile_cold", [10], [20]), "compile_cold")
+    assert (found.verdict, found.action) == (Verdict.UNDECIDED, Action.REPORT)
+    assert (found.base, found.head) == (10, 20)
+    twice = judged(launches("compile_warm", [10, 10], [20, 20]), "compile_warm")
+    assert (twice.verdict, twice.action) == (Verdict.UNDECIDED, Action.GATE)
+
+
+def test_a_metric_that_neither_side_has_gives_no_row() -> None:
+    """Eager has no compile time, and nothing to say of it."""
+    assert judged(launches("peak_memory", [1e8], [1e8]), "compile_cold") is None
+
+
+def test_memory_takes_its_share_and_8_mib() -> None:
+    """Both the relative and the absolute tolerance must be exceeded; one launch is enough."""
+    big, small = [1000 * MIB], [20 * MIB]
+    assert judged(launches("peak_memory", big, [1060 * MIB]), "peak_memory").verdict is Verdict.REGRESSION
+    assert judged(launches("peak_memory", big, [1040 * MIB]), "peak_memory").verdict is Verdict.UNCHANGED
+    assert judged(launches("peak_memory", small, [27 * MIB]), "peak_memory").verdict is Verdict.UNCHANGED
+    assert judged(launches("peak_memory", small, [29 * MIB]), "peak_memory").verdict is Verdict.REGRESSION
+
+
+def test_memory_may_be_zero_where_it_does_not_matter() -> None:
+    """A tiny model holds nothing that can be seen; from nothing to much there is no ratio."""
+    tiny = judged(launches("peak_memory", [0], [4096]), "peak_memory")
+    assert (tiny.verdict, tiny.ratio) == (Verdict.UNCHANGED, None)
+    much = judged(launches("peak_memory", [0], [1000 * MIB]), "peak_memory")
+    assert (much.verdict, much.ratio) == (Verdict.NOT_COMPARABLE, None)
+
+
+def test_unsupported_on_both_sides_waits_for_nobody() -> None:
+    """It has a row, and does not gate: there is nothing that could be measured."""
+    never = Status.UNSUPPORTED
+    found = judged(statuses([never], [never]), "status")
+    assert (found.verdict, found.action) == (Verdict.NOT_COMPARABLE, Action.REPORT)
+    assert judged(statuses([P, P], [never, never]), "status").verdict is Verdict.BROKEN
+
+
+def test_quarantine_triples_the_tolerance() -> None:
+    """What is in quarantine still gates, at three times its tolerance; exact metrics stay exact."""
+    grown = launches("peak_memory", [1000 * MIB], [1100 * MIB])
+    found = judged(grown, "peak_memory", quarantined=True)
+    assert (found.verdict, found.quarantined) == (Verdict.UNCHANGED, True)
+    assert found.tolerance == pytest.approx(0.15)
+    worse = judged(launches("peak_memory", [1000 * MIB], [1200 * MIB]), "peak_memory", quarantined=True)
+    assert (worse.verdict, worse.action) == (Verdict.REGRESSION, Action.GATE)
+    more = judged(launches("graph_breaks", [1], [2]), "graph_breaks", quarantined=True)
+    assert more.verdict is Verdict.REGRESSION
+
+
+def test_memory_that_was_read_in_two_ways_is_not_compared() -> None:
+    """An allocator's peak and resident memory are two quantities."""
+    one = launch(
+        PAIR,
+        base=outcome(PAIR.base, peak_memory=Measurement("peak_memory", "B", (1e8,), provenance="allocator")),
+        head=outcome(PAIR.head, peak_memory=Measurement("peak_memory", "B", (1e8,), provenance="resident")),
+    )
+    found = judged([one], "peak_memory")
+    assert (found.verdict, found.ratio) == (Verdict.NOT_COMPARABLE, None)
+    assert "allocator, resident" in found.reason
+
+
+def test_memory_that_a_side_lacks_says_why() -> None:
+    """The reason of an absent measurement is the reason of the verdict."""
+    one = launch(
+        PAIR,
+        base=outcome(PAIR.base, peak_memory=1e8),
+        head=outcome(PAIR.head, peak_memory=Measurement("peak_memory", "B", absent="no counter")),
+    )
+    assert judged([one], "peak_memory").reason == "head has none: no counter"
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "said", "ratio"),
+    [
+        ([2, 2], [2, 2], Verdict.UNCHANGED, 1.0),
+        ([2, 2], [3, 3], Verdict.REGRESSION, 1.5),
+        ([0, 0], [1, 1], Verdict.REGRESSION, None),
+        ([3, 3], [2, 2], Verdict.IMPROVEMENT, 2 / 3),
+        ([2, 2], [2, 3], Verdict.UNDECIDED, None),
+    ],
+)
+@pytest.mark.parametrize("metric", ["graph_breaks", "graph_count", "recompiles"])
+def test_graphs_are_exact(metric, base, head, said, ratio) -> None:
+    """One more is a regression, and what varies between launches is not decided."""
+    found = judged(launches(metric, base, head), metric)
+    assert (found.verdict, found.ratio) == (said, pytest.approx(ratio) if ratio else None)
+
+
+def test_controls_never_gate() -> None:
+    """Head against head is measured for the ledger, and blocks nobody."""
+    control = Pair(case(), case(), control=True)
+    found = judged([launch(control, head=outcome(control.head, E))], "status", control)
+    assert (found.verdict, found.action, found.control) == (Verdict.BROKEN, Action.REPORT, True)
