@@ -126,9 +126,9 @@ class ModelRun:
         import torch
         from accuracy_peer import peer_rule, peer_scope, peer_verdict
 
-        from torchgauge.harness.accuracy import compare, nonfinite
-        from torchgauge.harness.reference import HostSession, float64_reference
-        from torchgauge.harness.subjects import make_subject
+        from torchgauge.harness.worker.accuracy import compare, nonfinite
+        from torchgauge.harness.worker.reference import HostSession, float64_reference
+        from torchgauge.harness.worker.subjects import make_subject
         from torchgauge.records import Workload
         from torchgauge.suites.tolerances import tolerance_for
 
@@ -190,7 +190,7 @@ class Judge:
         """Judge the result of a backend, all tensors of it."""
         from accuracy_peer import peer_verdict
 
-        from torchgauge.harness.accuracy import compare
+        from torchgauge.harness.worker.accuracy import compare
 
         verdict = compare(eager, found, fp64, self.ours)
         narrow = {path: found[path] for path in scope if path in found}
@@ -207,7 +207,7 @@ class Judge:
         from accuracy_peer import peer_verdict
         from accuracy_plants import plants
 
-        from torchgauge.harness.accuracy import compare
+        from torchgauge.harness.worker.accuracy import compare
 
         usable = fp64 if fp64 is not None and fp64.dtype.is_floating_point else None
         for each in plants(eager, usable, path):
@@ -225,7 +225,7 @@ class Judge:
         import torch
         from accuracy_peer import peer_multiplier
 
-        from torchgauge.harness.accuracy import compare, nonfinite
+        from torchgauge.harness.worker.accuracy import compare, nonfinite
 
         if eager.keys() != found.keys():
             return "structure"

@@ -28,7 +28,7 @@ from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchgauge.harness.static_census import static_census
+from torchgauge.harness.census.static import static_census
 from torchgauge.results.blockers.evidence import Evidence, evidence_of
 from torchgauge.results.blockers.prediction import Accuracy, Forecast, accuracy_of, did_run, predict
 from torchgauge.results.blockers.ranking import Question, blockers

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from campaign_table import PEER, PEER_AGAIN
 
-from torchgauge.harness.plan import load_suites
+from torchgauge.harness.planning.plan import load_suites
 from torchgauge.suites.catalog import workload_for
 
 MODELS = (

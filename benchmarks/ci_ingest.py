@@ -19,8 +19,8 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from torchgauge.harness.configurations import bundled
 from torchgauge.harness.metrics import METRICS
+from torchgauge.harness.planning.configurations import bundled
 from torchgauge.records import (
     Accuracy,
     Case,

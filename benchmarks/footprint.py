@@ -49,7 +49,7 @@ def campaign(folder: Path) -> None:
     import overhead
 
     from torchgauge.harness.campaigns import plan_of
-    from torchgauge.harness.plan import load_suites
+    from torchgauge.harness.planning.plan import load_suites
     from torchgauge.harness.progress import PlainProgress
     from torchgauge.harness.rows import RowContext, row
     from torchgauge.harness.runner import Campaign

@@ -19,11 +19,11 @@ from itertools import repeat
 from pathlib import Path
 from statistics import mean, median
 
-from torchgauge.harness.purse import Purse
-from torchgauge.harness.stopping import log_ratio_half_width, relative_half_width
-from torchgauge.harness.timing import CEILING, Lane, Rounds
+from torchgauge.autocorrelation import resemblance, widening
+from torchgauge.harness.worker.purse import Purse
+from torchgauge.harness.worker.stopping import log_ratio_half_width, relative_half_width
+from torchgauge.harness.worker.timing import CEILING, Lane, Rounds
 from torchgauge.records import RunSettings
-from torchgauge.results.autocorrelation import resemblance, widening
 from torchgauge.results.stats import Estimate, median_interval
 
 ROUNDS = 150

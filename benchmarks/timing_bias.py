@@ -19,8 +19,8 @@ from statistics import median
 import torch
 
 from torchgauge.devices.cpu import DEVICE
-from torchgauge.harness.stopping import interval_rank
-from torchgauge.harness.timing import quiet_collector, steps_per_block, time_block
+from torchgauge.harness.worker.stopping import interval_rank
+from torchgauge.harness.worker.timing import quiet_collector, steps_per_block, time_block
 from torchgauge.registry import resolve
 
 TARGET = 0.005

@@ -25,9 +25,9 @@ from yaml_keys import yaml_files
 
 from torchgauge import registry
 from torchgauge.cli.main import COMMANDS, cli
-from torchgauge.harness.configurations import bundled
 from torchgauge.harness.metrics import METRICS
-from torchgauge.harness.selection import DTYPES, TIERS
+from torchgauge.harness.planning.configurations import bundled
+from torchgauge.harness.planning.selection import DTYPES, TIERS
 from torchgauge.records import (
     ATTEMPTED,
     CAUSES_OF,

@@ -20,7 +20,7 @@ from msgspec import inspect
 
 from torchgauge.devices.verified import VerifiedFile
 from torchgauge.harness.builds import BuildsFields
-from torchgauge.harness.configurations import ConfigurationFile
+from torchgauge.harness.planning.configurations import ConfigurationFile
 from torchgauge.results.claims.claim_file import ClaimFileFields
 from torchgauge.results.comparing.policy import SECTIONS, EntryFields
 from torchgauge.results.interchange.upstream_names import UpstreamNames

@@ -163,7 +163,7 @@ def child() -> Callable[..., Any]:
         import json
 
         done = subprocess.run(
-            [sys.executable, str(Path(__file__).parent / script), *arguments],
+            [sys.executable, str(Path(__file__).parent / "worker" / script), *arguments],
             env={
                 **os.environ,
                 "PYTHONPATH": os.pathsep.join([str(SOURCE), str(PLUGIN)]),

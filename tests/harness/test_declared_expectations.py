@@ -7,8 +7,8 @@ from pathlib import Path
 
 from torchgauge.devices.cpu import DEVICE
 from torchgauge.devices.descriptor_conformance import check_device
-from torchgauge.harness.plan import load_suites, select_groups
-from torchgauge.harness.selection import Selection
+from torchgauge.harness.planning.plan import load_suites, select_groups
+from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Status
 
 

@@ -26,7 +26,7 @@ def test_an_interpreter_that_does_not_start_leaves_rows(sandbox) -> None:
     """Where no host comes up at all, the cases are infra and the run ends."""
     site = sandbox.store_path.with_name("site")
     site.mkdir()
-    guard = "import os, sys\nif 'torchgauge.harness.host' in ' '.join(sys.orig_argv): os._exit(1)\n"
+    guard = "import os, sys\nif 'torchgauge.harness.worker.host' in ' '.join(sys.orig_argv): os._exit(1)\n"
     (site / "sitecustomize.py").write_text(guard)
     path = f"{site}:{sandbox.environment['PYTHONPATH']}"
     words = ("toy", "--models", "noop", "--device", "fake", "--config", "eager")

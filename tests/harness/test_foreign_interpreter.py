@@ -27,7 +27,7 @@ from torchgauge.harness import staging
 from torchgauge.harness.campaigns import make_plan
 from torchgauge.harness.foreign_plugins import device_of, plugin_devices, suites_of
 from torchgauge.harness.interpreter import Interpreter, hint_for, interpreter, locate
-from torchgauge.harness.selection import Selection
+from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Result, RunSettings, Status, from_plain
 from torchgauge.results.journal import read
 from torchgauge.results.journal_record import Kind
@@ -300,7 +300,7 @@ def test_worker_imports_the_copy_of_the_package_and_nothing_else_of_ours(plain_r
             ours = name.partition(".")[0] == "torchgauge"
             assert not ours or file.startswith((copy, str(sandbox.temporary))), (name, file)
             assert not file.startswith(f"{sys.prefix}{os.sep}"), (name, file)
-    assert "torchgauge.harness.group_run" in half
+    assert "torchgauge.harness.worker.group_run" in half
     assert half <= set(static), half - set(static)
 
 

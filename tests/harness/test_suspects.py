@@ -12,7 +12,7 @@ import pytest
 from torchgauge.devices.fake import FakeSession
 from torchgauge.harness.packages import suspects
 from torchgauge.harness.suspects import Remedies, Suspect, blamed
-from torchgauge.harness.verdicts import outcome_of
+from torchgauge.harness.worker.verdicts import outcome_of
 from torchgauge.records import Cause, Phase, Status
 
 SYMBOL = "undefined symbol: _ZN2at4_ops10select_int4callERKNS_6TensorEll"

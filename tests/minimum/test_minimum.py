@@ -40,8 +40,8 @@ def inventory() -> dict[str, frozenset[str]]:
 def test_worker_half_holds_what_runs_in_a_worker_and_nothing_of_the_parent() -> None:
     """The modules are found from what the parent names to a child."""
     assert {
-        "harness.worker",
-        "harness.torch_checks",
+        "harness.worker.entry",
+        "harness.worker.torch_checks",
         "devices.hooks",
         "suites.toy_models",
         "records.codec",

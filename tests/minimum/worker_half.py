@@ -19,9 +19,9 @@ from torchgauge.suites.conformance import catalogue
 
 PACKAGE = Path(torchgauge.__file__).resolve().parent
 CHILDREN = (
-    "torchgauge.harness.host",
+    "torchgauge.harness.worker.host",
     "torchgauge.harness.plugin_child",
-    "torchgauge.harness.census_child",
+    "torchgauge.harness.census.child",
     "torchgauge.devices.probe_child",
 )
 """What is started by name in the target interpreter."""

@@ -11,7 +11,7 @@ import sys
 from torchgauge.devices.fake import FakeSession
 from torchgauge.devices.hiding import hide
 from torchgauge.harness.suspects import Remedies
-from torchgauge.harness.verdicts import outcome_of
+from torchgauge.harness.worker.verdicts import outcome_of
 from torchgauge.records import Phase
 from torchgauge.registry import load, resolve
 from torchgauge.suites.catalog import workload_for

@@ -15,11 +15,11 @@ import torch
 import torch._dynamo.utils
 
 from torchgauge.devices.cpu import DEVICE
-from torchgauge.harness.accuracy import spread
-from torchgauge.harness.reference import HostSession, float64_reference
-from torchgauge.harness.subjects import make_subject
 from torchgauge.harness.suspects import Remedies
-from torchgauge.harness.verdicts import outcome_of
+from torchgauge.harness.worker.accuracy import spread
+from torchgauge.harness.worker.reference import HostSession, float64_reference
+from torchgauge.harness.worker.subjects import make_subject
+from torchgauge.harness.worker.verdicts import outcome_of
 from torchgauge.records import Phase, Workload
 from torchgauge.registry import resolve
 from torchgauge.suites import torchbench_state

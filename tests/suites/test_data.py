@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from torchgauge import registry
-from torchgauge.harness.selection import TIERS, select_models
+from torchgauge.harness.planning.selection import TIERS, select_models
 from torchgauge.records import Workload
 from torchgauge.suites.catalog import YamlSuite, workload_for
 from torchgauge.suites.tolerances import tolerance_for

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 import torchgauge
-from torchgauge.harness.selection import TIERS
+from torchgauge.harness.planning.selection import TIERS
 from torchgauge.suites import torchbench_checkout
 from torchgauge.suites.torchbench import SUITE
 

@@ -54,8 +54,8 @@ def command(static: bool, record: bool, **options: Any) -> None:
 def _static(options: dict[str, Any]) -> None:
     from torchgauge.errors import UsageError
     from torchgauge.harness.campaigns import expand_devices, find_devices
+    from torchgauge.harness.census.static import census_csv, census_json, census_lines, keep, static_census
     from torchgauge.harness.interpreter import interpreter
-    from torchgauge.harness.static_census import census_csv, census_json, census_lines, keep, static_census
 
     there = interpreter(options["python"])
     wanted = expand_devices(options["device"], there)
@@ -77,7 +77,7 @@ def _static(options: dict[str, Any]) -> None:
 
 def _record(options: dict[str, Any]) -> None:
     from torchgauge.errors import UsageError
-    from torchgauge.harness.census_record import DEADLINE_S, Wanted, record
+    from torchgauge.harness.census.record import DEADLINE_S, Wanted, record
 
     if len(options["device"]) != 1:
         raise UsageError("a census is recorded on one device", hint="--device NAME")
@@ -103,8 +103,8 @@ def _record(options: dict[str, Any]) -> None:
 
 
 def _show(options: dict[str, Any]) -> None:
-    from torchgauge.harness.census_versions import versions_in
-    from torchgauge.harness.census_view import (
+    from torchgauge.harness.census.versions import versions_in
+    from torchgauge.harness.census.view import (
         View,
         looked_at,
         stale_lines,

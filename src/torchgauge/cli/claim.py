@@ -95,7 +95,7 @@ def _chosen(asked: str, own: tuple[Claim, ...], known: tuple[Claim, ...]) -> tup
 
 def _answer(claims: list[Claim], options: dict[str, Any]) -> int:
     """Print the answers; the exit code is the worst of them: refuted, then open, then supported."""
-    from torchgauge.harness.claim_models import list_models
+    from torchgauge.harness.planning.claim_models import list_models
     from torchgauge.results.claims import claim_json, claim_markdown
     from torchgauge.results.claims.answering import answer_claim
     from torchgauge.results.claims.claim_text import answer_lines
@@ -121,7 +121,7 @@ def _asked(claim: Claim, options: dict[str, Any]) -> Claim:
     """``claim`` with what the options replace."""
     from dataclasses import replace
 
-    from torchgauge.harness.selection import DTYPE_ALIASES
+    from torchgauge.harness.planning.selection import DTYPE_ALIASES
     from torchgauge.results.claims.claim import fault_of_sides
 
     given = {name: options[name] for name in SELECTS if options[name]}

@@ -40,8 +40,8 @@ def command(  # noqa: PLR0917  click passes them by name
 
     Example: torchgauge import inductor_no_cudagraphs_timm_models_amp_training_cuda_performance.csv
     """
-    from torchgauge.harness.configurations import bundled
     from torchgauge.harness.metrics import METRICS
+    from torchgauge.harness.planning.configurations import bundled
     from torchgauge.results.interchange.formats import read_files
     from torchgauge.results.interchange.imported_run import Known, write_run
     from torchgauge.results.interchange.upstream_names import Context

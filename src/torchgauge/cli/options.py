@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import click
 
 from torchgauge.errors import UsageError
-from torchgauge.harness.selection import Selection
+from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import PRETRAINED, RANDOM_WEIGHTS, Provenance, RunSettings
 
 Command = TypeVar("Command", bound=Callable[..., Any])

@@ -40,7 +40,7 @@ def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
     Example: torchgauge plan timm --device DEVICE --shard 1/4
     """
     from torchgauge.harness.campaigns import durations_of, make_plan
-    from torchgauge.harness.order_text import order_lines
+    from torchgauge.harness.planning.order_text import order_lines
     from torchgauge.harness.summary import plan_lines
     from torchgauge.records import to_json
 

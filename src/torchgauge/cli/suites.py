@@ -34,7 +34,7 @@ def list_suites(as_json: bool = False) -> None:
 
     from torchgauge import registry
     from torchgauge.errors import TorchgaugeError
-    from torchgauge.harness.plan import load_suites
+    from torchgauge.harness.planning.plan import load_suites
 
     listed: dict[str, list[str] | None] = {}
     for name, suite in load_suites(registry.names("torchgauge.suites")).items():
@@ -66,7 +66,7 @@ def show(name: str, as_json: bool) -> None:
     """
     from dataclasses import asdict
 
-    from torchgauge.harness.plan import load_suites
+    from torchgauge.harness.planning.plan import load_suites
 
     suite = load_suites([name])[name]
     if as_json:
@@ -92,7 +92,7 @@ def fetch(name: str, into: str | None, source: str | None) -> None:
     from pathlib import Path
 
     from torchgauge.errors import UsageError
-    from torchgauge.harness.plan import load_suites
+    from torchgauge.harness.planning.plan import load_suites
 
     suite = load_suites([name])[name]
     fetcher = getattr(suite, "fetch", None)
@@ -125,8 +125,8 @@ def install(name: str, models: str | None, python: str | None, **flags: bool) ->
     from torchgauge.errors import NothingSelectedError, UsageError
     from torchgauge.harness import install as pip
     from torchgauge.harness.interpreter import interpreter
-    from torchgauge.harness.plan import load_suites
-    from torchgauge.harness.selection import check_plain_names, select_models
+    from torchgauge.harness.planning.plan import load_suites
+    from torchgauge.harness.planning.selection import check_plain_names, select_models
     from torchgauge.records import to_plain
 
     suite = load_suites([name])[name]

@@ -13,8 +13,6 @@ from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import Presence, known_devices, parse_target
 from torchgauge.errors import UsageError
-from torchgauge.harness.cut import cut_groups
-from torchgauge.harness.forecast import expected_seconds
 from torchgauge.harness.foreign_plugins import (
     check_scenarios,
     device_of,
@@ -23,12 +21,14 @@ from torchgauge.harness.foreign_plugins import (
     suites_of,
 )
 from torchgauge.harness.interpreter import Interpreter, interpreter, require_torch
-from torchgauge.harness.knowledge import gather
-from torchgauge.harness.order import ordered
-from torchgauge.harness.plan import all_groups, check_available, group_of_case
+from torchgauge.harness.planning.cut import cut_groups
+from torchgauge.harness.planning.forecast import expected_seconds
+from torchgauge.harness.planning.knowledge import gather
+from torchgauge.harness.planning.order import ordered
+from torchgauge.harness.planning.plan import all_groups, check_available, group_of_case
+from torchgauge.harness.planning.selection import Selection, parse_case_id, parse_shard
 from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign
-from torchgauge.harness.selection import Selection, parse_case_id, parse_shard
 from torchgauge.records import Group, Plan, Provenance, RunSettings
 from torchgauge.results.durations import durations_json
 from torchgauge.results.store import RunFolder, Store, new_run_id

@@ -8,9 +8,9 @@ from typing import Any
 
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.harness.campaigns import new_campaign
+from torchgauge.harness.planning.selection import Selection, is_wild
 from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign
-from torchgauge.harness.selection import Selection, is_wild
 from torchgauge.records import Provenance, RunSettings
 from torchgauge.suites.conformance.catalogue import catalogue, groups
 from torchgauge.suites.conformance.suite import NAME

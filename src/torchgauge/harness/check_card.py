@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torchgauge.harness.check_campaign import chosen
-from torchgauge.harness.selection import select_models
+from torchgauge.harness.planning.selection import select_models
 from torchgauge.records import Result, Status
 from torchgauge.results import units
 from torchgauge.suites.conformance.catalogue import catalogue

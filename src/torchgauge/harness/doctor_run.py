@@ -15,11 +15,11 @@ from torchgauge.harness.campaigns import find_devices, plan_of
 from torchgauge.harness.executors.executor import Yield
 from torchgauge.harness.foreign_plugins import refuse
 from torchgauge.harness.interpreter import interpreter
-from torchgauge.harness.plan import check_groups, select_groups
+from torchgauge.harness.planning.plan import check_groups, select_groups
+from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.progress import Progress
 from torchgauge.harness.rows import unattempted
 from torchgauge.harness.runner import Campaign
-from torchgauge.harness.selection import Selection
 from torchgauge.records import (
     Cause,
     Environment,

@@ -18,7 +18,7 @@ from torchgauge.devices.discover import GROUP as DEVICES
 from torchgauge.devices.discover import find_device
 from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
 from torchgauge.harness.interpreter import Interpreter, Plugin, PluginAnswerError, ask_plugins, require_torch
-from torchgauge.harness.plan import load_suites, wanted_suites
+from torchgauge.harness.planning.plan import load_suites, wanted_suites
 from torchgauge.records import Group, PlannedCase, Refusal, Status, from_plain, to_json
 from torchgauge.suites.suite import ModelEntry, Suite, Unavailable
 

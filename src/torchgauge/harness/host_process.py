@@ -67,7 +67,7 @@ class HostProcess:
         try:
             with log.open("ab") as output:
                 self._process = subprocess.Popen(
-                    [options.python, "-m", "torchgauge.harness.host", "serve", argument],
+                    [options.python, "-m", "torchgauge.harness.worker.host", "serve", argument],
                     stdin=subprocess.PIPE,
                     stdout=output,
                     stderr=output,

@@ -9,10 +9,10 @@ from typing import Any
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.harness.campaigns import expand_devices, find_devices, plan_of, resumed_campaign
 from torchgauge.harness.interpreter import interpreter
-from torchgauge.harness.plan import select_groups
+from torchgauge.harness.planning.plan import select_groups
+from torchgauge.harness.planning.selection import Selection, parse_case_id
 from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign
-from torchgauge.harness.selection import Selection, parse_case_id
 from torchgauge.records import Deadlines, Provenance, Result, RunSettings
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.ops.script import script

@@ -10,9 +10,9 @@ from dataclasses import dataclass, replace
 
 from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.confirmation import Measure
-from torchgauge.harness.plan import load_suites
+from torchgauge.harness.planning.plan import load_suites
+from torchgauge.harness.planning.selection import CaseName, Selection, parse_case_id, select_models
 from torchgauge.harness.reading import Answer, Reading, reading_of
-from torchgauge.harness.selection import CaseName, Selection, parse_case_id, select_models
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import Contestant
 from torchgauge.results.store import Store

@@ -9,7 +9,7 @@ from typing import Any
 from torchgauge import registry
 from torchgauge.clock import SYSTEM_CLOCK, utc
 from torchgauge.errors import DataFileError
-from torchgauge.harness.configurations import BUNDLED, load_configurations
+from torchgauge.harness.planning.configurations import BUNDLED, load_configurations
 from torchgauge.results.claims.claim_file import DATA as CLAIMS
 from torchgauge.results.claims.claim_file import load_claims
 from torchgauge.results.comparing.policy import SECTIONS, load_policy

@@ -30,8 +30,8 @@ from itertools import combinations_with_replacement
 import numpy as np
 import numpy.typing as npt
 
+from torchgauge.autocorrelation import resemblance, widening
 from torchgauge.records import Measurement, Metric, Summary
-from torchgauge.results.autocorrelation import resemblance, widening
 
 ORDER_STATISTIC = "order-statistic"
 CORRELATED = "order-statistic-correlated"

@@ -36,7 +36,7 @@ class CalibrationSuite:
     doc: str = (
         "The device itself: matrix products, copies, launches, events and clocks (`torchgauge doctor`)."
     )
-    builder: str = "torchgauge.harness.calibration_check:run"
+    builder: str = "torchgauge.harness.worker.calibration_check:run"
     samples: int = SAMPLES
     preload: tuple[str, ...] = ()
     install_hint: str = "install the torch build of your device"

@@ -16,7 +16,7 @@ from torchgauge.harness.ab.comparison import Request, new_comparison
 from torchgauge.harness.ab.judging import judge_for, read_policy
 from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.ab.run_comparison import run_comparison
-from torchgauge.harness.selection import Selection
+from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import Contestant
 from torchgauge.results.comparing.comparison_store import ComparisonFolder

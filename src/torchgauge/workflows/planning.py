@@ -19,10 +19,10 @@ from torchgauge.devices.discover import GROUP as DEVICES
 from torchgauge.devices.discover import find_device
 from torchgauge.devices.privateuse1 import SESSION
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
-from torchgauge.harness.forecast import Forecast, expected_seconds, parameters_of
-from torchgauge.harness.plan import check_available, load_suites, select_groups
-from torchgauge.harness.selection import Selection
-from torchgauge.harness.shares import Part, share_out
+from torchgauge.harness.planning.forecast import Forecast, expected_seconds, parameters_of
+from torchgauge.harness.planning.plan import check_available, load_suites, select_groups
+from torchgauge.harness.planning.selection import Selection
+from torchgauge.harness.planning.shares import Part, share_out
 from torchgauge.records import Group, digest
 from torchgauge.suites.suite import Suite
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
@@ -197,7 +197,7 @@ def select_cases(choice: CampaignChoice, devices: Mapping[str, Device]) -> Work:
     """What the campaign runs on each device.
 
     A device on which nothing is selected has no groups. Raises what
-    :func:`torchgauge.harness.plan.select_groups` raises for names that nothing answers to.
+    :func:`torchgauge.harness.planning.plan.select_groups` raises for names that nothing answers to.
     """
     suites = load_suites(choice.suites)
     check_available(suites, choice.suites)

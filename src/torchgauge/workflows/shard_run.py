@@ -18,12 +18,12 @@ from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, TorchgaugeError, UsageError
 from torchgauge.harness.campaigns import find_devices, plan_of
-from torchgauge.harness.configurations import configuration
 from torchgauge.harness.foreign_plugins import refuse, suites_of
 from torchgauge.harness.interpreter import interpreter
-from torchgauge.harness.knowledge import gather
-from torchgauge.harness.order import ordered
-from torchgauge.harness.plan import (
+from torchgauge.harness.planning.configurations import configuration
+from torchgauge.harness.planning.knowledge import gather
+from torchgauge.harness.planning.order import ordered
+from torchgauge.harness.planning.plan import (
     CHECKS_PER_GROUP,
     check_groups,
     make_group,
@@ -31,9 +31,9 @@ from torchgauge.harness.plan import (
     named_workload,
     planned_check,
 )
+from torchgauge.harness.planning.selection import CaseName, parse_case_id
 from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign, RunReport
-from torchgauge.harness.selection import CaseName, parse_case_id
 from torchgauge.records import Group, PlannedCase, Provenance, RunSettings
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.check import CHECK

@@ -15,7 +15,7 @@ from torchgauge import registry
 from torchgauge.harness.ab.comparison import Request, new_comparison
 from torchgauge.harness.ab.progress import NoAbProgress
 from torchgauge.harness.ab.run_comparison import ComparisonEnding, run_comparison
-from torchgauge.harness.selection import Selection
+from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Environment, RunSettings
 from torchgauge.records.comparison import Contestant, Launch, MetricVerdict, Pair
 from torchgauge.results.comparing.comparison_store import ComparisonFolder

@@ -12,7 +12,7 @@ from torchgauge.harness.ab.comparison import new_comparison
 from torchgauge.harness.ab.launch_hosts import LaunchHosts, choose_cpus, threads_of
 from torchgauge.harness.ab.pair_launch import MAX_STEPS, QUAD, steps_per_block
 from torchgauge.harness.ab.progress import NoAbProgress
-from torchgauge.harness.selection import Selection
+from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Case, Configuration, DeviceTarget, Workload
 from torchgauge.records.comparison import Contestant, Pair, Side
 

@@ -17,7 +17,7 @@ from torchgauge.errors import UsageError
 from torchgauge.harness.ab.comparison import resumed_comparison
 from torchgauge.harness.ab.progress import NoAbProgress
 from torchgauge.harness.ab.run_comparison import run_comparison
-from torchgauge.harness.selection import Selection
+from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Cause, Deadlines, Phase, Status
 from torchgauge.records.comparison import Block, Contestant, Launch, Side
 from torchgauge.results.comparing.comparison_store import read_comparisons

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchgauge.harness.configurations import bundled
 from torchgauge.harness.metrics import METRICS
+from torchgauge.harness.planning.configurations import bundled
 from torchgauge.records import (
     Accuracy,
     Case,

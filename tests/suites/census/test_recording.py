@@ -13,9 +13,9 @@ import pytest
 
 from torchgauge.devices.discover import find_device, parse_target
 from torchgauge.errors import InfrastructureError, UsageError
-from torchgauge.harness.census_children import Bench
-from torchgauge.harness.census_job import CensusItem
-from torchgauge.harness.census_record import Wanted, record
+from torchgauge.harness.census.children import Bench
+from torchgauge.harness.census.job import CensusItem
+from torchgauge.harness.census.record import Wanted, record
 from torchgauge.records import Workload
 from torchgauge.suites.census.data import CensusData, installed_versions, read, to_bytes
 from torchgauge.suites.census.record import COMPILED, EAGER, ModelCensus

@@ -217,7 +217,7 @@ def _side(name: str, options: dict[str, Any], fallback: str) -> Any:
 
 
 def _selection(suite: tuple[str, ...], options: dict[str, Any], config: Config | None, device: str) -> Any:
-    from torchgauge.harness.selection import Selection
+    from torchgauge.harness.planning.selection import Selection
 
     chosen = config.campaign if config else None
     device = options["device"] or device

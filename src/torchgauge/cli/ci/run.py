@@ -48,7 +48,7 @@ def command(campaign_file: str, pool: str, shard: int, attempt: int, out: str | 
 
     Example: torchgauge ci run --pool POOL --shard 2 --deadline 55m
     """
-    from torchgauge.harness.order_text import left_lines, order_lines
+    from torchgauge.harness.planning.order_text import left_lines, order_lines
     from torchgauge.harness.progress import choose_progress
     from torchgauge.harness.summary import summary_lines
     from torchgauge.results.reports.markdown_text import code, fenced

@@ -17,8 +17,8 @@ from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.campaigns import expand_devices, find_devices
 from torchgauge.harness.foreign_plugins import check_scenarios, refuse, suites_of
 from torchgauge.harness.interpreter import Interpreter, interpreter
-from torchgauge.harness.plan import check_available, make_group, select_groups
-from torchgauge.harness.selection import Selection
+from torchgauge.harness.planning.plan import check_available, make_group, select_groups
+from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import (
     Cause,
     Group,

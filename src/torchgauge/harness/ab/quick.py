@@ -6,7 +6,7 @@ from torchgauge.harness.ab.comparison import Comparison, Request, new_comparison
 from torchgauge.harness.ab.judging import judge_for, read_policy
 from torchgauge.harness.ab.progress import AbProgress, NoAbProgress
 from torchgauge.harness.ab.run_comparison import ComparisonEnding, run_comparison
-from torchgauge.harness.selection import Selection
+from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import Contestant, MetricVerdict
 

@@ -14,15 +14,15 @@ from functools import partial
 from typing import Any
 
 from torchgauge.devices.session import Absent
-from torchgauge.harness import compilation
 from torchgauge.harness.ab.recorder import StepRecorder
 from torchgauge.harness.ab.wire import Wire, connect
-from torchgauge.harness.case_measurements import absent, single
-from torchgauge.harness.disturbance import Disturbance
 from torchgauge.harness.events import NOBODY
-from torchgauge.harness.group_run import CaseState, GroupRun
-from torchgauge.harness.memory import RssProbe
-from torchgauge.harness.timing import Lane, quiet_collector, time_block, warm_up
+from torchgauge.harness.worker import compilation
+from torchgauge.harness.worker.case_measurements import absent, single
+from torchgauge.harness.worker.disturbance import Disturbance
+from torchgauge.harness.worker.group_run import CaseState, GroupRun
+from torchgauge.harness.worker.memory import RssProbe
+from torchgauge.harness.worker.timing import Lane, quiet_collector, time_block, warm_up
 from torchgauge.records import Measurement, Outcome, Phase, Status
 from torchgauge.suites.suite import BuiltWorkload
 

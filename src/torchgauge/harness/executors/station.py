@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.devices.device import Device
-from torchgauge.harness.case_measurements import absent
 from torchgauge.harness.code_caches import CodeCaches
 from torchgauge.harness.events import EventReader
 from torchgauge.harness.executors.executor import BudgetSpent, Remark, Submission, Yield
@@ -24,6 +23,7 @@ from torchgauge.harness.packages import suspects_in
 from torchgauge.harness.rows import RowContext, excerpt, row, unattempted
 from torchgauge.harness.staging import tree_for
 from torchgauge.harness.watch import TICK_S, Ending, Place, Watcher, default_memory_limit, kernel_oom_kills
+from torchgauge.harness.worker.case_measurements import absent
 from torchgauge.records import (
     PRETRAINED,
     Calibration,
@@ -55,18 +55,18 @@ TORCH_MODULES = (
     "torchgauge.suites.torchvision_schemas:define_missing_schemas",
 )
 WORKER_MODULES = (
-    "torchgauge.harness.group_run",
-    "torchgauge.harness.check_run",
-    "torchgauge.harness.fresh_process",
-    "torchgauge.harness.python_checks",
+    "torchgauge.harness.worker.group_run",
+    "torchgauge.harness.worker.check_run",
+    "torchgauge.harness.worker.fresh_process",
+    "torchgauge.harness.worker.python_checks",
     "torchgauge.harness.scenarios.inference_steps",
     "torchgauge.harness.scenarios.training_steps",
     "torchgauge.devices.fingerprint",
     "torchgauge.devices.calibrate",
-    "torchgauge.harness.worker:warm_up_host",
+    "torchgauge.harness.worker.entry:warm_up_host",
     "torchgauge.registry:preload",
 )
-TORCH_WORKER_MODULES = ("torchgauge.harness.torch_checks", "torch.utils.flop_counter")
+TORCH_WORKER_MODULES = ("torchgauge.harness.worker.torch_checks", "torch.utils.flop_counter")
 """What every worker of a device imports: imported once, in the host, where workers are forked."""
 
 
@@ -177,7 +177,7 @@ class Station:
         if torch:
             preload += [m for name in sorted(suites) for m in self.submission.suites[name].preload]
         if torch and any(p.case.configuration.backend == "inductor" for g in self.groups for p in g.cases):
-            preload.append("torchgauge.harness.compilation:prepare_machine")
+            preload.append("torchgauge.harness.worker.compilation:prepare_machine")
         preload += [*WORKER_MODULES, *(TORCH_WORKER_MODULES if torch else ())]
         preload.append(self.device.session.partition(":")[0])
         preload += sorted({self.submission.suites[name].builder.partition(":")[0] for name in suites})

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import msgspec
 
 from torchgauge.errors import UsageError
-from torchgauge.harness.configurations import known_configurations
+from torchgauge.harness.planning.configurations import known_configurations
 from torchgauge.results.journal_record import RunState
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
 from torchgauge.workflows.ingest.journal_check import check_journal

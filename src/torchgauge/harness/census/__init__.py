@@ -1,0 +1,1 @@
+"""The census of operators: which ones a model calls, and which a device has a kernel for."""

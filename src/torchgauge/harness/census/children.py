@@ -1,0 +1,168 @@
+"""Children that record a census, one after another: the parent's half of their life.
+
+One child records many models, so that libraries are imported once. It says where it is before each; if it
+dies or passes its deadline, the recording that it was at gets a problem and a new child goes on behind it.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+import time
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchgauge.devices.device import Device
+from torchgauge.errors import InfrastructureError
+from torchgauge.harness.census import job as lines
+from torchgauge.harness.census.job import CensusItem, CensusJob
+from torchgauge.harness.process_tree import kill_group
+from torchgauge.harness.staging import environment_for, tree_for
+from torchgauge.records import DeviceTarget, to_plain
+
+CHILD = "torchgauge.harness.census.child"
+_ANSWERS = (lines.MODEL, lines.ENTRY)
+START_S = 600.0
+"""A child that has not come to its first recording by then never will; importing torch can take minutes."""
+_POLL_S = 0.1
+
+
+@dataclass(frozen=True)
+class Bench:
+    """Where recordings run: the interpreter, the device, and what children are given beside their items.
+
+    ``packages`` are those whose versions they say, ``variables`` what they need in their environment, and
+    ``deadline_s`` what one recording may take.
+    """
+
+    python: str
+    target: DeviceTarget
+    device: Device
+    packages: tuple[str, ...]
+    variables: Mapping[str, str]
+    deadline_s: float
+
+    def answers(self, items: Sequence[CensusItem]) -> Iterator[tuple[CensusItem, dict[str, Any]]]:
+        """Every item with the line that answers it, in order, whatever happens to the children.
+
+        Raises :class:`InfrastructureError` where a child cannot start or open the device.
+        """
+        at = 0
+        with tempfile.TemporaryDirectory(prefix="torchgauge-census-") as folder:
+            environment = {
+                **os.environ,
+                **environment_for(self.python, tree_for(self.python, Path(folder))),
+                **self.variables,
+                **self.device.environment((self.target.index,)),
+            }
+            while at < len(items):
+                files = Path(folder, f"from-{at}")
+                files.mkdir()
+                done = 0
+                for line in _one_child(self._command(items[at:], files), environment, files, self.deadline_s):
+                    yield items[at + done], line
+                    done += 1
+                if not done:
+                    raise InfrastructureError(
+                        "the recorder ended without an answer", hint="torchgauge doctor"
+                    )
+                at += done
+
+    def _command(self, items: Sequence[CensusItem], files: Path) -> list[str]:
+        report = str(files / "report.jsonl")
+        job = CensusJob(self.target, self.device.session, self.packages, tuple(items), report)
+        (files / "job.json").write_text(json.dumps(to_plain(job)), encoding="utf-8")
+        return [self.python, "-m", CHILD, str(files / "job.json")]
+
+
+def _one_child(
+    command: list[str], environment: Mapping[str, str], files: Path, deadline_s: float
+) -> Iterator[dict[str, Any]]:
+    """The answers of one child; where it ends in the middle of a recording, the last one says how.
+
+    Raises :class:`InfrastructureError` where it did not come as far as its first recording.
+    """
+    log, reader = files / "output", _Reader(files / "report.jsonl")
+    with log.open("wb") as sink:
+        child = subprocess.Popen(
+            command,
+            stdin=subprocess.DEVNULL,
+            stdout=sink,
+            stderr=subprocess.STDOUT,
+            env=dict(environment),
+            start_new_session=True,
+        )
+    try:
+        while True:
+            ended = child.poll() is not None
+            yield from reader.answers()
+            if ended:
+                break
+            if reader.silent_s() > (deadline_s if reader.began else START_S):
+                problem = f"no answer within {deadline_s:g} s"
+                break
+            time.sleep(_POLL_S)
+    finally:
+        kill_group(child.pid)
+        child.wait()
+    if ended:
+        problem = f"the recorder died: {_ending(child.returncode, log)}"
+    if reader.began:
+        yield {"problem": problem, "versions": reader.versions}
+    elif not reader.answered:
+        raise InfrastructureError(
+            f"the recorder did not start: {problem}", hint="torchgauge doctor looks closer"
+        )
+
+
+class _Reader:
+    """What a child has written so far.
+
+    ``began`` says that it is in the middle of a recording, ``answered`` that it has finished one, and
+    ``versions`` are those that it said.
+    """
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.offset, self.last = path, 0, time.monotonic()
+        self.versions: dict[str, str] = {}
+        self.began = self.answered = False
+
+    def silent_s(self) -> float:
+        """Seconds since the last line, or since the start."""
+        return time.monotonic() - self.last
+
+    def answers(self) -> Iterator[dict[str, Any]]:
+        """Answers that came since the last call; raises :class:`InfrastructureError` for a lost device."""
+        for line in self._lines():
+            self.last = time.monotonic()
+            kind = line["kind"]
+            if kind == lines.REFUSED:
+                raise InfrastructureError(
+                    f"the device cannot be opened: {line['problem']}", hint="torchgauge devices"
+                )
+            if kind == lines.VERSIONS:
+                self.versions = line["versions"]
+            self.began = kind == lines.BEGIN
+            if kind in _ANSWERS:
+                self.answered = True
+                yield {**line, "versions": self.versions}
+
+    def _lines(self) -> Iterator[dict[str, Any]]:
+        if not self.path.exists():
+            return
+        with self.path.open("rb") as file:
+            file.seek(self.offset)
+            text = file.read()
+        whole = text[: text.rfind(b"\n") + 1]
+        self.offset += len(whole)
+        yield from map(json.loads, whole.splitlines())
+
+
+def _ending(code: int | None, log: Path) -> str:
+    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
+    return f"{how}, {said[-1][:120]}" if said and code and code > 0 else how

@@ -1,0 +1,188 @@
+"""The kept census as people and programs read it: models, and operators by how many models need them."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from torchgauge.errors import NothingSelectedError, UnknownNameError
+from torchgauge.harness.planning.selection import check_plain_names, select_models
+from torchgauge.suites.census.data import CensusData
+from torchgauge.suites.census.record import ModelCensus, base_name
+from torchgauge.suites.suite import ModelEntry
+
+
+@dataclass(frozen=True)
+class View:
+    """Which part of a census is looked at; what is empty selects everything."""
+
+    suites: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    modes: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
+    paths: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Need:
+    """One operator by its base name: the models that dispatch it, as ``suite/model``, and in which dtypes."""
+
+    operator: str
+    models: tuple[str, ...]
+    dtypes: tuple[str, ...]
+
+
+def looked_at(data: CensusData, view: View) -> list[ModelCensus]:
+    """The entries of ``data`` that ``view`` selects, sorted; ``models`` may be names, globs or ``/regex/``.
+
+    Raises :class:`UnknownNameError` for a name that the census does not hold and
+    :class:`NothingSelectedError` where nothing is left.
+    """
+    fields: tuple[tuple[str, tuple[str, ...], Callable[[ModelCensus], str]], ...] = (
+        ("suite", view.suites, lambda each: each.suite),
+        ("mode", view.modes, lambda each: each.mode),
+        ("dtype", view.dtypes, lambda each: each.dtype),
+        ("path", view.paths, lambda each: each.path),
+    )
+    found = list(data.models)
+    for what, wanted, of in fields:
+        known = sorted({of(each) for each in data.models})
+        for name in wanted:
+            if name not in known:
+                raise UnknownNameError(f"{what} of the census", name, known)
+        found = [each for each in found if not wanted or of(each) in wanted]
+    found = _of_models(found, view.models)
+    if not found:
+        raise NothingSelectedError("the census holds nothing of the kind", hint="torchgauge census")
+    return sorted(found, key=lambda each: (each.suite, each.model, each.mode, each.dtype, each.path))
+
+
+def ranking(entries: Iterable[ModelCensus], *, received: bool = False) -> list[Need]:
+    """Operators by the number of models that need them, most first.
+
+    ``received`` ranks what reaches a backend that brings no composite operator.
+    """
+    models: dict[str, set[str]] = {}
+    dtypes: dict[str, set[str]] = {}
+    for each in entries:
+        for name, dtype in each.received if received else each.operators:
+            base = base_name(name)
+            models.setdefault(base, set()).add(f"{each.suite}/{each.model}")
+            dtypes.setdefault(base, set()).add(dtype)
+    needs = [Need(name, tuple(sorted(models[name])), tuple(sorted(dtypes[name] - {""}))) for name in models]
+    return sorted(needs, key=lambda need: (-len(need.models), need.operator))
+
+
+def stale_lines(data: CensusData, installed: dict[str, str]) -> list[str]:
+    """What differs between the recorded and the ``installed`` versions, and what to do."""
+    differing = data.differing(installed)
+    if not differing:
+        return []
+    texts = [
+        f"{name} {recorded} and {f'{here} is' if here else 'none is'} installed"
+        for name, (recorded, here) in sorted(differing.items())
+    ]
+    return [
+        f"warning: the census is of {'; '.join(texts)}: other versions may dispatch other operators",
+        "  torchgauge census --record --device DEVICE --out FILE records your own",
+    ]
+
+
+def view_lines(data: CensusData, entries: Sequence[ModelCensus], top: int, *, received: bool) -> list[str]:
+    """The census as a person reads it: one line per entry, then the operators that most models need."""
+    versions = ", ".join(f"{name} {version}" for name, version in sorted(data.versions.items()))
+    devices = ", ".join(sorted({each.recorded_on for each in entries if each.recorded_on}))
+    names = [f"{each.suite}/{each.model} {each.mode} {each.dtype} {each.path}" for each in entries]
+    width = max(map(len, names))
+    lines = [f"census of {versions}, recorded on {devices or 'nothing'}", ""]
+    for name, each in zip(names, entries, strict=True):
+        if each.problem:
+            lines.append(f"{name:{width}}  not recorded: {each.problem}")
+            continue
+        received_text = f", {len(_bases(each.received))} reach a bare backend" if each.received else ""
+        lines.append(
+            f"{name:{width}}  {len(each.names):3} operators in {', '.join(each.dtypes)}{received_text}"
+        )
+    needs = ranking(entries, received=received)
+    models = {f"{each.suite}/{each.model}" for each in entries if not each.problem}
+    what = "operators that reach a bare backend" if received else "operators"
+    lines += ["", f"{len(needs)} {what}; needed by how many of {len(models)} models:"]
+    lines += [
+        f"{len(need.models):5}  {need.operator:40} {', '.join(need.dtypes)}"
+        for need in (needs[:top] if top else needs)
+    ]
+    if top and len(needs) > top:
+        lines.append(f"       and {len(needs) - top} more: --top 0 shows all")
+    return lines
+
+
+def view_csv(entries: Sequence[ModelCensus]) -> str:
+    """One line per operator of an entry; an entry that could not be recorded has one line with its problem.
+
+    ``level`` is ``operator`` or ``received``.
+    """
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(
+        ("suite", "model", "mode", "dtype", "path", "level", "operator", "operand_dtype", "problem")
+    )
+    for each in entries:
+        key = (each.suite, each.model, each.mode, each.dtype, each.path)
+        if each.problem:
+            writer.writerow((*key, "", "", "", each.problem))
+        for level, pairs in (("operator", each.operators), ("received", each.received)):
+            writer.writerows((*key, level, name, dtype, "") for name, dtype in sorted(pairs))
+    return text.getvalue()
+
+
+def view_json(
+    data: CensusData, entries: Sequence[ModelCensus], installed: dict[str, str], *, received: bool
+) -> str:
+    """Versions, entries and the whole ranking."""
+    document: dict[str, Any] = {
+        "versions": dict(sorted(data.versions.items())),
+        "differing": {name: list(pair) for name, pair in sorted(data.differing(installed).items())},
+        "models": [
+            {
+                "suite": each.suite,
+                "model": each.model,
+                "mode": each.mode,
+                "dtype": each.dtype,
+                "path": each.path,
+                "recorded_on": each.recorded_on,
+                "problem": each.problem,
+                "operators": sorted(map(list, each.operators)),
+                "received": sorted(map(list, each.received)),
+            }
+            for each in entries
+        ],
+        "ranking": [
+            {"operator": need.operator, "models": list(need.models), "dtypes": list(need.dtypes)}
+            for need in ranking(entries, received=received)
+        ],
+    }
+    return json.dumps(document, indent=1)
+
+
+def _of_models(entries: list[ModelCensus], patterns: tuple[str, ...]) -> list[ModelCensus]:
+    """Those whose model matches; the patterns are those of every other verb."""
+    if not patterns:
+        return entries
+    known: dict[str, list[ModelEntry]] = {}
+    for suite, model in sorted({(each.suite, each.model) for each in entries}):
+        known.setdefault(suite, []).append(ModelEntry(model, ("full",), {}))
+    check_plain_names(dict(known), patterns)
+    chosen = {
+        (suite, entry.name)
+        for suite, models in known.items()
+        for entry in select_models(suite, models, patterns, "full")
+    }
+    return [each for each in entries if (each.suite, each.model) in chosen]
+
+
+def _bases(pairs: Iterable[tuple[str, str]]) -> set[str]:
+    return {base_name(name) for name, _ in pairs}

@@ -1,0 +1,141 @@
+"""The named configurations: how a workload is executed, as strict YAML."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+import msgspec
+
+from torchgauge.errors import UnknownNameError
+from torchgauge.records import Configuration
+from torchgauge.records.placement import CpuListError, parse_cpus
+from torchgauge.suites.document import Document, read_document
+from torchgauge.suites.schema import convert, refuse
+
+BUNDLED = Path(__file__).parents[1] / "data" / "configurations.yaml"
+
+Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.+-]*$")]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Value = str | int | float | bool
+
+
+class PinningFields(msgspec.Struct, forbid_unknown_fields=True):
+    """Where the worker runs: a list of CPUs (``0-3,8``) or ``physical``, and a NUMA node."""
+
+    cpus: str = ""
+    numa: Annotated[int, msgspec.Meta(ge=0)] | None = None
+
+
+class ConfigurationFields(msgspec.Struct, forbid_unknown_fields=True):
+    """One configuration; the fields are those of :class:`torchgauge.records.Configuration`."""
+
+    name: Name
+    doc: Annotated[str, msgspec.Meta(min_length=1)]
+    backend: Annotated[str, msgspec.Meta(min_length=1)]
+    mode: Literal["", "default", "reduce-overhead", "max-autotune", "max-autotune-no-cudagraphs"] = ""
+    dynamic: bool | None = None
+    fullgraph: bool = False
+    options: dict[str, Value] = {}
+    env: dict[str, str] = {}
+    threads: Count | None = None
+    interop_threads: Count | None = None
+    pinning: PinningFields | None = None
+
+
+class ConfigurationFile(msgspec.Struct, forbid_unknown_fields=True):
+    """A whole file."""
+
+    configurations: tuple[ConfigurationFields, ...]
+
+
+class NamedConfiguration(msgspec.Struct, frozen=True):
+    """A configuration and what it is for."""
+
+    configuration: Configuration
+    doc: str
+
+
+def load_configurations(path: Path) -> dict[str, NamedConfiguration]:
+    """Name to configuration as ``path`` declares them; raises :class:`DataFileError`."""
+    document = read_document(path)
+    found: dict[str, NamedConfiguration] = {}
+    for index, fields in enumerate(convert(document, ConfigurationFile).configurations):
+        at = f"$.configurations[{index}]"
+        if fields.name in found:
+            raise refuse(document, f"{at}.name", f"{fields.name!r} is declared twice", "keep one")
+        _check(document, at, fields)
+        pinning = fields.pinning or PinningFields()
+        found[fields.name] = NamedConfiguration(
+            Configuration(
+                name=fields.name,
+                backend=fields.backend,
+                options=tuple(sorted(fields.options.items())),
+                env=tuple(sorted(fields.env.items())),
+                threads=fields.threads,
+                interop_threads=fields.interop_threads,
+                compile_mode=fields.mode,
+                dynamic=fields.dynamic,
+                fullgraph=fields.fullgraph,
+                cpus=pinning.cpus,
+                numa=pinning.numa,
+            ),
+            fields.doc,
+        )
+    return found
+
+
+@cache
+def bundled() -> Mapping[str, NamedConfiguration]:
+    """The configurations that ship with the package."""
+    return load_configurations(BUNDLED)
+
+
+def known_configurations(file: str | None = None) -> dict[str, NamedConfiguration]:
+    """The bundled configurations and those of ``file``, which may not redefine one.
+
+    Raises :class:`DataFileError`.
+    """
+    known = dict(bundled())
+    if file is None:
+        return known
+    path = Path(file)
+    own = load_configurations(path)
+    for index, name in enumerate(own):
+        if name in known:
+            raise refuse(
+                read_document(path),
+                f"$.configurations[{index}].name",
+                f"{name!r} is one of torchgauge's own configurations",
+                "choose another name: numbers under one name must mean one thing",
+            )
+    return known | own
+
+
+def configuration(name: str, file: str | None = None) -> Configuration:
+    """The configuration called ``name``; raises :class:`UnknownNameError`."""
+    known = known_configurations(file)
+    if name not in known:
+        raise UnknownNameError("configuration", name, known)
+    return known[name].configuration
+
+
+def _check(document: Document, at: str, fields: ConfigurationFields) -> None:
+    if fields.mode and fields.options:
+        raise refuse(
+            document,
+            f"{at}.options",
+            "torch.compile takes a mode or options, not both",
+            "name the options that the mode stands for",
+        )
+    compiling = fields.mode or fields.options or fields.fullgraph or fields.dynamic is not None
+    if fields.backend == "eager" and compiling:
+        problem = "eager compiles nothing: it takes no mode, options, dynamic or fullgraph"
+        raise refuse(document, f"{at}.backend", problem)
+    if fields.pinning is not None and fields.pinning.cpus not in ("", "physical"):
+        try:
+            parse_cpus(fields.pinning.cpus)
+        except CpuListError as error:
+            raise refuse(document, f"{at}.pinning.cpus", str(error), "write 0-3,8 or physical") from None

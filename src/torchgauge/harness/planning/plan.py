@@ -1,0 +1,297 @@
+"""From a selection to a plan: which cases, in which groups, in which order, in which shard."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+
+from torchgauge import registry
+from torchgauge.devices.device import Device
+from torchgauge.devices.discover import parse_target
+from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
+from torchgauge.harness.planning.configurations import configuration
+from torchgauge.harness.planning.cut import cut_groups
+from torchgauge.harness.planning.forecast import Forecast
+from torchgauge.harness.planning.selection import (
+    DTYPE_ALIASES,
+    DTYPES,
+    TIERS,
+    CaseName,
+    Selection,
+    check_plain_names,
+    parse_shard,
+    select_models,
+)
+from torchgauge.records import (
+    Case,
+    Cause,
+    Configuration,
+    DeviceTarget,
+    Group,
+    PlannedCase,
+    Refusal,
+    Status,
+    Tolerance,
+    Workload,
+    digest,
+)
+from torchgauge.suites.catalog import BATCH_PROFILES, declared_parameters, workload_for
+from torchgauge.suites.check import CHECK
+from torchgauge.suites.expectations import expectation_for
+from torchgauge.suites.suite import ModelEntry, Suite
+from torchgauge.suites.tolerances import tolerance_for
+
+MODEL_SUITES_ONLY = ("toy", "conformance", "ops", "calibration")
+"""Suites that ``all`` does not stand for: the harness's own and those whose cases are checks."""
+CHECKS_PER_GROUP = 128
+"""Checks that share a process; a run that is interrupted repeats those of one group."""
+BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")
+
+
+def load_suites(names: Sequence[str]) -> dict[str, Suite]:
+    """The suites called ``names``; ``all`` stands for every suite of models but the toy one."""
+    known = registry.names("torchgauge.suites")
+    return {name: registry.load("torchgauge.suites", name) for name in wanted_suites(known, names)}
+
+
+def wanted_suites(known: Sequence[str], names: Sequence[str]) -> list[str]:
+    """``names`` without repetition, with ``all`` standing for the suites of models among ``known``."""
+    return (
+        [name for name in known if name not in MODEL_SUITES_ONLY]
+        if "all" in names
+        else list(dict.fromkeys(names))
+    )
+
+
+def check_available(suites: Mapping[str, Suite], names: Sequence[str]) -> None:
+    """Raise :class:`UsageError` for a suite named in ``names`` of which nothing can be built here.
+
+    Inside ``all`` the cases of such a suite become rows instead.
+    """
+    for name, suite in suites.items():
+        if suite.unavailable is not None and "all" not in names:
+            raise UsageError(f"suite {name!r}: {suite.unavailable.reason}", hint=suite.unavailable.hint)
+
+
+def select_groups(
+    selection: Selection,
+    devices: Mapping[str, Device],
+    suites: Mapping[str, Suite],
+    forecast: Forecast | None = None,
+) -> tuple[Group, ...]:
+    """The groups of ``selection`` suite by suite, cut to its shard by ``forecast`` (None: by their cases).
+
+    Raises what :func:`all_groups` and :meth:`torchgauge.harness.planning.cut.Cut.shard` raise.
+    """
+    _, shards = parse_shard(selection.shard)
+    groups = all_groups(selection, devices, suites)
+    return cut_groups(groups, shards, forecast or Forecast()).shard(selection.shard)
+
+
+def all_groups(
+    selection: Selection, devices: Mapping[str, Device], suites: Mapping[str, Suite]
+) -> tuple[Group, ...]:
+    """The groups of all shards of ``selection``, device by device and suite by suite.
+
+    Raises :class:`UnknownNameError` for a name that nothing answers to and
+    :class:`NothingSelectedError` where nothing is left.
+    """
+    entries = {name: suite.models() for name, suite in suites.items()}
+    _check_names(selection, entries)
+    _, shards = parse_shard(selection.shard)
+    file = selection.configuration_file
+    configurations = [configuration(name, file) for name in dict.fromkeys(selection.configurations)]
+    check_plain_names(dict(entries), selection.models)
+    chosen = [
+        (suite, entry)
+        for suite, models in entries.items()
+        for entry in select_models(suite, models, selection.models, selection.tier)
+    ]
+    groups: list[Group] = []
+    for target in dict.fromkeys(parse_target(text) for text in selection.devices):
+        checks: dict[str, list[PlannedCase]] = {}
+        for suite, entry in chosen:
+            missing = missing_suite(suites[suite])
+            if entry.framework == CHECK:
+                checks.setdefault(suite, []).extend(
+                    planned_check(
+                        workload,
+                        target,
+                        devices[target.name],
+                        missing=missing or entry.declined_in(workload.mode),
+                    )
+                    for workload in _check_workloads(suite, entry, selection, devices[target.name])
+                )
+                continue
+            groups += [
+                make_group(workload, entry, configurations, target, devices[target.name], missing=missing)
+                for workload in _workloads(suite, entry, selection)
+            ]
+        for suite, cases in checks.items():
+            most = getattr(suites[suite], "checks_per_process", CHECKS_PER_GROUP)
+            groups += check_groups(cases, min(most, -(-len(cases) // shards)) or 1)
+    if not groups:
+        raise NothingSelectedError(
+            "nothing matches the selection", hint="torchgauge plan with fewer filters, or another --tier"
+        )
+    return tuple(groups)
+
+
+def make_group(
+    workload: Workload,
+    entry: ModelEntry,
+    configurations: Sequence[Configuration],
+    target: DeviceTarget,
+    device: Device,
+    *,
+    missing: Refusal | None = None,
+) -> Group:
+    """The group of ``workload`` on ``target``, with tolerances, expectations and refusals attached.
+
+    ``missing`` says that nothing of the suite can be built here.
+    """
+    if entry.framework == CHECK:
+        return check_groups([planned_check(workload, target, device, missing=missing)])[0]
+    tolerance = tolerance_for(workload, entry)
+    planned = []
+    for each in configurations:
+        case = Case(workload, each, target)
+        reason = device.cannot_run(workload, each) or ""
+        if entry.framework != "torch" and each.compiled:
+            reason = "a workload without torch cannot be compiled"
+        if entry.framework == "torch" and device.torch_type is None:
+            reason = f"device {device.name!r} runs no torch"
+        refusal = Refusal(Status.UNSUPPORTED, reason) if reason else missing
+        expected = expectation_for(case, _declared(device))
+        planned.append(
+            PlannedCase(case, tolerance, expected, refusal, parameters=declared_parameters(workload, entry))
+        )
+    identity = digest([workload.declared_hash, str(target)])
+    return Group(identity, tuple(planned), dict(entry.recipe))
+
+
+def planned_check(
+    workload: Workload,
+    target: DeviceTarget,
+    device: Device,
+    *,
+    missing: Refusal | None = None,
+) -> PlannedCase:
+    """The one case of a check, eager, with its expectation and refusal attached."""
+    case = Case(workload, configuration("eager", None), target)
+    reason = device.cannot_run(workload, case.configuration) or ""
+    if device.torch_type is None:
+        reason = f"device {device.name!r} runs no torch"
+    refusal = Refusal(Status.UNSUPPORTED, reason) if reason else missing
+    return PlannedCase(case, BY_THE_CHECK, expectation_for(case, _declared(device)), refusal)
+
+
+def _declared(device: Device) -> str:
+    """The file of expectations that the device's package declares; "" for a device of older make."""
+    return str(getattr(device, "expectations", ""))
+
+
+def check_groups(cases: Sequence[PlannedCase], size: int = CHECKS_PER_GROUP) -> list[Group]:
+    """``cases``, checks of one suite on one device, in groups of at most ``size`` that share a process."""
+    parts = [cases[start : start + size] for start in range(0, len(cases), size)]
+    return [Group(digest([p.case.key for p in part]), tuple(part), checks=True) for part in parts]
+
+
+def group_of_case(
+    name: CaseName, device: Device, suite: Suite, configuration_file: str | None = None
+) -> Group:
+    """The group that runs one named case again, with eager beside it so that a speed-up can be taken.
+
+    Raises :class:`UnknownNameError` for a model, mode, size or configuration that does not exist.
+    """
+    workload, entry = named_workload(name, suite)
+    wanted = dict.fromkeys(("eager", name.configuration))
+    configurations = [configuration(each, configuration_file) for each in wanted]
+    return make_group(workload, entry, configurations, parse_target(name.device), device)
+
+
+def named_workload(name: CaseName, suite: Suite) -> tuple[Workload, ModelEntry]:
+    """The workload that ``name`` means and its entry in ``suite``; raises :class:`UnknownNameError`."""
+    entries = {entry.name: entry for entry in suite.models()}
+    if name.model not in entries:
+        raise UnknownNameError("model", name.model, entries)
+    entry = entries[name.model]
+    workload = workload_for(
+        name.suite,
+        entry,
+        name.mode,
+        size=name.size,
+        dtype=name.dtype,
+        batch=name.batch,
+        weights=name.weights,
+    )
+    workload = replace(
+        workload,
+        shape=tuple(sorted({**dict(workload.shape), **dict(name.shape)}.items())),
+        seed=workload.seed if name.seed is None else name.seed,
+    )
+    return workload, entry
+
+
+def missing_suite(suite: Suite) -> Refusal | None:
+    """Why no case of ``suite`` can be built here; None where they can."""
+    if suite.unavailable is None:
+        return None
+    reason = f"{suite.unavailable.reason}; try: {suite.unavailable.hint}"
+    return Refusal(Status.SKIPPED, reason, Cause.MISSING_PACKAGE)
+
+
+def _workloads(suite: str, entry: ModelEntry, selection: Selection) -> list[Workload]:
+    """The workloads of one model; a mode or size that it does not offer yields none."""
+    if selection.size not in entry.sizes:
+        return []
+    return [
+        workload_for(
+            suite,
+            entry,
+            mode,
+            size=selection.size,
+            dtype=dtype,
+            batch_profile=selection.batch_profile,
+            weights=selection.weights,
+        )
+        for mode in selection.modes
+        if mode in entry.batch
+        for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in selection.dtypes)
+        if entry.framework == "torch" or dtype == DTYPES[0]
+    ]
+
+
+def _check_workloads(suite: str, entry: ModelEntry, selection: Selection, device: Device) -> list[Workload]:
+    """The workloads of one check: all its modes unless one that only checks have is selected."""
+    scenarios = registry.names("torchgauge.scenarios")
+    named = [mode for mode in selection.modes if mode not in scenarios]
+    return [
+        Workload(suite, entry.name, mode, dtype, shape=entry.shape)
+        for mode in entry.batch
+        if not named or mode in named
+        for dtype in entry.dtypes_of(mode, device.torch_type)
+        if dtype in selection.dtypes
+    ]
+
+
+def _check_names(selection: Selection, entries: Mapping[str, Sequence[ModelEntry]]) -> None:
+    checks = [entry for models in entries.values() for entry in models if entry.framework == CHECK]
+    modes = dict.fromkeys(
+        (*registry.names("torchgauge.scenarios"), *(mode for entry in checks for mode in entry.batch))
+    )
+    for mode in selection.modes:
+        if mode not in modes:
+            raise UnknownNameError("mode", mode, modes)
+    dtypes = dict.fromkeys((*DTYPES, *DTYPE_ALIASES, *(dtype for entry in checks for dtype in entry.dtypes)))
+    for dtype in selection.dtypes:
+        if dtype not in dtypes:
+            raise UnknownNameError("dtype", dtype, dtypes)
+    if selection.batch_profile not in (None, *BATCH_PROFILES):
+        raise UnknownNameError("batch profile", str(selection.batch_profile), BATCH_PROFILES)
+    if selection.tier not in TIERS:
+        raise UnknownNameError("tier", selection.tier, TIERS)
+    if selection.size not in ("small", "full"):
+        raise UnknownNameError("size", selection.size, ("small", "full"))
+    if not selection.suites:
+        raise UsageError("no suite is named", hint="torchgauge suites lists them")

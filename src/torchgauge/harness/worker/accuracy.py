@@ -1,0 +1,186 @@
+"""Right before fast: one rule compares a result with a reference, tensor by tensor.
+
+The rule is PyTorch's own (``torch._dynamo.utils.same`` of the installed wheel; tests compare verdicts):
+structure and dtype equal; pass if allclose at the tolerance; else pass if
+``RMSE(result, fp64) <= m * RMSE(reference, fp64) + tolerance / 10``, with m = 2, and m = 3 for tensors in
+float16 and bfloat16, of fewer than 1000 elements, for 1x1 kernels and where the tolerance is 2e-2 or more.
+A complex tensor is judged as the pairs of reals that it is.
+Unlike PyTorch's, the rule says by how much a result differs; shapes are equal and integers exact, a
+non-finite result never passes, and without float64 only allclose counts, never the angle between two
+tensors. ``docs/method.md`` has the reasons, ``tests/harness/worker/test_accuracy_peer.py`` the proofs.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import torch
+
+from torchgauge.records import Cause, Tolerance
+
+SMALL_TENSOR = 1000
+LOOSE_TOLERANCE = 2e-2
+NOISY_MULTIPLIER = 3.0
+LOW_PRECISION = (torch.float16, torch.bfloat16)
+WITHOUT_REFERENCE = 4e-2
+"""How near to float64 a result is where the reference itself is not finite; PyTorch's value."""
+
+
+@dataclass
+class Verdict:
+    """Whether a result is right, and by how much it differs from its references."""
+
+    ok: bool = True
+    cause: Cause | None = None
+    detail: str = ""
+    max_abs_error: float = 0.0
+    squares: float = 0.0
+    reference_squares: float = 0.0
+    elements: int = 0
+    failed: list[str] = field(default_factory=list)
+
+    def fail(self, cause: Cause, detail: str) -> None:
+        """Record a failed tensor; the first one gives the verdict its cause and detail."""
+        if self.ok:
+            self.ok, self.cause, self.detail = False, cause, detail
+        self.failed.append(detail)
+
+    @property
+    def rmse(self) -> float | None:
+        """RMSE of the result against the float64 reference over all elements; None without one."""
+        return math.sqrt(self.squares / self.elements) if self.elements else None
+
+    @property
+    def reference_rmse(self) -> float | None:
+        """RMSE of the eager reference against the float64 reference; None without one."""
+        return math.sqrt(self.reference_squares / self.elements) if self.elements else None
+
+
+def compare(
+    reference: Mapping[str, Any],
+    result: Mapping[str, Any],
+    fp64: Mapping[str, Any] | None,
+    tolerance: Tolerance,
+) -> Verdict:
+    """Judge ``result`` against ``reference`` with ``fp64`` as the yardstick where there is one."""
+    verdict = Verdict()
+    if reference.keys() != result.keys():
+        odd = sorted(reference.keys() ^ result.keys())
+        verdict.fail(Cause.TOLERANCE, f"structure differs: {', '.join(odd[:3])}")
+        return verdict
+    for path, expected in reference.items():
+        truth = fp64.get(path) if fp64 is not None else None
+        if isinstance(expected, torch.Tensor):
+            _compare_tensor(path, expected, result[path], truth, tolerance, verdict)
+        elif isinstance(expected, float):
+            _compare_tensor(
+                path, torch.tensor(expected), torch.tensor(result[path]), None, tolerance, verdict
+            )
+        elif expected != result[path]:
+            verdict.fail(Cause.TOLERANCE, f"{path}: {result[path]!r} instead of {expected!r}")
+    return verdict
+
+
+def nonfinite(observation: Mapping[str, Any]) -> str:
+    """Path of the first value that holds a NaN or an infinity, or an empty string."""
+    for path, value in observation.items():
+        if isinstance(value, torch.Tensor):
+            inexact = value.is_floating_point() or value.is_complex()
+            if inexact and not bool(torch.isfinite(value).all()):
+                return path
+        elif isinstance(value, float) and not math.isfinite(value):
+            return path
+    return ""
+
+
+def spread(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
+    """Largest absolute difference between two observations of equal structure."""
+    worst = 0.0
+    for path, value in first.items():
+        if isinstance(value, torch.Tensor) and value.numel() and value.shape == second[path].shape:
+            wide = torch.complex128 if value.is_complex() else torch.float64
+            gap = (value.to(wide) - second[path].to(wide)).abs().max().item()
+            worst = max(worst, gap if math.isfinite(gap) else math.inf)
+    return worst
+
+
+def multiplier(result: torch.Tensor, tolerance: Tolerance) -> float:
+    """The RMSE multiplier m for a tensor like ``result``; see the module docstring."""
+    one_by_one = result.ndim == 4 and result.shape[-1] == result.shape[-2] == 1
+    noisy = result.dtype in LOW_PRECISION or result.numel() < SMALL_TENSOR or one_by_one
+    if noisy or tolerance.absolute >= LOOSE_TOLERANCE:
+        return max(NOISY_MULTIPLIER, tolerance.rmse_multiplier)
+    return tolerance.rmse_multiplier
+
+
+def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
+    path: str,
+    expected: torch.Tensor,
+    found: Any,
+    truth: torch.Tensor | None,
+    tolerance: Tolerance,
+    verdict: Verdict,
+) -> None:
+    if not isinstance(found, torch.Tensor) or expected.shape != found.shape:
+        verdict.fail(
+            Cause.TOLERANCE, f"{path}: shape {getattr(found, 'shape', None)} instead of {expected.shape}"
+        )
+        return
+    if expected.dtype != found.dtype:
+        verdict.fail(Cause.TOLERANCE, f"{path}: dtype {found.dtype} instead of {expected.dtype}")
+        return
+    if expected.is_complex():
+        expected, found = _reals(expected), _reals(found)
+        truth = _reals(truth) if truth is not None and truth.is_complex() else None
+    if not expected.is_floating_point():
+        if not torch.equal(expected, found):
+            verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")
+        return
+    if not bool(torch.isfinite(found).all()):
+        verdict.fail(Cause.NONFINITE, f"{path}: the result holds NaN or infinity")
+        return
+    if truth is not None and truth.dtype != torch.float64:
+        truth = None
+    gap = (expected.double() - found.double()).abs()
+    error = gap.max().item() if gap.numel() else 0.0
+    verdict.max_abs_error = max(verdict.max_abs_error, error)
+    passed = torch.allclose(expected, found, atol=tolerance.absolute, rtol=tolerance.relative)
+    if truth is not None:
+        ours = (truth - found.double()).square().sum().item()
+        theirs = (truth - expected.double()).square().sum().item()
+        verdict.squares += ours
+        verdict.reference_squares += theirs
+        verdict.elements += truth.numel()
+        if not passed:
+            passed = _as_good_as_reference(expected, found, truth, (ours, theirs), tolerance)
+    if not passed:
+        verdict.fail(
+            Cause.TOLERANCE, f"{path}: largest error {error:.3g} at tolerance {tolerance.absolute:g}"
+        )
+
+
+def _reals(tensor: torch.Tensor) -> torch.Tensor:
+    """A complex tensor as reals, with real and imaginary part in a last dimension."""
+    return torch.view_as_real(tensor.resolve_conj())
+
+
+def _as_good_as_reference(
+    expected: torch.Tensor,
+    found: torch.Tensor,
+    truth: torch.Tensor,
+    squares: tuple[float, float],
+    tolerance: Tolerance,
+) -> bool:
+    """Whether a finite ``found`` is about as near to ``truth`` as ``expected``; ``squares`` are both errors.
+
+    A reference that is not finite has no distance to exceed: the result has to be near float64 by itself.
+    """
+    if not bool(torch.isfinite(expected).all()):
+        near = torch.isclose(truth, found.double(), atol=WITHOUT_REFERENCE, rtol=WITHOUT_REFERENCE)
+        return bool(near.all())
+    count = max(1, truth.numel())
+    limit = multiplier(found, tolerance) * math.sqrt(squares[1] / count) + tolerance.absolute / 10.0
+    return math.sqrt(squares[0] / count) <= limit

@@ -1,0 +1,24 @@
+"""Floating-point operations of one step, counted by operator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from torchgauge.harness.worker.case_measurements import absent, single
+from torchgauge.records import Measurement
+
+
+def count_flops(step: Callable[[], Any]) -> Measurement:
+    """Operations of one step by PyTorch's ``FlopCounterMode``; absent with the reason where it cannot."""
+    from torch.utils.flop_counter import FlopCounterMode
+
+    try:
+        with FlopCounterMode(display=False) as counter:
+            step()
+    except Exception as error:  # noqa: BLE001  the counter is a convenience and must not end the case
+        return absent("flops", f"the counter raised {type(error).__name__}: {str(error)[:200]}")
+    total = counter.get_total_flops()
+    if total <= 0:
+        return absent("flops", "the counter knows none of this model's operators")
+    return single("flops", float(total), "torch.utils.flop_counter")

@@ -1,0 +1,255 @@
+"""The worker's measurement of one group: build once, check every configuration, time them interleaved."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field, replace
+from functools import partial
+from typing import Any
+
+from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.events import NOBODY, EventWriter
+from torchgauge.harness.job import Job
+from torchgauge.harness.turn import Turn
+from torchgauge.harness.worker import case_measurements, compilation, fallbacks
+from torchgauge.harness.worker.disturbance import Disturbance
+from torchgauge.harness.worker.libraries import import_builder
+from torchgauge.harness.worker.purse import Purse
+from torchgauge.harness.worker.realise import realise
+from torchgauge.harness.worker.timing import Lane, measure, warm_up
+from torchgauge.harness.worker.verdicts import outcome_of
+from torchgauge.records import (
+    AUTOCAST,
+    Accuracy,
+    Cause,
+    Measurement,
+    Modifier,
+    Outcome,
+    Phase,
+    PlannedCase,
+    Realised,
+    Scalar,
+    Status,
+)
+from torchgauge.suites.suite import BuiltWorkload
+
+
+@dataclass
+class CaseState:
+    """What is known of one case of the group so far."""
+
+    planned: PlannedCase
+    index: int
+    phase: Phase = Phase.START
+    measurements: list[Measurement] = field(default_factory=list)
+    facts: dict[str, Scalar] = field(default_factory=dict)
+    degraded: list[str] = field(default_factory=list)
+    accuracy: Accuracy | None = None
+    ended: bool = False
+    cache: str = ""
+
+    @property
+    def key(self) -> str:
+        """The case's key in events."""
+        return self.planned.case.key
+
+
+class GroupRun:
+    """One group in one process; every case gets exactly one outcome unless the process dies."""
+
+    def __init__(
+        self,
+        job: Job,
+        session: DeviceSession,
+        events: EventWriter,
+        where: Mapping[str, Scalar] | None = None,
+    ) -> None:
+        """``where`` says on which CPUs and threads this process runs; every row carries it."""
+        if job.group is None:
+            raise ValueError("a measuring job needs a group")
+        self.job, self.session, self.events, self.group = job, session, events, job.group
+        self.settings, self.turn = job.settings, Turn(job.turn, events)
+        self.states = [
+            CaseState(planned, i, facts=dict(where or {})) for i, planned in enumerate(job.group.cases)
+        ]
+        self.realised: Realised | None = None
+        self.fallbacks: Any = None
+        self.items_per_step = 1
+        self.passed: list[CaseState] = []
+
+    # --- the life of the group ---------------------------------------------------------------
+
+    def run(self) -> None:
+        """Build, check, time and report."""
+        self._refuse_unsupported()
+        built = self._shared(Phase.BUILD, self._build)
+        steps = self._shared(Phase.EAGER, lambda: self._prepare(built))
+        if steps is not None:
+            self._time(steps)
+            self._find_fallbacks(steps)
+        self.events.phase(Phase.DONE)
+
+    def enter(self, phase: Phase, state: CaseState | None = None) -> None:
+        """Say which phase ``state`` (or every unfinished case) has reached."""
+        for each in self.live if state is None else [state]:
+            each.phase = phase
+        self.events.phase(phase, state.key if state is not None else None)
+
+    @property
+    def live(self) -> list[CaseState]:
+        """Cases that have no outcome yet."""
+        return [state for state in self.states if not state.ended]
+
+    def end(self, state: CaseState, outcome: Outcome) -> None:
+        """Report the outcome of ``state`` with everything measured so far; the last one reported counts."""
+        state.ended = True
+        modifiers = (Modifier.DEGRADED,) if state.degraded else ()
+        facts = {**state.facts, **({"degraded": "; ".join(state.degraded)} if state.degraded else {})}
+        self.events.outcome(
+            replace(
+                outcome,
+                measurements=tuple(state.measurements),
+                modifiers=modifiers,
+                realised=self.realised,
+                accuracy=state.accuracy,
+                facts=tuple(sorted(facts.items())),
+            )
+        )
+
+    def end_raised(self, state: CaseState, error: BaseException) -> None:
+        """Report that ``state`` raised in its present phase."""
+        self.end(state, outcome_of(error, state.key, state.phase, self.session, self.job.remedies))
+
+    def end_wrong(self, state: CaseState, cause: Cause, reason: str) -> None:
+        """Report that the numbers of ``state`` are wrong."""
+        self.end(state, Outcome(state.key, Status.FAIL_ACCURACY, state.phase, cause, reason))
+
+    def point_at(self, state: CaseState) -> None:
+        """Say that the steps of ``state`` run from now on."""
+        self.events.point(state.index)
+        if self.fallbacks is not None:
+            self.fallbacks.charge(state.degraded)
+
+    # --- stages ------------------------------------------------------------------------------
+
+    def _refuse_unsupported(self) -> None:
+        dtype = self.group.workload.dtype
+        low = dtype.removeprefix(AUTOCAST) if dtype.startswith(AUTOCAST) else ""
+        refused = ""
+        if low and low not in self.session.autocast_dtypes():
+            working = ", ".join(self.session.autocast_dtypes()) or "no dtype"
+            refused = f"autocast to {low} does not work on {self.session.name}: {working} does"
+        for state in self.live:
+            reason = refused or self.session.unsupported(state.planned.case.configuration)
+            if reason:
+                self.end(state, Outcome(state.key, Status.UNSUPPORTED, Phase.START, None, reason))
+
+    def _shared(self, phase: Phase, stage: Callable[[], Any]) -> Any:
+        """Run a stage that all cases share; its exception ends them all."""
+        if not self.live:
+            return None
+        self.enter(phase)
+        try:
+            return stage()
+        except Exception as error:  # noqa: BLE001  the models' own failure: it becomes their status
+            for state in self.live:
+                self.end_raised(state, error)
+            return None
+
+    def _build(self) -> BuiltWorkload:
+        self.enter(Phase.IMPORT)
+        build = import_builder(self.job)
+        self.enter(Phase.BUILD)
+        built: BuiltWorkload = build(self.group.workload, self.group.recipe)
+        if built.framework == "torch" and self.session.torch_device is None:
+            raise NotImplementedError(f"device {self.session.name!r} runs no torch")
+        self.realised = realise(built)
+        for state in self.states:
+            state.facts.update(built.facts)
+        self.items_per_step = built.items_per_step
+        return built
+
+    def _prepare(self, built: BuiltWorkload) -> dict[int, Callable[[], Any]] | None:
+        """Check every configuration; returns the step function of each case that is right."""
+        if built.framework == "python":
+            from torchgauge.harness.worker.python_checks import check_python
+
+            return check_python(self, built)
+        from torchgauge.harness.worker.torch_checks import TorchChecks
+
+        return TorchChecks(self, built).run()
+
+    def _time(self, steps: dict[int, Callable[[], Any]]) -> None:
+        """Warm up and measure what is right, with the machine to itself."""
+        if not self.live:
+            return
+        with self.turn.held():
+            lanes = self._warm_up(steps)
+            if not lanes:
+                return
+            self.enter(Phase.MEASURE)
+            disturbance = Disturbance()
+            stopped = measure(list(lanes.values()), self.session, self.settings, Purse(self.job.purse))
+        self.events.point(NOBODY)
+        self._report(lanes, stopped, disturbance.facts())
+
+    def _warm_up(self, steps: dict[int, Callable[[], Any]]) -> dict[int, Lane]:
+        lanes: dict[int, Lane] = {}
+        for state in self.live:
+            self.enter(Phase.WARMUP, state)
+            lane = Lane(state.key, steps[state.index], partial(self.point_at, state))
+            if state.planned.case.configuration.compiled:  # another one's reset may have undone it
+                compilation.use_cache(state.cache or self.job.cache, state.planned.case.configuration)
+            try:
+                warm_up(lane, self.session, self.settings)
+            except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
+                self.end_raised(state, error)
+            else:
+                lanes[state.index] = lane
+        return lanes
+
+    def _report(self, lanes: dict[int, Lane], stopped: str, disturbed: dict[str, Scalar]) -> None:
+        eager = next((lanes[s.index] for s in self.live if not s.planned.case.configuration.compiled), None)
+        if eager is not None and eager.failed is not None:
+            eager = None
+        for state in self.live:
+            lane = lanes[state.index]
+            if lane.failed is not None:
+                self.end_raised(state, lane.failed)
+                continue
+            state.measurements += case_measurements.timings(lane, eager, stopped)
+            state.measurements += case_measurements.rates(
+                lane, state.measurements, self.items_per_step, stopped
+            )
+            state.facts.update(steps_per_block=lane.inner, blocks=len(lane.wall), warmup=lane.warmup)
+            state.facts.update(disturbed)
+            state.phase = Phase.DONE
+            self._expect_fallbacks(state)
+            self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
+
+    # --- fallbacks to the host ---------------------------------------------------------------
+
+    def _expect_fallbacks(self, state: CaseState) -> None:
+        """Say in the outcome why nothing is known of fallbacks, in case the process does not get so far."""
+        if not fallbacks.possible(self.session):
+            return
+        wanted = self.settings.fallback_check
+        state.facts[fallbacks.UNKNOWN] = fallbacks.UNFINISHED if wanted else fallbacks.SWITCHED_OFF
+        if wanted:
+            self.passed.append(state)
+
+    def _find_fallbacks(self, steps: dict[int, Callable[[], Any]]) -> None:
+        """Profile one step of each passed case, and report its outcome again with what that shows.
+
+        What was measured is reported already: a device that is lost or hangs here takes nothing with it.
+        """
+        for state in self.passed:
+            self.events.phase(Phase.CHECK, state.key)
+            found = fallbacks.look(steps[state.index], self.session)
+            if isinstance(found, str):
+                state.facts[fallbacks.UNKNOWN] = found
+            else:
+                del state.facts[fallbacks.UNKNOWN]
+                state.facts.update(found.facts)
+                state.degraded += [found.text] if found.text else []
+            self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))

@@ -1,0 +1,72 @@
+"""How an exception inside a worker becomes an outcome with a status, a cause and a reason."""
+
+from __future__ import annotations
+
+from torchgauge.devices.session import DeviceSession
+from torchgauge.errors import (
+    MissingDataError,
+    MissingPackageError,
+    NoNetworkError,
+    NotOfferedError,
+    TorchgaugeError,
+    remark_on,
+)
+from torchgauge.harness.suspects import Remedies, Suspect, blamed
+from torchgauge.harness.worker.failure import describe
+from torchgauge.records import Cause, Outcome, Phase, Status
+
+_OFFLINE = {"LocalEntryNotFoundError", "OfflineModeIsEnabled"}
+_BUILDING = frozenset({Phase.IMPORT, Phase.BUILD, Phase.EAGER})
+"""Phases in which a package is imported for the first time, and breaks what imports it."""
+
+
+def outcome_of(
+    error: BaseException, case: str, phase: Phase, session: DeviceSession, remedies: Remedies
+) -> Outcome:
+    """The outcome of ``case`` whose ``phase`` raised ``error``."""
+    reason = first_line(error)
+    poison = blamed(error, remedies.suspects) if phase in _BUILDING else None
+    if poison is not None:
+        said = poisoned(poison, error)
+        return Outcome(case, Status.SKIPPED, phase, Cause.POISON_PACKAGE, said, describe(error))
+    if isinstance(error, ModuleNotFoundError) and phase in (Phase.IMPORT, Phase.BUILD):
+        hint = remedies.install_hint or f"pip install {error.name}"
+        reason = f"package {error.name!r} is not installed; try: {hint}"
+        return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)
+    if isinstance(error, MissingPackageError):
+        return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)
+    if isinstance(error, NotOfferedError):
+        return Outcome(case, Status.UNSUPPORTED, phase, None, reason)
+    if isinstance(error, MissingDataError):
+        return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_DATA, reason)
+    if isinstance(error, NoNetworkError) or type(error).__name__ in _OFFLINE:
+        return Outcome(case, Status.SKIPPED, phase, Cause.NO_NETWORK, reason)
+    if isinstance(error, NotImplementedError) and phase is Phase.BUILD:
+        return Outcome(case, Status.UNSUPPORTED, phase, None, reason)
+    if session.is_oom(error):
+        return Outcome(case, Status.OOM, phase, Cause.DEVICE, reason, describe(error))
+    if session.is_lost(error):
+        lost = f"the device was lost: {reason}"[:500]
+        return Outcome(case, Status.INFRA, phase, Cause.NO_DEVICE, lost, describe(error))
+    return Outcome(case, Status.ERROR, phase, None, reason, describe(error))
+
+
+def poisoned(suspect: Suspect, error: BaseException) -> str:
+    """What a row says that failed of ``suspect``: the package, why it does not fit, and what to type."""
+    why = suspect.why or f"{suspect.package} {suspect.version} breaks what imports it here"
+    remedy = f"; try: {suspect.remedy}"
+    return f"{why} ({first_line(error)})"[: 500 - len(remedy)] + remedy
+
+
+def first_line(error: BaseException) -> str:
+    """What ``error`` says in at most 500 characters, with its type where it is no error of ours.
+
+    A remark that was attached to it follows in parentheses.
+    """
+    remark = f" ({remark_on(error)})" if remark_on(error) else ""
+    if isinstance(error, TorchgaugeError):  # written for people: no type, and what to try
+        said = f"{error.message}; try: {error.hint}" if error.hint else error.message
+    else:
+        text = str(error).strip().splitlines()
+        said = f"{type(error).__name__}: {text[0] if text else ''}"
+    return said[: 500 - len(remark)] + remark

@@ -1,0 +1,162 @@
+"""From what a person types to cases and back: patterns, shards and case ids."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+
+from torchgauge import registry
+from torchgauge.devices.fake import DEVICE
+from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
+from torchgauge.harness.planning.configurations import bundled
+from torchgauge.harness.planning.forecast import Forecast
+from torchgauge.harness.planning.plan import group_of_case, load_suites, select_groups
+from torchgauge.harness.planning.selection import Selection, parse_case_id, parse_shard
+
+BUILT_IN = ("huggingface", "timm", "toy")
+EVERYTHING = Selection(
+    suites=BUILT_IN,
+    devices=(DEVICE.name, f"{DEVICE.name}.1"),
+    modes=("inference", "training"),
+    configurations=tuple(bundled()),
+    dtypes=("float32", "bfloat16"),
+)
+
+
+def groups(**changes):
+    """The groups of the whole smoke tier, or of what ``changes`` make of it."""
+    selection = replace(EVERYTHING, **changes)
+    return select_groups(selection, {DEVICE.name: DEVICE}, load_suites(selection.suites))
+
+
+def models(*patterns: str, **changes) -> set[str]:
+    """Full names of the models that ``patterns`` select."""
+    found = groups(models=patterns, **changes)
+    return {f"{group.workload.suite}/{group.workload.model}" for group in found}
+
+
+@pytest.mark.parametrize("size", ["small", "full"])
+@pytest.mark.parametrize("suite", BUILT_IN)
+def test_a_case_id_names_its_case(suite, size) -> None:
+    """Reading a case id back and building its group gives the very same case."""
+    selected = models_of = groups(suites=(suite,), size=size) if size == "small" or suite != "toy" else ()
+    for group in models_of:
+        for planned in group.cases:
+            rebuilt = group_of_case(
+                parse_case_id(planned.case.id), DEVICE, registry.load("torchgauge.suites", suite)
+            )
+            same = [each for each in rebuilt.cases if each.case.id == planned.case.id]
+            assert [each.case for each in same] == [planned.case]
+            assert (rebuilt.id, rebuilt.recipe) == (group.id, group.recipe)
+            assert same[0].tolerance == planned.tolerance
+    assert selected or (suite, size) == ("toy", "full")
+
+
+def test_case_ids_are_unique() -> None:
+    """No two cases of everything there is share an id or a key."""
+    planned = [each.case for group in groups() for each in group.cases]
+    assert len({case.id for case in planned}) == len({case.key for case in planned}) == len(planned)
+
+
+def test_fields_in_brackets_change_the_case() -> None:
+    """Shape, seed and batch of a case id override those of the data file."""
+    name = parse_case_id("toy/transformer:training:bfloat16:b3:aot_eager@fake.2[seed=7,seq=9]")
+    (eager, compiled) = group_of_case(name, DEVICE, registry.load("torchgauge.suites", "toy")).cases
+    workload = compiled.case.workload
+    assert (workload.batch, workload.seed, dict(workload.shape)["seq"]) == (3, 7, 9)
+    assert (eager.case.configuration.name, compiled.case.device.index) == ("eager", 2)
+    assert compiled.case.id == "toy/transformer:training:bfloat16:b3:aot_eager@fake.2[seq=9,seed=7]"
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "toy/mlp", "toy/mlp:inference:float32:b0x:eager@fake", "toy/mlp:inference:float32:b1:eager", "a@b",
+     "toy/mlp:inference:float32:b1:eager@fake[seq=long]"],
+)  # fmt: skip
+def test_what_is_no_case_id_is_refused(text) -> None:
+    """A malformed id is a usage error that shows the form."""
+    with pytest.raises(UsageError, match=r"case id|no number"):
+        parse_case_id(text)
+
+
+def test_an_unknown_part_of_a_case_id_is_named() -> None:
+    """Model, mode and configuration of an id must exist."""
+    toy = registry.load("torchgauge.suites", "toy")
+    for text in (
+        "toy/mlpp:inference:float32:b1:eager@fake",
+        "toy/mlp:inferense:float32:b1:eager@fake",
+        "toy/mlp:inference:float32:b1:eagr@fake",
+        "toy/mlp:inference:float32:b1:eager@fake[size=huge]",
+    ):
+        with pytest.raises(UnknownNameError):
+            group_of_case(parse_case_id(text), DEVICE, toy)
+
+
+@pytest.mark.parametrize("shards", [1, 2, 3, 7, 1000])
+def test_shards_are_disjoint_and_together_the_plan(shards) -> None:
+    """Every group is in exactly one shard, none is empty, and they differ by at most the longest group."""
+    forecast = Forecast()
+    whole = groups()
+    parts = [groups(shard=f"{i + 1}/{shards}") for i in range(min(shards, len(whole)))]
+    assert sorted(group.id for part in parts for group in part) == sorted(group.id for group in whole)
+    assert all(parts)
+    lengths = [sum(map(forecast.of_group, part)) for part in parts]
+    assert max(lengths) - min(lengths) <= max(map(forecast.of_group, whole))
+
+
+@pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])
+def test_what_is_no_shard_is_refused(text) -> None:
+    """A shard lies between 1 and their number."""
+    with pytest.raises(UsageError, match="no shard"):
+        parse_shard(text)
+
+
+def test_patterns_select_models() -> None:
+    """Names, names with their suite, globs and regular expressions select; several are joined."""
+    assert models("mlp") == {"toy/mlp"}
+    assert models("toy/mlp", "rnn") == {"toy/mlp", "toy/rnn"}
+    assert models("toy/*net", suites=("toy",)) == {"toy/convnet"}
+    assert models("timm/resnet1?") == {"timm/resnet18"}
+    assert models("/^toy/(mlp|rnn)$/") == {"toy/mlp", "toy/rnn"}
+    everything = models("*")
+    assert {name for name in everything if re.search("bert", name)} == models("/bert/")
+
+
+def test_a_pattern_reaches_beyond_the_tier() -> None:
+    """Naming models looks at all of them, whatever the tier."""
+    assert models("timm/*", suites=("timm",)) > models(suites=("timm",))
+
+
+def test_a_pattern_that_matches_nothing_selects_nothing() -> None:
+    """A glob without a match is no mistake in a name but an empty selection."""
+    with pytest.raises(NothingSelectedError):
+        groups(models=("zzz*",))
+
+
+def test_higher_tiers_hold_the_lower_ones() -> None:
+    """Smoke is in standard, standard is in full."""
+    smoke, standard, full = (models(tier=tier) for tier in ("smoke", "standard", "full"))
+    assert smoke <= standard <= full
+    assert len(full) > len(smoke)
+
+
+def test_a_group_is_one_workload_on_one_device() -> None:
+    """All configurations of a workload on a device are in one group, and groups have unique ids."""
+    found = groups()
+    for group in found:
+        assert {(each.case.workload, each.case.device) for each in group.cases} == {
+            (group.workload, group.device)
+        }
+        assert [each.case.configuration.name for each in group.cases] == list(bundled())
+    assert len({group.id for group in found}) == len(found)
+
+
+def test_what_cannot_run_is_known_before_anything_starts() -> None:
+    """A device without torch refuses torch models, and a model without torch refuses a compiler."""
+    for group in groups(suites=("toy",)):
+        for each in group.cases:
+            torchless = group.workload.model in ("noop", "sum")
+            runs = torchless and not each.case.configuration.compiled
+            assert (each.refusal is not None) is not runs

@@ -1,0 +1,113 @@
+"""Equal causes have equal fingerprints, and a missing operator is named."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchgauge.devices.fake import FakeSession
+from torchgauge.harness.suspects import Remedies
+from torchgauge.harness.worker.failure import describe, missing_op, normalise
+from torchgauge.harness.worker.verdicts import outcome_of
+from torchgauge.records import Cause, Phase, Status
+
+
+def failed(message: str, kind: type[Exception] = RuntimeError, cause: Exception | None = None):
+    """The failure record of an exception that was really raised."""
+
+    def fail() -> None:
+        raise kind(message) from cause
+
+    try:
+        fail()
+    except kind as error:
+        return describe(error)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        ("tensor at 0x7f3a2c001e40 is gone", "tensor at 0x55d0c0ffee00 is gone"),
+        ("cannot open /home/ann/models/a.bin", "cannot open /srv/ci/cache/b.bin"),
+        ("expected size 128 but got 256", "expected size 4 but got 9"),
+        ("loss is 1.5e-3", "loss is 2.25"),
+        ("two\n  lines", "two lines"),
+    ],
+)
+def test_equal_causes_have_equal_fingerprints(first, second) -> None:
+    """Addresses, paths, numbers and line breaks do not count."""
+    assert failed(first).fingerprint == failed(second).fingerprint
+    assert normalise(first) == normalise(second)
+
+
+@pytest.mark.parametrize(
+    ("first", "second"),
+    [
+        (failed("no kernel for gelu"), failed("no kernel for topk")),
+        (failed("broken"), failed("broken", ValueError)),
+        (failed("compile", cause=ValueError("a")), failed("compile", cause=ValueError("b"))),
+    ],
+)
+def test_other_causes_have_other_fingerprints(first, second) -> None:
+    """The message, the exception's type and the cause behind it do count."""
+    assert first.fingerprint != second.fingerprint
+
+
+@pytest.mark.parametrize(
+    ("message", "operator"),
+    [
+        ("Could not run 'aten::gelu' with arguments from the 'X' backend. This could be", "aten::gelu"),
+        (
+            "Could not run 'aten::_foo.Tensor_out' with arguments from the 'Meta' backend",
+            "aten::_foo.Tensor_out",
+        ),
+        ("The operator 'aten::foo' is not currently implemented for the X device. If you", "aten::foo"),
+        ("The operator 'torchvision::nms' is not currently supported on the X backend", "torchvision::nms"),
+        ("\"addmm_impl_cpu_\" not implemented for 'Half'", "addmm_impl_cpu_"),
+        ("aten::erfinv is not implemented for this device", "aten::erfinv"),
+        ("CUDA error: device-side assert", ""),
+        ("the operator is not implemented", ""),
+    ],
+)
+def test_a_missing_operator_is_named(message, operator) -> None:
+    """All forms in which PyTorch reports a missing operator are understood, and no other message is."""
+    assert missing_op(message) == operator
+
+
+def test_a_missing_operator_is_found_behind_the_compiler() -> None:
+    """The operator is read from the innermost cause, too."""
+    inner = NotImplementedError("Could not run 'aten::gelu' with arguments from the 'X' backend")
+    failure = failed("backend compiler failed", cause=inner)
+    assert failure.missing_op == "aten::gelu"
+    assert "caused by NotImplementedError" in failure.message
+
+
+def test_a_failure_fits_into_a_row() -> None:
+    """Endless messages are cut, an empty one is replaced by the type."""
+    long = failed("x" * 100_000)
+    assert len(long.message) == 2000
+    assert len(long.traceback) <= 12000
+    assert failed("").message == "RuntimeError"
+
+
+@pytest.mark.parametrize(
+    ("error", "phase", "status", "cause"),
+    [
+        (ModuleNotFoundError("no", name="x"), Phase.BUILD, Status.SKIPPED, Cause.MISSING_PACKAGE),
+        (ModuleNotFoundError("no", name="x"), Phase.EAGER, Status.ERROR, None),
+        (NotImplementedError("no such mode"), Phase.BUILD, Status.UNSUPPORTED, None),
+        (NotImplementedError("no kernel"), Phase.EAGER, Status.ERROR, None),
+        (MemoryError(), Phase.EAGER, Status.OOM, Cause.DEVICE),
+        (
+            type("OfflineModeIsEnabled", (ConnectionError,), {})(),
+            Phase.BUILD,
+            Status.SKIPPED,
+            Cause.NO_NETWORK,
+        ),
+        (ValueError("wrong"), Phase.MEASURE, Status.ERROR, None),
+    ],
+)
+def test_an_exception_has_one_status(error, phase, status, cause) -> None:
+    """What an exception means depends on its type and on the phase that raised it."""
+    outcome = outcome_of(error, "case", phase, FakeSession(), Remedies())
+    assert (outcome.status, outcome.cause, outcome.phase) == (status, cause, phase)
+    assert outcome.reason

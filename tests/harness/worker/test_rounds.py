@@ -1,0 +1,125 @@
+"""When rounds have been enough, with the samples and the clock given: no step runs and nothing waits."""
+
+from __future__ import annotations
+
+import math
+import random
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from torchgauge.harness.worker.purse import Purse
+from torchgauge.harness.worker.timing import ALIKE_ROUNDS, CEILING, MOST_BUDGETS, Lane, Rounds
+from torchgauge.records import RunSettings
+
+SETTINGS = RunSettings()
+BUDGET = SETTINGS.measure_budget_s
+
+
+def series(spread: float, alike: float = 0.0, seed: int = 0, step_s: float = 0.05) -> list[float]:
+    """A thousand samples around ``step_s``; ``alike`` is the correlation of each with the one before."""
+    dice, value, found = random.Random(seed), 0.0, []
+    for _ in range(1000):
+        value = alike * value + dice.gauss(0.0, spread * math.sqrt(1 - alike**2))
+        found.append(step_s * math.exp(value))
+    return found
+
+
+def play(*lanes: list[float], purse: Purse | None = None, settings: RunSettings = SETTINGS):
+    """Why rounds over ``lanes`` ended, the lanes, and the seconds that their samples took."""
+    made = [Lane(str(number), lambda: None) for number in range(len(lanes))]
+    rounds = Rounds(made, settings, purse or Purse(), 0.0, settings.measure_budget_s * len(lanes))
+    now = 0.0
+    for number in range(len(lanes[0])):
+        for lane, samples in zip(made, lanes, strict=True):
+            if not lane.stopped:
+                lane.wall.append(samples[number])
+                lane.rounds.append(number)
+                now += samples[number]
+        stopped = rounds.verdict(number + 1, now)
+        if stopped:
+            return stopped, made, now
+    return "series", made, now
+
+
+def test_steady_samples_end_early() -> None:
+    """Narrow and independent: the second of two looks that agree ends it."""
+    stopped, (lane,), _ = play(series(0.002))
+    assert (stopped, len(lane.wall)) == ("precision", SETTINGS.min_blocks + 2)
+
+
+def test_nothing_ends_in_the_first_moments() -> None:
+    """However precise fast samples are, a quarter of a second of them is taken."""
+    stopped, (lane,), now = play(series(0.002, step_s=0.002))
+    assert stopped == "precision"
+    assert 0.25 <= now < 0.35
+    assert len(lane.wall) > 100
+
+
+def test_samples_that_resemble_each_other_take_thirty_rounds() -> None:
+    """Where a machine drifts, few samples in a row agree with each other and not with what comes."""
+    drift = [0.05 * (1.0 + 0.0001 * number) for number in range(1000)]
+    stopped, (lane,), _ = play(drift)
+    assert stopped in {"precision", "budget"}
+    assert len(lane.wall) >= ALIKE_ROUNDS
+    stopped, (slow,), now = play([10 * each for each in drift])
+    assert (stopped, len(slow.wall)) == ("budget", ALIKE_ROUNDS)
+    assert now > BUDGET
+
+
+def test_very_slow_steps_end_at_the_ceiling() -> None:
+    """Beyond eight budgets three rounds are enough, whatever they say."""
+    stopped, (lane,), now = play(series(0.1, step_s=CEILING * BUDGET))
+    assert (stopped, len(lane.wall)) == ("budget", 3)
+    assert now > CEILING * BUDGET
+
+
+def test_wide_samples_spend_their_budget_and_no_more() -> None:
+    """Without a purse the budget is the end, as soon as the smallest number of rounds is there."""
+    stopped, _, now = play(series(0.3))
+    assert stopped == "budget"
+    assert BUDGET < now < BUDGET + 0.2
+    stopped, (slow,), now = play(series(0.3, step_s=0.2))
+    assert (stopped, len(slow.wall)) == ("budget", 16)
+
+
+def test_a_precise_lane_leaves_the_others_alone() -> None:
+    """Of three, the one that is precise and paired precisely is not run any more; the first one is."""
+    base = series(0.002, seed=1)
+    stopped, (first, precise, wide), _ = play(base, [each / 2 for each in base], series(0.3, seed=2))
+    assert stopped == "budget"
+    assert precise.stopped == "precision"
+    assert (first.stopped, wide.stopped) == ("", "")
+    assert len(precise.wall) < len(wide.wall) == len(first.wall)
+    assert precise.rounds == first.rounds[: len(precise.rounds)]
+
+
+def test_time_that_was_left_goes_where_the_interval_is_wide(tmp_path: Path) -> None:
+    """A wide group takes what the purse holds, up to three budgets; one near its target takes none."""
+    purse = Purse(str(tmp_path / "purse"))
+    purse.settle(1.0)
+    _, _, now = play(series(0.4), purse=purse)
+    assert BUDGET + 1.0 < now < BUDGET + 1.2
+    purse.settle(1000.0)
+    _, _, now = play(series(0.4), purse=purse)
+    assert now == pytest.approx(MOST_BUDGETS * BUDGET, abs=0.2)
+    near = replace(SETTINGS, precision_target=0.08)
+    _, _, now = play(series(0.3), purse=purse, settings=near)
+    assert now < BUDGET + 0.2
+
+
+def test_a_purse_holds_what_was_put_in(tmp_path: Path) -> None:
+    """Seconds add up, overruns are paid from it, it is never below nothing, and damage empties it."""
+    purse = Purse(str(tmp_path / "purse"))
+    assert purse.seconds() == 0.0
+    purse.settle(2.0)
+    purse.settle(1.5)
+    assert Purse(purse.path).seconds() == 3.5
+    purse.settle(-10.0)
+    assert purse.seconds() == 0.0
+    Path(purse.path).write_text("nan")
+    assert purse.seconds() == 0.0
+    Purse().settle(5.0)
+    assert Purse().seconds() == 0.0
+    assert [file.name for file in tmp_path.iterdir()] == ["purse"]

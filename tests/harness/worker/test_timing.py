@@ -1,0 +1,212 @@
+"""Blocks, warm-up and interleaved rounds, timed with the real clock on the fake device."""
+
+from __future__ import annotations
+
+import gc
+import time
+from dataclasses import replace
+
+import pytest
+
+from torchgauge.devices.fake import FakeEventTimer, FakeSession
+from torchgauge.harness.worker import timing
+from torchgauge.harness.worker.timing import Lane, measure, steps_per_block, time_block, warm_up
+from torchgauge.records import RunSettings
+
+SETTINGS = RunSettings(
+    measure_budget_s=0.2, warmup_budget_s=0.2, min_blocks=6, max_blocks=50, min_block_s=1e-5
+)
+
+
+class Listener(FakeSession):
+    """A fake device that writes down when it is synchronised."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.heard: list[str] = []
+
+    def synchronize(self) -> None:
+        self.heard.append("sync")
+
+
+class Eventless(FakeSession):
+    """A device without events."""
+
+    def event_timer(self) -> None:
+        return None
+
+
+def lane(key: str = "a", step=lambda: None, **fields) -> Lane:
+    """A lane that does nothing unless it is told."""
+    return Lane(key, step, **fields)
+
+
+def test_a_block_is_synchronised_before_and_after() -> None:
+    """All steps of a block lie between two synchronisations."""
+    session = Listener()
+    block = time_block(lambda: session.heard.append("step"), 3, session)
+    assert session.heard == ["sync", "step", "step", "step", "sync"]
+    assert block.device is None
+
+
+def test_a_block_gives_seconds_per_step() -> None:
+    """Wall and event time are divided by the number of steps; sleeping takes no CPU time."""
+    began = time.perf_counter()
+    block = time_block(lambda: time.sleep(0.004), 5, FakeSession(), FakeEventTimer())
+    a_fifth = (time.perf_counter() - began) / 5
+    assert 0.004 <= block.wall <= a_fifth
+    assert 0.004 <= block.device <= a_fifth
+    assert block.cpu < 0.004
+
+
+@pytest.mark.parametrize(
+    ("step_s", "block_s", "steps"),
+    [(1.0, 0.002, 1), (0.002, 0.002, 1), (0.0005, 0.002, 5), (0.0, 1.0, 1_000_000)],
+)
+def test_short_steps_share_a_block(step_s, block_s, steps) -> None:
+    """As many steps as last the block's length at least, and no more than a million."""
+    assert steps_per_block(step_s, block_s) == steps
+
+
+class ScriptedTime:
+    """The clocks that timing reads; only ``pass_`` moves them."""
+
+    def __init__(self) -> None:
+        self.ns = 0
+
+    def pass_(self, seconds: float) -> None:
+        self.ns += round(seconds * 1e9)
+
+    def perf_counter(self) -> float:
+        return self.ns * 1e-9
+
+    def perf_counter_ns(self) -> int:
+        return self.ns
+
+    process_time_ns = perf_counter_ns
+
+
+def test_warm_up_ends_when_times_no_longer_fall(monkeypatch) -> None:
+    """Steps that get faster are warmed up until they have stopped doing so."""
+    calls = []
+    clock = ScriptedTime()
+    monkeypatch.setattr(timing, "time", clock)
+
+    def step() -> None:
+        calls.append(None)
+        clock.pass_(max(0.001, 0.02 * 0.7 ** len(calls)))
+
+    one = lane(step=step)
+    warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=5.0))
+    assert one.warmup == "steady"
+    assert len(calls) > 10
+
+
+def test_warm_up_ends_with_its_budget() -> None:
+    """A step that keeps getting faster stops the warm-up by the clock, and the lane says so."""
+    pause = iter(0.02 * 0.9**n for n in range(1000))
+    one = lane(step=lambda: time.sleep(next(pause)))
+    warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=0.05))
+    assert one.warmup == "budget"
+
+
+def test_warm_up_sizes_the_block() -> None:
+    """Afterwards a block of the lane lasts at least the least block."""
+    one = lane()
+    settings = replace(SETTINGS, min_block_s=0.002)
+    warm_up(one, FakeSession(), settings)
+    walls = sorted(time_block(one.step, one.inner, FakeSession()).wall * one.inner for _ in range(9))
+    assert walls[4] > 0.4 * settings.min_block_s
+
+
+def test_rounds_interleave_in_random_order() -> None:
+    """Every round runs each lane once, in an order that changes and that the seed fixes."""
+
+    def order(seed: int) -> list[str]:
+        seen: list[str] = []
+        lanes = [lane(name, lambda name=name: seen.append(name)) for name in "abc"]
+        settings = replace(SETTINGS, order_seed=seed, max_blocks=20, min_blocks=20, measure_budget_s=5.0)
+        measure(lanes, FakeSession(), settings)
+        assert all(each.rounds == list(range(20)) for each in lanes)
+        return seen
+
+    first = order(0)
+    rounds = ["".join(first[n : n + 3]) for n in range(0, len(first), 3)]
+    assert all(sorted(each) == list("abc") for each in rounds)
+    assert len(set(rounds)) > 2
+    assert order(0) == first
+    assert order(1) != first
+
+
+def test_the_lane_is_pointed_at_before_it_runs() -> None:
+    """Whoever watches knows which lane's steps run, also when they kill the process."""
+    seen: list[str] = []
+    lanes = [lane(n, lambda n=n: seen.append(n), point=lambda n=n: seen.append(n.upper())) for n in "ab"]
+    measure(lanes, FakeSession(), replace(SETTINGS, max_blocks=3))
+    assert all(seen[n] == seen[n + 1].upper() for n in range(0, len(seen), 2))
+
+
+@pytest.mark.parametrize(
+    ("changes", "reason", "blocks"),
+    [
+        ({"precision_target": 1e-12, "max_blocks": 5}, "max_blocks", 5),
+        ({"precision_target": 1e-12, "measure_budget_s": 0.0, "max_blocks": 10**6}, "budget", 3),
+    ],
+)
+def test_measuring_says_why_it_stopped(changes, reason, blocks) -> None:
+    """Most blocks taken or budget spent: never fewer than three rounds."""
+    one = lane(step=lambda: time.sleep(0.001))
+    assert measure([one], FakeSession(), replace(SETTINGS, **changes)) == reason
+    assert len(one.wall) == blocks == len(one.cpu) == len(one.device)
+
+
+def test_precision_ends_the_rounds() -> None:
+    """A target that anything meets is met at the first checks, long before the budget or the most blocks."""
+    one = lane(step=lambda: time.sleep(0.001))
+    settings = replace(SETTINGS, precision_target=1e6, measure_budget_s=60.0, max_blocks=10**6)
+    assert measure([one], FakeSession(), settings) == "precision"
+    assert len(one.wall) >= settings.min_blocks
+
+
+def test_a_lane_that_raises_leaves_the_others_alone() -> None:
+    """Its exception is kept, its samples stop, and the other lane is measured to the end."""
+    calls = []
+
+    def step() -> None:
+        calls.append(None)
+        if len(calls) > 2:
+            raise ValueError("once too often")
+
+    good, bad = lane("good"), lane("bad", step)
+    assert (
+        measure([good, bad], FakeSession(), replace(SETTINGS, max_blocks=8, precision_target=1e-12))
+        != "failed"
+    )
+    assert isinstance(bad.failed, ValueError)
+    assert (len(bad.wall), good.failed) == (2, None)
+    assert len(good.wall) > 2
+
+
+def test_nothing_is_left_to_measure() -> None:
+    """When every lane has raised, measuring ends and says so."""
+
+    def step() -> None:
+        raise ValueError
+
+    assert measure([lane(step=step)], FakeSession(), SETTINGS) == "failed"
+
+
+def test_the_collector_rests_while_measuring() -> None:
+    """Python's cyclic garbage collector is off during the rounds and on again afterwards."""
+    seen = []
+    measure([lane(step=lambda: seen.append(gc.isenabled()))], FakeSession(), replace(SETTINGS, max_blocks=3))
+    assert not any(seen)
+    assert gc.isenabled()
+
+
+def test_a_device_without_events_has_no_device_time() -> None:
+    """Wall and CPU samples are there, device samples are not."""
+    one = lane()
+    measure([one], Eventless(), replace(SETTINGS, max_blocks=4))
+    assert one.wall
+    assert one.device == []
