@@ -157,7 +157,7 @@ def make_sandbox(tmp_path_factory: pytest.TempPathFactory) -> Callable[[], Sandb
 
 @pytest.fixture(scope="session")
 def child() -> Callable[..., Any]:
-    """Run a script beside the tests in a child that may import torch; gives the JSON that it prints last."""
+    """Run a script of ``worker`` in a child that may import torch; gives the JSON that it prints last."""
 
     def run(script: str, *arguments: str) -> Any:
         import json

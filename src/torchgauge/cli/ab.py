@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import secrets
 import sys
 from typing import TYPE_CHECKING, Any
 
@@ -37,7 +36,7 @@ if TYPE_CHECKING:
     help="fresh starts of both sides, at most",
 )
 @click.option("--max-time", type=Seconds(), help="start no launch that would end later (90s, 30m, 2h)")
-@click.option("--seed", type=int, help="makes orders, CPUs and A/A pairs repeatable (default: random)")
+@click.option("--seed", type=int, help="repeats orders, CPUs, hash seeds and A/A pairs (default: random)")
 @measuring
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
 @click.option("--resume", metavar="DIR", help="go on with the comparison in this folder")
@@ -78,7 +77,6 @@ def _request(suite: tuple[str, ...], options: dict[str, Any]) -> Request:
     from torchgauge.harness.ab.comparison import CONTROLS, Request
 
     settings, provenance = settings_of(options)
-    seed = secrets.randbelow(1 << 31) if options["seed"] is None else options["seed"]
     return Request(
         selection=selection_of(suite, options),
         settings=settings,
@@ -86,7 +84,7 @@ def _request(suite: tuple[str, ...], options: dict[str, Any]) -> Request:
         head=_contestant("head", options),
         control=options["control"],
         controls=0 if options["no_control"] else CONTROLS,
-        seed=seed,
+        seed=options["seed"],
         max_launches=options["max_launches"],
         policy=str(Path(options["policy"]).absolute()) if options["policy"] else "",
         provenance=provenance,

@@ -30,11 +30,11 @@ def command(**options: Any) -> None:
     """
     from torchgauge.harness.check_campaign import check_campaign
     from torchgauge.harness.check_card import card_lines, card_of, catalogue_lines
-    from torchgauge.harness.lookup import find_results
     from torchgauge.harness.progress import choose_progress
     from torchgauge.harness.runner import report_as_json
     from torchgauge.harness.summary import summary_lines
     from torchgauge.records import to_plain
+    from torchgauge.results.lookup import find_results
 
     if options["only_list"]:
         click.echo("\n".join(catalogue_lines(options["groups"], options["checks"])))

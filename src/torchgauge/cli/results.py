@@ -46,9 +46,9 @@ def show(name: str, store: str, as_json: bool) -> None:
 
     Example: torchgauge results show RUN_ID
     """
-    from torchgauge.harness.lookup import find_results
     from torchgauge.harness.summary import brief_lines, result_lines
     from torchgauge.records import to_plain
+    from torchgauge.results.lookup import find_results
 
     found, whole_run = find_results(store, name)
     if as_json:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from torchgauge.records import Better, Metric
+from torchgauge.records import Better, Measurement, Metric
 
 _LOWER, _HIGHER, _NEITHER = Better.LOWER, Better.HIGHER, Better.NEITHER
 
@@ -39,3 +39,8 @@ METRICS: dict[str, Metric] = {
         Metric("clock_resolution_s", "s", _LOWER, "calibration: smallest step of the host's clock"),
     )
 }
+
+
+def absent(metric: str, reason: str) -> Measurement:
+    """A metric that could not be measured, with the reason."""
+    return Measurement(metric, METRICS[metric].unit, absent=reason)

@@ -51,7 +51,7 @@ class AbGate:
     also: tuple[str, ...] = ()
     max_launches: int = 12
     controls: int = 2
-    seed: int = 0
+    seed: int | None = None
 
 
 @dataclass(frozen=True)

@@ -68,6 +68,7 @@ class Arena:
             "head": Contestant("head", ""),
             "control": not any(name in more for name in ("base", "head")),
             "controls": 0,
+            "seed": 0,
         }
         return Request(**{**given, **more})
 

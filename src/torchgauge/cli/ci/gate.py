@@ -57,7 +57,7 @@ _SIDES = ("base", "head", "base_python", "head_python")
     "--max-launches", type=click.IntRange(1), default=12, show_default=True, help="fresh starts at most"
 )
 @click.option("--no-control", is_flag=True, help="no A/A pairs beside the others")
-@click.option("--seed", type=int, help="makes orders and A/A pairs repeatable (default: random)")
+@click.option("--seed", type=int, help="repeats orders, CPUs, hash seeds and A/A pairs (default: random)")
 @click.option(
     "--head-sha", help="the commit of the pull request (default: of GITHUB_EVENT_PATH, else GITHUB_SHA)"
 )
@@ -175,7 +175,6 @@ def _tell(ending: AbGateEnding) -> None:
 
 
 def _wanted(suite: tuple[str, ...], options: dict[str, Any], config: Config | None) -> AbGate:
-    import secrets
 
     from torchgauge.workflows.ab_gate import AbGate
     from torchgauge.workflows.gate_set import POOL
@@ -198,7 +197,7 @@ def _wanted(suite: tuple[str, ...], options: dict[str, Any], config: Config | No
         also=options["also"],
         max_launches=options["max_launches"],
         controls=0 if options["no_control"] else 2,
-        seed=secrets.randbelow(1 << 31) if options["seed"] is None else options["seed"],
+        seed=options["seed"],
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import random
+import secrets
 import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -44,6 +45,7 @@ class Request:
 
     ``base`` and ``head`` name interpreters as a person does. ``control`` asks for an A/A run, in which
     both are the same; ``controls`` counts the pairs of another run that are measured head against head.
+    Orders, CPUs, hash seeds and controls are drawn from ``seed``; without one it is drawn itself.
     """
 
     selection: Selection
@@ -52,7 +54,7 @@ class Request:
     head: Contestant
     control: bool = False
     controls: int = CONTROLS
-    seed: int = 0
+    seed: int | None = None
     max_launches: int = 12
     policy: str = ""
     provenance: tuple[Provenance, ...] = ()
@@ -99,6 +101,9 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
     base = replace(request.base, python=base_there.path)
     head = replace(request.head, python=head_there.path)
     _check_difference(base, head, control=request.control)
+    if request.seed is None:  # launches of equal seeds repeat their chance, and with it what it does to them
+        request = replace(request, seed=secrets.randbelow(1 << 31))
+    assert request.seed is not None
     selection = request.selection
     if base.configuration or head.configuration:
         names = tuple(dict.fromkeys((base.configuration, head.configuration)))

@@ -33,13 +33,17 @@ class LaunchHosts:
 
     contestants: Mapping[Side, Contestant]
     stations: Mapping[tuple[Side, DeviceTarget], Station]
-    dice: random.Random
+    seed: str
     benches: dict[Key, Bench] = field(default_factory=dict)
     conditions: dict[str, Scalar] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self._roles = [Side.BASE.value, Side.HEAD.value, TWIN]
-        self.dice.shuffle(self._roles)
+        self.dice("roles").shuffle(self._roles)
+
+    def dice(self, what: str) -> random.Random:
+        """Chance for ``what`` alone: how long something took, or whether it failed, changes no other draw."""
+        return random.Random(f"{self.seed}: {what}")  # noqa: S311  chance, no secret
 
     def open(self, pairs: Iterable[Pair]) -> None:
         """Start every host that ``pairs`` need, and wait for all: none may import while another measures."""
@@ -86,9 +90,10 @@ class LaunchHosts:
     def _bench(self, key: Key) -> Bench:
         role, target, variables = key
         side = Side.BASE if role == Side.BASE.value else Side.HEAD
+        dice = self.dice(f"host {role} {target} {variables}")
         chance = {
-            "PYTHONHASHSEED": str(self.dice.randrange(1, 1 << 32)),
-            PADDING: "x" * self.dice.randrange(MOST_PADDING),
+            "PYTHONHASHSEED": str(dice.randrange(1, 1 << 32)),
+            PADDING: "x" * dice.randrange(MOST_PADDING),
         }
         self.conditions[f"{role}_hash_seed"] = int(chance["PYTHONHASHSEED"])
         self.conditions[f"{role}_padding"] = len(chance[PADDING])

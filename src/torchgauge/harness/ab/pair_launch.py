@@ -13,8 +13,7 @@ from typing import Any
 from torchgauge.clock import Clock
 from torchgauge.harness.ab.bench import Bench
 from torchgauge.harness.ab.live_side import LiveSide
-from torchgauge.harness.ab.side_run import BLOCK_S
-from torchgauge.harness.ab.wire import Listener
+from torchgauge.harness.ab.wire import BLOCK_S, Listener
 from torchgauge.harness.job import SIDE
 from torchgauge.records import Cause, Group, Outcome, Phase, PlannedCase, RunSettings, Scalar, Status
 from torchgauge.records.comparison import Block, Launch, Pair, Side

@@ -21,13 +21,14 @@ def compare_builds(
     policy: str = "",
     max_launches: int = 12,
     max_time_s: float | None = None,
-    seed: int = 0,
+    seed: int | None = None,
     controls: int = 0,
     progress: AbProgress | None = None,
 ) -> list[MetricVerdict]:
     """Measure ``selection`` on both contestants, keep the comparison in ``store`` and return its verdicts.
 
-    ``policy`` names a policy file; ``controls`` counts the pairs that are also measured head against head.
+    ``policy`` names a policy file; ``controls`` counts the pairs that are also measured head against head;
+    ``seed`` makes orders, CPUs and controls repeatable, and is drawn where it is None.
     Raises :class:`UsageError` where base and head are the same, and ``KeyboardInterrupt`` where Ctrl-C ended
     it; what was measured stays in the store.
     """

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 import shutil
 import threading
 from collections.abc import Callable, Sequence
@@ -176,8 +175,8 @@ class LaunchSeries:
 
     def _hosts(self, number: int) -> LaunchHosts:
         plan = self.comparison.plan
-        dice = random.Random(f"launch {number} of {plan.seed}")  # noqa: S311  chance, no secret
-        return LaunchHosts({Side.BASE: plan.base, Side.HEAD: plan.head}, self.stations, dice)
+        contestants = {Side.BASE: plan.base, Side.HEAD: plan.head}
+        return LaunchHosts(contestants, self.stations, f"launch {number} of {plan.seed}")
 
     def _describe(self, hosts: LaunchHosts) -> list[Environment]:
         """The environments of both sides on every device, journaled."""
@@ -202,7 +201,7 @@ class LaunchSeries:
         """Measure every wanted pair in random order; pairs whose cases want other hosts come later."""
         asked = {each.pair_key: each for each in wanted}
         pairs = [self.pairs[key] for key in asked]
-        hosts.dice.shuffle(pairs)
+        hosts.dice("order of the pairs").shuffle(pairs)
         self.comparison.progress.launch(number, pairs)
         cpus: dict[int | None, tuple[int, ...]] = {}
         for _, shared in groupby(sorted(pairs, key=_hosts_of), key=_hosts_of):
@@ -215,7 +214,7 @@ class LaunchSeries:
                     return
                 threads = threads_of(pair, self.comparison.plan.settings.threads)
                 if threads not in cpus:
-                    cpus[threads] = choose_cpus(threads, hosts.dice)
+                    cpus[threads] = choose_cpus(threads, hosts.dice(f"cpus for {threads}"))
                 launch = self._measure(number, hosts, pair, asked[pair.key], cpus[threads])
                 self._remarks(hosts)
                 if launch is None:
@@ -244,7 +243,7 @@ class LaunchSeries:
         launch = PairLaunch(
             order,
             corners,
-            hosts.dice,
+            hosts.dice(f"quads of {pair.key}"),
             self.stop.is_set,
             lambda side, event: self.comparison.progress.event(pair, side, event),
         ).run()

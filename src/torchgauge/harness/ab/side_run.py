@@ -15,10 +15,11 @@ from typing import Any
 
 from torchgauge.devices.session import Absent
 from torchgauge.harness.ab.recorder import StepRecorder
-from torchgauge.harness.ab.wire import Wire, connect
+from torchgauge.harness.ab.wire import BLOCK_S, Wire, connect
 from torchgauge.harness.events import NOBODY
+from torchgauge.harness.metrics import absent
 from torchgauge.harness.worker import compilation
-from torchgauge.harness.worker.case_measurements import absent, single
+from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.disturbance import Disturbance
 from torchgauge.harness.worker.group_run import CaseState, GroupRun
 from torchgauge.harness.worker.memory import RssProbe
@@ -26,8 +27,6 @@ from torchgauge.harness.worker.timing import Lane, quiet_collector, time_block, 
 from torchgauge.records import Measurement, Outcome, Phase, Status
 from torchgauge.suites.suite import BuiltWorkload
 
-BLOCK_S = 0.004
-"""How long a block lasts, seconds: about what a scheduler gives a thread before it takes the core away."""
 WARMUP_S = 0.5
 """At most so long after the first step: it comes in every launch, and what it leaves meets both sides."""
 MEMORY_STEPS = 2

@@ -13,6 +13,8 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
+BLOCK_S = 0.004
+"""Seconds that a block of steps lasts: about what a scheduler gives a thread before it takes the core away."""
 LONGEST_PATH = 90
 """Bytes of a socket's path: systems allow between 92 and 108 of them."""
 

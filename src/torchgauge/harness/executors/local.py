@@ -8,9 +8,9 @@ from dataclasses import dataclass
 from itertools import groupby
 
 from torchgauge.harness.executors.executor import Submission, Yield
+from torchgauge.harness.executors.pace import Pace
 from torchgauge.harness.executors.side_by_side import SideBySide
 from torchgauge.harness.executors.station import Station
-from torchgauge.harness.pace import Pace
 from torchgauge.records import Group
 
 

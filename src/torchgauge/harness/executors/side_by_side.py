@@ -17,11 +17,11 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Union
 
-from torchgauge.harness.code_caches import CodeCaches
+from torchgauge.harness.executors.code_caches import CodeCaches
 from torchgauge.harness.executors.executor import BudgetSpent, Remark, Submission, Yield
+from torchgauge.harness.executors.pace import Pace
 from torchgauge.harness.executors.station import Station, budget_spent
 from torchgauge.harness.executors.turns import Turns
-from torchgauge.harness.pace import Pace
 from torchgauge.harness.staging import tree_for
 from torchgauge.records import Cause, DeviceTarget, Group, Result, Status
 

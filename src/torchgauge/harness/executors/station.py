@@ -11,19 +11,19 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.devices.device import Device
-from torchgauge.harness.code_caches import CodeCaches
 from torchgauge.harness.events import EventReader
+from torchgauge.harness.executors.code_caches import CodeCaches
 from torchgauge.harness.executors.executor import BudgetSpent, Remark, Submission, Yield
+from torchgauge.harness.executors.pace import Pace
 from torchgauge.harness.executors.turns import Member, Pipes, Turns
 from torchgauge.harness.fold import Folded, fold, no_device
 from torchgauge.harness.host_process import HostOptions, HostProcess
 from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, MEASURE, Job
-from torchgauge.harness.pace import Pace
+from torchgauge.harness.metrics import absent
 from torchgauge.harness.packages import suspects_in
 from torchgauge.harness.rows import RowContext, excerpt, row, unattempted
 from torchgauge.harness.staging import tree_for
 from torchgauge.harness.watch import TICK_S, Ending, Place, Watcher, default_memory_limit, kernel_oom_kills
-from torchgauge.harness.worker.case_measurements import absent
 from torchgauge.records import (
     PRETRAINED,
     Calibration,

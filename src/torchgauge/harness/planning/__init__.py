@@ -1,1 +1,1 @@
-"""Which groups a run measures, in which order, in which shards, and what a budget buys."""
+"""Which groups a run measures, in which order and shards, what a budget buys, which models a claim counts."""

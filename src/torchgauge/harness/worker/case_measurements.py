@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchgauge.harness.metrics import METRICS
+from torchgauge.harness.metrics import METRICS, absent
 from torchgauge.harness.worker.timing import Lane
 from torchgauge.records import Measurement
 
@@ -55,11 +55,6 @@ def rates(lane: Lane, known: Sequence[Measurement], items_per_step: int, stopped
 def single(metric: str, value: float, provenance: str = "") -> Measurement:
     """A metric that was read once."""
     return _of(metric, [value], provenance, stopped="read once")
-
-
-def absent(metric: str, reason: str) -> Measurement:
-    """A metric that could not be measured, with the reason."""
-    return Measurement(metric, METRICS[metric].unit, absent=reason)
 
 
 def _of(

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torchgauge.harness.worker.case_measurements import absent, single
+from torchgauge.harness.metrics import absent
+from torchgauge.harness.worker.case_measurements import single
 from torchgauge.records import Measurement
 
 

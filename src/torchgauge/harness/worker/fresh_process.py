@@ -12,9 +12,10 @@ from importlib import import_module
 from torchgauge.devices.session import Absent, DeviceSession
 from torchgauge.harness.events import EventWriter
 from torchgauge.harness.job import Job
+from torchgauge.harness.metrics import absent
 from torchgauge.harness.turn import Turn
 from torchgauge.harness.worker import compilation
-from torchgauge.harness.worker.case_measurements import absent, single
+from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.libraries import import_builder
 from torchgauge.harness.worker.memory import RssProbe
 from torchgauge.records import Measurement, Phase

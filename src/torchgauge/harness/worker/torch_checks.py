@@ -12,10 +12,11 @@ from typing import TYPE_CHECKING, Any
 
 from torchgauge.harness.cold_turn import NOT_ITS_TURN
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
+from torchgauge.harness.metrics import absent
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread
-from torchgauge.harness.worker.case_measurements import absent, single
+from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.flops import count_flops
 from torchgauge.harness.worker.reference import Reference, float64_reference
 from torchgauge.harness.worker.subjects import make_subject

@@ -126,7 +126,7 @@ def static_kinds(store: Store, device: str) -> dict[str, str] | None:
             if data["device"] == device:
                 at = float(data.get("at") or path.stat().st_mtime)  # of an older torchgauge without a time
                 found.append((at, dict(data["operators"])))
-        except (OSError, ValueError, KeyError, TypeError):  # a file that is no census is no evidence
+        except (OSError, ValueError, KeyError, TypeError, OverflowError):  # no census is no evidence
             continue
     return max(found, key=lambda each: each[0])[1] if found else None
 

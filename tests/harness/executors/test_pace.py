@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchgauge.harness.pace import Pace
+from torchgauge.harness.executors.pace import Pace
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.order import longest_first
 from torchgauge.testing import make_case, make_plan
