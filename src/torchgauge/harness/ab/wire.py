@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any
 
 BLOCK_S = 0.004
-"""Seconds that a block of steps lasts: about what a scheduler gives a thread before it takes the core away."""
+"""Seconds that a block of steps lasts: about what a scheduler gives a thread before taking the core away."""
 LONGEST_PATH = 90
 """Bytes of a socket's path: systems allow between 92 and 108 of them."""
 
