@@ -57,6 +57,15 @@ def test_two_pairs_are_also_measured_head_against_head(arena: Any) -> None:
     assert planned(arena, base=MINE, selection=CPU, controls=2, seed=3).plan.pairs == found[3]
 
 
+def test_a_seed_is_drawn_where_none_is_given(arena: Any) -> None:
+    """Without one, comparisons do not repeat each other; what one pair draws does not hang on another."""
+    plans = [planned(arena, seed=None).plan for _ in range(2)]
+    assert plans[0].seed != plans[1].seed
+    hosts = [LaunchHosts({}, {}, "launch 1 of 7") for _ in range(2)]
+    hosts[0].dice("quads of another").random()
+    assert hosts[0].dice("quads of one").random() == hosts[1].dice("quads of one").random()
+
+
 def test_two_configurations_are_one_pair_for_each_workload(arena: Any) -> None:
     """The base's case beside the head's; a control has head's on both sides."""
     base, head = Contestant("a", "", (), "eager"), Contestant("b", "", (), "inductor")

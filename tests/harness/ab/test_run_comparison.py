@@ -14,13 +14,12 @@ from typing import Any
 import pytest
 
 from torchgauge.errors import UsageError
-from torchgauge.harness.ab.comparison import new_comparison, resumed_comparison
-from torchgauge.harness.ab.launch_hosts import LaunchHosts
+from torchgauge.harness.ab.comparison import resumed_comparison
 from torchgauge.harness.ab.progress import NoAbProgress
 from torchgauge.harness.ab.run_comparison import run_comparison
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Cause, Deadlines, Phase, Status
-from torchgauge.records.comparison import Block, ComparisonPlan, Contestant, Launch, Side
+from torchgauge.records.comparison import Block, Contestant, Launch, Side
 from torchgauge.results.comparing.comparison_store import read_comparisons
 from torchgauge.results.journal import RunState, read
 from torchgauge.results.journal_record import Kind
@@ -96,21 +95,6 @@ def test_the_same_seed_draws_the_same(measured: tuple[Any, Any], arena: Any) -> 
     assert (quads(same), same.cpus) == (quads(first), first.cpus)
     for name in ("base_hash_seed", "head_hash_seed", "base_padding", "head_padding"):
         assert dict(same.conditions)[name] == dict(first.conditions)[name]
-
-
-def test_a_seed_is_drawn_where_none_is_given(arena: Any) -> None:
-    """Without one, comparisons do not repeat each other; what one pair draws does not hang on another."""
-    plans = [planned(arena, seed=None) for _ in range(2)]
-    assert plans[0].seed != plans[1].seed
-    hosts = [LaunchHosts({}, {}, "launch 1 of 7") for _ in range(2)]
-    hosts[0].dice("quads of another").random()
-    assert hosts[0].dice("quads of one").random() == hosts[1].dice("quads of one").random()
-
-
-def planned(arena: Any, **more: Any) -> ComparisonPlan:
-    """The plan of a comparison that is not measured."""
-    request = arena.request(selection=STEADY, **more)
-    return new_comparison(request, store=str(arena.store), progress=NoAbProgress()).plan
 
 
 def test_both_environments_are_kept_and_nothing_is_left_over(measured: tuple[Any, Any]) -> None:

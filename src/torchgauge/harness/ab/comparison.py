@@ -101,9 +101,8 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
     base = replace(request.base, python=base_there.path)
     head = replace(request.head, python=head_there.path)
     _check_difference(base, head, control=request.control)
-    if request.seed is None:  # launches of equal seeds repeat their chance, and with it what it does to them
-        request = replace(request, seed=secrets.randbelow(1 << 31))
-    assert request.seed is not None
+    # launches of equal seeds repeat their chance, and with it what it does to them
+    seed = secrets.randbelow(1 << 31) if request.seed is None else request.seed
     selection = request.selection
     if base.configuration or head.configuration:
         names = tuple(dict.fromkeys((base.configuration, head.configuration)))
@@ -127,9 +126,9 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
         settings=request.settings,
         base=base,
         head=head,
-        pairs=_pairs(request, base, head, setups),
+        pairs=_pairs(request, seed, base, head, setups),
         groups=groups,
-        seed=request.seed,
+        seed=seed,
         policy=request.policy,
         max_launches=request.max_launches,
         suite_digests=tuple((suite.name, suite.digest) for suite in setups[Side.HEAD].suites.values()),
@@ -195,7 +194,7 @@ def _own(group: Group, devices: Mapping[str, Device], suite: Suite) -> Group:
 
 
 def _pairs(
-    request: Request, base: Contestant, head: Contestant, setups: Mapping[Side, SideSetup]
+    request: Request, seed: int, base: Contestant, head: Contestant, setups: Mapping[Side, SideSetup]
 ) -> tuple[Pair, ...]:
     """A pair for each workload and configuration, and A/A pairs of a few that head does not refuse."""
     found: list[Pair] = []
@@ -209,7 +208,7 @@ def _pairs(
     if request.control:
         return tuple(found)
     runnable = [p for p in found if refusal(setups[Side.HEAD].find(p.head.key)[1]) is None]
-    dice = random.Random(f"controls {request.seed}")  # noqa: S311  a choice, not a secret
+    dice = random.Random(f"controls {seed}")  # noqa: S311  a choice, not a secret
     chosen = dice.sample(runnable, min(request.controls, len(runnable)))
     return (*found, *(Pair(pair.head, pair.head, control=True) for pair in chosen))
 
