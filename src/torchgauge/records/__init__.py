@@ -45,11 +45,13 @@ from torchgauge.records.status import (
     CAUSES_OF,
     INCOMPLETE,
     UNCOUNTED,
+    UNTIMED,
     Cause,
     Modifier,
     Phase,
     Status,
     counts_as_pass,
+    times_count,
 )
 
 __all__ = [
@@ -61,6 +63,7 @@ __all__ = [
     "RANDOM_WEIGHTS",
     "SCHEMA_VERSION",
     "UNCOUNTED",
+    "UNTIMED",
     "Accuracy",
     "Better",
     "Calibration",
@@ -97,6 +100,7 @@ __all__ = [
     "from_plain",
     "key_of_plain",
     "prepare",
+    "times_count",
     "to_json",
     "to_plain",
 ]

@@ -121,16 +121,26 @@ class Result:
     @property
     def degraded(self) -> str:
         """By what other path than the requested one the case ran; empty where it is not degraded."""
-        if Modifier.DEGRADED not in self.modifiers:
-            return ""
-        return str(dict(self.facts).get("degraded") or "not by the requested path")
+        return self._why(Modifier.DEGRADED, "not by the requested path")
 
     @property
     def other_model(self) -> str:
         """How the built model differs from the one that its name says; empty where it does not."""
-        if Modifier.OTHER_MODEL not in self.modifiers:
-            return ""
-        return str(dict(self.facts).get("other_model") or "not the model that its suite declares")
+        return self._why(Modifier.OTHER_MODEL, "not the model that its suite declares")
+
+    @property
+    def unchecked(self) -> str:
+        """Why no reference was compared with what the case computed; empty where one was."""
+        return self._why(Modifier.UNCHECKED, "no result was compared with a reference")
+
+    @property
+    def unsteady(self) -> str:
+        """Why the step times are in doubt; empty where they are not."""
+        return self._why(Modifier.UNSTEADY, "its step times are in doubt")
+
+    def _why(self, modifier: Modifier, otherwise: str) -> str:
+        """The fact of the modifier's name where the row has the modifier; empty where it has not."""
+        return str(dict(self.facts).get(modifier.value) or otherwise) if modifier in self.modifiers else ""
 
 
 def check_cause(status: Status, cause: Cause | None) -> None:

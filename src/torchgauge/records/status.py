@@ -95,12 +95,17 @@ class Modifier(str, Enum):
     SUPERSEDED = "superseded"
     DEGRADED = "degraded"
     OTHER_MODEL = "other_model"
+    UNCHECKED = "unchecked"
+    UNSTEADY = "unsteady"
 
 
-UNCOUNTED = frozenset({Modifier.DEGRADED, Modifier.OTHER_MODEL})
+UNCOUNTED = frozenset({Modifier.DEGRADED, Modifier.OTHER_MODEL, Modifier.UNCHECKED})
 """Modifiers that keep a row of status ``pass`` out of every count of passes: it ran, but it is not what was
-asked for, or not the model that its name says.
+asked for, not the model that its name says, or nothing says that its numbers are right.
 """
+
+UNTIMED = frozenset({Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.UNSTEADY})
+"""Modifiers that keep the step times of a row out of every mean, claim, trend and comparison."""
 
 
 def counts_as_pass(status: str, modifiers: Collection[str]) -> bool:
@@ -109,3 +114,11 @@ def counts_as_pass(status: str, modifiers: Collection[str]) -> bool:
     Such a row stays in the status ``pass``: the ten statuses sum to what was planned.
     """
     return status == Status.PASS.value and not UNCOUNTED.intersection(modifiers)
+
+
+def times_count(status: str, modifiers: Collection[str]) -> bool:
+    """Whether the step times of a row may enter a mean, a claim, a trend or a comparison: the one rule.
+
+    What does not count is shown all the same, apart from the others and with the reason.
+    """
+    return status == Status.PASS.value and not UNTIMED.intersection(modifiers)
