@@ -13,8 +13,9 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
 from stored_runs import BEGIN, case, verdict
 
 from torchgauge.records.comparison import MetricVerdict, Pair, Verdict
+from torchgauge.results.comparing.gate_verdict import headline
 from torchgauge.results.journal import RunState
-from torchgauge.results.reports.report import ComparisonReport, SideFacts, count, headline
+from torchgauge.results.reports.report import ComparisonReport, SideFacts, count
 from torchgauge.workflows.gate_set import Origin, write_gate_set
 from torchgauge.workflows.workflow_event import GateRun
 
@@ -43,7 +44,7 @@ def report(*verdicts: MetricVerdict, state: RunState = RunState.COMPLETE, **fiel
         "run_id": "ab-1",
         "created_at": BEGIN,
         "state": state,
-        "headline": headline(verdicts, counts, state),
+        "headline": headline(verdicts, incomplete=state is not RunState.COMPLETE),
         "counts": counts,
         "base": SideFacts("torch==2.12.0", "/old/python", (), "", ()),
         "head": SideFacts("torch==2.13.0", "/new/python", (), "", ()),

@@ -15,8 +15,8 @@ from click.testing import CliRunner
 import torchgauge
 from torchgauge.cli.main import cli
 from torchgauge.errors import InfrastructureError, UsageError
+from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.workflows.gate_set import Origin, read_gate_set
-from torchgauge.workflows.gate_verdict import GateVerdict
 from torchgauge.workflows.side_environment import make_environment
 
 SHA = "a" * 40
@@ -71,10 +71,10 @@ def test_two_environments_are_compared_and_handed_in(step) -> None:
 
 
 def test_what_cannot_be_measured_is_handed_in_too(step) -> None:
-    """With the reason; the verdict's own exit code is 3."""
+    """With the reason; the exit code is that of the mistake, as `ab` has it."""
     words = ("toy", "--pool", "cpu", "--device", "fake", "--base-python", "/no/such/python", "--head-python")
     done = gate(*words, sys.executable, "--exit-verdict")
-    assert done.exit_code == 3
+    assert done.exit_code == 2
     found = read_gate_set(step / "pr-gate-v1-cpu", ORIGIN, "cpu")
     assert found.verdict is GateVerdict.INCOMPLETE
     assert "/no/such/python" in found.manifest.trouble

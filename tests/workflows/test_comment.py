@@ -20,8 +20,8 @@ from github_server import BOT, TOKEN, Answer, GitHub, serving
 from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError
 from torchgauge.records.comparison import Action, Verdict
+from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.workflows.comment import LIMIT, comment_text, handed_in
-from torchgauge.workflows.gate_verdict import GateVerdict
 from torchgauge.workflows.github_api import ApiError
 from torchgauge.workflows.workflow_event import SkippedError, gate_run
 

@@ -18,10 +18,10 @@ from gate_parts import ORIGIN, WORSE, gate_set, of, pair, report, zipped
 
 from torchgauge.errors import UsageError
 from torchgauge.records.comparison import Verdict
+from torchgauge.results.comparing.gate_verdict import GateVerdict, Headline
 from torchgauge.results.journal import RunState
-from torchgauge.results.reports.report import Counts, Headline
+from torchgauge.results.reports.report import Counts
 from torchgauge.workflows.gate_set import read_gate_set
-from torchgauge.workflows.gate_verdict import GateVerdict
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 
 

@@ -25,6 +25,7 @@ from stored_runs import BEGIN, DAY, case, result
 from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError
 from torchgauge.records import Cause, Failure, Status, to_json
+from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.results.comparing.policy import load_policy
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import TrendFilter, trend
@@ -32,7 +33,6 @@ from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, a
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, campaign_json
 from torchgauge.workflows.collect import Collection, MissingShard
 from torchgauge.workflows.gate import gate_summary, nightly_gate
-from torchgauge.workflows.gate_verdict import GateVerdict
 from torchgauge.workflows.github_api import GitHubApi
 from torchgauge.workflows.ingest.intake import Taken
 from torchgauge.workflows.issues import apply_steps, harmless_title, known_issues, plan_issues

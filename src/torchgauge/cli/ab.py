@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure base and head alternately on one machine, and say whether head is slower.
 
-    Exit codes: 0 nothing that gates is worse, 1 something is, 3 something that gates is not known.
+    Exit codes: 0 all that gates is decided and not worse, 1 something is worse, 3 something is not known.
 
     Example: torchgauge ab --base old/bin/python --head new/bin/python timm --device DEVICE
     """

@@ -30,7 +30,7 @@ def command(
     as_json: bool,
     **words: str,
 ) -> None:
-    """Turn verdicts into an exit code: 1 for what gates, 3 where it could not be measured, 0 otherwise.
+    """Turn verdicts into an exit code: 1 for what gates, 3 where it is not known, 0 where all is decided.
 
     COMPARISON is an A/B run of `torchgauge ab`, or `latest`. Two names, or two devices or configurations, are
     runs, as in `torchgauge compare`.
@@ -72,6 +72,7 @@ def command(
 
 def _of_comparison(store: str, name: str, rules: Policy | None) -> tuple[GateResult, str, list[str]]:
     """The gate over an A/B run, its title and its cases."""
+    from torchgauge.errors import UsageError
     from torchgauge.results.comparing.comparison_store import comparison
     from torchgauge.results.comparing.gate import gate
     from torchgauge.results.comparing.run_names import resolve_comparison
@@ -81,6 +82,11 @@ def _of_comparison(store: str, name: str, rules: Policy | None) -> tuple[GateRes
     opened = Store.open(store)
     folder = comparison(opened, resolve_comparison(opened, name))
     plan, found = folder.plan(), folder.findings()
+    if plan.pairs and all(pair.control for pair in plan.pairs):
+        raise UsageError(
+            f"A/B run {folder.run_id} measured head against head: it has nothing that gates",
+            hint="name another comparison; torchgauge noise shows what A/A runs say",
+        )
     verdicts, state = found.verdicts, found.state
     judged = {verdict.pair_key for verdict in verdicts}
     missing = [pair.id for pair in plan.pairs if not pair.control and pair.key not in judged]

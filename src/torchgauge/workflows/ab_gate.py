@@ -20,10 +20,11 @@ from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import Contestant
 from torchgauge.results.comparing.comparison_store import ComparisonFolder
+from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GATE_VERDICTS, INTERRUPTED, GateVerdict
+from torchgauge.results.journal import RunState
 from torchgauge.results.reports.report import ComparisonReport, comparison_report
 from torchgauge.results.store import Store
 from torchgauge.workflows.gate_set import Origin, write_gate_set
-from torchgauge.workflows.gate_verdict import GateVerdict, of_headline
 from torchgauge.workflows.side_environment import make_environment
 
 
@@ -56,11 +57,15 @@ class AbGate:
 
 @dataclass(frozen=True)
 class AbGateEnding:
-    """What was handed in: the verdict and its report, or in ``trouble`` why nothing was measured."""
+    """What was handed in: the verdict and its report, or in ``trouble`` why nothing was measured.
+
+    ``exit_code`` is that of ``torchgauge ab`` after the same.
+    """
 
     verdict: GateVerdict
     trouble: str
     report: ComparisonReport | None
+    exit_code: int
 
     @property
     def run_id(self) -> str:
@@ -75,14 +80,16 @@ def run_ab_gate(wanted: AbGate, store: Path, work: Path, out: Path, progress: Ab
     """
     sides = (wanted.base.label, wanted.head.label)
     report: ComparisonReport | None = None
-    trouble = ""
+    trouble, code = "", None
     try:
         report = _measured(wanted, store, work, progress)
     except TorchgaugeError as error:
-        trouble = str(error)
+        trouble, code = str(error), error.exit_code
     write_gate_set(out, wanted.origin, wanted.pool, sides, report, trouble=trouble)
-    verdict = GateVerdict.INCOMPLETE if report is None else of_headline(report.headline)
-    return AbGateEnding(verdict, trouble, report)
+    verdict = GateVerdict.INCOMPLETE if report is None else GATE_VERDICTS[report.headline]
+    if report is not None and report.state is RunState.INTERRUPTED:
+        code = INTERRUPTED
+    return AbGateEnding(verdict, trouble, report, EXIT_CODES[verdict] if code is None else code)
 
 
 def _measured(wanted: AbGate, store: Path, work: Path, progress: AbProgress) -> ComparisonReport:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchgauge.workflows.gate_verdict import CONCLUSIONS, TITLES, GateVerdict
+from torchgauge.results.comparing.gate_verdict import GateVerdict
+from torchgauge.workflows.gate_verdict import CONCLUSIONS, TITLES
 from torchgauge.workflows.github_api import GitHubApi, repository_path
 from torchgauge.workflows.workflow_event import GateRun
 

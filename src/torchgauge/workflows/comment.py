@@ -11,13 +11,14 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torchgauge.results.comparing.gate_verdict import GateVerdict, worst
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.reports.markdown import render
 from torchgauge.results.reports.markdown_text import code, table
 from torchgauge.workflows.check_run import put_check_run
 from torchgauge.workflows.gate_set import ARTIFACT_PREFIX, POOL, GateSet, Origin, read_gate_set
-from torchgauge.workflows.gate_verdict import TITLES, GateVerdict, worst
+from torchgauge.workflows.gate_verdict import TITLES
 from torchgauge.workflows.github_api import GitHubApi, repository_path
 from torchgauge.workflows.ingest.refusal import RefusedSetError
 from torchgauge.workflows.pull_request import PullRequest, check_attempt, pull_request_of

@@ -12,10 +12,11 @@ from typing import Any
 
 from torchgauge.records import to_plain
 from torchgauge.records.comparison import Action
+from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GateVerdict
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.reports.markdown_text import code, table
 from torchgauge.results.units import quantity
-from torchgauge.workflows.gate_verdict import TITLES, GateVerdict, exit_code
+from torchgauge.workflows.gate_verdict import TITLES
 from torchgauge.workflows.night_findings import FailureCluster, NightFindings, NightlyChange
 
 SUMMARY_BYTES = 1_000_000
@@ -60,8 +61,8 @@ def nightly_gate(
         verdict = GateVerdict.INCOMPLETE
     else:
         verdict = GateVerdict.UNDECIDED if suspected else GateVerdict.PASS
-    code_ = exit_code(verdict, undecided_fails=undecided == "failure")
-    return NightlyGate(verdict, code_, tuple(reasons), found)
+    let_pass = verdict is GateVerdict.UNDECIDED and undecided != "failure"
+    return NightlyGate(verdict, 0 if let_pass else EXIT_CODES[verdict], tuple(reasons), found)
 
 
 def gate_json(result: NightlyGate) -> dict[str, Any]:

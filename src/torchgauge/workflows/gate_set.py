@@ -26,18 +26,16 @@ from torchgauge.records import digest, from_plain, to_plain
 from torchgauge.records.comparison import MetricVerdict
 from torchgauge.results.atomic_file import aside_of, storage_errors
 from torchgauge.results.comparing.gate import under
+from torchgauge.results.comparing.gate_verdict import GATE_VERDICTS, GateVerdict, Headline, headline
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports.report import (
     VERSION,
     ComparisonReport,
     Counts,
-    Headline,
     SideFacts,
     count,
-    headline,
 )
-from torchgauge.workflows.gate_verdict import GateVerdict, of_headline
 from torchgauge.workflows.github_api import is_sha
 from torchgauge.workflows.plain_text import plain_values
 from torchgauge.workflows.result_set import MANIFEST, FileStamp, seal
@@ -88,7 +86,7 @@ class GateSet:
     @property
     def verdict(self) -> GateVerdict:
         """What it says; what could not be measured is incomplete."""
-        return GateVerdict.INCOMPLETE if self.manifest.trouble else of_headline(self.report.headline)
+        return GateVerdict.INCOMPLETE if self.manifest.trouble else GATE_VERDICTS[self.report.headline]
 
 
 @dataclass(frozen=True)
@@ -205,7 +203,8 @@ def _judged_again(report: ComparisonReport, policy: Policy | None) -> Comparison
         verdicts = tuple(under(each, policy) for each in verdicts)
     pairs = {each.pair_key for each in verdicts if each.pair_key and not each.control}
     counts = count(len(pairs) + len(report.not_run), verdicts, len(report.not_run))
-    said = headline(verdicts, counts, report.state)
+    incomplete = bool(report.not_run) or report.state is not RunState.COMPLETE
+    said = headline(verdicts, incomplete=incomplete)
     return replace(report, verdicts=verdicts, counts=counts, headline=said, command=(), false_alarms=None)
 
 

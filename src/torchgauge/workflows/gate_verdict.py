@@ -1,21 +1,8 @@
-"""The four words of a gate, from worst to best, and what each of them means to a check run and to a job."""
+"""What the words of a gate are to GitHub and to people."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from enum import Enum
-
-from torchgauge.results.reports.report import Headline
-
-
-class GateVerdict(str, Enum):
-    """What a gate says; only ``pass`` is green."""
-
-    REGRESSION = "regression"
-    INCOMPLETE = "incomplete"
-    UNDECIDED = "undecided"
-    PASS = "pass"
-
+from torchgauge.results.comparing.gate_verdict import GateVerdict
 
 CONCLUSIONS = {
     GateVerdict.PASS: "success",
@@ -31,31 +18,3 @@ TITLES = {
     GateVerdict.UNDECIDED: "Undecided",
     GateVerdict.INCOMPLETE: "Incomplete: this is no pass",
 }
-
-_OF_HEADLINE = {
-    Headline.REGRESSION: GateVerdict.REGRESSION,
-    Headline.NOTHING_COMPARED: GateVerdict.INCOMPLETE,
-    Headline.INCOMPLETE: GateVerdict.INCOMPLETE,
-    Headline.UNDECIDED: GateVerdict.UNDECIDED,
-    Headline.REPORTED: GateVerdict.PASS,
-    Headline.IMPROVEMENT: GateVerdict.PASS,
-    Headline.UNCHANGED: GateVerdict.PASS,
-}
-
-
-def of_headline(headline: Headline) -> GateVerdict:
-    """The word for an A/B run."""
-    return _OF_HEADLINE[headline]
-
-
-def worst(verdicts: Iterable[GateVerdict]) -> GateVerdict:
-    """The worst of ``verdicts``; nothing at all is incomplete."""
-    found = set(verdicts)
-    return next((each for each in GateVerdict if each in found), GateVerdict.INCOMPLETE)
-
-
-def exit_code(verdict: GateVerdict, *, undecided_fails: bool = True) -> int:
-    """1 for a regression, 3 for what is not known, 0 for a pass."""
-    if verdict is GateVerdict.UNDECIDED:
-        return 3 if undecided_fails else 0
-    return {GateVerdict.REGRESSION: 1, GateVerdict.INCOMPLETE: 3}.get(verdict, 0)

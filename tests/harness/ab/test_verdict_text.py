@@ -37,9 +37,14 @@ SLOWER = verdict(
         ([SLOWER, verdict(Verdict.UNCHANGED)], "REGRESSION: 1 worse"),
         ([verdict(Verdict.BROKEN, metric="status"), SLOWER], "REGRESSION: 1 broken, 1 worse"),
         (
-            [verdict(Verdict.REGRESSION, action=Action.REPORT)],
+            [verdict(Verdict.REGRESSION, action=Action.REPORT), verdict(Verdict.UNCHANGED, metric="status")],
             "CHANGED, and the policy lets it pass: 1 worse",
         ),
+        (
+            [verdict(Verdict.UNDECIDED, action=Action.REPORT), verdict(Verdict.UNCHANGED, metric="status")],
+            "UNDECIDED, and the policy lets it pass: 1 pair",
+        ),
+        ([verdict(Verdict.REGRESSION, action=Action.REPORT)], "UNDECIDED: nothing that was compared gates"),
         ([verdict(Verdict.UNDECIDED)], "UNDECIDED: no regression was found, but 1 could not be decided"),
         ([verdict(Verdict.NOT_COMPARABLE)], "UNDECIDED: nothing was compared"),
         ([verdict(Verdict.IMPROVEMENT)], "IMPROVEMENT: 1 better, none worse"),

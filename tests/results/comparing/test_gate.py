@@ -42,7 +42,7 @@ def policy(tmp_path):
     [
         ([timed()], 0),
         ([timed(V.IMPROVEMENT, 0.8)], 0),
-        ([timed(), timed(V.UNDECIDED, 1.02)], 0),
+        ([timed(), timed(V.UNDECIDED, 1.02)], 3),
         ([timed(V.REGRESSION, 1.1)], 1),
         ([timed(), verdict(PAIR, V.BROKEN, "status")], 1),
         ([timed(), verdict(PAIR, V.FIXED, "status")], 0),
@@ -56,7 +56,7 @@ def policy(tmp_path):
     ],
 )
 def test_exit_codes(verdicts, code) -> None:
-    """1 for what gates, 3 where it could not be measured, 0 otherwise; 1 is the stronger one."""
+    """1 for what gates, 3 where it is not known, 0 where all is decided; 1 is the stronger one."""
     assert gate(verdicts).exit_code == code
 
 

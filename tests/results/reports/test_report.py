@@ -8,8 +8,9 @@ import pytest
 from comparison_builder import CREATED_AT, DAY, comparison, pair, suite_verdict, verdict
 
 from torchgauge.records.comparison import Action, Verdict
+from torchgauge.results.comparing.gate_verdict import Headline
 from torchgauge.results.journal import RunState
-from torchgauge.results.reports.report import Headline, comparison_report
+from torchgauge.results.reports.report import comparison_report
 from torchgauge.results.store import Store
 
 LINEAR, CONV = pair("linear"), pair("conv")
@@ -90,7 +91,7 @@ def test_a_regression_outranks_an_incomplete_run(tmp_path) -> None:
         ("latency_wall", Action.REPORT, Headline.UNCHANGED),
         ("compile_warm", Action.GATE, Headline.UNDECIDED),
         ("compile_warm", Action.IGNORE, Headline.UNCHANGED),
-        ("latency", Action.REPORT, Headline.UNDECIDED),
+        ("latency", Action.REPORT, Headline.REPORTED),
     ],
 )
 def test_silence_counts_where_something_was_to_be_said(tmp_path, metric, action, expected) -> None:
@@ -99,12 +100,12 @@ def test_silence_counts_where_something_was_to_be_said(tmp_path, metric, action,
     others = [] if metric == "latency" else [verdict(LINEAR)]
     report = report_of(tmp_path, [LINEAR, CONV], [*others, silent, verdict(CONV)])
     assert report.headline is expected
-    assert bool(report.unclear) == (expected is Headline.UNDECIDED)
+    assert bool(report.unclear) == (expected is not Headline.UNCHANGED)
 
 
 def test_every_pair_is_counted_once(tmp_path) -> None:
-    """Counts of pairs add up to the plan, however many metrics each has."""
-    pairs = [pair(name) for name in ("a", "b", "c", "d", "e", "f")]
+    """Counts add up to the plan, whatever each metric says; better memory hides no undecided latency."""
+    pairs = [pair(name) for name in ("a", "b", "c", "d", "e", "f", "g", "h")]
     verdicts = [
         verdict(pairs[0], Verdict.REGRESSION, quarantined=True),
         verdict(pairs[0], Verdict.UNDECIDED, "compile_warm"),
@@ -114,11 +115,15 @@ def test_every_pair_is_counted_once(tmp_path) -> None:
         verdict(pairs[3], Verdict.UNCHANGED, "peak_memory"),
         verdict(pairs[4]),
         verdict(pairs[4], Verdict.REGRESSION, "compile_warm", action=Action.IGNORE),
+        verdict(pairs[6], Verdict.UNDECIDED),
+        verdict(pairs[6], Verdict.IMPROVEMENT, "peak_memory"),
+        verdict(pairs[7]),
+        verdict(pairs[7], Verdict.NOT_COMPARABLE, "peak_memory"),
     ]
     counts = report_of(tmp_path, pairs, verdicts).counts
     found = (counts.changed, counts.undecided, counts.not_comparable, counts.unchanged, counts.not_run)
-    assert found == (1, 1, 1, 2, 1)
-    assert (sum(found), counts.planned, counts.quarantined, counts.ignored) == (6, 6, 1, 1)
+    assert found == (1, 2, 2, 2, 1)
+    assert (sum(found), counts.planned, counts.quarantined, counts.ignored) == (8, 8, 1, 1)
 
 
 def test_the_worst_flagged_row_comes_first(tmp_path) -> None:

@@ -16,8 +16,8 @@ from gate_parts import of, pull, report
 from github_server import TOKEN, GitHub, serving
 
 from torchgauge.records.comparison import Verdict
+from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.workflows.gate_set import Origin, read_gate_set, write_gate_set
-from torchgauge.workflows.gate_verdict import GateVerdict
 
 pytestmark = pytest.mark.long
 

@@ -135,7 +135,6 @@ def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Confi
     from torchgauge.harness.ab.progress import choose_ab_progress
     from torchgauge.workflows.ab_gate import run_ab_gate
     from torchgauge.workflows.gate_set import ARTIFACT_PREFIX
-    from torchgauge.workflows.gate_verdict import exit_code
     from torchgauge.workflows.github_files import in_actions, set_output
 
     wanted = _wanted(suite, options, config)
@@ -154,7 +153,7 @@ def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Confi
     _tell(ending)
     click.echo(json.dumps({**told, "trouble": ending.trouble}, indent=1) if options["as_json"] else
                f"{ending.verdict.value}: {out}")  # fmt: skip
-    return exit_code(ending.verdict) if options["exit_verdict"] else 0
+    return ending.exit_code if options["exit_verdict"] else 0
 
 
 def _tell(ending: AbGateEnding) -> None:

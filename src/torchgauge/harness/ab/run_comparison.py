@@ -25,7 +25,7 @@ from torchgauge.results.comparing.comparison_store import (
     begin_comparison,
     finish_comparison,
 )
-from torchgauge.results.comparing.gate import gate
+from torchgauge.results.comparing.gate_verdict import INTERRUPTED, exit_code
 from torchgauge.results.comparing.judgement import Wanted
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
 
@@ -72,10 +72,10 @@ class ComparisonEnding:
     def exit_code(self) -> int:
         """130 interrupted; else what the gate says; 0 for an A/A run, which never gates."""
         if self.interrupted:
-            return 130
+            return INTERRUPTED
         if self.control:
             return 0
-        return gate(self.verdicts, incomplete="the time is over" if self.out_of_time else "").exit_code
+        return exit_code(self.verdicts, incomplete=self.out_of_time)
 
 
 def run_comparison(

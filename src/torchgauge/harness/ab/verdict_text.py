@@ -6,10 +6,11 @@ from collections import Counter
 from collections.abc import Sequence
 
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
+from torchgauge.results.comparing import gate_verdict
 from torchgauge.results.comparing import verdict_words as words
+from torchgauge.results.comparing.gate_verdict import Headline
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports import report
-from torchgauge.results.reports.report import Headline
 
 
 def verdict_lines(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPLETE) -> list[str]:
@@ -53,12 +54,13 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
         Headline.REGRESSION: f"REGRESSION: {words.worse(judged)}",
         Headline.NOTHING_COMPARED: "UNDECIDED: nothing was compared",
         Headline.INCOMPLETE: f"INCOMPLETE: no regression was found, and {silent} could not be decided so far",
+        Headline.NOTHING_GATES: "UNDECIDED: nothing that was compared gates, as the policy says",
         Headline.UNDECIDED: f"UNDECIDED: no regression was found, but {silent} could not be decided",
-        Headline.REPORTED: f"CHANGED, and the policy lets it pass: {words.worse(judged)}",
+        Headline.REPORTED: _capital(words.let_pass(judged)),
         Headline.IMPROVEMENT: f"IMPROVEMENT: {counts.changed} better, none worse",
         Headline.UNCHANGED: f"UNCHANGED within the tolerance: {words.pairs(len(pairs))}",
     }
-    return texts[report.headline(judged, counts, state)]
+    return texts[gate_verdict.headline(judged, incomplete=state is not RunState.COMPLETE)]
 
 
 def counts_text(verdicts: Sequence[MetricVerdict]) -> str:
@@ -66,6 +68,12 @@ def counts_text(verdicts: Sequence[MetricVerdict]) -> str:
     counts = Counter(each.verdict for each in verdicts)
     found = ", ".join(f"{counts[each]} {words.name(each)}" for each in Verdict if counts[each])
     return f"{len(verdicts)} verdicts over all metrics: {found or 'none'}"
+
+
+def _capital(text: str) -> str:
+    """``text`` with its first word as the other headlines have it."""
+    first, comma, rest = text.partition(",")
+    return first.upper() + comma + rest
 
 
 def _is_news(verdict: MetricVerdict) -> bool:

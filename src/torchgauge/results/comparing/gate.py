@@ -1,7 +1,7 @@
 """The gate: verdicts and a policy in, an exit code and the reasons out.
 
-0 where nothing that gates is worse, 1 where something is, 3 where something that gates could not be measured.
-Silence is never success: a gate over nothing, or over nothing that could be decided, ends with 3.
+The exit code is that of :mod:`torchgauge.results.comparing.gate_verdict`. Silence is never success: a gate
+over nothing, or in which something that gates could not be decided, ends with 3.
 """
 
 from __future__ import annotations
@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
+from torchgauge.results.comparing.gate_verdict import exit_code
 from torchgauge.results.comparing.other_metrics import QUARANTINE_FACTOR
 from torchgauge.results.comparing.policy import BUILT_IN, Policy, Rule
 from torchgauge.results.comparing.verdict_words import WORSE
@@ -44,9 +45,8 @@ def gate(verdicts: Sequence[MetricVerdict], policy: Policy | None = None, incomp
     undecided = tuple(each for each in gating if each.verdict is Verdict.UNDECIDED)
     reasons = [f"incomplete: {incomplete}"] if incomplete else []
     reasons += _nothing(seen, gating)
-    code = 1 if blocking else 3 if unmeasured or reasons else 0
     return GateResult(
-        exit_code=code,
+        exit_code=exit_code(seen, incomplete=bool(incomplete)),
         reasons=(*map(_line, blocking), *map(_line, unmeasured), *reasons),
         blocking=blocking,
         unmeasured=unmeasured,
@@ -109,7 +109,7 @@ def _sized(seen: MetricVerdict, rule: Rule) -> MetricVerdict:
 
 
 def _nothing(seen: Sequence[MetricVerdict], gating: Sequence[MetricVerdict]) -> list[str]:
-    """Why there is nothing to be sure of, in words; empty where there is something."""
+    """Why there is nothing to be sure of, in words; empty where something that gates was decided."""
     if not any(not each.control for each in seen):
         return ["nothing was compared"]
     if not gating:

@@ -14,7 +14,7 @@ from scipy import stats
 
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair
 from torchgauge.results.comparing.noise import NoiseHistory
-from torchgauge.results.comparing.other_metrics import judge_other_metrics
+from torchgauge.results.comparing.other_metrics import judge_other_metrics, with_status
 from torchgauge.results.comparing.pair_evidence import PairEvidence
 from torchgauge.results.comparing.pair_verdict import LATENCY, WALL, Finding, timing_verdict, untimed_verdict
 from torchgauge.results.comparing.policy import Policy
@@ -100,16 +100,17 @@ class Judge:
         hypotheses = self._hypotheses(final=True)
         found: list[MetricVerdict] = []
         for key, evidence in self._evidence.items():
-            timed = [hypotheses[key, metric] for metric in (LATENCY, WALL) if (key, metric) in hypotheses]
-            found += [timing_verdict(evidence, each, self._has_to_repeat(evidence, each)) for each in timed]
-            if not timed:
-                found.append(untimed_verdict(evidence))
-            found += judge_other_metrics(
+            others = judge_other_metrics(
                 evidence.pair,
                 evidence.launches,
                 partial(self._policy.rule, evidence.pair),
                 quarantined=bool(evidence.quarantine),
             )
+            timed = [hypotheses[key, metric] for metric in (LATENCY, WALL) if (key, metric) in hypotheses]
+            found += [timing_verdict(evidence, each, self._has_to_repeat(evidence, each)) for each in timed]
+            if not timed:
+                found.append(with_status(untimed_verdict(evidence), others[0]))
+            found += others
         whole = self._whole()
         return found if whole is None else [*found, whole]
 

@@ -85,6 +85,20 @@ def judge_status(
     return replace(blank, verdict=Verdict.UNDECIDED, reason=reason)
 
 
+def with_status(timed: MetricVerdict, status: MetricVerdict) -> MetricVerdict:
+    """``timed`` beside the verdict on the status of its pair: where that explains why there is no step time.
+
+    What was mended has nothing to be compared with, and what both sides refuse nobody asked for: neither may
+    keep a gate waiting.
+    """
+    told = status.verdict is Verdict.FIXED or (
+        status.verdict is Verdict.NOT_COMPARABLE and status.action is not Action.GATE
+    )
+    if timed.verdict is Verdict.NOT_COMPARABLE and timed.action is Action.GATE and told:
+        return replace(timed, action=Action.REPORT)
+    return timed
+
+
 def _asked_of_nobody(blank: MetricVerdict, why: str) -> MetricVerdict:
     """Unsupported on both sides: there is nothing to measure, so nothing that a gate could wait for."""
     action = Action.REPORT if blank.action is Action.GATE else blank.action

@@ -17,9 +17,14 @@ from scipy import stats
 
 from torchgauge.errors import UsageError
 from torchgauge.records import Cause, Measurement, Outcome, Phase, Realised, Status, digest
-from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair, Side, Verdict
+from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side, Verdict
 from torchgauge.results.comparing.noise import NoiseHistory, Prior, noise_history
-from torchgauge.results.comparing.other_metrics import QUARANTINE_FACTOR, judge_other_metrics, judge_status
+from torchgauge.results.comparing.other_metrics import (
+    QUARANTINE_FACTOR,
+    judge_other_metrics,
+    judge_status,
+    with_status,
+)
 from torchgauge.results.comparing.policy import Policy, Rule
 from torchgauge.results.comparing.run_history import RunHistory, read_run_history
 from torchgauge.results.comparing.run_pairs import (
@@ -164,10 +169,9 @@ class _Comparison:
         status = others[0]
         if status.verdict is not Verdict.UNCHANGED:
             refused = replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=status.reason)
+            refused = with_status(refused, status)
             if status.verdict is Verdict.NOT_COMPARABLE:
-                return [
-                    replace(refused, action=status.action if blank.action is Action.GATE else blank.action)
-                ]
+                return [refused]
             if self.differs is not Difference.RUN and Status.UNSUPPORTED in (
                 launch.base.status,
                 launch.head.status,

@@ -47,6 +47,18 @@ def pairs(count: int) -> str:
     return f"{count} pair" if count == 1 else f"{count} pairs"
 
 
+def let_pass(verdicts: Iterable[MetricVerdict]) -> str:
+    """What is said where the policy lets pass what is worse or undecided, such as ``changed: 1 worse``."""
+    found = list(verdicts)
+    bad = worse(found)
+    open_ = len({each.pair_key for each in found if each.verdict is Verdict.UNDECIDED and not each.control})
+    return (
+        f"changed, and the policy lets it pass: {bad}"
+        if bad
+        else (f"undecided, and the policy lets it pass: {pairs(open_)}")
+    )
+
+
 def worse(verdicts: Iterable[MetricVerdict]) -> str:
     """How many pairs are broken and how many worse, such as ``1 broken, 2 worse``."""
     bad = [each for each in verdicts if each.verdict in WORSE and not each.control]

@@ -15,10 +15,11 @@ from datetime import datetime, timezone
 from torchgauge.records import INCOMPLETE, Status
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results import units
+from torchgauge.results.comparing.gate_verdict import Headline
 from torchgauge.results.comparing.verdict_words import WORSE
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.reports.publisher import Publisher, Report
-from torchgauge.results.reports.report import ComparisonReport, Headline
+from torchgauge.results.reports.report import ComparisonReport
 from torchgauge.results.reports.run_report import CaseLine, RunReport
 
 _NOT_XML = re.compile(r"[^\t\n\r\u0020-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")

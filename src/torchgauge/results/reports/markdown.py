@@ -12,12 +12,12 @@ from collections.abc import Sequence
 from torchgauge.records.comparison import Action, MetricVerdict
 from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words as words
+from torchgauge.results.comparing.gate_verdict import Headline
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports.markdown_text import code, fenced, row_line, table
 from torchgauge.results.reports.publisher import Publisher, Report
 from torchgauge.results.reports.report import (
     ComparisonReport,
-    Headline,
     SideFacts,
     noise_class,
 )
@@ -115,15 +115,22 @@ def _headline(report: ComparisonReport) -> str:
             f"**Incomplete**: {_state(report.state)}; {counts.not_run} of {_pairs(counts.planned)} were not "
             "run. This is no pass."
         ),
+        Headline.NOTHING_GATES: "**Undecided**: nothing that was compared gates, as the policy says.",
         Headline.UNDECIDED: (
             f"**Undecided**: no regression was found, but of {_pairs(counts.planned)}, {counts.undecided} "
             f"could not be decided and {counts.not_comparable} not be compared."
         ),
-        Headline.REPORTED: f"**Changed, and the policy lets it pass**: {_worse(report)}.",
+        Headline.REPORTED: _let_pass(report),
         Headline.IMPROVEMENT: (f"**Improvement**: {counts.changed} of {_pairs(counts.planned)}, none worse."),
         Headline.UNCHANGED: f"**Unchanged**: {_pairs(counts.unchanged)} within {_tolerance(report)}.",
     }
     return " ".join([texts[report.headline], *_short(report)])
+
+
+def _let_pass(report: ComparisonReport) -> str:
+    counted = [each for each in report.verdicts if each.action is not Action.IGNORE]
+    what, _, which = words.let_pass(counted).partition(": ")
+    return f"**{what.capitalize()}**: {which}, of {_pairs(report.counts.planned)}."
 
 
 def _worse(report: ComparisonReport) -> str:

@@ -9,31 +9,19 @@ from __future__ import annotations
 import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from enum import Enum
 
 from torchgauge.records import Environment, digest
 from torchgauge.records.comparison import Action, ComparisonPlan, MetricVerdict, Verdict
 from torchgauge.results.comparing.comparison_store import ComparisonFolder
-from torchgauge.results.comparing.verdict_words import CHANGED, SILENT, WORSE
+from torchgauge.results.comparing.gate_verdict import LATENCY, Headline, headline, is_missed
+from torchgauge.results.comparing.verdict_words import BETTER, CHANGED, SILENT, WORSE
 from torchgauge.results.journal import RunState
 from torchgauge.results.store import Store
 
 VERSION = 1
 """Version of the fields of these records, which the JSON form says."""
 
-STATUS, LATENCY = "status", "latency"
-
-
-class Headline(str, Enum):
-    """What is said of the whole run, the worst first."""
-
-    REGRESSION = "regression"
-    NOTHING_COMPARED = "nothing_compared"
-    INCOMPLETE = "incomplete"
-    UNDECIDED = "undecided"
-    REPORTED = "reported"
-    IMPROVEMENT = "improvement"
-    UNCHANGED = "unchanged"
+STATUS = "status"
 
 
 @dataclass(frozen=True)
@@ -121,7 +109,7 @@ class ComparisonReport:
     @property
     def unclear(self) -> tuple[MetricVerdict, ...]:
         """Verdicts on pairs that say nothing where something was to be said, with their reasons."""
-        return tuple(each for each in self.judged if each.verdict in SILENT and _counts(each))
+        return tuple(each for each in self.judged if each.verdict in SILENT and is_missed(each))
 
     @property
     def suite(self) -> MetricVerdict | None:
@@ -141,7 +129,7 @@ def comparison_report(store: Store, folder: ComparisonFolder) -> ComparisonRepor
         run_id=plan.run_id,
         created_at=plan.created_at,
         state=state,
-        headline=headline(verdicts, counts, state),
+        headline=headline(verdicts, incomplete=bool(not_run) or state is not RunState.COMPLETE),
         counts=counts,
         base=_side(plan, environments, 0),
         head=_side(plan, environments, 1),
@@ -177,22 +165,6 @@ def count(planned: int, verdicts: Iterable[MetricVerdict], not_run: int) -> Coun
     )
 
 
-def headline(verdicts: Sequence[MetricVerdict], counts: Counts, state: RunState) -> Headline:
-    """What is said of the whole run: the worst that holds."""
-    worse = [each for each in verdicts if each.verdict in WORSE and not each.control]
-    if any(each.action is Action.GATE for each in worse):
-        return Headline.REGRESSION
-    if counts.tested == 0:
-        return Headline.NOTHING_COMPARED
-    if counts.not_run or state is not RunState.COMPLETE:
-        return Headline.INCOMPLETE
-    if counts.undecided or counts.not_comparable:
-        return Headline.UNDECIDED
-    if any(each.action is Action.REPORT for each in worse):
-        return Headline.REPORTED
-    return Headline.IMPROVEMENT if counts.changed else Headline.UNCHANGED
-
-
 def noise_class(verdict: MetricVerdict) -> str:
     """How noisy the pair is beside its tolerance: ``quiet`` below a third of it, ``noisy`` above it."""
     if verdict.spread is None:
@@ -203,22 +175,20 @@ def noise_class(verdict: MetricVerdict) -> str:
 
 
 def _kind(verdicts: Sequence[MetricVerdict]) -> str:
+    """The one word of a pair; what is better elsewhere hides nothing that is not known."""
     told = [each for each in verdicts if each.action is not Action.IGNORE]
-    if any(each.verdict in CHANGED for each in told):
+    lost = any(each.verdict is Verdict.NOT_COMPARABLE and each.action is Action.GATE for each in told)
+    if any(each.verdict in WORSE for each in told):
         return "changed"
-    if any(each.verdict is Verdict.UNDECIDED and _counts(each) for each in told):
+    if any(each.verdict is Verdict.UNDECIDED and is_missed(each) for each in told):
         return "undecided"
+    if lost:
+        return "not_comparable"
+    if any(each.verdict in BETTER for each in told):
+        return "changed"
     compared = any(each.metric == LATENCY and each.verdict is Verdict.UNCHANGED for each in told)
     refused = any(each.metric == STATUS and each.verdict is Verdict.NOT_COMPARABLE for each in verdicts)
     return "unchanged" if compared and not refused else "not_comparable"
-
-
-def _counts(verdict: MetricVerdict) -> bool:
-    """Whether a verdict's silence is the pair's: what gates, and the latency unless the policy ignores it.
-
-    Wall time beside another estimator is watched for harm only and stays undecided without a loss.
-    """
-    return verdict.action is Action.GATE or (verdict.action is Action.REPORT and verdict.metric == LATENCY)
 
 
 def _severity(verdict: MetricVerdict) -> tuple[int, int, float, str]:
