@@ -36,7 +36,8 @@ from torchgauge.workflows.gate import gate_summary, nightly_gate
 from torchgauge.workflows.github_api import GitHubApi
 from torchgauge.workflows.ingest.intake import Taken
 from torchgauge.workflows.issues import apply_steps, harmless_title, known_issues, plan_issues
-from torchgauge.workflows.night_findings import NightFindings, clusters, night_findings
+from torchgauge.workflows.night_clusters import clusters
+from torchgauge.workflows.night_findings import NightFindings, NightOf, night_findings
 
 HOSTILE = "@everyone closes #1 ${{ secrets.X }} | `x` <img src=x> -->\n::set-output name=a::b"
 BROKEN = {"status": Status.ERROR, "failure": Failure("TypeError", "no such op", fingerprint="f" * 16)}
@@ -49,8 +50,8 @@ def store_of(tmp_path: Path, *rows, run_id: str = "night-1", at: float = BEGIN) 
 
 
 def found_in(store: Store, *gaps: str, runs: tuple[str, ...] = ("night-1",), **more) -> NightFindings:
-    told = {"campaign_id": "c-1", "night": "2026-05-28", "since": BEGIN - 60, "gaps": gaps, **more}
-    return night_findings(store, runs, **told)
+    told = {"campaign_id": "c-1", "night": "2026-05-28", "since": BEGIN - 60, "planned": {}, **more}
+    return night_findings(store, runs, NightOf(**told), gaps)
 
 
 def test_a_night_as_expected_is_green(tmp_path) -> None:
@@ -76,7 +77,7 @@ def test_an_unexpected_failure_is_red(tmp_path) -> None:
 
 def test_the_policy_says_which_failures_gate(tmp_path) -> None:
     """An ignored case is shown and is not red."""
-    store = store_of(tmp_path, result(case("conv"), None, **BROKEN))
+    store = store_of(tmp_path, result(case()), result(case("conv"), None, **BROKEN))
     policy = tmp_path / "policy.yaml"
     policy.write_text("suites:\n  toy: {metrics: {status: {action: ignore}}, reason: under repair}\n")
     found = nightly_gate(found_in(store), load_policy(policy, date(2026, 5, 28)))
@@ -98,7 +99,8 @@ def test_what_is_missing_is_never_green(tmp_path, undecided) -> None:
 
 def test_a_gap_does_not_hide_a_regression(tmp_path) -> None:
     """Red, and both are said."""
-    found = nightly_gate(found_in(store_of(tmp_path, result(case("conv"), None, **BROKEN)), "a gap"))
+    store = store_of(tmp_path, result(case()), result(case("conv"), None, **BROKEN))
+    found = nightly_gate(found_in(store, "a gap"))
     assert (found.exit_code, found.reasons[-1]) == (1, "incomplete: a gap")
 
 
@@ -134,8 +136,8 @@ def slowed(tmp_path_factory: pytest.TempPathFactory) -> Store:
     return Store.open(path)
 
 
-def test_a_suspicion_is_undecided_on_the_night_that_notices_it_and_red_once_confirmed(slowed) -> None:
-    """The policy says whether undecided is red; a confirmation of tonight always is, one of old is not."""
+def test_a_suspicion_is_undecided_until_it_was_measured_and_red_once_confirmed(slowed) -> None:
+    """The policy says whether undecided is red; what is confirmed always is, in every later night too."""
     (suspicion,) = trend(slowed, TrendFilter()).suspicions
     noticed = suspicion.series.nights[suspicion.change.noticed]
     told = {"since": noticed.at - 60, "runs": (noticed.run_id,)}
@@ -146,6 +148,8 @@ def test_a_suspicion_is_undecided_on_the_night_that_notices_it_and_red_once_conf
     }
     assert codes == {"neutral": 0, "success": 0, "failure": 3}
     assert nightly_gate(found).verdict is GateVerdict.UNDECIDED
+    open_still = nightly_gate(found_in(slowed, since=noticed.at + 30 * DAY, runs=(LAST,)))
+    assert (open_still.verdict, open_still.exit_code) == (GateVerdict.UNDECIDED, 3)
     series = suspicion.series
     append_outcome(
         slowed,
@@ -158,7 +162,8 @@ def test_a_suspicion_is_undecided_on_the_night_that_notices_it_and_red_once_conf
     assert (confirmed.verdict, confirmed.exit_code) == (GateVerdict.REGRESSION, 1)
     assert "confirmed tonight" in confirmed.reasons[0]
     later = nightly_gate(found_in(slowed, since=noticed.at + 30 * DAY, runs=(LAST,)))
-    assert (later.verdict, len(later.findings.changes)) == (GateVerdict.PASS, 1)
+    assert (later.verdict, later.exit_code) == (GateVerdict.REGRESSION, 1)
+    assert "confirmed and not recovered" in later.reasons[0]
 
 
 def test_a_change_that_was_taken_back_is_none(tmp_path) -> None:

@@ -183,7 +183,15 @@ def _excludes(reading: Reading, change: float) -> bool:
 
 
 def open_suspicions(suspicions: Sequence[Suspicion], limit: int) -> list[Suspicion]:
-    """The suspicions that are worth measuring, the likeliest and worst first, ``limit`` at most."""
-    waiting = [each for each in suspicions if each.state is TrendState.SUSPECTED]
-    order = sorted(waiting, key=lambda each: (each.worse is False, -each.suspect.at, -each.change.score))
+    """The suspicions that are worth measuring, the worst and likeliest first, ``limit`` at most.
+
+    What could not be confirmed is tried again behind what nobody has tried yet.
+    """
+    waiting = [each for each in suspicions if each.state.open]
+    order = sorted(waiting, key=_urgency)
     return order[:limit]
+
+
+def _urgency(each: Suspicion) -> tuple[bool, bool, float, float]:
+    tried = each.state is not TrendState.SUSPECTED
+    return (each.worse is False, tried, -each.suspect.at, -each.change.score)

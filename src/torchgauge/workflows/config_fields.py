@@ -52,7 +52,7 @@ class GateFields(_Strict):
     """What turns verdicts into red or green."""
 
     policy: str = ""
-    undecided: Literal["neutral", "failure", "success"] = "neutral"
+    undecided: Literal["neutral", "failure", "success"] = "failure"
 
 
 class StoreFields(_Strict):

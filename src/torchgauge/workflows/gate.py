@@ -1,7 +1,8 @@
 """The nightly gate: what a night found, turned into red or green.
 
 Red is for what is known to be worse: a case that ends other than expected, or a change of level that was
-measured again and confirmed tonight. What is missing is never green, and a suspicion is no verdict.
+measured again and is real, until it recovers or the policy acknowledges it. What is missing is never green:
+neither a case nor the answer to a suspicion.
 """
 
 from __future__ import annotations
@@ -10,14 +11,18 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from torchgauge.records import to_plain
+from torchgauge.records import Modifier, to_plain
 from torchgauge.records.comparison import Action
-from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GateVerdict
+from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GateVerdict, worst
 from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.hostile_text import first_line
 from torchgauge.results.reports.markdown_text import code, table
+from torchgauge.results.trends.trend_outcomes import TrendState
 from torchgauge.results.units import quantity
 from torchgauge.workflows.gate_verdict import TITLES
-from torchgauge.workflows.night_findings import FailureCluster, NightFindings, NightlyChange
+from torchgauge.workflows.night_changes import NightlyChange
+from torchgauge.workflows.night_clusters import FailureCluster
+from torchgauge.workflows.night_findings import NightFindings
 
 SUMMARY_BYTES = 1_000_000
 """Bytes of a summary; GitHub drops one of more than 1 MiB as a whole."""
@@ -35,34 +40,58 @@ class NightlyGate:
     findings: NightFindings
 
 
+OUTCOMES = {
+    "failed": GateVerdict.REGRESSION,
+    "degraded": GateVerdict.REGRESSION,
+    "confirmed": GateVerdict.REGRESSION,
+    "not measured": GateVerdict.INCOMPLETE,
+    "lost": GateVerdict.INCOMPLETE,
+    "not confirmable": GateVerdict.INCOMPLETE,
+    "suspected": GateVerdict.UNDECIDED,
+}
+"""What each kind of finding makes of a night, worst first: the one place that says so."""
+
+
 def nightly_gate(
-    found: NightFindings, policy: Policy | None = None, undecided: str = "neutral"
+    found: NightFindings, policy: Policy | None = None, undecided: str = "failure"
 ) -> NightlyGate:
     """What ``found`` means; ``undecided`` is ``neutral``, ``success`` or ``failure``, as the policy says."""
-    rules = policy or Policy.default()
-    failing = [each for each in found.failures if _gates(each, rules)]
-    confirmed = [
-        (change, case)
-        for change in found.changes
-        for case in change.cases
-        if case.confirmed_now and _metric_gates(case.case_id, change.metric, rules)
-    ]
-    suspected = [case for change in found.changes for case in change.cases if case.noticed_now]
-    suspected = [case for case in suspected if not case.confirmed_now]
-    reasons = [f"{each.status.value} where {each.expected.value} is expected: {_count(len(each.cases))}"
-               for each in failing]  # fmt: skip
-    reasons += [f"confirmed tonight: {case.case_id} {case.size:+.1%}" for _, case in confirmed]
-    reasons += [f"incomplete: {gap}" for gap in found.gaps]
-    if suspected:
-        reasons.append(f"suspected and not measured again: {_count(len(suspected))}")
-    if failing or confirmed:
-        verdict = GateVerdict.REGRESSION
-    elif found.gaps:
-        verdict = GateVerdict.INCOMPLETE
-    else:
-        verdict = GateVerdict.UNDECIDED if suspected else GateVerdict.PASS
+    order = list(OUTCOMES)
+    reasons = sorted(_reasons(found, policy or Policy.default()), key=lambda each: order.index(each[0]))
+    verdict = worst([GateVerdict.PASS, *(OUTCOMES[kind] for kind, _ in reasons)])
     let_pass = verdict is GateVerdict.UNDECIDED and undecided != "failure"
-    return NightlyGate(verdict, 0 if let_pass else EXIT_CODES[verdict], tuple(reasons), found)
+    code_ = 0 if let_pass else EXIT_CODES[verdict]
+    return NightlyGate(verdict, code_, tuple(words for _, words in reasons), found)
+
+
+def _reasons(found: NightFindings, policy: Policy) -> Iterator[tuple[str, str]]:
+    """Each kind of finding that gates, a key of :data:`OUTCOMES`, with its words."""
+    for each in found.failures:
+        if _gates(each, policy):
+            words = f"{each.ended} where {each.expected.value} is expected: {_count(len(each.cases))}"
+            yield "failed", words
+    for each in found.lost:
+        if _gates(each, policy):
+            kind = "degraded" if each.ended == Modifier.DEGRADED.value else "lost"
+            yield kind, f"measured before, {each.ended} now: {_count(len(each.cases))}"
+    for gap in found.gaps:
+        yield "not measured", f"incomplete: {gap}"
+    for change in found.changes:
+        yield from _of_change(change)
+
+
+def _of_change(change: NightlyChange) -> Iterator[tuple[str, str]]:
+    gating = [case for case in change.cases if case.gates]
+    for case in gating:
+        if case.state is TrendState.CONFIRMED:
+            when = "tonight" if case.confirmed_now else "and not recovered"
+            yield "confirmed", f"confirmed {when}: {case.case_id} {case.size:+.1%} since {change.date}"
+        elif case.state is TrendState.NOT_CONFIRMABLE:
+            told = f"{case.case_id} {case.size:+.1%} since {change.date}: {first_line(case.reason)}"
+            yield "not confirmable", f"NOT_CONFIRMABLE: {told}"
+    waiting = sum(case.state is TrendState.SUSPECTED for case in gating)
+    if waiting:
+        yield "suspected", f"suspected and not measured again: {_count(waiting)}, since {change.date}"
 
 
 def gate_json(result: NightlyGate) -> dict[str, Any]:
@@ -78,6 +107,7 @@ def gate_json(result: NightlyGate) -> dict[str, Any]:
         "runs": list(found.runs),
         "cases": found.cases,
         "failures": [to_plain(each) for each in found.failures],
+        "lost": [to_plain(each) for each in found.lost],
         "changes": [to_plain(each) for each in found.changes],
     }
 
@@ -106,7 +136,7 @@ def _blocks(result: NightlyGate) -> Iterator[str]:
         yield ""
     for change in found.changes:
         yield "\n".join(change_block(change)) + "\n"
-    for cluster in found.failures:
+    for cluster in (*found.failures, *found.lost):
         yield "\n".join(cluster_block(cluster)) + "\n"
 
 
@@ -134,7 +164,7 @@ def cluster_block(cluster: FailureCluster) -> list[str]:
     """One cluster with its cases, as Markdown."""
     rows = [[code(case.case_id), code(case.run_id), code(case.reason)] for case in cluster.cases[:_SHOWN]]
     lines = [
-        f"### {cluster.status.value} where {cluster.expected.value} is expected",
+        f"### {cluster.ended} where {cluster.expected.value} is expected",
         "",
         code(cluster.title),
     ]
@@ -150,11 +180,8 @@ def _more(count: int) -> list[str]:
 
 def _gates(cluster: FailureCluster, policy: Policy) -> bool:
     """Whether the policy gates the status of any of its cases."""
-    return any(_metric_gates(case.case_id, "status", policy) for case in cluster.cases)
-
-
-def _metric_gates(case_id: str, metric: str, policy: Policy) -> bool:
-    return policy.rule_of(case_id.partition("/")[0], case_id, metric).action is Action.GATE
+    rules = (policy.rule_of(each.case_id.partition("/")[0], each.case_id, "status") for each in cluster.cases)
+    return any(rule.action is Action.GATE for rule in rules)
 
 
 def _count(number: int) -> str:

@@ -11,7 +11,7 @@ from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import read_campaign
 from torchgauge.workflows.collect import COLLECTION_SCHEMA, Collection
-from torchgauge.workflows.night_findings import NightFindings, night_findings
+from torchgauge.workflows.night_findings import NightFindings, NightOf, night_findings
 
 
 def read_collection(path: Path | str) -> Collection:
@@ -45,12 +45,13 @@ def gated_night(
         gaps.append(f"the campaign is {collected.state}")
     if collected.planned > collected.recorded and not gaps:
         gaps.append(f"{collected.planned - collected.recorded} planned cases have no row")
+    planned = {
+        pool.name: frozenset(case for shard in pool.shards for case in shard.cases) for pool in campaign.pools
+    }
     return night_findings(
         store,
         [run.run_id for run in collected.runs],
-        campaign_id=campaign.campaign_id,
-        night=campaign.night,
-        since=campaign.created_at,
-        gaps=gaps,
-        policy=policy,
+        NightOf(campaign.campaign_id, campaign.night, campaign.created_at, planned),
+        gaps,
+        policy,
     )

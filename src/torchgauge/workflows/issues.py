@@ -16,10 +16,13 @@ from typing import Any
 
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.reports.markdown_text import code
+from torchgauge.results.trends.trend_outcomes import TrendState
 from torchgauge.workflows.comment import BOT
 from torchgauge.workflows.gate import change_block, cluster_block
 from torchgauge.workflows.github_api import GitHubApi, repository_path
-from torchgauge.workflows.night_findings import FailureCluster, NightFindings, NightlyChange
+from torchgauge.workflows.night_changes import NightlyChange
+from torchgauge.workflows.night_clusters import FailureCluster
+from torchgauge.workflows.night_findings import NightFindings
 
 LABEL = "torchgauge"
 MOST_NEW = 10
@@ -28,6 +31,12 @@ DAYS = 30
 """A change that began longer ago opens no issue any more."""
 MOST_MEMBERS = 1_000
 MOST_BODY = 60_000
+_STATES = {
+    TrendState.CONFIRMED: "Confirmed",
+    TrendState.SUSPECTED: "Suspected",
+    TrendState.NOT_CONFIRMABLE: "Not confirmable",
+}
+"""What the title of a change says, the worst of its cases first."""
 _FIRST_LINE = re.compile(
     r"<!-- torchgauge:issue:v1 (?P<kind>failure|change) (?P<key>[0-9a-f]{16})"
     r" (?P<state>open|closed) (?P<members>[0-9a-f]{16}(?:,[0-9a-f]{16})*) -->"
@@ -134,7 +143,7 @@ def wanted_issues(found: NightFindings, url: str = "") -> list[Wanted]:
     changes = sorted(found.changes, key=lambda each: (not each.confirmed, -len(each.cases), each.key))
     return [
         *(_of_change(each, url) for each in changes),
-        *(_of_cluster(each, url) for each in found.failures),
+        *(_of_cluster(each, url) for each in (*found.failures, *found.lost)),
     ]
 
 
@@ -195,7 +204,8 @@ def harmless_title(text: str, limit: int = 120) -> str:
 
 
 def _of_change(change: NightlyChange, url: str) -> Wanted:
-    state = "Confirmed" if change.confirmed else "Suspected"
+    states = {each.state for each in change.cases}
+    state = next(word for each, word in _STATES.items() if each in states)
     worst = change.cases[0]
     others = f" and {len(change.cases) - 1} more" if len(change.cases) > 1 else ""
     title = harmless_title(
@@ -205,8 +215,9 @@ def _of_change(change: NightlyChange, url: str) -> Wanted:
     )
     told = "\n".join(change_block(change))
     rule = (
-        "A suspicion is no verdict: `torchgauge trend --confirm` measures the last good build against the "
-        "suspect one. This issue is closed once every series in it is back."
+        "A suspicion is no verdict: each night measures the last good build against the suspect one until "
+        "there is an answer, and so does `torchgauge trend --confirm`. What is confirmed keeps nights red. "
+        "This issue is closed once every series in it is back, or was found to have another cause."
     )
     return Wanted(Kind.CHANGE, change.key, change.members, title, _text(told, rule, url))
 
@@ -214,7 +225,7 @@ def _of_change(change: NightlyChange, url: str) -> Wanted:
 def _of_cluster(cluster: FailureCluster, url: str) -> Wanted:
     count = len(cluster.cases)
     title = harmless_title(
-        f"{cluster.status.value} in {count} case{'' if count == 1 else 's'}: {cluster.title}", 200
+        f"{cluster.ended} in {count} case{'' if count == 1 else 's'}: {cluster.title}", 200
     )
     told = "\n".join(cluster_block(cluster))
     rule = "This issue is closed once every case in it ends as it is expected to."

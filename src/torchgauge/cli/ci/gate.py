@@ -105,7 +105,7 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
 
     policy = read_policy(_policy_file(options, config))
     found = gated_night(Store.open(options["store"]), options["campaign_file"], options["collected"], policy)
-    undecided = options["undecided"] or (config.undecided if config else "neutral")
+    undecided = options["undecided"] or (config.undecided if config else "failure")
     result = nightly_gate(found, policy, undecided)
     pools = read_campaign(options["campaign_file"]).pools
     _tell_unused(policy, [case for pool in pools for shard in pool.shards for case in shard.cases])

@@ -36,6 +36,16 @@ class TrendState(str, Enum):
         """Whether the change of level is real, so that the baseline begins anew behind it."""
         return self in (TrendState.CONFIRMED, TrendState.ENVIRONMENT)
 
+    @property
+    def open(self) -> bool:
+        """Whether no measurement has answered yet; what could not be confirmed may be another night."""
+        return self in (TrendState.SUSPECTED, TrendState.NOT_CONFIRMABLE)
+
+    @property
+    def closed(self) -> bool:
+        """Whether a confirmation said that no build is to blame."""
+        return self in (TrendState.NOT_REPRODUCED, TrendState.ENVIRONMENT)
+
 
 @dataclass(frozen=True)
 class TrendOutcome:

@@ -1,0 +1,162 @@
+"""What was measured before and is not tonight: a night is no better for what it left out.
+
+A case is measured where its row is counted as a pass. One that was, in any earlier night of its pool, and is
+skipped, unsupported, degraded or unchecked tonight is a finding until it is measured again, a data file
+declares it, or the policy says otherwise. One that the campaign no longer plans is a finding of one night.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from torchgauge.clock import utc
+from torchgauge.records import INCOMPLETE, Cause, Result, Status
+from torchgauge.records.codec import digest
+from torchgauge.records.status import UNCOUNTED, counts_as_pass
+from torchgauge.results.dataset import read_run
+from torchgauge.results.hostile_text import first_line
+from torchgauge.results.store import Store
+from torchgauge.workflows.ingest.intake import read_provenance
+from torchgauge.workflows.night_clusters import FailedCase, FailureCluster, failed_case, largest_first
+
+NOT_PLANNED = "not planned"
+_COLUMNS = ("case_key", "case_id", "device", "status", "modifiers", "reproduce")
+
+
+@dataclass(frozen=True)
+class _Earlier:
+    """One case in the newest earlier night that measured it; ``at`` is in seconds since the epoch."""
+
+    case_id: str
+    case_key: str
+    device: str
+    run_id: str
+    reproduce: str
+    at: float
+
+
+@dataclass
+class _History:
+    """What earlier nights of one pool measured, by case key; ``newest`` is what the last of them did."""
+
+    night: str = ""
+    measured: dict[str, _Earlier] = field(default_factory=dict)
+    newest: dict[str, _Earlier] = field(default_factory=dict)
+
+
+def is_fine(row: Result) -> bool:
+    """Whether ``row`` says what it should: measured, or not and declared so by a data file."""
+    return row.counted or _declared(row)
+
+
+def absences(
+    store: Store, rows: Iterable[Result], runs: Sequence[str], planned: Mapping[str, frozenset[str]]
+) -> tuple[tuple[FailureCluster, ...], tuple[str, ...]]:
+    """What ``rows`` of tonight's ``runs`` lack of earlier nights, and which pools measured nothing.
+
+    ``planned`` maps pools to the ids of the cases that the campaign plans; a pool that is not in it is held
+    against its rows.
+    """
+    of_pool: dict[str, list[Result]] = {pool: [] for pool in planned}
+    pools = {run: _pool(store, run) for run in runs}
+    for row in rows:
+        of_pool.setdefault(pools[row.run_id], []).append(row)
+    history = _histories(store, runs, of_pool)
+    lost = [
+        each
+        for pool, held in of_pool.items()
+        for each in _lost(pool, held, history[pool], planned.get(pool) or {row.case_id for row in held})
+    ]
+    return largest_first(lost), tuple(filter(None, map(_nothing, of_pool, of_pool.values())))
+
+
+def _nothing(pool: str, rows: Sequence[Result]) -> str:
+    """That no case of ``pool`` was measured, and how they ended; empty where one was, or none has a row."""
+    if not rows or any(row.counted for row in rows):
+        return ""
+    counts = ", ".join(f"{count} {how}" for how, count in Counter(map(_ended, rows)).most_common())
+    return f"{f'pool {pool}: ' if pool else ''}none of {len(rows)} cases was measured ({counts})"
+
+
+def _lost(
+    pool: str, rows: Sequence[Result], history: _History, planned: Iterable[str]
+) -> Iterable[FailureCluster]:
+    """The clusters of one pool; failures and rows that say nothing are findings of their own."""
+    grouped: dict[tuple[str, str], list[FailedCase]] = {}
+    for row in rows:
+        before = history.measured.get(row.case.key)
+        if before is None or is_fine(row) or row.unexpected or row.status in INCOMPLETE:
+            continue
+        why = _why(row) or f"last measured on {utc(before.at):%Y-%m-%d}"
+        grouped.setdefault((_ended(row), first_line(why)), []).append(failed_case(row, why))
+    there = set(planned)
+    gone = [each for each in history.newest.values() if each.case_id not in there]
+    for each in gone:
+        told = f"measured on {utc(each.at):%Y-%m-%d}, and no longer planned"
+        case = FailedCase(each.case_id, each.case_key, each.device, each.run_id, told, each.reproduce)
+        grouped.setdefault((NOT_PLANNED, "the campaign does not plan it any more"), []).append(case)
+    for (ended, why), cases in grouped.items():
+        yield FailureCluster(
+            key=digest([pool, ended, why]),
+            ended=ended,
+            expected=Status.PASS,
+            title=f"measured before, {ended} now: {why}",
+            missing_op="",
+            fingerprint="",
+            cases=tuple(sorted(cases, key=lambda each: each.case_id)),
+        )
+
+
+def _histories(store: Store, runs: Sequence[str], pools: Iterable[str]) -> dict[str, _History]:
+    """What each of ``pools`` measured in runs that are older than ``runs``, and of other campaigns."""
+    found = {pool: _History() for pool in pools}
+    begin = min((store.info(run).created_at for run in runs), default=0.0)
+    ours = {_night(store, run) for run in runs}
+    for at, run in sorted((store.info(run).created_at, run) for run in store.published()):
+        pool, night = found.get(_pool(store, run)), _night(store, run)
+        if pool is None or at >= begin or night in ours:
+            continue
+        if night != pool.night:
+            pool.night, pool.newest = night, {}
+        pool.newest |= _measured(store, run, at)
+        pool.measured |= pool.newest
+    return found
+
+
+def _measured(store: Store, run: str, at: float) -> dict[str, _Earlier]:
+    table = read_run(store, "results", run, _COLUMNS)
+    return {
+        row["case_key"]: _Earlier(
+            row["case_id"], row["case_key"], row["device"], run, row["reproduce"] or "", at
+        )
+        for row in table.to_pylist()
+        if counts_as_pass(row["status"], row["modifiers"] or ())
+    }
+
+
+def _declared(row: Result) -> bool:
+    """Whether a data file says that the case ends so."""
+    if row.expected is not None:
+        return not row.unexpected and row.status is not Status.PASS
+    return row.status is Status.SKIPPED and row.cause is Cause.DECLARED
+
+
+def _ended(row: Result) -> str:
+    """The modifier that keeps the row out of the passes, else its status."""
+    worst = [each for each in row.modifiers if each in UNCOUNTED]
+    return min(worst).value if worst and row.status is Status.PASS else row.status.value
+
+
+def _why(row: Result) -> str:
+    return row.reason or row.degraded or row.unchecked or row.other_model
+
+
+def _pool(store: Store, run: str) -> str:
+    return str(read_provenance(store, run).get("pool", ""))
+
+
+def _night(store: Store, run: str) -> str:
+    """The campaign of ``run``; the run itself where no campaign brought it."""
+    return str(read_provenance(store, run).get("campaign_id", run))

@@ -1,0 +1,134 @@
+"""A night that measured less than the one before it is not green, and one that measured nothing never is."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from datetime import date
+from pathlib import Path
+
+import pytest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
+
+import stored_runs
+from stored_runs import BEGIN, DAY, case, result
+
+from torchgauge.records import Cause, Modifier, Result, Status
+from torchgauge.results.comparing.policy import Policy, load_policy
+from torchgauge.results.store import Store
+from torchgauge.workflows.gate import NightlyGate, nightly_gate
+from torchgauge.workflows.gate_verdict import GateVerdict
+from torchgauge.workflows.issues import Do, plan_issues, wanted_issues
+from torchgauge.workflows.night_findings import NightOf, night_findings
+
+MODELS = ("linear", "conv", "norm", "attention")
+ENDINGS = {
+    "skipped": {
+        "status": Status.SKIPPED,
+        "cause": Cause.MISSING_PACKAGE,
+        "reason": "no timm",
+    },
+    "unsupported": {"status": Status.UNSUPPORTED, "reason": "no float64 on this device"},
+    "degraded": {"modifiers": (Modifier.DEGRADED,), "facts": (("degraded", "nothing was captured"),)},
+    "unchecked": {"modifiers": (Modifier.UNCHECKED,), "facts": (("unchecked", "--no-accuracy"),)},
+}
+
+
+def row(model: str, ended: str = "", **changes) -> Result:
+    """A row of ``model`` that passed, or ended as :data:`ENDINGS` says."""
+    told = {**ENDINGS.get(ended, {}), **changes}
+    return result(case(model), None if "status" in told else 1e-3, **told)
+
+
+def gated(store: Store, number: int, rows: Sequence[Result], policy: Policy | None = None) -> NightlyGate:
+    """The gate over a night that has ``rows``."""
+    run, at = f"night-{number}", BEGIN + number * DAY
+    stored_runs.run(store, run, rows, at=at)
+    return nightly_gate(
+        night_findings(store, [run], NightOf(run, "2026-05-28", at - 60, {}), (), policy), policy
+    )
+
+
+@pytest.fixture
+def store(tmp_path) -> Store:
+    """A store whose first night measured four cases."""
+    found = Store.open(tmp_path / "store", create=True)
+    assert gated(found, 0, [row(model) for model in MODELS]).verdict is GateVerdict.PASS
+    return found
+
+
+@pytest.mark.parametrize("ended", ENDINGS)
+def test_a_night_without_a_single_measured_case_is_never_green(tmp_path, store, ended) -> None:
+    """Neither the first night of a pool, nor one after a night that measured everything."""
+    rows = [row(model, ended) for model in MODELS]
+    first = gated(Store.open(tmp_path / "new", create=True), 0, rows)
+    assert (first.verdict, first.exit_code) == (GateVerdict.INCOMPLETE, 3)
+    assert first.reasons == (f"incomplete: none of 4 cases was measured (4 {ended})",)
+    later = gated(store, 1, rows)
+    assert later.exit_code == (1 if ended == "degraded" else 3)
+    assert f"measured before, {ended} now: 4 cases" in later.reasons
+
+
+@pytest.mark.parametrize("ended", ENDINGS)
+def test_what_was_measured_before_and_is_not_is_a_finding_until_it_is(store, ended) -> None:
+    """Every night, with an issue of its own, which is closed by the night that measures it again."""
+    rows = [row("linear", ended), *map(row, MODELS[1:])]
+    for number in (1, 2, 3):
+        found = gated(store, number, rows)
+        assert found.exit_code == (1 if ended == "degraded" else 3)
+        assert found.reasons == (f"measured before, {ended} now: 1 case",)
+    (wanted,) = wanted_issues(found.findings)
+    assert wanted.title.startswith(f"{ended} in 1 case: measured before, {ended} now")
+    assert [step.do for step in plan_issues(found.findings, []).steps] == [Do.OPEN]
+    assert case("linear").key not in found.findings.passed
+    assert gated(store, 4, [row(model) for model in MODELS]).verdict is GateVerdict.PASS
+
+
+def test_half_of_the_cases_of_the_night_before(store) -> None:
+    """Cases that no campaign plans any more are a finding of the night that drops them."""
+    half = [row(model) for model in MODELS[:2]]
+    found = gated(store, 1, half)
+    assert (found.verdict, found.exit_code) == (GateVerdict.INCOMPLETE, 3)
+    assert found.reasons == ("measured before, not planned now: 2 cases",)
+    assert {each.case_id for each in found.findings.lost[0].cases} == {case(m).id for m in MODELS[2:]}
+    assert gated(store, 2, half).verdict is GateVerdict.PASS
+
+
+def test_a_planned_case_without_a_row_is_a_gap_and_not_unplanned(store) -> None:
+    """A shard that did not come is said once, by the collection."""
+    stored_runs.run(store, "night-1", [row(model) for model in MODELS[:2]], at=BEGIN + DAY)
+    planned = {"": frozenset(case(model).id for model in MODELS)}
+    of = NightOf("night-1", "2026-05-28", BEGIN + DAY - 60, planned)
+    found = nightly_gate(night_findings(store, ["night-1"], of, ["shard 2: no valid result set"]))
+    assert found.reasons == ("incomplete: shard 2: no valid result set",)
+
+
+def test_what_a_data_file_declares_is_no_finding(store) -> None:
+    """An expectation, or a skip that the suite's own file declares."""
+    declared = {"status": Status.SKIPPED, "cause": Cause.DECLARED, "reason": "needs 80 GB"}
+    rows = [
+        row("linear", "unsupported", expected=Status.UNSUPPORTED),
+        result(case("conv"), None, **declared),
+        row("norm"),
+        row("attention"),
+    ]
+    assert gated(store, 1, rows).verdict is GateVerdict.PASS
+
+
+@pytest.mark.parametrize("action", ["ignore", "report"])
+def test_the_policy_acknowledges_what_is_missing(tmp_path, store, action) -> None:
+    """It is shown, and not red."""
+    policy = tmp_path / "policy.yaml"
+    entry = f"{{metrics: {{status: {{action: {action}}}}}, reason: its package is being rebuilt}}"
+    policy.write_text(f"patterns:\n  toy/linear:*: {entry}\n")
+    rows = [row("linear", "skipped"), *map(row, MODELS[1:])]
+    found = gated(store, 1, rows, load_policy(policy, date(2026, 5, 28)))
+    assert (found.verdict, len(found.findings.lost)) == (GateVerdict.PASS, 1)
+
+
+def test_a_case_that_never_was_measured_is_not_missed(store) -> None:
+    """What a device has never supported stays as green as it was."""
+    rows = [*map(row, MODELS), result(case("sum"), None, status=Status.UNSUPPORTED)]
+    assert gated(store, 1, rows).verdict is GateVerdict.PASS
+    assert gated(store, 2, rows).verdict is GateVerdict.PASS
