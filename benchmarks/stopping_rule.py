@@ -20,9 +20,10 @@ from pathlib import Path
 from statistics import mean, median
 
 from torchgauge.autocorrelation import resemblance, widening
+from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.purse import Purse
+from torchgauge.harness.worker.rounds import CEILING, Rounds
 from torchgauge.harness.worker.stopping import log_ratio_half_width, relative_half_width
-from torchgauge.harness.worker.timing import CEILING, Lane, Rounds
 from torchgauge.records import RunSettings
 from torchgauge.results.stats import Estimate, median_interval
 

@@ -206,6 +206,14 @@ def measuring(command: Command) -> Command:
     return _apply(options, command)
 
 
+QUIET_WAIT = click.option(
+    "--quiet-wait",
+    metavar="SECONDS",
+    type=click.FloatRange(0.0),
+    help="how much longer a group is measured at most while others have its cores (10); all groups of a run "
+    "together: that, and a quarter of their budgets",
+)
+
 AHEAD = click.option(
     "--ahead",
     type=click.IntRange(1),
@@ -283,6 +291,7 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
         "threads": options.get("threads"),
         "precision_target": options.get("precision"),
         "measure_budget_s": options.get("measure_seconds"),
+        "quiet_wait_s": options.get("quiet_wait"),
         "memory_limit_bytes": options.get("memory_limit"),
         "ahead": options.get("ahead"),
         "budget_s": options.get("budget"),

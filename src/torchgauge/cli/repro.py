@@ -7,7 +7,15 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import EXPECTATIONS, NO_FALLBACK_CHECK, PYTHON, measuring, settings_of, sources
+from torchgauge.cli.options import (
+    EXPECTATIONS,
+    NO_FALLBACK_CHECK,
+    PYTHON,
+    QUIET_WAIT,
+    measuring,
+    settings_of,
+    sources,
+)
 
 
 @click.command("repro")
@@ -16,6 +24,7 @@ from torchgauge.cli.options import EXPECTATIONS, NO_FALLBACK_CHECK, PYTHON, meas
 @EXPECTATIONS
 @PYTHON
 @measuring
+@QUIET_WAIT
 @NO_FALLBACK_CHECK
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")

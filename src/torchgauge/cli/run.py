@@ -13,6 +13,7 @@ from torchgauge.cli.options import (
     EXPECTATIONS,
     NO_FALLBACK_CHECK,
     PYTHON,
+    QUIET_WAIT,
     Seconds,
     compiling,
     measuring,
@@ -29,6 +30,7 @@ from torchgauge.cli.options import (
 @EXPECTATIONS
 @PYTHON
 @measuring
+@QUIET_WAIT
 @compiling
 @NO_FALLBACK_CHECK
 @AHEAD

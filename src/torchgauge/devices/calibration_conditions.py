@@ -8,15 +8,15 @@ manual page proc(5) for ``/proc/stat`` and ``/proc/vmstat``; the kernel's docume
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchgauge.devices.cpu_times import PROC, CpuTimes, allowed_cpus
 from torchgauge.devices.host import host_conditions
 
-PROC, CPUS = Path("/proc"), Path("/sys/devices/system/cpu")
+CPUS = Path("/sys/devices/system/cpu")
 LOOK_S = 0.5
 """Seconds for which the machine is watched before anything of ours runs."""
 
@@ -43,15 +43,6 @@ class Conditions:
     governor: str | None = None
 
 
-@dataclass(frozen=True)
-class _Times:
-    """Ticks of the CPUs that this process may use since boot."""
-
-    total: int
-    idle: int
-    stolen: int
-
-
 class ConditionWatch:
     """Watches from its creation, which takes :data:`LOOK_S` seconds, to :meth:`conditions`."""
 
@@ -62,23 +53,23 @@ class ConditionWatch:
         sleep: Callable[[float], None] = time.sleep,
     ) -> None:
         self._proc, self._cpus = proc, cpus
-        before = _times(proc)
+        before = CpuTimes.read(proc)
         sleep(LOOK_S)
-        self._times = _times(proc)
-        self._busy = _share(before, self._times, lambda a, b: (b.total - b.idle) - (a.total - a.idle))
+        self._times = now = CpuTimes.read(proc)
+        self._busy = now.busy_share(before) if before is not None and now is not None else None
         self._host = host_conditions()
         self._swapped, self._heat = _swapped(proc), _heat(cpus)
         self._began = time.perf_counter()
 
     def conditions(self) -> Conditions:
         """What was seen until now."""
-        host = host_conditions()
+        host, now = host_conditions(), CpuTimes.read(self._proc)
         return Conditions(
-            cores=len(_allowed()),
+            cores=len(allowed_cpus()),
             seconds=time.perf_counter() - self._began,
             load_1min=_number(self._host.get("host.load_1min")),
             busy_before=self._busy,
-            stolen=_share(self._times, _times(self._proc), lambda a, b: b.stolen - a.stolen),
+            stolen=now.stolen_share(self._times) if now is not None and self._times is not None else None,
             swapped_pages=_grown(self._swapped, _swapped(self._proc)),
             swap_used_bytes=_whole(host.get("host.swap_used_bytes")),
             memory_available_bytes=_whole(host.get("host.memory_available_bytes")),
@@ -86,31 +77,6 @@ class ConditionWatch:
             throttled_s=_added(self._host.get("host.throttled_s"), host.get("host.throttled_s")),
             governor=_read(self._cpus / "cpu0" / "cpufreq" / "scaling_governor") or None,
         )
-
-
-def _allowed() -> frozenset[int]:
-    affinity = getattr(os, "sched_getaffinity", None)
-    return frozenset(affinity(0)) if affinity is not None else frozenset(range(os.cpu_count() or 1))
-
-
-def _times(proc: Path) -> _Times | None:
-    """Sums over the lines ``cpuN user nice system idle iowait irq softirq steal ...`` of allowed CPUs."""
-    names = {f"cpu{number}" for number in _allowed()}
-    total = idle = stolen = 0
-    for line in _read(proc / "stat").splitlines():
-        name, *fields = line.split()
-        if name in names and len(fields) >= 8 and all(field.isdigit() for field in fields[:8]):
-            ticks = [int(field) for field in fields[:8]]
-            total, idle, stolen = total + sum(ticks), idle + ticks[3] + ticks[4], stolen + ticks[7]
-    return _Times(total, idle, stolen) if total else None
-
-
-def _share(
-    before: _Times | None, after: _Times | None, part: Callable[[_Times, _Times], int]
-) -> float | None:
-    if before is None or after is None or after.total <= before.total:
-        return None
-    return max(0.0, part(before, after) / (after.total - before.total))
 
 
 def _swapped(proc: Path) -> int | None:

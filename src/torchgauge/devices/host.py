@@ -65,6 +65,12 @@ def available_memory() -> int | None:
     return _meminfo().get("MemAvailable")
 
 
+def throttled_s() -> float | None:
+    """Seconds for which the quota of this process's control group has stopped it so far; None without one."""
+    found = _throttling().get("host.throttled_s")
+    return float(found) if found is not None else None
+
+
 def _cpuinfo() -> list[dict[str, str]]:
     cpus = []
     for block in _read(Path("/proc/cpuinfo")).split("\n\n"):

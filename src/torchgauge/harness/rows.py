@@ -11,6 +11,7 @@ from typing import Any
 from torchgauge.harness.interpreter import hint_for
 from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.staging import is_own
+from torchgauge.harness.steadiness import doubts
 from torchgauge.records import (
     Case,
     Cause,
@@ -54,6 +55,10 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
     if other := other_model(planned, outcome):
         modifiers.append(Modifier.OTHER_MODEL)
     facts = {**dict(outcome.facts), **({OTHER_MODEL: other} if other else {})}
+    found = summaries(outcome.measurements, plan.settings.confidence)
+    if doubt := doubts(outcome.measurements, found, facts):
+        modifiers.append(Modifier.UNSTEADY)
+        facts[Modifier.UNSTEADY.value] = doubt
     quiet = outcome.status is Status.PASS and not context.teardown
     return Result(
         run_id=plan.run_id,
@@ -67,7 +72,7 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
         failure=outcome.failure,
         modifiers=tuple(modifiers),
         measurements=outcome.measurements,
-        summaries=summaries(outcome.measurements, plan.settings.confidence),
+        summaries=found,
         realised=outcome.realised,
         accuracy=outcome.accuracy,
         facts=tuple(sorted(facts.items())),
@@ -147,6 +152,7 @@ _FLAGS: dict[str, Callable[[Any], list[str]]] = {
     "threads": lambda value: ["--threads", str(value)],
     "precision_target": lambda value: ["--precision", str(value)],
     "measure_budget_s": lambda value: ["--measure-seconds", str(value)],
+    "quiet_wait_s": lambda value: ["--quiet-wait", f"{value:g}"],
     "accuracy": lambda value: [] if value else ["--no-accuracy"],
     "deadlines": lambda value: ["--timeout", f"{value.start_s:g}"],
     "memory_limit_bytes": lambda value: ["--memory-limit", str(value)],

@@ -116,7 +116,9 @@ class RunSettings:
     ``ahead`` groups of a device are built, checked and compiled at once; one of them is timed at a time, and
     the others stand still meanwhile. ``cold_compile`` says which groups compile into an empty cache while
     nothing else runs: ``all``, ``none`` or ``1/n``, an n-th of them each day in turn. ``compile_cache`` is
-    the folder of caches that outlive the run; None keeps none.
+    the folder of caches that outlive the run; None keeps none. ``quiet_wait_s`` is how much longer a group is
+    sampled where others have its cores; all groups of a run together wait no more than that and a quarter of
+    their budgets.
     """
 
     threads: int | None = None
@@ -124,6 +126,7 @@ class RunSettings:
     confidence: float = 0.95
     measure_budget_s: float = 3.0
     warmup_budget_s: float = 2.0
+    quiet_wait_s: float = 10.0
     min_blocks: int = 12
     max_blocks: int = 2000
     min_block_s: float = 0.002

@@ -9,8 +9,16 @@ from pathlib import Path
 
 import pytest
 
+from torchgauge.harness.worker.lane import Block, Lane
 from torchgauge.harness.worker.purse import Purse
-from torchgauge.harness.worker.timing import ALIKE_ROUNDS, CEILING, MOST_BUDGETS, Lane, Rounds
+from torchgauge.harness.worker.rounds import (
+    ALIKE_ROUNDS,
+    CEILING,
+    MOST_BUDGETS,
+    MOST_WAITS,
+    PATIENCE_SHARE,
+    Rounds,
+)
 from torchgauge.records import RunSettings
 
 SETTINGS = RunSettings()
@@ -123,3 +131,58 @@ def test_a_purse_holds_what_was_put_in(tmp_path: Path) -> None:
     Purse().settle(5.0)
     assert Purse().seconds() == 0.0
     assert [file.name for file in tmp_path.iterdir()] == ["purse"]
+
+
+def play_beside(others: float, settings: RunSettings = SETTINGS, purse: Purse | None = None):
+    """Like :func:`play` for one lane of steps of 50 ms, beside work that has its cores until ``others``."""
+    lane, now, stopped = Lane("0", lambda: None), 0.0, ""
+    rounds = Rounds([lane], settings, purse or Purse(), 0.0, settings.measure_budget_s)
+    for number in range(5000):
+        taken = now < others
+        step_s = 0.4 if taken else 0.05 * (1.0 + 0.001 * (number * 7 % 5))
+        lane.add(Block(step_s, step_s, None), number, 0.5 if taken else 0.0)
+        now += step_s
+        stopped = rounds.verdict(number + 1, now)
+        if stopped:
+            break
+    rounds.settle(now)
+    return stopped, lane, now
+
+
+def test_sampling_waits_for_others_to_leave_and_leaves_their_blocks_out() -> None:
+    """Work that ends long after the budget is waited for and spoils no sample."""
+    stopped, lane, now = play_beside(BUDGET + 5.0)
+    assert BUDGET + 5.0 < now < BUDGET + 7.0
+    assert stopped == "budget"
+    assert len(lane.wall) >= SETTINGS.min_blocks
+    assert max(lane.wall) < 0.06
+    assert {block.wall for block in lane.contended.values()} == {0.4}
+    assert not set(lane.rounds) & set(lane.contended)
+    assert sorted([*lane.rounds, *lane.contended]) == list(lane.contention)
+
+
+def test_work_that_stays_is_waited_for_within_the_bound_and_then_counted() -> None:
+    """Ten seconds beyond the budget, or as many as the setting says; then what there is has to do."""
+    for setting, patience in ((10.0, 10.0), (2.0, 2.0), (0.0, 0.0), (100.0, MOST_WAITS * BUDGET)):
+        stopped, lane, now = play_beside(math.inf, replace(SETTINGS, quiet_wait_s=setting))
+        assert stopped == "budget"
+        assert now == pytest.approx(max(BUDGET, 12 * 0.4) if patience < 2 else BUDGET + patience, abs=0.5)
+        assert len(lane.wall) == len(lane.contention)
+        assert not lane.contended
+
+
+def test_all_groups_of_a_run_share_their_patience(tmp_path: Path) -> None:
+    """A machine that is never quiet: the first group waits, later ones a quarter of a budget each."""
+    purse = Purse(str(tmp_path / "purse"))
+    times = [play_beside(math.inf, purse=purse)[2] for _ in range(6)]
+    assert times[0] == pytest.approx(BUDGET + 10.0, abs=0.5)
+    assert max(times[1:]) < 12 * 0.4 + PATIENCE_SHARE * BUDGET + 0.5
+    assert purse.seconds() == 0.0
+
+
+def test_a_quiet_group_waits_for_nobody(tmp_path: Path) -> None:
+    """Blocks without contention, and blocks of a system that does not count it, end as they did."""
+    stopped, lane, now = play_beside(0.0)
+    assert (stopped, len(lane.wall)) == ("precision", SETTINGS.min_blocks + 2)
+    assert now < 1.0
+    assert not lane.contended

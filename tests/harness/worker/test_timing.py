@@ -5,17 +5,28 @@ from __future__ import annotations
 import gc
 import time
 from dataclasses import replace
+from functools import partial
+from pathlib import Path
 
 import pytest
 
 from torchgauge.devices.fake import FakeEventTimer, FakeSession
 from torchgauge.harness.worker import timing
-from torchgauge.harness.worker.timing import Lane, measure, steps_per_block, time_block, warm_up
+from torchgauge.harness.worker.contention import Contention
+from torchgauge.harness.worker.lane import Lane
+from torchgauge.harness.worker.run_queue import RunQueue
+from torchgauge.harness.worker.timing import measure, steps_per_block, time_block, warm_up
 from torchgauge.records import RunSettings
 
 SETTINGS = RunSettings(
     measure_budget_s=0.2, warmup_budget_s=0.2, min_blocks=6, max_blocks=50, min_block_s=1e-5
 )
+
+
+@pytest.fixture(autouse=True)
+def nobody_counts_waiting(monkeypatch, tmp_path: Path) -> None:
+    """What else this machine does decides nothing here."""
+    monkeypatch.setattr(timing, "Contention", partial(Contention, RunQueue(tmp_path / "nowhere")))
 
 
 class Listener(FakeSession):

@@ -12,6 +12,7 @@ from torchgauge.cli.options import (
     AHEAD,
     NO_FALLBACK_CHECK,
     PYTHON,
+    QUIET_WAIT,
     Seconds,
     compiling,
     measuring,
@@ -37,6 +38,7 @@ from torchgauge.cli.options import (
 @PYTHON
 @sources
 @measuring
+@QUIET_WAIT
 @compiling
 @AHEAD
 @NO_FALLBACK_CHECK

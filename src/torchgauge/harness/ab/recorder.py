@@ -14,7 +14,7 @@ from itertools import repeat
 from typing import Any
 
 from torchgauge.devices.session import DeviceSession, EventTimer
-from torchgauge.harness.ab.run_queue import RunQueue
+from torchgauge.harness.worker.run_queue import RunQueue
 from torchgauge.suites.host import HOST
 
 READING_SHARE = 0.1

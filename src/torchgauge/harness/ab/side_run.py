@@ -20,10 +20,11 @@ from torchgauge.harness.events import NOBODY
 from torchgauge.harness.metrics import absent
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.case_measurements import single
-from torchgauge.harness.worker.disturbance import Disturbance
+from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.group_run import CaseState, GroupRun
+from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.memory import RssProbe
-from torchgauge.harness.worker.timing import Lane, quiet_collector, time_block, warm_up
+from torchgauge.harness.worker.timing import quiet_collector, time_block, warm_up
 from torchgauge.records import Measurement, Outcome, Phase, Status
 from torchgauge.suites.suite import BuiltWorkload
 
@@ -64,15 +65,14 @@ class SideRun(GroupRun):
         self.enter(Phase.MEASURE, state)
         wire = connect(self.job.control)
         wire.send(ev="ready", step_s=step_s)
-        disturbance = Disturbance()
-        with quiet_collector():
+        with quiet_collector(), Contention() as contention:
             failed = self._serve(wire, StepRecorder(step, self.session, step_s))
         self.events.point(NOBODY)
         if failed is not None:
             self.end_raised(state, failed)
             wire.send(ev="failed")
             return
-        state.facts.update(disturbance.facts())
+        state.facts.update(contention.facts())
         state.phase = Phase.DONE
         self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
 

@@ -6,7 +6,7 @@ from typing import cast
 
 from torchgauge.devices.calibration import PARTS, PartAbsentError, WrongPartError
 from torchgauge.devices.session import DeviceSession
-from torchgauge.harness.worker.disturbance import Disturbance
+from torchgauge.harness.worker.contention import Contention
 from torchgauge.records import Workload
 from torchgauge.suites.check import CheckOutcome, CheckSession, NotOnThisDeviceError, WrongAnswerError
 
@@ -14,11 +14,11 @@ from torchgauge.suites.check import CheckOutcome, CheckSession, NotOnThisDeviceE
 def run(workload: Workload, session: CheckSession) -> CheckOutcome:
     """Measure the part that ``workload`` names; its row says how much else the machine did meanwhile."""
     part, samples = PARTS[workload.model], int(dict(workload.shape)["samples"])
-    watch = Disturbance()
-    try:
-        found = part(cast(DeviceSession, session), workload.dtype, samples)
-    except PartAbsentError as error:
-        raise NotOnThisDeviceError(str(error)) from error
-    except WrongPartError as error:
-        raise WrongAnswerError(str(error)) from error
-    return CheckOutcome(measurements=found, facts=tuple(sorted(watch.facts().items())))
+    with Contention() as contention:
+        try:
+            found = part(cast(DeviceSession, session), workload.dtype, samples)
+        except PartAbsentError as error:
+            raise NotOnThisDeviceError(str(error)) from error
+        except WrongPartError as error:
+            raise WrongAnswerError(str(error)) from error
+        return CheckOutcome(measurements=found, facts=tuple(sorted(contention.facts().items())))

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from torchgauge.harness.metrics import METRICS, absent
-from torchgauge.harness.worker.timing import Lane
+from torchgauge.harness.worker.contention import UNKNOWN
+from torchgauge.harness.worker.lane import Lane
 from torchgauge.records import Measurement
 
 _STEADY_CLOCK = "perf_counter"
@@ -36,6 +37,19 @@ def timings(lane: Lane, eager: Lane | None, stopped: str) -> list[Measurement]:
         if not pairs:
             return [*found, absent("speedup", "eager and this configuration share no round")]
         found.append(_of("speedup", [ratio for _, ratio in pairs], "paired by round", rounds, stopped))
+    return found
+
+
+def contention(lane: Lane, stopped: str) -> list[Measurement]:
+    """What others took of each block, and the wall times of the blocks that were left out for it."""
+    if not lane.contention:
+        return [absent("contention", UNKNOWN)]
+    stopped = lane.stopped or stopped
+    rounds, shares = tuple(lane.contention), list(lane.contention.values())
+    found = [_of("contention", shares, "time in run queues, schedstat", rounds, stopped)]
+    if lane.contended:
+        walls = [block.wall for block in lane.contended.values()]
+        found.append(_of("latency_contended", walls, _STEADY_CLOCK, tuple(lane.contended), stopped))
     return found
 
 

@@ -12,11 +12,12 @@ from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.turn import Turn
 from torchgauge.harness.worker import case_measurements, compilation, fallbacks
-from torchgauge.harness.worker.disturbance import Disturbance
+from torchgauge.harness.worker.contention import Contention
+from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.libraries import import_builder
 from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.realise import realise
-from torchgauge.harness.worker.timing import Lane, measure, warm_up
+from torchgauge.harness.worker.timing import measure, warm_up
 from torchgauge.harness.worker.verdicts import outcome_of
 from torchgauge.records import (
     AUTOCAST,
@@ -188,10 +189,11 @@ class GroupRun:
             if not lanes:
                 return
             self.enter(Phase.MEASURE)
-            disturbance = Disturbance()
-            stopped = measure(list(lanes.values()), self.session, self.settings, Purse(self.job.purse))
+            contention, purse = Contention(), Purse(self.job.purse)
+            stopped = measure(list(lanes.values()), self.session, self.settings, purse, contention)
+            taken = contention.facts()
         self.events.point(NOBODY)
-        self._report(lanes, stopped, disturbance.facts())
+        self._report(lanes, stopped, taken)
 
     def _warm_up(self, steps: dict[int, Callable[[], Any]]) -> dict[int, Lane]:
         lanes: dict[int, Lane] = {}
@@ -208,7 +210,7 @@ class GroupRun:
                 lanes[state.index] = lane
         return lanes
 
-    def _report(self, lanes: dict[int, Lane], stopped: str, disturbed: dict[str, Scalar]) -> None:
+    def _report(self, lanes: dict[int, Lane], stopped: str, taken: dict[str, Scalar]) -> None:
         eager = next((lanes[s.index] for s in self.live if not s.planned.case.configuration.compiled), None)
         if eager is not None and eager.failed is not None:
             eager = None
@@ -221,8 +223,9 @@ class GroupRun:
             state.measurements += case_measurements.rates(
                 lane, state.measurements, self.items_per_step, stopped
             )
+            state.measurements += case_measurements.contention(lane, stopped)
             state.facts.update(steps_per_block=lane.inner, blocks=len(lane.wall), warmup=lane.warmup)
-            state.facts.update(disturbed)
+            state.facts.update(taken)
             state.phase = Phase.DONE
             self._expect_fallbacks(state)
             self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))

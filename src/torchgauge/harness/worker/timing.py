@@ -10,67 +10,19 @@ import gc
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
 from itertools import repeat
 from statistics import median
 from typing import Any
 
-from torchgauge.autocorrelation import resemblance, widening
 from torchgauge.devices.session import DeviceSession, EventTimer
+from torchgauge.harness.worker.contention import Contention
+from torchgauge.harness.worker.lane import Block, Lane
 from torchgauge.harness.worker.purse import Purse
-from torchgauge.harness.worker.stopping import log_ratio_half_width, relative_half_width
+from torchgauge.harness.worker.rounds import Rounds
 from torchgauge.records import RunSettings
 
 STEADY_WINDOW = 4
 STEADY_TOLERANCE = 0.03
-CEILING = 8.0
-"""How many budgets a slow step may take for the smallest number of rounds: few samples say little."""
-AGREEING_CHECKS = 2
-"""Checks in a row that must find a lane precise: one that does may have been lucky."""
-ALIKE = 0.3
-"""Resemblance of consecutive samples from which fewer than ``ALIKE_ROUNDS`` are never enough."""
-ALIKE_ROUNDS = 30
-LEAST_S = 0.25
-"""Seconds that sampling lasts at least: a machine does not show all it does in a few milliseconds."""
-WIDE = 2.0
-"""How many times the target an interval must miss it by for others' unused time to be spent on it."""
-MOST_BUDGETS = 3.0
-"""How many budgets a wide group may take where others left time."""
-
-
-@dataclass(frozen=True)
-class Block:
-    """Seconds per step in one block: wall, CPU time of the process, and device events where any."""
-
-    wall: float
-    cpu: float
-    device: float | None
-
-
-@dataclass
-class Lane:
-    """One configuration's step function with the samples taken so far."""
-
-    key: str
-    step: Callable[[], Any]
-    point: Callable[[], None] = lambda: None
-    inner: int = 1
-    warmup: str = ""
-    wall: list[float] = field(default_factory=list)
-    cpu: list[float] = field(default_factory=list)
-    device: list[float] = field(default_factory=list)
-    rounds: list[int] = field(default_factory=list)
-    failed: BaseException | None = None
-    agreed: int = 0
-    stopped: str = ""
-
-    def add(self, block: Block, number: int) -> None:
-        """Keep ``block`` as this lane's sample of round ``number``."""
-        self.wall.append(block.wall)
-        self.cpu.append(block.cpu)
-        self.rounds.append(number)
-        if block.device is not None:
-            self.device.append(block.device)
 
 
 def time_block(
@@ -133,7 +85,11 @@ def _steady(times: Sequence[float]) -> bool:
 
 
 def measure(
-    lanes: Sequence[Lane], session: DeviceSession, settings: RunSettings, purse: Purse | None = None
+    lanes: Sequence[Lane],
+    session: DeviceSession,
+    settings: RunSettings,
+    purse: Purse | None = None,
+    contention: Contention | None = None,
 ) -> str:
     """Run interleaved rounds until every interval is narrow enough or the budget ends.
 
@@ -142,21 +98,21 @@ def measure(
     precise is left out of them with ``lane.stopped``, but for the first, which the others are paired with.
     The budget counts per lane; a slow step may overrun it up to ``CEILING`` times for the smallest number of
     rounds. A group that is still wide may take up to ``MOST_BUDGETS`` where ``purse`` has the time, and one
-    that needs less than its budget leaves the rest there.
+    that needs less than its budget leaves the rest there. Blocks of which others had the cores are left out
+    as long as there are enough others, and sampling goes on for them up to ``settings.quiet_wait_s`` longer.
     """
-    purse = purse or Purse()
     order = random.Random(settings.order_seed)  # noqa: S311  an order, not a secret
     timers = {lane.key: session.event_timer() for lane in lanes}
     budget = settings.measure_budget_s * len(lanes)
-    with quiet_collector():
-        began = time.perf_counter()
-        stopped = _rounds(Rounds(lanes, settings, purse, began, budget), session, timers, order)
-        purse.settle(budget - (time.perf_counter() - began))
+    with quiet_collector(), contention or Contention() as watched:
+        rounds = Rounds(lanes, settings, purse or Purse(), time.perf_counter(), budget)
+        stopped = _rounds(rounds, watched, lambda lane: _sample(lane, session, timers[lane.key]), order)
+        rounds.settle(time.perf_counter())
     return stopped
 
 
 def _rounds(
-    rounds: Rounds, session: DeviceSession, timers: dict[str, EventTimer | None], order: random.Random
+    rounds: Rounds, contention: Contention, sample: Callable[[Lane], Block | None], order: random.Random
 ) -> str:
     for number in range(rounds.settings.max_blocks):
         live = rounds.live
@@ -164,114 +120,23 @@ def _rounds(
             return "failed"
         order.shuffle(live)
         for lane in live:
-            _sample(lane, session, timers[lane.key], number)
+            lane.point()
+            contention.begin_block()
+            block = sample(lane)
+            if block is not None:
+                lane.add(block, number, contention.end_block())
         stopped = rounds.verdict(number + 1, time.perf_counter())
         if stopped:
             return stopped
     return "max_blocks"
 
 
-@dataclass
-class Rounds:
-    """When the rounds of one group, begun at ``began`` with ``budget`` seconds, have been enough."""
-
-    lanes: Sequence[Lane]
-    settings: RunSettings
-    purse: Purse
-    began: float
-    budget: float
-    next_check: int = 0
-    extended: bool = False
-
-    def __post_init__(self) -> None:
-        self.next_check = self.settings.min_blocks
-        self.deadline = self.began + self.budget
-
-    @property
-    def whole(self) -> list[Lane]:
-        """Lanes that have not failed."""
-        return [lane for lane in self.lanes if lane.failed is None]
-
-    @property
-    def live(self) -> list[Lane]:
-        """Lanes that take part in the next round."""
-        return [lane for lane in self.whole if not lane.stopped]
-
-    def verdict(self, done: int, now: float) -> str:
-        """Why to stop after ``done`` rounds, at ``now`` on the clock of ``began``; "" to go on."""
-        if now > self.began + CEILING * self.budget and done >= 3:
-            return "budget"
-        if done < self.settings.min_blocks:
-            return ""
-        if done >= self.next_check:
-            self.next_check = done + max(2, done // 8)
-            if self.check(done, now):
-                return "precision"
-            if self.extended and not self.wide():
-                return "budget"
-        if now <= self.deadline or (done < ALIKE_ROUNDS and self.alike()):
-            return ""
-        return "" if self.extend(now) else "budget"
-
-    def check(self, done: int, now: float) -> bool:
-        """Judge every lane; whether all are precise."""
-        if now - self.began < min(LEAST_S, self.budget / 4.0):
-            return False
-        whole = self.whole
-        if not whole:
-            return False
-        base, *others = whole
-        for lane in (base, *(each for each in others if not each.stopped)):
-            precise = self.width(base, lane) <= self.settings.precision_target
-            lane.agreed = lane.agreed + 1 if precise and (done >= ALIKE_ROUNDS or not _alike(lane)) else 0
-            if lane.agreed >= AGREEING_CHECKS and lane is not base:
-                lane.stopped = "precision"
-        return base.agreed >= AGREEING_CHECKS and all(lane.stopped for lane in others)
-
-    def width(self, base: Lane, lane: Lane) -> float:
-        """Half the width of the interval of ``lane``, or of its ratio to ``base``: the greater, relative."""
-        confidence = self.settings.confidence
-        found = relative_half_width(lane.wall, confidence) * widening(resemblance(lane.wall))
-        if lane is base:
-            return found
-        pairs = _pairs(base, lane)
-        ratio = log_ratio_half_width([a for a, _ in pairs], [b for _, b in pairs], confidence)
-        return max(found, ratio * widening(resemblance([a / b for a, b in pairs])))
-
-    def alike(self) -> bool:
-        """Whether consecutive samples of a lane that goes on resemble each other."""
-        return any(_alike(lane) for lane in self.live)
-
-    def wide(self) -> bool:
-        """Whether a lane that goes on is so far from its target that others' time should go there."""
-        limit = WIDE * self.settings.precision_target
-        return any(self.width(self.whole[0], lane) > limit for lane in self.live)
-
-    def extend(self, now: float) -> bool:
-        """Take more time from the purse, once, where there is some and it is needed."""
-        if self.extended or not self.live or not self.wide():
-            return False
-        more = min(self.purse.seconds(), (MOST_BUDGETS - 1.0) * self.budget)
-        self.extended, self.deadline = True, self.deadline + more
-        return now <= self.deadline
-
-
-def _alike(lane: Lane) -> bool:
-    return resemblance(lane.wall) > ALIKE
-
-
-def _pairs(base: Lane, lane: Lane) -> list[tuple[float, float]]:
-    """Samples of both lanes from the rounds that they share."""
-    by_round = dict(zip(base.rounds, base.wall, strict=True))
-    return [(by_round[n], wall) for n, wall in zip(lane.rounds, lane.wall, strict=True) if n in by_round]
-
-
-def _sample(lane: Lane, session: DeviceSession, timer: EventTimer | None, number: int) -> None:
-    lane.point()
+def _sample(lane: Lane, session: DeviceSession, timer: EventTimer | None) -> Block | None:
     try:
-        lane.add(time_block(lane.step, lane.inner, session, timer), number)
+        return time_block(lane.step, lane.inner, session, timer)
     except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
         lane.failed = error
+        return None
 
 
 class quiet_collector:  # noqa: N801  reads as a statement

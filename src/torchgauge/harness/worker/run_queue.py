@@ -47,17 +47,21 @@ class RunQueue:
                     self._files[name] = os.open(self._tasks / name / "schedstat", os.O_RDONLY | os.O_CLOEXEC)
                 except OSError:
                     continue
-        self.read_ns()
+        self.read()
 
     def read_ns(self) -> int:
-        """What all threads have waited so far."""
+        """What all threads have waited so far, together."""
+        return sum(self.read().values())
+
+    def read(self) -> dict[str, int]:
+        """What each thread has waited so far, by its id."""
         for name, file in list(self._files.items()):
             try:
                 self._waited[name] = int(os.pread(file, 64, 0).split()[1])
             except (OSError, IndexError, ValueError):  # the thread has ended
                 os.close(file)
                 del self._files[name]
-        return sum(self._waited.values())
+        return dict(self._waited)
 
     def close(self) -> None:
         """Close the files."""

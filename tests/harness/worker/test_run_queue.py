@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.harness.ab.run_queue import RunQueue
+from torchgauge.harness.worker.run_queue import RunQueue
 
 
 def task(folder: Path, name: str, waited: int) -> None:

@@ -1,0 +1,84 @@
+"""Whether the step times of a row are steady enough to stand for its case: the modifier ``unsteady`` and why.
+
+Why the parent decides: the rule reads what is stored, so that a reader of the store can repeat it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from statistics import median
+
+from torchgauge.harness.worker.lane import CONTENDED
+from torchgauge.harness.worker.stopping import interval_rank
+from torchgauge.records import Measurement, Scalar, Summary
+from torchgauge.records.placement import parse_cpus
+
+WIDEST = 0.10
+"""Half-width of the latency's interval, relative to its median, from which it is in doubt."""
+MOST_TAKEN = 0.10
+"""Share of the cores' time that hypervisor or quota may take while a case is sampled."""
+_WITHOUT_OTHERS = 0.1
+"""Cores that others may use for a process with more threads than CPUs to be its own only hindrance."""
+
+
+def doubts(
+    measurements: Sequence[Measurement], summaries: Sequence[Summary], facts: Mapping[str, Scalar]
+) -> str:
+    """Why the step times are in doubt, for a reader; empty where they are steady, or where there are none."""
+    latency = next((each for each in summaries if each.metric == "latency"), None)
+    if latency is None or latency.median is None:
+        return ""
+    reasons = (_wide(latency), _contended(measurements, summaries, facts), *_taken(facts))
+    return "; ".join(reason for reason in reasons if reason)
+
+
+def _wide(latency: Summary) -> str:
+    if latency.low is None or latency.high is None or not interval_rank(latency.n, latency.confidence):
+        return f"{latency.n} {'samples give' if latency.n > 1 else 'sample gives'} no interval"
+    assert latency.median is not None
+    width = (latency.high - latency.low) / latency.median
+    if width <= 2 * WIDEST:
+        return ""
+    return f"its interval is {width:.0%} wide, and {2 * WIDEST:.0%} is the limit"
+
+
+def _contended(
+    measurements: Sequence[Measurement], summaries: Sequence[Summary], facts: Mapping[str, Scalar]
+) -> str:
+    """What others took of the blocks that the latency is made of, where that is most of them.
+
+    An asynchronous device whose own clock is steady did not notice what its host waited for.
+    """
+    by_metric = {each.metric: each for each in measurements}
+    latency, contention = by_metric["latency"], by_metric.get("contention")
+    if contention is None or not contention.samples or not latency.blocks:
+        return ""
+    device = next((each for each in summaries if each.metric == "latency_device"), None)
+    if device is not None and device.median is not None and not _wide(device):
+        return ""
+    counted = set(latency.blocks)
+    shares = [
+        share for block, share in zip(contention.blocks, contention.samples, strict=True) if block in counted
+    ]
+    taken = [share for share in shares if share > CONTENDED]
+    if 2 * len(taken) <= len(shares) or _own_threads_only(facts):
+        return ""
+    blocks = f"{len(taken)} of {len(shares)} blocks"
+    return f"others had one of its cores for {median(taken):.0%} of the time in {blocks}"
+
+
+def _own_threads_only(facts: Mapping[str, Scalar]) -> bool:
+    """Whether the process has more threads than CPUs, so that it waits for itself, and nobody else works."""
+    threads, cpus, others = facts.get("threads"), facts.get("cpus"), facts.get("others_cores")
+    if not isinstance(threads, int) or not isinstance(cpus, str) or not isinstance(others, float):
+        return False
+    return threads > len(parse_cpus(cpus)) and others <= _WITHOUT_OTHERS
+
+
+def _taken(facts: Mapping[str, Scalar]) -> list[str]:
+    found = []
+    for name, who in (("stolen_share", "the hypervisor"), ("throttled_share", "its quota")):
+        share = facts.get(name)
+        if isinstance(share, float) and share > MOST_TAKEN:
+            found.append(f"{who} took its cores for {share:.0%} of the time")
+    return found

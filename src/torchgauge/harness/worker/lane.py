@@ -1,0 +1,74 @@
+"""One configuration's step function with the samples taken so far, and which of them count.
+
+Blocks of which others had the cores are kept apart: they say something of the machine, and of the model only
+where there are no others.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from torchgauge.harness.worker.stopping import interval_rank
+
+CONTENDED = 0.05
+"""Share of a block without a core from which it is left out: the median of the others is off by less."""
+
+
+@dataclass(frozen=True)
+class Block:
+    """Seconds per step in one block: wall, CPU time of the process, and device events where any."""
+
+    wall: float
+    cpu: float
+    device: float | None
+
+
+@dataclass
+class Lane:
+    """One configuration's step function with the samples taken so far."""
+
+    key: str
+    step: Callable[[], Any]
+    point: Callable[[], None] = lambda: None
+    inner: int = 1
+    warmup: str = ""
+    wall: list[float] = field(default_factory=list)
+    cpu: list[float] = field(default_factory=list)
+    device: list[float] = field(default_factory=list)
+    rounds: list[int] = field(default_factory=list)
+    contention: dict[int, float] = field(default_factory=dict)
+    contended: dict[int, Block] = field(default_factory=dict)
+    failed: BaseException | None = None
+    agreed: int = 0
+    stopped: str = ""
+
+    def add(self, block: Block, number: int, contention: float | None = None) -> None:
+        """Keep ``block`` as this lane's sample of round ``number``, apart where others had its cores."""
+        if contention is not None:
+            self.contention[number] = contention
+            if contention > CONTENDED:
+                self.contended[number] = block
+                return
+        self._count(block, number)
+
+    def settle(self, confidence: float) -> None:
+        """Count the contended blocks like the others, in order, where those are too few for an interval."""
+        if interval_rank(len(self.wall), confidence) or not self.contended:
+            return
+        devices: Sequence[float | None] = self.device or [None] * len(self.wall)
+        columns = zip(self.rounds, self.wall, self.cpu, devices, strict=True)
+        clean = {number: Block(wall, cpu, device) for number, wall, cpu, device in columns}
+        every, self.contended = {**clean, **self.contended}, {}
+        for samples in (self.wall, self.cpu, self.device, self.rounds):
+            samples.clear()
+        for number in sorted(every):
+            self._count(every[number], number)
+
+    def _count(self, block: Block, number: int) -> None:
+        self.wall.append(block.wall)
+        self.cpu.append(block.cpu)
+        self.rounds.append(number)
+        if block.device is not None:
+            self.device.append(block.device)

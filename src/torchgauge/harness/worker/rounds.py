@@ -1,0 +1,143 @@
+"""When the interleaved rounds of one group have been enough."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torchgauge.autocorrelation import resemblance, widening
+from torchgauge.harness.worker.lane import Lane
+from torchgauge.harness.worker.purse import Purse
+from torchgauge.harness.worker.stopping import log_ratio_half_width, relative_half_width
+from torchgauge.records import RunSettings
+
+CEILING = 8.0
+"""How many budgets a slow step may take for the smallest number of rounds: few samples say little."""
+AGREEING_CHECKS = 2
+"""Checks in a row that must find a lane precise: one that does may have been lucky."""
+ALIKE = 0.3
+"""Resemblance of consecutive samples from which fewer than ``ALIKE_ROUNDS`` are never enough."""
+ALIKE_ROUNDS = 30
+LEAST_S = 0.25
+"""Seconds that sampling lasts at least: a machine does not show all it does in a few milliseconds."""
+WIDE = 2.0
+"""How many times the target an interval must miss it by for others' unused time to be spent on it."""
+MOST_BUDGETS = 3.0
+"""How many budgets a wide group may take where others left time."""
+MOST_WAITS = 5.0
+"""How many budgets a group is sampled longer at most for blocks that others leave alone."""
+PATIENCE_SHARE = 0.25
+"""Part of a group's budget that its run may wait for quiet, beyond what one group may once."""
+
+
+@dataclass
+class Rounds:
+    """When the rounds of one group, begun at ``began`` with ``budget`` seconds, have been enough."""
+
+    lanes: Sequence[Lane]
+    settings: RunSettings
+    purse: Purse
+    began: float
+    budget: float
+    next_check: int = 0
+    extended: bool = False
+    waited: float = 0.0
+
+    def __post_init__(self) -> None:
+        self.next_check = self.settings.min_blocks
+        self.deadline = self.began + self.budget
+        self.waits = Purse(self.purse.path and f"{self.purse.path}.waits")
+
+    @property
+    def whole(self) -> list[Lane]:
+        """Lanes that have not failed."""
+        return [lane for lane in self.lanes if lane.failed is None]
+
+    @property
+    def live(self) -> list[Lane]:
+        """Lanes that take part in the next round."""
+        return [lane for lane in self.whole if not lane.stopped]
+
+    def verdict(self, done: int, now: float) -> str:
+        """Why to stop after ``done`` rounds, at ``now`` on the clock of ``began``; "" to go on."""
+        if now > self.began + CEILING * self.budget and done >= 3:
+            return "budget"
+        if done < self.settings.min_blocks:
+            return ""
+        if done >= self.next_check:
+            self.next_check = done + max(2, done // 8)
+            if self.check(now):
+                return "precision"
+            if self.extended and not self.wide():
+                return "budget"
+        if now <= self.deadline or (done < ALIKE_ROUNDS and self.alike()) or self.wait(now):
+            return ""
+        return "" if self.extend(now) else "budget"
+
+    def wait(self, now: float) -> bool:
+        """Whether to go on for blocks that others leave alone: too few are there, and patience is left."""
+        if not any(lane.contended and len(lane.wall) < self.settings.min_blocks for lane in self.live):
+            return False
+        left = min(MOST_WAITS * self.budget, max(0.0, self.settings.quiet_wait_s - self.waits.seconds()))
+        self.waited = max(0.0, min(left, now - self.deadline))
+        return self.waited < left
+
+    def settle(self, now: float) -> None:
+        """Count what must be counted, and hand on the time that is left, or was waited, to later groups."""
+        for lane in self.lanes:
+            lane.settle(self.settings.confidence)
+        self.purse.settle(self.budget - (now - self.began) + self.waited)
+        self.waits.settle(self.waited - PATIENCE_SHARE * self.budget)
+
+    def check(self, now: float) -> bool:
+        """Judge every lane; whether all are precise."""
+        if now - self.began < min(LEAST_S, self.budget / 4.0):
+            return False
+        whole = self.whole
+        if not whole:
+            return False
+        base, *others = whole
+        for lane in (base, *(each for each in others if not each.stopped)):
+            fewest = ALIKE_ROUNDS if _alike(lane) else self.settings.min_blocks
+            precise = self.width(base, lane) <= self.settings.precision_target
+            lane.agreed = lane.agreed + 1 if precise and len(lane.wall) >= fewest else 0
+            if lane.agreed >= AGREEING_CHECKS and lane is not base:
+                lane.stopped = "precision"
+        return base.agreed >= AGREEING_CHECKS and all(lane.stopped for lane in others)
+
+    def width(self, base: Lane, lane: Lane) -> float:
+        """Half the width of the interval of ``lane``, or of its ratio to ``base``: the greater, relative."""
+        confidence = self.settings.confidence
+        found = relative_half_width(lane.wall, confidence) * widening(resemblance(lane.wall))
+        if lane is base:
+            return found
+        pairs = _pairs(base, lane)
+        ratio = log_ratio_half_width([a for a, _ in pairs], [b for _, b in pairs], confidence)
+        return max(found, ratio * widening(resemblance([a / b for a, b in pairs])))
+
+    def alike(self) -> bool:
+        """Whether consecutive samples of a lane that goes on resemble each other."""
+        return any(_alike(lane) for lane in self.live)
+
+    def wide(self) -> bool:
+        """Whether a lane that goes on is so far from its target that others' time should go there."""
+        limit = WIDE * self.settings.precision_target
+        return any(self.width(self.whole[0], lane) > limit for lane in self.live)
+
+    def extend(self, now: float) -> bool:
+        """Take more time from the purse, once, where there is some and it is needed."""
+        if self.extended or not self.live or not self.wide():
+            return False
+        more = min(self.purse.seconds(), (MOST_BUDGETS - 1.0) * self.budget)
+        self.extended, self.deadline = True, self.deadline + more
+        return now <= self.deadline
+
+
+def _alike(lane: Lane) -> bool:
+    return resemblance(lane.wall) > ALIKE
+
+
+def _pairs(base: Lane, lane: Lane) -> list[tuple[float, float]]:
+    """Samples of both lanes from the rounds that they share."""
+    by_round = dict(zip(base.rounds, base.wall, strict=True))
+    return [(by_round[n], wall) for n, wall in zip(lane.rounds, lane.wall, strict=True) if n in by_round]
