@@ -9,7 +9,7 @@ from statistics import median
 
 from campaign_phases import SHARED
 
-from torchgauge.results.stats import ORDER_STATISTIC, geometric_mean, median_interval
+from torchgauge.results.stats import geometric_mean, median_interval
 
 PEER, PEER_AGAIN = "peer", "peer-again"
 """The peer with an empty cache, and the same once more with what it kept."""
@@ -50,10 +50,10 @@ class Precision:
 def relative_width(samples: Sequence[float]) -> float | None:
     """Width of the median's 95 % interval over the median.
 
-    None for fewer than six samples: their bootstrap interval covers less than 95 % and would flatter a side.
+    None for fewer than six samples, which have no interval.
     """
     found = median_interval(samples)
-    if found.method != ORDER_STATISTIC or found.low is None or found.high is None or not found.estimate:
+    if found.low is None or found.high is None or not found.estimate:
         return None
     return (found.high - found.low) / found.estimate
 

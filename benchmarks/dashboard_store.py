@@ -401,7 +401,7 @@ def _summaries(results: dict[str, list[Any]], values: npt.NDArray[np.float64]) -
         made[name] = [None if np.isnan(v) else v for v in values[metric, axis, place].tolist()]
     made["n"] = np.where(single, 1, 15).tolist()
     made["confidence"] = [0.95] * len(metric)
-    made["method"] = ["single" if one else "order statistics" for one in single.tolist()]
+    made["method"] = ["too-few" if one else "order-statistic" for one in single.tolist()]
     made["stopped"] = [None if one else "interval narrower than 1 %" for one in single.tolist()]
     for column in TABLES["summaries"].columns:
         if column.name not in made and column.name in results:

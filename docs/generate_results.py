@@ -4,7 +4,8 @@
 count, the newest of each case; a model without a row is not on the page, and one that did not pass stands
 there with its reason. What has the status ``pass`` and is not counted among the passes has a column of its
 own, and a row of another model than its name says gives no number. Latencies are medians with their 95 %
-interval.
+interval; fewer than six rounds have none. Only a speed-up that has an interval, of a row whose step times
+count and that is counted among the passes, is counted as faster, slower or undecided; the others stand apart.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 
-from torchgauge.records import UNCOUNTED, Modifier, Status
+from torchgauge.records import UNCOUNTED, Modifier, Status, counts_as_pass, times_count
 from torchgauge.results import frames, units
 from torchgauge.results.store import Store
 
@@ -37,6 +38,15 @@ FACTS = {
     "compiler.cxx": "C++ compiler",
 }
 """Facts of the environment that a reader needs first; the store has all of them."""
+AGAINST_EAGER = (
+    "Faster and slower: the whole 95 % interval of the speed-up lies above or below 1. Apart, and in none of",
+    "the numbers before: what has fewer than six rounds and so no interval, what was not counted as a",
+    "pass, and what is marked as unsteady.",
+    "",
+    "| suite | mode | configuration | models | geometric mean | faster | slower | undecided | apart |",
+    "|---|---|---|---|---|---|---|---|---|",
+)
+FEW = "fewer than six rounds: no interval"
 WORKLOAD = ["suite", "model", "mode", "dtype", "size", "batch"]
 
 
@@ -118,20 +128,24 @@ def _ending(status: str, modifiers: Sequence[str]) -> str:
 
 def _speedups(rows: pd.DataFrame, summaries: pd.DataFrame) -> Iterator[str]:
     """Geometric mean of the speed-up over eager, and how many models it is certain for either way."""
-    found = _metric(rows, summaries, "speedup")
-    if found.empty:
+    every = _metric(rows, summaries, "speedup")
+    if every.empty:
         return
+    marks = every.merge(rows[["case_key", "status", "modifiers"]], on="case_key", suffixes=("_", ""))
+    fit = [
+        counts_as_pass(status, modifiers) and times_count(status, modifiers)
+        for status, modifiers in zip(marks["status"], marks["modifiers"], strict=True)
+    ]
+    every = every.assign(counts=np.array(fit, bool) & every["low"].notna().to_numpy())
     yield "## Against eager"
     yield ""
-    yield "Faster and slower: the whole 95 % interval of the speed-up lies above or below 1."
-    yield ""
-    yield "| suite | mode | configuration | models | geometric mean | faster | slower | undecided |"
-    yield "|---|---|---|---|---|---|---|---|"
-    for names, own in found.groupby(["suite", "mode", "configuration"], sort=True):
-        mean = float(np.exp(np.log(own["median"].astype(float)).mean()))
+    yield from AGAINST_EAGER
+    for names, found in every.groupby(["suite", "mode", "configuration"], sort=True):
+        own = found[found["counts"]]
+        mean = f"{np.exp(np.log(own['median'].astype(float)).mean()):.2f}x" if len(own) else "none"
         faster, slower = int((own["low"] > 1).sum()), int((own["high"] < 1).sum())
-        cells = [*map(str, names), str(len(own)), f"{mean:.2f}x", str(faster), str(slower)]
-        yield f"| {' | '.join(cells)} | {len(own) - faster - slower} |"
+        counts = [faster, slower, len(own) - faster - slower, len(found) - len(own)]
+        yield f"| {' | '.join([*map(str, names), str(len(own)), mean, *map(str, counts)])} |"
     yield ""
 
 
@@ -165,7 +179,9 @@ def _models(suite: str, mode: str, rows: pd.DataFrame, summaries: pd.DataFrame) 
             cells.append(_timing(latency, row) if timed else f"`{_ending(row['status'], row['modifiers'])}`")
             if row["case_key"] in speedup.index:
                 one = speedup.loc[row["case_key"]]
-                ratios.append(f"{one['median']:.2f} [{one['low']:.2f}, {one['high']:.2f}]")
+                between = "" if pd.isna(one["low"]) else f" [{one['low']:.2f}, {one['high']:.2f}]"
+                ratios.append(f"{one['median']:.2f}{between}")
+                remarks += [] if between else [FEW]
             if row["status"] != "pass":
                 remarks.append(f"{name}: {row['reason'] or row['cause']}")
             elif len(row["modifiers"]):
@@ -182,8 +198,10 @@ def _timing(latency: pd.DataFrame, row: pd.Series) -> str:
     if row["case_key"] not in latency.index:
         return "pass"
     found = latency.loc[row["case_key"]]
-    half = (found["high"] - found["low"]) / 2 / found["median"]
-    return f"{units.quantity(found['median'], 's')} ± {100 * half:.1f} %"
+    middle = units.quantity(found["median"], "s")
+    if pd.isna(found["low"]):
+        return f"{middle}, n = {found['n']}"
+    return f"{middle} ± {50 * (found['high'] - found['low']) / found['median']:.1f} %"
 
 
 def _inputs(rows: pd.DataFrame) -> list[str]:

@@ -162,7 +162,7 @@ def test_numbers_have_the_digits_that_their_interval_warrants() -> None:
         "12.3",
         "12,346",
     ]
-    assert [spread(None), spread(0.123), spread(1.25), spread(23.4)] == ["n=1", "±0.1%", "±1.2%", "±23%"]
+    assert [spread(None), spread(0.123), spread(1.25), spread(23.4)] == ["n<6", "±0.1%", "±1.2%", "±23%"]
     assert [change(1.012, 0.5), change(0.95, 2.0), change(1.0003, 0.05)] == ["+1.2%", "\u22125.0%", "+0.03%"]
 
 

@@ -91,6 +91,17 @@ def test_a_single_sample_decides_only_what_repeats_exactly(tmp_path):
     assert ask(made.claim(condition="graph_breaks <= 0"), path).counts == {"yes": 1}
 
 
+@pytest.mark.parametrize(("rounds", "standing"), [(5, "undecided"), (6, "yes")])
+def test_fewer_than_six_rounds_leave_their_model_open(tmp_path, rounds, standing):
+    """Three rounds of the slowest models once decided, with intervals that hold the truth in 73 %."""
+    rows = [made.row(made.case("slow"), {"speedup": [1.5 + 0.01 * each for each in range(rounds)]})]
+    answer = ask(made.claim(), made.store_of(tmp_path / "store", rows))
+    assert answer.counts == {standing: 1}
+    assert [each.reason for each in answer.members] == (
+        ["fewer than six samples have no interval"] if rounds < 6 else [""]
+    )
+
+
 def test_fewer_models_than_the_minimum_decide_nothing_and_it_is_said(tmp_path):
     """Fifty clear models are no answer where a hundred are asked for."""
     path = made.store_of(tmp_path / "store", made.speedups(FASTER | SLOWER))
@@ -534,6 +545,6 @@ def test_what_is_not_positive_has_no_quotient():
 def test_one_model_has_no_interval_and_decides_nothing():
     """An estimate alone is undecided even far from the threshold."""
     verdict, why = judge(
-        Estimate(9.0, None, None, 1, 0.95, "single"), made.claim(Aggregation.GEOMEAN).question
+        Estimate(9.0, None, None, 1, 0.95, "too-few"), made.claim(Aggregation.GEOMEAN).question
     )
     assert (verdict, why) == (Verdict.UNDECIDED, "one model has no interval")

@@ -94,3 +94,19 @@ def test_a_store_of_version_1_is_read_as_today(tmp_path):
     again = read_table(store, "results").to_pylist()
     assert [row["status"] for row in again] == [row["status"] for row in rows]
     assert {row["schema_version"] for row in again} == {SCHEMA_VERSION}
+
+
+@pytest.mark.parametrize(("version", "few"), [("v0", 1), ("v1", 5)])
+def test_intervals_of_fewer_than_six_samples_are_not_read(tmp_path, version, few):
+    """Until version 2 a bootstrap gave them one: neither the tables nor the journal say it any more."""
+    shutil.copytree(Path(__file__).parent / "data" / version, tmp_path / version)
+    store = Store.open(tmp_path / version)
+    run_id = store.published()[0]
+    for source in ("tables", "journal"):
+        if source == "journal":
+            shutil.rmtree(tmp_path / version / "tables")
+            store.finish(run_id)
+        rows = [row for row in read_table(store, "summaries", run_id).to_pylist() if 1 < row["n"] < 6]
+        assert len(rows) >= few, source
+        assert {(row["low"], row["high"], row["method"]) for row in rows} == {(None, None, "too-few")}
+        assert all(row["median"] is not None for row in rows)

@@ -80,21 +80,21 @@ def test_a_widened_interval_says_so_and_never_leaves_the_samples():
     assert median_interval(samples[:5], wider=100.0) == median_interval(samples[:5])
 
 
-def test_few_samples_are_bootstrapped_without_chance():
-    """Five samples cannot give 95 percent, so the method says bootstrap; six can."""
-    five = [5.0, 1.0, 4.0, 2.0, 3.0]
-    found = median_interval(five)
-    assert (found.estimate, found.low, found.high, found.method) == (3.0, 1.0, 5.0, "bootstrap-percentile")
-    assert median_interval(five) == found
-    assert median_interval(five, 0.5).low == 2.0
-    assert median_interval([*five, 6.0]).method == "order-statistic"
+@pytest.mark.parametrize(("confidence", "least"), [(0.9, 5), (0.95, 6), (0.99, 8)])
+def test_fewer_samples_than_can_hold_the_median_have_no_interval(confidence, least):
+    """The range of five covers 93.75 %, so it is no interval of 95 %; six have one."""
+    few = median_interval([3.0, 1.0, 2.0, 5.0, 4.0, 6.0, 7.0][: least - 1], confidence)
+    assert (few.low, few.high, few.method, few.n) == (None, None, "too-few", least - 1)
+    assert few.estimate is not None
+    enough = median_interval(range(least), confidence)
+    assert (enough.low, enough.high, enough.method) == (0.0, least - 1, "order-statistic")
 
 
 def test_one_sample_has_no_interval_and_equal_samples_an_empty_one():
-    """A single sample is shown without an interval; a count that never varies is certain."""
+    """A single sample is shown without an interval; six that never vary are certain."""
     single = median_interval([0.5])
-    assert (single.estimate, single.low, single.high, single.method) == (0.5, None, None, "single")
-    for n in (2, 5, 30):
+    assert (single.estimate, single.low, single.high, single.method) == (0.5, None, None, "too-few")
+    for n in (6, 30):
         same = median_interval([3] * n)
         assert (same.low, same.estimate, same.high) == (3.0, 3.0, 3.0)
 
@@ -163,7 +163,7 @@ def test_a_geometric_mean_uses_the_common_set_and_names_who_dropped_out():
     assert (narrowed.n, narrowed.low, narrowed.method, narrowed.dropped) == (
         1,
         None,
-        "single",
+        "too-few",
         ("b", "c", "d"),
     )
 

@@ -10,10 +10,10 @@ scipy has none, and importing it costs more than a run may spend. The rules are 
   many independent ones as vary alike (n / widening², the effective sample size of Wilks, Statistical Methods
   in the Atmospheric Sciences, 3rd edition, section 5.2.4), with the normal approximation of the binomial; it
   is never wider than the range of the samples.
-* ``bootstrap-percentile``: percentiles of the exact bootstrap distribution of the median, by enumeration of
-  all resamples (no random numbers), for fewer samples than that. It lies within the range of the samples and
-  covers less than it says: the range of n samples holds the median with probability 1 - 2 ** (1 - n).
-* ``single``: one sample has no interval.
+* ``too-few``: fewer samples than that have no interval, and nothing is decided from them: even the range of n
+  samples holds the median with a probability of 1 - 2 ** (1 - n) only.
+
+The mean over models of a claim or a page is another thing: ``bootstrap-percentile``, over the models.
 
 The samples of one process share its launch: these intervals do not cover what differs between launches.
 """
@@ -25,10 +25,8 @@ import statistics
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cache
-from itertools import combinations_with_replacement
 
 import numpy as np
-import numpy.typing as npt
 
 from torchgauge.autocorrelation import resemblance, widening
 from torchgauge.records import Measurement, Metric, Summary
@@ -36,7 +34,7 @@ from torchgauge.records import Measurement, Metric, Summary
 ORDER_STATISTIC = "order-statistic"
 CORRELATED = "order-statistic-correlated"
 BOOTSTRAP = "bootstrap-percentile"
-SINGLE = "single"
+TOO_FEW = "too-few"
 ABSENT = "absent"
 
 RESAMPLES = 9999
@@ -76,19 +74,15 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95, wider: f
     _check(samples, confidence)
     ordered = sorted(map(float, samples))
     n, median = len(ordered), statistics.median(ordered)
-    if n == 1:
-        return Estimate(median, None, None, 1, confidence, SINGLE)
     rank, method = _rank(n, confidence), ORDER_STATISTIC
-    if rank and wider > 1:
+    if not rank:
+        return Estimate(median, None, None, n, confidence, TOO_FEW)
+    if wider > 1:
         spread = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * wider * math.sqrt(n) / 2
         lower = max(1, math.floor((n + 1) / 2 - spread))  # with the correction for continuity
         if lower < rank:
             rank, method = lower, CORRELATED
-    if rank:
-        low, high = ordered[rank - 1], ordered[n - rank]
-        return Estimate(median, low, high, n, confidence, method)
-    low, high = _bootstrap_median(np.asarray(ordered), confidence)
-    return Estimate(median, low, high, n, confidence, BOOTSTRAP)
+    return Estimate(median, ordered[rank - 1], ordered[n - rank], n, confidence, method)
 
 
 def summarise(measurement: Measurement, metric: Metric, confidence: float = 0.95) -> Summary:
@@ -174,7 +168,7 @@ def geometric_mean(
     _check(logs.tolist(), confidence)
     estimate = math.exp(float(logs.mean()))
     if len(kept) == 1:
-        return GeometricMean(estimate, None, None, 1, confidence, SINGLE, dropped)
+        return GeometricMean(estimate, None, None, 1, confidence, TOO_FEW, dropped)
     picks = np.random.default_rng(SEED).integers(0, len(logs), size=(RESAMPLES, len(logs)))
     low, high = np.exp(np.quantile(logs[picks].mean(axis=1), _tails(confidence)))
     return GeometricMean(estimate, float(low), float(high), len(kept), confidence, BOOTSTRAP, dropped)
@@ -208,28 +202,6 @@ def _rank(n: int, confidence: float) -> int:
         term = term * (n - rank) // (rank + 1)
         rank += 1
     return rank
-
-
-def _bootstrap_median(ordered: npt.NDArray[np.float64], confidence: float) -> tuple[float, float]:
-    picks, weights = _resamples(len(ordered))
-    medians = np.median(ordered[picks], axis=1)
-    order = np.argsort(medians, kind="stable")
-    reached = np.cumsum(weights[order])
-    low_tail, high_tail = _tails(confidence)
-    low = medians[order][np.searchsorted(reached, low_tail, side="right")]
-    high = medians[order][np.searchsorted(reached, high_tail, side="left")]
-    return float(low), float(high)
-
-
-@cache
-def _resamples(n: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
-    """All resamples of n samples as sorted index rows, with their probabilities."""
-    picks = np.array(list(combinations_with_replacement(range(n), n)), dtype=np.int64)
-    ways = [
-        math.factorial(n) / math.prod(math.factorial(count) for count in np.bincount(row).tolist())
-        for row in picks
-    ]
-    return picks, np.array(ways) / n**n
 
 
 def _tails(confidence: float) -> tuple[float, float]:

@@ -173,7 +173,7 @@ def _metric(number: Number) -> str:
         why = repeated(number.absent or "no reason given")
         return f'{head}<td colspan="6" class="muted">no number: {why}</td></tr>'
     value, bracket = number_parts(number.median, number.low, number.high, number.unit)
-    interval = f"{bracket}{_confidence(number.confidence)}" if bracket else "none: one sample"
+    interval = f"{bracket}{_confidence(number.confidence)}" if bracket else "none: too few samples"
     beside = _beside(number.n, number.method, number.provenance, number.stopped)
     return f'{head}<td class="num"><b>{value}</b></td><td class="nowrap">{interval}{beside}'
 

@@ -25,7 +25,7 @@ SECONDS = Scale(1.0, "s")
 
 
 def half_percent(number: Number) -> float | None:
-    """Half of the interval in percent of the median: the wider side; None for a single sample."""
+    """Half of the interval in percent of the median: the wider side; None where there is none."""
     median = number.median
     if median is None or number.low is None or number.high is None or median <= 0:
         return None
@@ -45,9 +45,9 @@ def digits(value: float, half: float | None) -> str:
 
 
 def spread(half: float | None) -> str:
-    """Half of an interval, such as ``±0.8%``, or that there is one sample only."""
+    """Half of an interval, such as ``±0.8%``, or that there are too few samples for one."""
     if half is None:
-        return "n=1"
+        return "n<6"
     if half >= 10:
         return f"±{half:.0f}%"
     return f"±{half:.2g}%" if half >= 1 else f"±{half:.1g}%" if half >= 0.001 else "±0%"

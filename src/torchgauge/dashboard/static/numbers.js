@@ -45,7 +45,7 @@ export function digits(value, half) {
 
 /** @param {number | null} half in percent */
 export function spread(half) {
-  if (half === null) return "n=1";
+  if (half === null) return "n<6";
   return `±${half >= 10 ? half.toFixed(0) : Number(half.toPrecision(half >= 1 ? 2 : 1))}%`;
 }
 

@@ -69,7 +69,7 @@ def mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
     numbers = np.asarray(sorted(values), dtype=np.float64)
     estimate, n = float(numbers.mean()), len(numbers)
     if n == 1:
-        return Estimate(estimate, None, None, 1, confidence, stats.SINGLE)
+        return Estimate(estimate, None, None, 1, confidence, stats.TOO_FEW)
     picks = np.random.default_rng(stats.SEED).integers(0, n, size=(stats.RESAMPLES, n))
     tail = (1 - confidence) / 2
     low, high = np.quantile(numbers[picks].mean(axis=1), (tail, 1 - tail))

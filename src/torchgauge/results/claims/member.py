@@ -165,7 +165,7 @@ def decided(condition: Condition, number: Number, *, exact: bool) -> tuple[Stand
     if exact:
         return (Standing.YES if condition.holds(number.median) else Standing.NO), ""
     if number.low is None or number.high is None:
-        return Standing.UNDECIDED, "one sample has no interval"
+        return Standing.UNDECIDED, "fewer than six samples have no interval"
     ends = {condition.holds(number.low), condition.holds(number.high)}
     if len(ends) == 2:
         return Standing.UNDECIDED, "its interval has the threshold in it"

@@ -166,7 +166,7 @@ class _Judged:
             blank = replace(blank, low=paired.low, high=paired.high)
         if len(sides.base) < least:
             return [_too_few(blank, len(sides.base), least)]
-        return [_sized(blank, self.rule_of(metric).floor)]
+        return [_sized(blank, self.rule_of(metric).floor, sides)]
 
     def by_count(self, metric: str, launches: Sequence[Launch]) -> list[MetricVerdict]:
         sides = _Samples.of(metric, launches)
@@ -207,6 +207,11 @@ class _Samples:
     head: tuple[float, ...] = ()
     refusal: str = ""
 
+    @property
+    def ratios(self) -> list[float]:
+        """Head over base of each launch, where both are positive."""
+        return [head / base for base, head in zip(self.base, self.head, strict=True) if min(base, head) > 0]
+
     @classmethod
     def of(cls, metric: str, launches: Iterable[Launch]) -> _Samples:
         base, head, provenance, missing = [], [], set(), []
@@ -246,15 +251,21 @@ def _refused(blank: MetricVerdict, sides: _Samples) -> list[MetricVerdict]:
     return [replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=sides.refusal)]
 
 
-def _sized(blank: MetricVerdict, floor: float) -> MetricVerdict:
-    """The verdict by size: beyond the tolerance and the floor, and not where launches disagree."""
+def _sized(blank: MetricVerdict, floor: float, sides: _Samples) -> MetricVerdict:
+    """The verdict by size: beyond the tolerance and the floor, and not where launches disagree.
+
+    They do where the interval has 1 in it; fewer launches than have one must all point the same way.
+    """
     assert blank.base is not None
     assert blank.head is not None
     assert blank.ratio is not None
     change = blank.head - blank.base
     if max(blank.ratio, 1 / blank.ratio) - 1 <= blank.tolerance or abs(change) <= floor:
         return replace(blank, verdict=Verdict.UNCHANGED)
-    if blank.low is not None and blank.high is not None and blank.low <= 1 <= blank.high:
+    low, high = blank.low, blank.high
+    if low is None or high is None:
+        low, high = min(sides.ratios, default=1.0), max(sides.ratios, default=1.0)
+    if low <= 1 <= high:
         return replace(blank, reason="the change is large enough, but launches disagree on it")
     return replace(blank, verdict=Verdict.REGRESSION if change > 0 else Verdict.IMPROVEMENT)
 
