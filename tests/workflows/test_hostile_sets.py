@@ -29,6 +29,7 @@ from campaign_sets import (
     write_zip,
 )
 
+from torchgauge.records import SCHEMA_VERSION
 from torchgauge.results.store import Store
 from torchgauge.workflows.ingest.container import Caps, read_container
 from torchgauge.workflows.ingest.intake import import_sets
@@ -300,11 +301,11 @@ SETS: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
     "wrong schema": (Reason.SCHEMA, manifest(schema=2)),
     "rows of another schema": (
         Reason.SCHEMA,
-        lambda f: in_row(f, b'"schema_version":2', b'"schema_version":1'),
+        lambda f: in_row(f, b'"schema_version":%d' % SCHEMA_VERSION, b'"schema_version":1'),
     ),
     "plan of another schema": (
         Reason.SCHEMA,
-        lambda f: in_plan(f, b'"schema_version": 2', b'"schema_version": 3'),
+        lambda f: in_plan(f, b'"schema_version": %d' % SCHEMA_VERSION, b'"schema_version": 9'),
     ),
     "foreign SHA": (Reason.FOREIGN_SHA, manifest(sha="b" * 40)),
     "foreign campaign": (Reason.FOREIGN_CAMPAIGN, manifest(campaign_id="2026-05-27-torch-2.9.0-aabbccdd")),
