@@ -111,3 +111,18 @@ def test_a_mistake_is_said_before_anything_is_written(
     assert isinstance(done.exception, UsageError), done.exception
     assert said in str(done.exception)
     assert not (tmp_path / "store").exists()
+
+
+@pytest.mark.torch
+def test_a_head_that_silently_stops_compiling_is_broken(tmp_path: Path) -> None:
+    """It passes, runs eager and has fewer graphs, which is no improvement of anything."""
+    words = ("toy", "--models", "mlp", "--device", "cpu", "--config", "aot_eager", "--threads", "1")
+    done = ab(tmp_path, *words, "--head-env", "TORCH_COMPILE_DISABLE=1", "--no-control", "--json")
+    assert done.returncode == 1, done.stderr
+    assert "REGRESSION: 1 broken" in done.stderr
+    said = {each["metric"]: each for each in json.loads(done.stdout)["verdicts"]}
+    assert {name: each["verdict"] for name, each in said.items()} == {
+        "latency": "not_comparable",
+        "status": "broken",
+    }
+    assert said["status"]["reason"].startswith("head is degraded: dynamo captured no graph")

@@ -26,7 +26,7 @@ from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.ab import comparison
 from torchgauge.harness.ab.launch_hosts import LaunchHosts
 from torchgauge.harness.ab.run_comparison import LaunchSeries
-from torchgauge.records import Cause, Status
+from torchgauge.records import Cause, Modifier, Status
 from torchgauge.records.comparison import Launch, Pair
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GATE_VERDICTS, Headline
 
@@ -38,6 +38,8 @@ ERROR = (Status.ERROR, None)
 INFRA = (Status.INFRA, Cause.KILLED)
 SKIPPED = (Status.SKIPPED, Cause.MISSING_DATA)
 UNSUPPORTED = (Status.UNSUPPORTED, None)
+PASS = (Status.PASS, None)
+DEGRADED = (Status.PASS, Modifier.DEGRADED)
 
 
 @dataclass(frozen=True)
@@ -53,9 +55,8 @@ class At:
         return self.model == FIRST
 
 
-Said = float | tuple[tuple[Status, Cause | None], tuple[Status, Cause | None]]
+Said = float | tuple[tuple[Status, Cause | Modifier | None], tuple[Status, Cause | Modifier | None]]
 """What a launch found: a log ratio, or how base and head ended."""
-PASS = (Status.PASS, None)
 
 
 def fine(at: At) -> Said:
@@ -84,7 +85,9 @@ def faster(at: At) -> Said:
     return -slower(at)
 
 
-def of_head(ended: tuple[Status, Cause | None], which: Callable[[At], bool] = lambda at: True) -> Any:
+def of_head(
+    ended: tuple[Status, Cause | Modifier | None], which: Callable[[At], bool] = lambda at: True
+) -> Any:
     """The head ends so in the launches of ``which``."""
     return lambda at: (PASS, ended) if which(at) else fine(at)
 
@@ -119,6 +122,14 @@ FACTS: dict[str, tuple[Callable[[At], Said], Headline, tuple[str, ...], str]] = 
         "",
     ),
     "one is mended": (of_first(lambda at: (ERROR, PASS)), Headline.IMPROVEMENT, (), ""),
+    "one is degraded": (of_first(of_head(DEGRADED)), Headline.REGRESSION, (), ""),
+    "one is degraded in one launch of several": (
+        of_first(of_head(DEGRADED, lambda at: at.number == 2)),
+        Headline.UNDECIDED,
+        (),
+        "",
+    ),
+    "one is degraded no more": (of_first(lambda at: (DEGRADED, PASS)), Headline.IMPROVEMENT, (), ""),
     "one is skipped by the head": (of_first(of_head(SKIPPED)), Headline.UNDECIDED, (), ""),
     "all are skipped": (lambda at: (SKIPPED, SKIPPED), Headline.NOTHING_COMPARED, (), ""),
     "a confirmation ends in infra": (
@@ -157,8 +168,10 @@ def measured(monkeypatch) -> Callable[[Callable[[At], Said]], None]:
             if isinstance(found, float):
                 return made
             base, head = (
-                replace(side, status=status, cause=cause)
-                for side, (status, cause) in zip((made.base, made.head), found, strict=True)
+                replace(side, status=status, modifiers=(why,))
+                if isinstance(why, Modifier)
+                else replace(side, status=status, cause=why)
+                for side, (status, why) in zip((made.base, made.head), found, strict=True)
             )
             return replace(made, base=base, head=head)
 

@@ -13,6 +13,7 @@ from torchgauge.records import (
     Case,
     Configuration,
     DeviceTarget,
+    Modifier,
     Outcome,
     Phase,
     Realised,
@@ -438,3 +439,36 @@ def test_more_launches_allow_no_more_than_their_number():
     judge = judge_of([one], max_launches=6)
     assert Machine(spread=0.2, cost_s=1.0).run(judge, [one]) == 6
     assert {each.quads for each in judge_of([one], quads=7).wanted()} == {7}
+
+
+@pytest.mark.parametrize("modifier", [Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.UNSTEADY])
+def test_what_is_in_doubt_is_compared_with_nobody(modifier) -> None:
+    """A head of half the time is no improvement where its step times do not count; it says why."""
+    machine, one = Machine(), pair()
+    judge = Judge(Policy.default(), NoiseHistory.empty(), [one])
+    for number in (1, 2):
+        made = machine.launch(one, 0.5, number=number)
+        judge.add(
+            replace(made, head=replace(made.head, modifiers=(modifier,), facts=((modifier.value, "x"),)))
+        )
+    assert judge.wanted() == ()
+    verdicts = judge.verdicts()
+    found = next(each for each in verdicts if each.metric == "latency")
+    assert (found.verdict, found.action) == (Verdict.NOT_COMPARABLE, Action.GATE)
+    assert f"head is {modifier.value.replace('_', ' ')}: x" in found.reason
+    assert not any(each.verdict is Verdict.IMPROVEMENT for each in verdicts)
+
+
+def test_one_degraded_launch_of_several_is_not_timed_and_not_forgotten() -> None:
+    """The others decide the times; the status stays open."""
+    machine, one = Machine(spread=0.001), pair()
+    judge = Judge(Policy.default(), NoiseHistory.empty(), [one])
+    for number in range(1, 9):
+        made = machine.launch(one, 1.0, number=number)
+        if number == 2:
+            made = machine.launch(one, 0.5, number=number)
+            made = replace(made, head=replace(made.head, modifiers=(Modifier.DEGRADED,)))
+        judge.add(made)
+    said = {each.metric: each for each in judge.verdicts()}
+    assert (said["latency"].verdict, said["latency"].launches) == (Verdict.UNCHANGED, 7)
+    assert said["status"].verdict is Verdict.UNDECIDED

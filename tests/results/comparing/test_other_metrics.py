@@ -12,7 +12,7 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from stored_runs import case, launch, outcome
 
-from torchgauge.records import Cause, Measurement, Status
+from torchgauge.records import Cause, Measurement, Modifier, Status
 from torchgauge.records.comparison import Action, Pair, Verdict
 from torchgauge.results.comparing.other_metrics import judge_other_metrics
 from torchgauge.results.comparing.policy import Policy
@@ -196,7 +196,6 @@ def test_memory_that_a_side_lacks_says_why() -> None:
         ([2, 2], [2, 2], Verdict.UNCHANGED, 1.0),
         ([2, 2], [3, 3], Verdict.REGRESSION, 1.5),
         ([0, 0], [1, 1], Verdict.REGRESSION, None),
-        ([3, 3], [2, 2], Verdict.IMPROVEMENT, 2 / 3),
         ([2, 2], [2, 3], Verdict.UNDECIDED, None),
     ],
 )
@@ -205,6 +204,113 @@ def test_graphs_are_exact(metric, base, head, said, ratio) -> None:
     """One more is a regression, and what varies between launches is not decided."""
     found = judged(launches(metric, base, head), metric)
     assert (found.verdict, found.ratio) == (said, pytest.approx(ratio) if ratio else None)
+
+
+def counted(**counts):
+    """Two launches in which the compiler counts, base and head, as ``counts`` says."""
+    return [
+        launch(
+            PAIR,
+            number,
+            base=outcome(PAIR.base, **{name: both[0] for name, both in counts.items()}),
+            head=outcome(PAIR.head, **{name: both[1] for name, both in counts.items()}),
+        )
+        for number in (1, 2)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("counts", "said"),
+    [
+        ({"graph_count": (3, 2)}, (Verdict.UNDECIDED, None, None)),
+        ({"graph_count": (3, 2), "graph_breaks": (2, 1)}, (Verdict.UNCHANGED, Verdict.IMPROVEMENT, None)),
+        ({"graph_count": (3, 2), "recompiles": (1, 0)}, (Verdict.UNCHANGED, None, Verdict.IMPROVEMENT)),
+        ({"graph_count": (3, 1), "graph_breaks": (1, 0)}, (Verdict.UNDECIDED, Verdict.UNDECIDED, None)),
+        ({"graph_count": (3, 0), "graph_breaks": (2, 0)}, (Verdict.UNDECIDED, Verdict.UNDECIDED, None)),
+        ({"graph_count": (2, 2), "graph_breaks": (1, 0)}, (Verdict.UNCHANGED, Verdict.IMPROVEMENT, None)),
+        ({"graph_count": (2, 3), "graph_breaks": (1, 0)}, (Verdict.REGRESSION, Verdict.IMPROVEMENT, None)),
+    ],
+)
+def test_fewer_graphs_are_no_improvement(counts, said) -> None:
+    """They go with breaks and recompilations that went away; otherwise less is compiled, and that is open."""
+    found = [judged(counted(**counts), metric) for metric in ("graph_count", "graph_breaks", "recompiles")]
+    assert tuple(each and each.verdict for each in found) == said
+    assert found[0].reason or said[0] is not Verdict.UNDECIDED
+
+
+def test_less_that_is_compiled_compiles_no_faster() -> None:
+    """A compile time that fell with graphs that nothing explains is no improvement either."""
+    found = judged(counted(graph_count=(3, 1), compile_warm=(10, 5)) * 2, "compile_warm")
+    assert (found.verdict, found.reason) == (
+        Verdict.UNDECIDED,
+        "2 fewer graphs, and 0 graph breaks and recompilations: less of the model may be compiled",
+    )
+
+
+D = "degraded"
+
+
+def endings(base, head):
+    """A launch for each two letters: P passes, D is degraded, E fails."""
+
+    def side(of, how):
+        ended = outcome(of, E if how == "E" else P, graph_count=0 if how == "D" else 2)
+        marked = {"modifiers": (Modifier.DEGRADED,), "facts": ((D, "no graph"),)} if how == "D" else {}
+        return replace(ended, **marked)
+
+    return [
+        launch(PAIR, number + 1, base=side(PAIR.base, ours), head=side(PAIR.head, theirs))
+        for number, (ours, theirs) in enumerate(zip(base, head, strict=True))
+    ]
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "said"),
+    [
+        ("PP", "DD", Verdict.BROKEN),
+        ("PPP", "PDP", Verdict.UNDECIDED),
+        ("PPPP", "PDPD", Verdict.BROKEN),
+        ("DD", "PP", Verdict.FIXED),
+        ("DD", "DD", Verdict.UNCHANGED),
+        ("DD", "EE", Verdict.BROKEN),
+        ("EE", "DD", Verdict.FIXED),
+        ("DP", "PD", Verdict.UNDECIDED),
+        ("DP", "DP", Verdict.UNDECIDED),
+    ],
+)
+def test_a_degraded_pass_stands_below_a_pass(base, head, said) -> None:
+    """A head that silently stops compiling is broken, and nothing of it is an improvement."""
+    found = judged(endings(base, head), "status")
+    assert found.verdict is said
+    everything = judge_other_metrics(
+        PAIR, endings(base, head), lambda name: Policy.default().rule(PAIR, name)
+    )
+    assert not any(each.verdict is Verdict.IMPROVEMENT for each in everything)
+
+
+def test_it_says_why_a_side_is_degraded() -> None:
+    """The side, and the words of the worker; of compile metrics nothing is claimed where both are."""
+    assert judged(endings("PP", "DD"), "status").reason == "head is degraded: no graph"
+    assert judged(endings("PP", "DD"), "graph_count") is None
+    assert judged(endings("DD", "DD"), "status").reason == "both are degraded: no graph"
+    count = judged(endings("DD", "DD"), "graph_count")
+    assert (count.verdict, count.action) == (Verdict.NOT_COMPARABLE, Action.REPORT)
+
+
+@pytest.mark.parametrize("modifier", [Modifier.OTHER_MODEL, Modifier.UNCHECKED])
+@pytest.mark.parametrize("side", ["base", "head"])
+def test_another_model_and_what_nobody_checked_compare_nothing(modifier, side) -> None:
+    """With the reason, and no metric of it is better or worse."""
+    made = launches("peak_memory", [9e8, 9e8], [1e8, 1e8])
+    facts = ((modifier.value, "so it says"),)
+    marked = [
+        replace(each, **{side: replace(getattr(each, side), modifiers=(modifier,), facts=facts)})
+        for each in made
+    ]
+    found = judged(marked, "status")
+    assert (found.verdict, found.action) == (Verdict.NOT_COMPARABLE, Action.GATE)
+    assert found.reason == f"{side} is {modifier.value.replace('_', ' ')}: so it says"
+    assert judged(marked, "peak_memory") is None
 
 
 def test_controls_never_gate() -> None:

@@ -14,8 +14,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 from stored_runs import BEGIN, DAY, case, control_run, environment, result, run
 
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.records import Cause, Realised, Status
+from torchgauge.records import Cause, Modifier, Realised, Status
 from torchgauge.records.comparison import Verdict
+from torchgauge.results.comparing.gate import gate
 from torchgauge.results.comparing.noise import NoiseHistory, Prior
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.comparing.run_names import resolve_run
@@ -398,3 +399,49 @@ def test_what_an_incomplete_run_did_not_measure_has_a_row(store) -> None:
     found = latency(compare_runs(store, "a", "b", Policy.default(), NONE), "conv")
     assert found.verdict is Verdict.NOT_COMPARABLE
     assert "not_run (budget)" in found.reason
+
+
+def marked(seconds, *modifiers, of=None, **metrics):
+    """A result of ``seconds`` with ``modifiers``, each with its reason."""
+    facts = tuple((each.value, "so it says") for each in modifiers)
+    return result(of or case(), seconds, modifiers=modifiers, facts=facts, metrics=metrics)
+
+
+@pytest.mark.parametrize("modifier", [Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.UNSTEADY])
+@pytest.mark.parametrize("side", [0, 1])
+def test_what_is_in_doubt_has_no_ratio(store, modifier, side) -> None:
+    """Of either side, however much faster the second is; the reason says which side and why."""
+    sides = [result(case(), 2e-3), result(case(), 1e-3)]
+    sides[side] = marked((2e-3, 1e-3)[side], modifier)
+    found = latency(two(store, *sides, history=history()))
+    assert (found.verdict, found.ratio) == (Verdict.NOT_COMPARABLE, None)
+    name = ("base", "head")[side]
+    assert found.reason == f"{name} is {modifier.value.replace('_', ' ')}: so it says"
+
+
+def test_a_run_that_stopped_compiling_is_broken(store) -> None:
+    """Fewer graphs and less time by another path are no improvement."""
+    head = marked(1e-3, Modifier.DEGRADED, graph_count=0.0)
+    found = two(store, result(case(), 2e-3, metrics={"graph_count": 3.0}), head, history=history())
+    said = {each.metric: each.verdict for each in found if each.pair_key}
+    assert said == {"latency": Verdict.NOT_COMPARABLE, "status": Verdict.BROKEN}
+
+
+def test_a_degraded_configuration_has_no_speed_up(store) -> None:
+    """It was never broken, and it is no speed-up of the configuration of that name."""
+    eager, other = case(), case(configuration="inductor")
+    run(store, "a", [result(eager, 2e-3), marked(1e-3, Modifier.DEGRADED, of=other)], OLD)
+    sides = RunSide("a", configuration="eager"), RunSide("a", configuration="inductor")
+    (found,) = compare_sides(store, *sides, Policy.default(), NONE).verdicts
+    assert (found.verdict, found.ratio) == (Verdict.NOT_COMPARABLE, None)
+    assert found.reason == "head is degraded: so it says"
+
+
+def test_a_model_that_the_second_run_lacks_is_named_and_holds_up_the_gate(store) -> None:
+    """It does not vanish: a row with the reason, and exit code 3."""
+    both = [result(case()), result(case("conv"))]
+    found = two(store, both, result(case()), history=history(0.005, 20.0, case(), case("conv")))
+    gone = latency(found, "conv")
+    assert (gone.verdict, gone.reason) == (Verdict.NOT_COMPARABLE, "the second side does not have the case")
+    assert gate(found).exit_code == 3
+    assert gate([each for each in found if each.pair_id != gone.pair_id]).exit_code == 0

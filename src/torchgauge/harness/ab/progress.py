@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from typing import Any, Protocol, TextIO
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
-from torchgauge.records import Status
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict, Pair, Side
 from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words as words
+from torchgauge.results.comparing.status_verdict import unfit
 
 
 class AbProgress(Protocol):
@@ -64,12 +64,7 @@ class PlainAbProgress:
     def measured(self, launch: Launch, interim: MetricVerdict | None) -> None:
         """Say how the pair stands."""
         took = units.duration(launch.setup_s + launch.measure_s)
-        failed = [
-            f"{side.value} {outcome.status.value}: {units.shortened(outcome.reason, 100)}"
-            for side, outcome in ((Side.BASE, launch.base), (Side.HEAD, launch.head))
-            if outcome.status is not Status.PASS
-        ]
-        text = "; ".join(failed) or _so_far(interim)
+        text = units.shortened(unfit(launch), 200) or _so_far(interim)
         again = " (again)" if launch.confirms else ""
         self.say(f"  {launch.pair_id}{again}: {text} | {took}")
 

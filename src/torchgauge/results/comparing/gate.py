@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
+from torchgauge.results.comparing.blank_verdict import QUARANTINE_FACTOR
 from torchgauge.results.comparing.gate_verdict import exit_code
-from torchgauge.results.comparing.other_metrics import QUARANTINE_FACTOR
 from torchgauge.results.comparing.policy import BUILT_IN, Policy, Rule
 from torchgauge.results.comparing.verdict_words import WORSE
 from torchgauge.results.units import small_number

@@ -14,11 +14,12 @@ from scipy import stats
 
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair
 from torchgauge.results.comparing.noise import NoiseHistory
-from torchgauge.results.comparing.other_metrics import judge_other_metrics, with_status
+from torchgauge.results.comparing.other_metrics import judge_other_metrics
 from torchgauge.results.comparing.pair_evidence import PairEvidence
 from torchgauge.results.comparing.pair_verdict import LATENCY, WALL, Finding, timing_verdict, untimed_verdict
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.comparing.sequential import is_gain, is_harm, is_unchanged, spent_p
+from torchgauge.results.comparing.status_verdict import with_status
 from torchgauge.results.comparing.suite_level import METRIC as SUITE
 from torchgauge.results.comparing.suite_level import asks_for_more, suite_verdict
 

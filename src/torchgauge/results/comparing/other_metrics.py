@@ -1,4 +1,4 @@
-"""Verdicts on what is no step time: status, compile time, memory and graphs, one rule for each.
+"""Verdicts on what is no step time: compile time, memory and graphs beside the status, one rule for each.
 
 The rules are the table of ``docs/comparison.md``. Each works on the launches of one pair; a launch has one
 number of each side, the median of what its worker measured.
@@ -7,16 +7,13 @@ number of each side, the median of what its worker measured.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
-from torchgauge.records import ATTEMPTED, Outcome, Status
+from torchgauge.records import Outcome
 from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair, Verdict
-from torchgauge.results.comparing.policy import Rule
-
-RuleOf = Callable[[str], Rule]
-QUARANTINE_FACTOR = 3.0
-"""What is in quarantine gates at so many times its tolerance."""
+from torchgauge.results.comparing.blank_verdict import BlankVerdicts, RuleOf
+from torchgauge.results.comparing.status_verdict import Standing, comparable, judge_status, standing
 
 RATIO_METRICS = {"compile_cold": 3, "compile_warm": 3, "peak_memory": 1}
 """Metrics that are compared by ratio, and the least number of launches that may decide."""
@@ -28,8 +25,9 @@ COUNT_METRICS = ("graph_breaks", "graph_count", "recompiles")
 """Metrics that are compared exactly."""
 
 _UNITS = {"compile_cold": "s", "compile_warm": "s", "peak_memory": "B"}
-_TELLING = ATTEMPTED | {Status.UNSUPPORTED}
-"""Statuses that say something of the model or its build; the others only say that nothing was measured."""
+
+OF_THE_COMPILER = ("compile_cold", "compile_warm", *COUNT_METRICS)
+"""Metrics of which nothing is claimed where neither side ran what it was to compile."""
 
 
 def judge_other_metrics(
@@ -40,110 +38,56 @@ def judge_other_metrics(
     A metric that neither side has gives none. Quarantine triples tolerances, never what is exact.
     """
     judged = _Judged(pair, rule_of, quarantined)
-    found = [judge_status(pair, launches, rule_of, quarantined=quarantined)]
-    both = [
-        launch
-        for launch in launches
-        if launch.base.status is Status.PASS and launch.head.status is Status.PASS
-    ]
+    both = [launch for launch in launches if comparable(launch)]
+    found: list[MetricVerdict] = []
     for metric, least in RATIO_METRICS.items():
         found += judged.by_ratio(metric, both, least)
     for metric in COUNT_METRICS:
         found += judged.by_count(metric, both)
-    return found
+    found = _of_one_coverage(found)
+    if any(standing(side) is Standing.DEGRADED for launch in both for side in (launch.base, launch.head)):
+        found = [_unclaimed(each) if each.metric in OF_THE_COMPILER else each for each in found]
+    return [judge_status(pair, launches, rule_of, quarantined=quarantined), *found]
 
 
-def judge_status(
-    pair: Pair, launches: Sequence[Launch], rule_of: RuleOf, *, quarantined: bool = False
-) -> MetricVerdict:
-    """The verdict on the status: from ``pass`` to another one is broken, once a second launch agrees.
+def _of_one_coverage(found: list[MetricVerdict]) -> list[MetricVerdict]:
+    """``found`` without gains that come of compiling less of the model: fewer graphs are no improvement.
 
-    A side that was not measured (skipped, infra, not run) says nothing: not comparable.
+    A break or a recompilation that went away takes a graph with it. Where more graphs went than that, what
+    they held may run eager now, so nothing that the compiler does is better for it.
     """
-    blank = _Judged(pair, rule_of, quarantined).blank("status", "", len(launches))
-    told = [
-        launch for launch in launches if launch.base.status in _TELLING and launch.head.status in _TELLING
-    ]
-    if not told:
-        return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=_untold(launches))
-    base = [launch.base for launch in told if launch.base.status is not Status.PASS]
-    head = [launch.head for launch in told if launch.head.status is not Status.PASS]
-    n = len(told)
-    blank = replace(blank, launches=n)
-    if not base and not head:
-        return replace(blank, verdict=Verdict.UNCHANGED)
-    if len(base) == n and len(head) == n:
-        if all(each.status is Status.UNSUPPORTED for each in (*base, *head)):
-            return _asked_of_nobody(blank, head[0].reason)
-        reason = f"both fail: base {_ending(base[0])}; head {_ending(head[0])}"
-        return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-    if not base:
-        return _failed(blank, Verdict.BROKEN, "head", head, n)
-    if not head and len(base) == n:
-        return _failed(blank, Verdict.FIXED, "base", base, n)
-    reason = f"not the same in every launch: base failed in {len(base)} of {n}, head in {len(head)}"
-    return replace(blank, verdict=Verdict.UNDECIDED, reason=reason)
-
-
-def with_status(timed: MetricVerdict, status: MetricVerdict) -> MetricVerdict:
-    """``timed`` beside the verdict on the status of its pair: where that explains why there is no step time.
-
-    What was mended has nothing to be compared with, and what both sides refuse nobody asked for: neither may
-    keep a gate waiting.
-    """
-    told = status.verdict is Verdict.FIXED or (
-        status.verdict is Verdict.NOT_COMPARABLE and status.action is not Action.GATE
+    fell = {each.metric: (each.base or 0.0) - (each.head or 0.0) for each in found if each.unit == "count"}
+    graphs = fell.get("graph_count", 0.0)
+    if graphs <= 0:
+        return found
+    explained = max(0.0, fell.get("graph_breaks", 0.0)) + max(0.0, fell.get("recompiles", 0.0))
+    if graphs <= explained:
+        reason = f"{graphs:g} fewer, as many as graph breaks or recompilations went away"
+        return [
+            replace(each, verdict=Verdict.UNCHANGED, reason=reason) if each.metric == "graph_count" else each
+            for each in found
+        ]
+    reason = (
+        f"{graphs:g} fewer graphs, and {explained:g} graph breaks and recompilations: "
+        "less of the model may be compiled"
     )
-    if timed.verdict is Verdict.NOT_COMPARABLE and timed.action is Action.GATE and told:
-        return replace(timed, action=Action.REPORT)
-    return timed
+    return [
+        replace(each, verdict=Verdict.UNDECIDED, reason=reason)
+        if each.metric in OF_THE_COMPILER and each.verdict is Verdict.IMPROVEMENT
+        else each
+        for each in found
+    ]
 
 
-def _asked_of_nobody(blank: MetricVerdict, why: str) -> MetricVerdict:
-    """Unsupported on both sides: there is nothing to measure, so nothing that a gate could wait for."""
-    action = Action.REPORT if blank.action is Action.GATE else blank.action
-    reason = "unsupported on both sides" + (f": {why}" if why else "")
-    return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason, action=action)
-
-
-def _failed(
-    blank: MetricVerdict, verdict: Verdict, side: str, failed: list[Outcome], n: int
-) -> MetricVerdict:
-    """The verdict where one side fails and the other never does: it takes two launches, or the only one."""
-    reason = f"{side} {_ending(failed[0])}"
-    if len(failed) >= 2:
-        often = "" if len(failed) == n else f" (in {len(failed)} of {n} launches)"
-        return replace(blank, verdict=verdict, reason=reason + often, confirmed=True)
-    if n == 1:
-        return replace(blank, verdict=verdict, reason=f"{reason} (one launch; a second one was not measured)")
-    reason += f" in one of {n} launches, and never again"
-    return replace(blank, verdict=Verdict.UNDECIDED, reason=reason, confirmed=False)
+def _unclaimed(verdict: MetricVerdict) -> MetricVerdict:
+    """A metric of the compiler where both sides are degraded: shown, and nothing said of it."""
+    action = Action.REPORT if verdict.action is Action.GATE else verdict.action
+    reason = "both sides are degraded: what was compiled is not what runs"
+    return replace(verdict, verdict=Verdict.NOT_COMPARABLE, reason=reason, action=action)
 
 
 @dataclass(frozen=True)
-class _Judged:
-    pair: Pair
-    rule_of: RuleOf
-    quarantined: bool
-
-    def blank(self, metric: str, unit: str, launches: int, estimator: str = "exact") -> MetricVerdict:
-        rule = self.rule_of(metric)
-        return MetricVerdict(
-            pair_key=self.pair.key,
-            pair_id=self.pair.id,
-            base_case=self.pair.base.id,
-            head_case=self.pair.head.id,
-            metric=metric,
-            unit=unit,
-            estimator=estimator,
-            verdict=Verdict.UNDECIDED,
-            tolerance=rule.tolerance * (QUARANTINE_FACTOR if self.quarantined else 1.0),
-            launches=launches,
-            quarantined=self.quarantined,
-            control=self.pair.control,
-            action=Action.REPORT if self.pair.control and rule.action is Action.GATE else rule.action,
-        )
-
+class _Judged(BlankVerdicts):
     def by_ratio(self, metric: str, launches: Sequence[Launch], least: int) -> list[MetricVerdict]:
         sides = _Samples.of(metric, launches)
         blank = self.blank(metric, _UNITS[metric], len(sides.base), "median")
@@ -268,20 +212,3 @@ def _sized(blank: MetricVerdict, floor: float, sides: _Samples) -> MetricVerdict
     if low <= 1 <= high:
         return replace(blank, reason="the change is large enough, but launches disagree on it")
     return replace(blank, verdict=Verdict.REGRESSION if change > 0 else Verdict.IMPROVEMENT)
-
-
-def _ending(outcome: Outcome) -> str:
-    cause = f" ({outcome.cause.value})" if outcome.cause else ""
-    why = f": {outcome.reason}" if outcome.reason else ""
-    return f"ends with {outcome.status.value}{cause} in {outcome.phase.value}{why}"
-
-
-def _untold(launches: Sequence[Launch]) -> str:
-    """Why no launch tells anything of the status."""
-    if not launches:
-        return "no launch was measured"
-    launch = launches[-1]
-    for side, outcome in (("base", launch.base), ("head", launch.head)):
-        if outcome.status not in _TELLING:
-            return f"{side} {_ending(outcome)}"
-    return "no launch has both sides"

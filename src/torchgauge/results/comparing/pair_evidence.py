@@ -6,8 +6,7 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from torchgauge.records import Status
-from torchgauge.records.comparison import Launch, Pair, Side
+from torchgauge.records.comparison import Launch, Pair
 from torchgauge.results.comparing.estimators import (
     Estimator,
     LaunchEstimate,
@@ -19,6 +18,7 @@ from torchgauge.results.comparing.noise import Prior
 from torchgauge.results.comparing.other_metrics import RATIO_METRICS
 from torchgauge.results.comparing.policy import Rule
 from torchgauge.results.comparing.sequential import Levels, Moderated, looks, moderate
+from torchgauge.results.comparing.status_verdict import unfit
 
 MIN_LAUNCHES = 3
 """Launches from which a spread is taken; also the fewest that confirm a suspicion."""
@@ -100,7 +100,7 @@ class PairEvidence:
         stage = self.fresh if launch.confirms else self.first
         stage.launches.append(launch)
         self.mismatch = self.mismatch or _mismatch(launch)
-        failed = _failure(launch)
+        failed = unfit(launch)
         if failed:
             self.unusable.append(f"launch {launch.number}: {failed}")
             self.failed = True
@@ -183,16 +183,6 @@ class PairEvidence:
 
 def _cost(launch: Launch) -> float:
     return launch.setup_s + launch.measure_s
-
-
-def _failure(launch: Launch) -> str:
-    """Which side of ``launch`` did not pass and why; empty where both did."""
-    sides = ((Side.BASE, launch.base), (Side.HEAD, launch.head))
-    return "; ".join(
-        f"{side.value} {outcome.status.value}{': ' if outcome.reason else ''}{outcome.reason}"
-        for side, outcome in sides
-        if outcome.status is not Status.PASS
-    )
 
 
 def _mismatch(launch: Launch) -> str:

@@ -7,6 +7,7 @@ without history nothing is decided. Such a comparison is for reading ratios, not
 
 from __future__ import annotations
 
+import json
 import math
 from collections import defaultdict
 from collections.abc import Sequence
@@ -16,15 +17,11 @@ from functools import cached_property
 from scipy import stats
 
 from torchgauge.errors import UsageError
-from torchgauge.records import Cause, Measurement, Outcome, Phase, Realised, Status, digest
+from torchgauge.records import Cause, Measurement, Modifier, Outcome, Phase, Realised, Status, digest
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side, Verdict
+from torchgauge.results.comparing.blank_verdict import QUARANTINE_FACTOR
 from torchgauge.results.comparing.noise import NoiseHistory, Prior, noise_history
-from torchgauge.results.comparing.other_metrics import (
-    QUARANTINE_FACTOR,
-    judge_other_metrics,
-    judge_status,
-    with_status,
-)
+from torchgauge.results.comparing.other_metrics import judge_other_metrics
 from torchgauge.results.comparing.policy import Policy, Rule
 from torchgauge.results.comparing.run_history import RunHistory, read_run_history
 from torchgauge.results.comparing.run_pairs import (
@@ -39,6 +36,7 @@ from torchgauge.results.comparing.run_pairs import (
 )
 from torchgauge.results.comparing.run_ratio import CONFIDENCE, adjusted, decided, variance_of
 from torchgauge.results.comparing.run_suite import suite_of
+from torchgauge.results.comparing.status_verdict import judge_status, unfit, unlike, with_status
 from torchgauge.results.dataset import read_table
 from torchgauge.results.environments import environments_of
 from torchgauge.results.runner_class import runner_class
@@ -167,6 +165,7 @@ class _Comparison:
             others = [judge_status(records, [launch], rule_of, quarantined=quarantined)]
         others = [replace(each, pair_id=blank.pair_id) for each in others]
         status = others[0]
+        doubt = unfit(launch)
         if status.verdict is not Verdict.UNCHANGED:
             refused = replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=status.reason)
             refused = with_status(refused, status)
@@ -177,7 +176,11 @@ class _Comparison:
                 launch.head.status,
             ):
                 return [refused]  # what one of two configurations cannot do was never broken
+            if self.differs is not Difference.RUN and unlike(launch):
+                return [replace(refused, reason=doubt)]  # nor what it does by another path
             return [refused, *others]
+        if doubt:
+            return [replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=doubt), *others]
         return [self._timed(blank, pair.base, pair.head, earlier), *others]
 
     def _timed(
@@ -339,6 +342,8 @@ def _outcome(measured: Measured) -> Outcome:
         phase=Phase(row["phase"]),
         cause=Cause(row["cause"]) if row["cause"] else None,
         reason=row["reason"] or row["error_message"] or "",
+        modifiers=tuple(map(Modifier, row["modifiers"] or ())),
+        facts=tuple(json.loads(row["facts"] or "{}").items()),
         measurements=tuple(
             Measurement(
                 summary["metric"],

@@ -1,0 +1,178 @@
+"""The verdict on how a pair ended: passing, degraded or failing, and what that leaves of the other metrics.
+
+A degraded pass is no pass of what was asked for, so it stands between the two: from pass to degraded is
+broken as from pass to error, and whatever a metric gained by it is no improvement.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from enum import IntEnum
+
+from torchgauge.records import ATTEMPTED, Modifier, Outcome, Status
+from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair, Side, Verdict
+from torchgauge.results.comparing.blank_verdict import BlankVerdicts, RuleOf
+
+_TELLING = ATTEMPTED | {Status.UNSUPPORTED}
+"""Statuses that say something of the model or its build; the others only say that nothing was measured."""
+
+_UNTOLD = (Modifier.OTHER_MODEL, Modifier.UNCHECKED)
+"""Modifiers of a pass that says nothing of the named model, or of which nobody knows whether it is right."""
+
+
+class Standing(IntEnum):
+    """What came of one side of a launch, the better the higher."""
+
+    FAILED = 0
+    DEGRADED = 1
+    PASSED = 2
+
+
+def standing(outcome: Outcome) -> Standing:
+    """Where ``outcome`` stands."""
+    if outcome.status is not Status.PASS:
+        return Standing.FAILED
+    return Standing.DEGRADED if Modifier.DEGRADED in outcome.modifiers else Standing.PASSED
+
+
+def unfit(launch: Launch) -> str:
+    """Why the step times of ``launch`` are compared with nobody's; empty where they are compared."""
+    failed = [
+        f"{side.value} {outcome.status.value}{': ' if outcome.reason else ''}{outcome.reason}"
+        for side, outcome in sides(launch)
+        if outcome.status is not Status.PASS
+    ]
+    return "; ".join(failed) or _first_marked(launch, (*_UNTOLD, Modifier.UNSTEADY)) or unlike(launch)
+
+
+def unlike(launch: Launch) -> str:
+    """Which side of ``launch`` alone is degraded and why; empty where both are, or neither."""
+    marked = [side for side in sides(launch) if standing(side[1]) is Standing.DEGRADED]
+    if len(marked) != 1:
+        return ""
+    ((side, outcome),) = marked
+    return f"{side.value} is {_marked(outcome, Modifier.DEGRADED)}"
+
+
+def comparable(launch: Launch) -> bool:
+    """Whether both sides of ``launch`` passed alike, with the named model and a result that was checked."""
+    passed = launch.base.status is launch.head.status is Status.PASS
+    return passed and not _untold(launch) and not unlike(launch)
+
+
+def sides(launch: Launch) -> tuple[tuple[Side, Outcome], tuple[Side, Outcome]]:
+    """Both sides of ``launch`` with how they ended."""
+    return (Side.BASE, launch.base), (Side.HEAD, launch.head)
+
+
+def judge_status(
+    pair: Pair, launches: Sequence[Launch], rule_of: RuleOf, *, quarantined: bool = False
+) -> MetricVerdict:
+    """The verdict on the status: from ``pass`` to something worse is broken, once a second launch agrees.
+
+    A side that was not measured (skipped, infra, not run), whose model is another one or which nobody checked
+    says nothing: not comparable.
+    """
+    blank = BlankVerdicts(pair, rule_of, quarantined).blank("status", "", len(launches))
+    told = [launch for launch in launches if not _untold(launch)]
+    if not told:
+        why = _untold(launches[-1]) if launches else "no launch was measured"
+        return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=why)
+    blank = replace(blank, launches=len(told))
+    base, head = {standing(each.base) for each in told}, {standing(each.head) for each in told}
+    if len(base) == 1 and base == head:
+        return _alike(blank, told[0], *base)
+    worse = [each.head for each in told if standing(each.head) < standing(each.base)]
+    better = [each.base for each in told if standing(each.head) > standing(each.base)]
+    if len(base) == 1 and not better:
+        return _changed(blank, Verdict.BROKEN, "head", worse)
+    if len(head) == 1 and len(better) == len(told):
+        return _changed(blank, Verdict.FIXED, "base", better)
+    counts = [sum(standing(side) is not Standing.PASSED for side in ended) for ended in _columns(told)]
+    reason = f"not the same in every launch: base failed in {counts[0]} of {len(told)}, head in {counts[1]}"
+    return replace(blank, verdict=Verdict.UNDECIDED, reason=reason)
+
+
+def with_status(timed: MetricVerdict, status: MetricVerdict) -> MetricVerdict:
+    """``timed`` beside the verdict on the status of its pair: where that explains why there is no step time.
+
+    What was mended has nothing to be compared with, and what both sides refuse nobody asked for: neither may
+    keep a gate waiting.
+    """
+    told = status.verdict is Verdict.FIXED or (
+        status.verdict is Verdict.NOT_COMPARABLE and status.action is not Action.GATE
+    )
+    if timed.verdict is Verdict.NOT_COMPARABLE and timed.action is Action.GATE and told:
+        return replace(timed, action=Action.REPORT)
+    return timed
+
+
+def _columns(told: Sequence[Launch]) -> tuple[list[Outcome], list[Outcome]]:
+    return [each.base for each in told], [each.head for each in told]
+
+
+def _alike(blank: MetricVerdict, launch: Launch, both: Standing) -> MetricVerdict:
+    """Both sides ended alike in every launch."""
+    if both is Standing.PASSED:
+        return replace(blank, verdict=Verdict.UNCHANGED)
+    if both is Standing.DEGRADED:
+        reason = f"both are {_marked(launch.head, Modifier.DEGRADED)}"
+        return replace(blank, verdict=Verdict.UNCHANGED, reason=reason)
+    if launch.base.status is launch.head.status is Status.UNSUPPORTED:
+        return _asked_of_nobody(blank, launch.head.reason)
+    reason = f"both fail: base {_ending(launch.base)}; head {_ending(launch.head)}"
+    return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason)
+
+
+def _asked_of_nobody(blank: MetricVerdict, why: str) -> MetricVerdict:
+    """Unsupported on both sides: there is nothing to measure, so nothing that a gate could wait for."""
+    action = Action.REPORT if blank.action is Action.GATE else blank.action
+    reason = "unsupported on both sides" + (f": {why}" if why else "")
+    return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason, action=action)
+
+
+def _changed(blank: MetricVerdict, verdict: Verdict, side: str, ended: list[Outcome]) -> MetricVerdict:
+    """The verdict where one side alone is worse in the launches ``ended``: it takes two, or the only one."""
+    n = blank.launches
+    reason = f"{side} {_ending(ended[0])}"
+    if len(ended) >= 2:
+        often = "" if len(ended) == n else f" (in {len(ended)} of {n} launches)"
+        return replace(blank, verdict=verdict, reason=reason + often, confirmed=True)
+    if n == 1:
+        return replace(blank, verdict=verdict, reason=f"{reason} (one launch; a second one was not measured)")
+    reason += f" in one of {n} launches, and never again"
+    return replace(blank, verdict=Verdict.UNDECIDED, reason=reason, confirmed=False)
+
+
+def _untold(launch: Launch) -> str:
+    """Why ``launch`` tells nothing of the status; empty where it does."""
+    for side, outcome in sides(launch):
+        if outcome.status not in _TELLING:
+            return f"{side.value} {_ending(outcome)}"
+    return _first_marked(launch, _UNTOLD)
+
+
+def _first_marked(launch: Launch, modifiers: Sequence[Modifier]) -> str:
+    """The first side that passed with one of ``modifiers``, and why; empty where none did."""
+    found = (
+        f"{side.value} is {_marked(outcome, modifier)}"
+        for side, outcome in sides(launch)
+        for modifier in modifiers
+        if outcome.status is Status.PASS and modifier in outcome.modifiers
+    )
+    return next(found, "")
+
+
+def _marked(outcome: Outcome, modifier: Modifier) -> str:
+    """The modifier with its reason, which is the fact of its name."""
+    why = dict(outcome.facts).get(modifier.value)
+    return modifier.value.replace("_", " ") + (f": {why}" if why else "")
+
+
+def _ending(outcome: Outcome) -> str:
+    if outcome.status is Status.PASS:
+        return f"is {_marked(outcome, Modifier.DEGRADED)}"
+    cause = f" ({outcome.cause.value})" if outcome.cause else ""
+    why = f": {outcome.reason}" if outcome.reason else ""
+    return f"ends with {outcome.status.value}{cause} in {outcome.phase.value}{why}"
