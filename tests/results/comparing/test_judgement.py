@@ -8,90 +8,17 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from ab_launches import STEPS, Machine, judge_of, outcome, pair, verdict
 
 from torchgauge.records import (
-    Case,
     Configuration,
-    DeviceTarget,
     Modifier,
-    Outcome,
-    Phase,
-    Realised,
     Status,
-    Workload,
 )
-from torchgauge.records.comparison import Action, Block, Launch, Pair, Side, Verdict
-from torchgauge.results.comparing.judgement import Judge
+from torchgauge.records.comparison import Action, Block, Pair, Side, Verdict
 from torchgauge.results.comparing.noise import NoiseHistory, Prior
-from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.comparing.sequential import Levels, is_harm
 from torchgauge.results.comparing.suite_level import SUITE_HARM, common_evidence
-
-STEPS, QUADS = 2, 8
-
-
-def pair(model="linear", control=False) -> Pair:
-    """A toy pair, eager against inductor; a control has the same case twice."""
-    workload, device = Workload("toy", model), DeviceTarget("fake")
-    head = Case(workload, Configuration("inductor", "inductor"), device)
-    return Pair(head if control else Case(workload, Configuration("eager", "eager"), device), head, control)
-
-
-class Machine:
-    """Makes launches of pairs whose ratios and spreads are known."""
-
-    def __init__(self, seed=0, spread=0.01, cost_s=10.0):
-        self.rng, self.spread, self.cost_s = random.Random(seed), spread, cost_s
-
-    def launch(self, of: Pair, ratio=1.0, *, number=1, confirms=False, asleep=0.0, **changes) -> Launch:
-        """A launch that waits for cores, so that CPU time decides; ``asleep`` adds wall time to the head."""
-        factor = ratio * math.exp(self.rng.gauss(0, self.spread))
-        blocks = []
-        for quad in range(QUADS):
-            for position, letter in enumerate(self.rng.choice(("ABBA", "BAAB"))):
-                side = Side.BASE if letter == "A" else Side.HEAD
-                length = 1e-3 * (factor if side is Side.HEAD else 1.0)
-                cpu = tuple(length * math.exp(self.rng.gauss(0, 0.002)) for _ in range(STEPS))
-                wall = tuple(2e-3 + each + (asleep if side is Side.HEAD else 0) for each in cpu)
-                blocks.append(Block(side, quad, position, wall, cpu))
-        fields = {
-            "base": outcome(of.base),
-            "head": outcome(of.head),
-            "blocks": tuple(blocks),
-            "setup_s": 0.8 * self.cost_s,
-            "measure_s": 0.2 * self.cost_s,
-            **changes,
-        }
-        return Launch(of.key, of.id, number, Side.BASE, confirms=confirms, control=of.control, **fields)
-
-    def run(self, judge: Judge, pairs, ratio=lambda pair, confirms: 1.0, most=60, **changes) -> int:
-        """Launch what the judge wants until it wants nothing; how many times that was."""
-        for number in range(1, most):
-            wanted = judge.wanted()
-            if not wanted:
-                return number - 1
-            for each in wanted:
-                of = next(pair for pair in pairs if pair.key == each.pair_key)
-                slower = ratio(of, each.confirms)
-                judge.add(self.launch(of, slower, number=number, confirms=each.confirms, **changes))
-        raise AssertionError("the judge never has enough")
-
-
-def outcome(case: Case, status=Status.PASS, reason="", hash_="aa" * 8) -> Outcome:
-    """How one side ended."""
-    realised = Realised(hash_, 72, 0, "float32[8, 16]") if status is Status.PASS else None
-    phase = Phase.DONE if status is Status.PASS else Phase.BUILD
-    return Outcome(case.key, status, phase, reason=reason, realised=realised)
-
-
-def judge_of(pairs, history=None, **changes) -> Judge:
-    """A judge with the built-in policy."""
-    return Judge(Policy.default(), history or NoiseHistory.empty(), pairs, **changes)
-
-
-def verdict(judge: Judge, of: Pair, metric="latency"):
-    """The verdict on one metric of one pair."""
-    return next(each for each in judge.verdicts() if (each.pair_key, each.metric) == (of.key, metric))
 
 
 def test_unchanged_is_claimed_and_ends_the_launches():
@@ -445,7 +372,7 @@ def test_more_launches_allow_no_more_than_their_number():
 def test_what_is_in_doubt_is_compared_with_nobody(modifier) -> None:
     """A head of half the time is no improvement where its step times do not count; it says why."""
     machine, one = Machine(), pair()
-    judge = Judge(Policy.default(), NoiseHistory.empty(), [one])
+    judge = judge_of([one])
     for number in (1, 2):
         made = machine.launch(one, 0.5, number=number)
         judge.add(
@@ -462,7 +389,7 @@ def test_what_is_in_doubt_is_compared_with_nobody(modifier) -> None:
 def test_one_degraded_launch_of_several_is_not_timed_and_not_forgotten() -> None:
     """The others decide the times; the status stays open."""
     machine, one = Machine(spread=0.001), pair()
-    judge = Judge(Policy.default(), NoiseHistory.empty(), [one])
+    judge = judge_of([one])
     for number in range(1, 9):
         made = machine.launch(one, 1.0, number=number)
         if number == 2:
@@ -472,3 +399,33 @@ def test_one_degraded_launch_of_several_is_not_timed_and_not_forgotten() -> None
     said = {each.metric: each for each in judge.verdicts()}
     assert (said["latency"].verdict, said["latency"].launches) == (Verdict.UNCHANGED, 7)
     assert said["status"].verdict is Verdict.UNDECIDED
+
+
+def test_a_launch_without_clean_steps_is_read_by_cpu_time_and_so_are_all_others():
+    """The first launch was quiet and a neighbour came later: nothing that was measured is lost."""
+    one = pair()
+    judge, machine = judge_of([one]), Machine(spread=0.001)
+    judge.add(machine.launch(one, wait=0.0))
+    judge.add(machine.launch(one, wait=0.0))
+    assert judge.interim(one.key) is None
+    judge.add(machine.launch(one, wait=2e-3, number=3))
+    found = verdict(judge, one)
+    assert (found.launches, found.estimator) == (3, "cpu")
+    assert found.verdict is Verdict.UNCHANGED
+    assert "launch 3 had too few clean steps" in found.reason
+
+
+def test_clean_steps_stay_the_estimator_where_cpu_time_cannot_be_had_of_all():
+    """One launch without CPU times: the one that waited is of no use, and says so."""
+    one = pair()
+    judge, machine = judge_of([one]), Machine(spread=0.001)
+    for number in range(1, 5):
+        launch = machine.launch(one, wait=0.0, number=number)
+        if number == 1:
+            blocks = tuple(replace(each, cpu=(0.0,) * STEPS, delay=(0.0,) * STEPS) for each in launch.blocks)
+            launch = replace(launch, blocks=blocks)
+        judge.add(launch)
+    judge.add(machine.launch(one, wait=2e-3, number=5))
+    found = verdict(judge, one)
+    assert (found.launches, found.estimator) == (4, "clean_wall")
+    assert "launch 5: 0 of 8 quads are usable by clean_wall" in found.reason

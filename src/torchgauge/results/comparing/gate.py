@@ -74,8 +74,8 @@ def under(verdict: MetricVerdict, policy: Policy) -> MetricVerdict:
 
 
 def _is_watched(verdict: MetricVerdict) -> bool:
-    """Whether the judge itself took the verdict out of the gate: controls, and wall time without harm."""
-    return verdict.control or verdict.metric in ("latency_wall", "suite")
+    """Whether the judge itself took the verdict out of the gate: controls, and what is watched for harm."""
+    return verdict.control or verdict.metric in ("latency_wall", "latency_tail", "suite")
 
 
 def _within(seen: MetricVerdict, tolerance: float) -> MetricVerdict:

@@ -15,9 +15,18 @@ from scipy import stats
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair
 from torchgauge.results.comparing.noise import NoiseHistory
 from torchgauge.results.comparing.other_metrics import judge_other_metrics
-from torchgauge.results.comparing.pair_evidence import PairEvidence
-from torchgauge.results.comparing.pair_verdict import LATENCY, WALL, Finding, timing_verdict, untimed_verdict
+from torchgauge.results.comparing.pair_evidence import LATENCY, TAIL, TIMED, WALL, PairEvidence
+from torchgauge.results.comparing.pair_verdict import (
+    CONFIRMING,
+    HINT_LAUNCHES,
+    HINTED,
+    Finding,
+    Repetition,
+    timing_verdict,
+    untimed_verdict,
+)
 from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.comparing.pooled_noise import pooled_prior
 from torchgauge.results.comparing.sequential import is_gain, is_harm, is_unchanged, spent_p
 from torchgauge.results.comparing.status_verdict import with_status
 from torchgauge.results.comparing.suite_level import METRIC as SUITE
@@ -58,9 +67,8 @@ class Judge:
                 pair,
                 policy.rule(pair, LATENCY),
                 max_launches,
-                history.prior(pair, LATENCY),
-                history.prior(pair, WALL),
-                history.quarantined(pair),
+                {each: prior for each in TIMED if (prior := history.prior(pair, each)) is not None},
+                quarantine=history.quarantined(pair),
             )
             for pair in pairs
         }
@@ -87,14 +95,15 @@ class Judge:
         return tuple(
             Wanted(each.pair.key, confirms=True, quads=self._quads)
             for each in self._evidence.values()
-            if self._suspected(each, hypotheses) and each.needs_fresh
+            if each.needs_fresh(self._fresh_launches(each, hypotheses))
         )
 
     def interim(self, pair_key: str) -> MetricVerdict | None:
         """The latency of the pair as it looks now and by itself, for progress; None before three launches."""
         evidence = self._evidence[pair_key]
+        self._pool()
         finding = self._finding(evidence, LATENCY, len(evidence.first.timings))
-        return None if finding is None else timing_verdict(evidence, finding, has_to_repeat=False)
+        return None if finding is None else timing_verdict(evidence, finding)
 
     def verdicts(self) -> list[MetricVerdict]:
         """All metrics of all pairs, in the order of the pairs; the whole suite last, with no pair key."""
@@ -107,8 +116,10 @@ class Judge:
                 partial(self._policy.rule, evidence.pair),
                 quarantined=bool(evidence.quarantine),
             )
-            timed = [hypotheses[key, metric] for metric in (LATENCY, WALL) if (key, metric) in hypotheses]
-            found += [timing_verdict(evidence, each, self._has_to_repeat(evidence, each)) for each in timed]
+            timed = [hypotheses[key, metric] for metric in TIMED if (key, metric) in hypotheses]
+            found += [
+                timing_verdict(evidence, each, self._repetition(evidence, each, hypotheses)) for each in timed
+            ]
             if not timed:
                 found.append(with_status(untimed_verdict(evidence), others[0]))
             found += others
@@ -129,26 +140,36 @@ class Judge:
         """Every pair's step times as of its last look, or in the end as of its last launch.
 
         Controls are adjusted in the company of all, the others among themselves: a control must not cost
-        the pairs that are asked for any power, and is judged by the same rule nevertheless.
+        the pairs that are asked for any power, and is judged by the same rule nevertheless. Nor must slow
+        steps, which are adjusted among themselves.
         """
+        self._pool()
         found: Hypotheses = {}
         for key, evidence in self._evidence.items():
             if evidence.mismatch:
                 continue
             usable = len(evidence.first.timings) if final or evidence.exhausted else evidence.look
-            for metric in (LATENCY, WALL):
+            for metric in TIMED:
                 finding = self._finding(evidence, metric, usable)
                 if finding is not None:
                     found[key, metric] = finding
         controls = {key for key, each in self._evidence.items() if each.pair.control}
-        return {
-            **_adjusted(found),
-            **_adjusted({each: finding for each, finding in found.items() if each[0] not in controls}),
+        asked = {each: finding for each, finding in found.items() if each[0] not in controls}
+        return {**_adjusted(found), **_adjusted(asked)}
+
+    def _pool(self) -> None:
+        """Tell every pair what the launches of all pairs say of noise, for those that have no history."""
+        found = {
+            metric: pooled_prior(each.first.logs(metric) for each in self._evidence.values())
+            for metric in (LATENCY, WALL)
         }
+        pooled = {metric: prior for metric, prior in found.items() if prior is not None}
+        for each in self._evidence.values():
+            each.pooled = pooled
 
     def _finding(self, evidence: PairEvidence, metric: str, usable: int) -> Finding | None:
         """One step time over the first ``usable`` launches, not adjusted; None below three of them."""
-        moderated = evidence.evidence(usable, wall=metric == WALL)
+        moderated = evidence.evidence(usable, metric)
         if moderated is None:
             return None
         rule = self._policy.rule(evidence.pair, metric)
@@ -165,31 +186,54 @@ class Judge:
         latency = hypotheses.get((evidence.pair.key, LATENCY))
         if latency is None:
             return True
+        tail = hypotheses.get((evidence.pair.key, TAIL))
+        if tail is not None and tail.looks_heavier and not (tail.survives and tail.shows_harm(evidence)):
+            return True
         levels, moderated = latency.levels, latency.moderated
         if is_unchanged(moderated, levels):
             return False
         changed = bool(is_harm(moderated, levels) or is_gain(moderated, levels))
         return not (changed and latency.survives)
 
-    def _suspected(self, evidence: PairEvidence, hypotheses: Hypotheses) -> bool:
-        """Whether a step time of the pair is suspected of harm and has to repeat."""
-        return any(
-            self._has_to_repeat(evidence, hypotheses[evidence.pair.key, metric])
-            for metric in (LATENCY, WALL)
+    def _fresh_launches(self, evidence: PairEvidence, hypotheses: Hypotheses) -> int:
+        """Fresh launches that the step times of the pair ask for; 0 where nothing has to repeat."""
+        asked = (
+            self._repetition(evidence, hypotheses[evidence.pair.key, metric], hypotheses)
+            for metric in TIMED
             if (evidence.pair.key, metric) in hypotheses
         )
+        return max((each.launches for each in asked if each is not None), default=0)
 
-    def _has_to_repeat(self, evidence: PairEvidence, finding: Finding) -> bool:
-        """A run of one pair needs no fresh launches: the error of one hypothesis is that of its own test."""
-        return (len(self._asked()) or len(self._evidence)) > 1 and finding.is_suspicion(evidence)
+    def _repetition(
+        self, evidence: PairEvidence, finding: Finding, hypotheses: Hypotheses
+    ) -> Repetition | None:
+        """What has to repeat; a run of one pair needs no fresh launches: its error is that of its own test.
+
+        Fresh launches agree with a suspicion, which survived among all; a hint did not, so that its fresh
+        launches have to show it by themselves, among all hints of the run (Bonferroni's inequality).
+        """
+        if (len(self._asked()) or len(self._evidence)) < 2:
+            return None
+        if finding.is_suspicion(evidence):
+            return Repetition(evidence.confirmations, CONFIRMING)
+        if not finding.is_hint(evidence):
+            return None
+        hints = sum(
+            each.is_hint(self._evidence[key])
+            for (key, _), each in hypotheses.items()
+            if not self._evidence[key].pair.control
+        )
+        return Repetition(max(HINT_LAUNCHES, evidence.confirmations), HINTED / max(1, hints))
 
 
 def _adjusted(findings: Hypotheses) -> Hypotheses:
-    """``findings`` with the p-values of Benjamini and Hochberg over all of them."""
-    if not findings:
-        return {}
-    adjusted = stats.false_discovery_control([each.p for each in findings.values()])
-    return {
-        key: replace(each, p_adjusted=float(p))
-        for (key, each), p in zip(findings.items(), adjusted, strict=True)
-    }
+    """``findings`` with the p-values of Benjamini and Hochberg over all of them, slow steps apart."""
+    adjusted: Hypotheses = {}
+    for apart in (False, True):
+        family = {key: each for key, each in findings.items() if (each.metric == TAIL) is apart}
+        if family:
+            ps = stats.false_discovery_control([each.p for each in family.values()])
+            adjusted |= {
+                key: replace(family[key], p_adjusted=float(p)) for key, p in zip(family, ps, strict=True)
+            }
+    return adjusted

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 
@@ -19,6 +20,14 @@ from torchgauge.results.comparing.other_metrics import RATIO_METRICS
 from torchgauge.results.comparing.policy import Rule
 from torchgauge.results.comparing.sequential import Levels, Moderated, looks, moderate
 from torchgauge.results.comparing.status_verdict import unfit
+from torchgauge.results.comparing.tails import TailEstimate, estimate_tail
+
+LATENCY = "latency"
+WALL = "latency_wall"
+TAIL = "latency_tail"
+WATCHED = frozenset({WALL, TAIL})
+"""Step times that are watched for harm only: when it is enough is for the latency to say."""
+TIMED = (LATENCY, WALL, TAIL)
 
 MIN_LAUNCHES = 3
 """Launches from which a spread is taken; also the fewest that confirm a suspicion."""
@@ -32,11 +41,16 @@ DEARER = 1.5
 
 @dataclass(frozen=True)
 class Timing:
-    """One usable launch: the estimate that the verdict rests on, and that of wall time."""
+    """One usable launch: the estimate that the verdict rests on, and those of wall time and of slow steps."""
 
     launch: Launch
     latency: LaunchEstimate
     wall: LaunchEstimate | None
+    tail: TailEstimate | None = None
+
+    def of(self, metric: str) -> LaunchEstimate | None:
+        """What it says of one of :data:`TIMED`."""
+        return {LATENCY: self.latency, WALL: self.wall, TAIL: self.tail}[metric]
 
 
 @dataclass
@@ -56,28 +70,32 @@ class Stage:
         dearest = max(map(_cost, self.launches), default=0.0)
         return self.spent_s + DEARER * dearest <= max_time_s
 
-    def logs(self, wall: bool = False) -> list[float]:
-        """The log ratios of the usable launches; of wall time where every launch has it, else empty."""
-        if not wall:
-            return [timing.latency.log_ratio for timing in self.timings]
-        found = [timing.wall.log_ratio for timing in self.timings if timing.wall is not None]
+    def logs(self, metric: str = LATENCY) -> list[float]:
+        """The log ratios of the usable launches; empty where one of them says nothing of ``metric``."""
+        found = [
+            each.log_ratio for each in (timing.of(metric) for timing in self.timings) if each is not None
+        ]
         return found if len(found) == len(self.timings) else []
 
 
 @dataclass
 class PairEvidence:
-    """One pair with its rule, its history and its launches; ``quarantine`` is the reason, empty for none."""
+    """One pair with its rule and its launches; by metric its own history, and what the run's cases share.
+
+    ``quarantine`` is the reason, empty for none; ``waited`` says why CPU time took the place of clean steps.
+    """
 
     pair: Pair
     rule: Rule
     max_launches: int
-    prior: Prior | None = None
-    wall_prior: Prior | None = None
+    priors: Mapping[str, Prior] = field(default_factory=dict)
+    pooled: Mapping[str, Prior] = field(default_factory=dict)
     quarantine: str = ""
     estimator: Estimator | None = None
     first: Stage = field(default_factory=Stage)
     fresh: Stage = field(default_factory=Stage)
     unusable: list[str] = field(default_factory=list)
+    waited: str = ""
     failed: bool = False
     mismatch: str = ""
 
@@ -109,10 +127,35 @@ class PairEvidence:
             self.estimator = choose_estimator(launch)
         found = estimate(launch, self.estimator or Estimator.WALL)
         if isinstance(found, Unusable):
+            found = self._by_cpu(launch, found)
+        if isinstance(found, Unusable):
             self.unusable.append(f"launch {launch.number}: {found.reason}")
             return
         wall = estimate(launch, Estimator.WALL)
-        stage.timings.append(Timing(launch, found, wall if isinstance(wall, LaunchEstimate) else None))
+        wall_known = wall if isinstance(wall, LaunchEstimate) else None
+        stage.timings.append(Timing(launch, found, wall_known, estimate_tail(launch)))
+
+    def _by_cpu(self, launch: Launch, without: Unusable) -> LaunchEstimate | Unusable:
+        """What ``launch``, which has too few clean steps, says by CPU time; all others are read by it, too.
+
+        Waiting alone decides, never a ratio. ``without`` comes back where CPU time cannot be had of all.
+        """
+        if self.estimator is not Estimator.CLEAN_WALL:
+            return without
+        stages = (self.first, self.fresh)
+        again = [[estimate(each.launch, Estimator.CPU) for each in stage.timings] for stage in stages]
+        found = estimate(launch, Estimator.CPU)
+        if any(isinstance(each, Unusable) for each in (found, *again[0], *again[1])):
+            return without
+        self.estimator = Estimator.CPU
+        self.waited = f"launch {launch.number} had too few clean steps, so all are read by CPU time"
+        for stage, estimates in zip(stages, again, strict=True):
+            stage.timings = [
+                replace(timing, latency=each)
+                for timing, each in zip(stage.timings, estimates, strict=True)
+                if isinstance(each, LaunchEstimate)
+            ]
+        return found
 
     @property
     def look(self) -> int:
@@ -150,12 +193,21 @@ class PairEvidence:
         usable = len(self.first.timings)
         return MIN_LAUNCHES <= usable <= launches and not self.given_up and not self.exhausted
 
-    def evidence(self, usable: int, wall: bool = False) -> Moderated | None:
+    def prior(self, metric: str) -> Prior | None:
+        """What is known of the spread: the case's own history, else what the cases of the run share."""
+        return self.priors.get(metric) or self.pooled.get(metric)
+
+    def evidence(self, usable: int, metric: str = LATENCY) -> Moderated | None:
         """The moderated estimate over the first ``usable`` launches of the first stage; None below three."""
-        logs = self.first.logs(wall)[:usable]
-        if len(logs) < MIN_LAUNCHES:
-            return None
-        prior = self.wall_prior if wall else self.prior
+        logs = self.first.logs(metric)[:usable]
+        return None if len(logs) < MIN_LAUNCHES else self._moderate(logs, metric)
+
+    def together(self, metric: str) -> Moderated:
+        """The same over all launches of both stages."""
+        return self._moderate(self.first.logs(metric) + self.fresh.logs(metric), metric)
+
+    def _moderate(self, logs: list[float], metric: str) -> Moderated:
+        prior = self.prior(metric)
         return moderate(np.array(logs), *((prior.spread, prior.df) if prior else ()))
 
     @property
@@ -163,20 +215,22 @@ class PairEvidence:
         """Fresh launches that a suspicion asks for: half as many as before, three at least."""
         return max(MIN_LAUNCHES, (len(self.first.timings) + 1) // 2)
 
-    @property
-    def needs_fresh(self) -> bool:
-        """Whether a suspicion still lacks fresh launches, and there is room for them."""
+    def needs_fresh(self, wanted: int) -> bool:
+        """Whether it still lacks some of ``wanted`` fresh launches, and there is room for them."""
         return (
-            len(self.fresh.timings) < self.confirmations
-            and len(self.fresh.launches) < self.confirmations + MAX_FAILURES
+            len(self.fresh.timings) < wanted
+            and len(self.fresh.launches) < wanted + MAX_FAILURES
             and self.fresh.room_for_another(self.rule.max_time_s)
         )
 
-    def fresh_evidence(self, wall: bool = False) -> Moderated | None:
-        """The estimate of the fresh launches alone; the first ones say how far launches spread, no more."""
-        logs = self.fresh.logs(wall)
-        before = self.evidence(len(self.first.timings), wall)
-        if len(logs) < self.confirmations or before is None:
+    def fresh_evidence(self, metric: str, wanted: int) -> Moderated | None:
+        """The estimate of the fresh launches alone, of which there have to be as many as ``wanted``.
+
+        The first ones say how far launches spread, no more.
+        """
+        logs = self.fresh.logs(metric)
+        before = self.evidence(len(self.first.timings), metric)
+        if len(logs) < wanted or before is None:
             return None
         return moderate(np.array(logs), float(before.spread), float(before.df))
 

@@ -6,11 +6,17 @@ import math
 from dataclasses import dataclass, replace
 from statistics import median
 
-import numpy as np
-
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing.estimators import Estimator
-from torchgauge.results.comparing.pair_evidence import MIN_LAUNCHES, PairEvidence, Timing
+from torchgauge.results.comparing.pair_evidence import (
+    LATENCY,
+    MIN_LAUNCHES,
+    TAIL,
+    WALL,
+    WATCHED,
+    PairEvidence,
+    Timing,
+)
 from torchgauge.results.comparing.policy import Rule
 from torchgauge.results.comparing.sequential import (
     Levels,
@@ -19,15 +25,26 @@ from torchgauge.results.comparing.sequential import (
     is_gain,
     is_harm,
     is_unchanged,
-    moderate,
     needed,
 )
-
-LATENCY = "latency"
-WALL = "latency_wall"
+from torchgauge.results.comparing.tails import SUSPECT
 
 CONFIRMING = 0.05
-"""One-sided error of the fresh launches, which are looked at once."""
+"""One-sided error of the fresh launches of a suspicion, which are looked at once."""
+
+HINTED = 0.0025
+"""One-sided error of the fresh launches of all hints of a run together: they alone have to show the harm."""
+
+HINT_LAUNCHES = 6
+"""Fresh launches that a hint asks for."""
+
+
+@dataclass(frozen=True)
+class Repetition:
+    """What has to show harm again: so many fresh launches, at this one-sided error."""
+
+    launches: int
+    error: float
 
 
 @dataclass(frozen=True)
@@ -48,27 +65,50 @@ class Finding:
 
     def is_suspicion(self, evidence: PairEvidence) -> bool:
         """Whether harm is shown, survives, and is above the floor of the rule."""
+        return self.survives and self.shows_harm(evidence)
+
+    def is_hint(self, evidence: PairEvidence) -> bool:
+        """Whether harm above the floor is shown by the pair itself, and does not survive among all."""
+        return not self.survives and self.shows_harm(evidence)
+
+    def shows_harm(self, evidence: PairEvidence) -> bool:
+        """Whether harm is shown by the pair itself, above the floor of the rule."""
         base, head = _medians(evidence.first.timings, self.metric)
-        return self.survives and bool(is_harm(self.moderated, self.levels)) and head - base >= self.rule.floor
+        if self.metric == TAIL:  # in steps: the floor is in seconds
+            step_s, _ = _medians(evidence.first.timings, LATENCY)
+            base, head = base * step_s, head * step_s
+        return bool(is_harm(self.moderated, self.levels)) and head - base >= self.rule.floor
+
+    @property
+    def looks_heavier(self) -> bool:
+        """Whether slow steps seem to cost the head as much as matters, on too little to tell."""
+        large = float(self.moderated.mean) >= math.log1p(self.levels.tolerance / 2)
+        unclear = not is_unchanged(self.moderated, self.levels)
+        return self.metric == TAIL and large and unclear and float(self.moderated.p_value()) / 2 <= SUSPECT
 
 
-def timing_verdict(evidence: PairEvidence, finding: Finding, has_to_repeat: bool) -> MetricVerdict:
-    """The verdict on one step time; ``has_to_repeat`` where only fresh launches can make it a regression."""
-    wall = finding.metric == WALL
-    fresh = evidence.fresh_evidence(wall) if has_to_repeat else None
-    confirmed = None if fresh is None else _repeats(fresh, finding.levels)
-    verdict, reason = _decide(evidence, finding, has_to_repeat, confirmed)
-    together = finding.moderated if fresh is None else _together(evidence, wall)
+def timing_verdict(
+    evidence: PairEvidence, finding: Finding, repetition: Repetition | None = None
+) -> MetricVerdict:
+    """The verdict on one step time; with a ``repetition`` only fresh launches can make it a regression."""
+    metric = finding.metric
+    fresh = None if repetition is None else evidence.fresh_evidence(metric, repetition.launches)
+    confirmed = (
+        None if repetition is None or fresh is None else _repeats(fresh, finding.levels, repetition.error)
+    )
+    verdict, reason = _decide(evidence, finding, repetition, confirmed)
+    if finding.is_hint(evidence) and not confirmed:
+        confirmed = None  # it was never a suspicion, so nothing of the kind was contradicted
+    together = finding.moderated if fresh is None else evidence.together(metric)
     level = finding.levels.harmless_now if verdict is Verdict.UNCHANGED else finding.levels.harm_now
     error = finding.levels.harmless if verdict is Verdict.UNCHANGED else finding.levels.harm
     low, high = together.interval(level)
-    base, head = _medians(evidence.first.timings + evidence.fresh.timings, finding.metric)
-    estimator = Estimator.WALL if wall else evidence.estimator
+    base, head = _medians(evidence.first.timings + evidence.fresh.timings, metric)
     return replace(
-        _blank(evidence, finding.metric, finding.rule),
-        estimator=estimator.value if estimator else "",
+        _blank(evidence, metric, finding.rule),
+        estimator=_estimator(evidence, metric),
         verdict=verdict,
-        reason=_joined(reason, _left_out(evidence)),
+        reason=_joined(reason, _slow_steps(evidence) if metric == TAIL else "", _left_out(evidence)),
         base=base,
         head=head,
         ratio=math.exp(float(together.mean)),
@@ -105,16 +145,16 @@ def untimed_verdict(evidence: PairEvidence) -> MetricVerdict:
 
 
 def _decide(
-    evidence: PairEvidence, finding: Finding, has_to_repeat: bool, confirmed: bool | None
+    evidence: PairEvidence, finding: Finding, repetition: Repetition | None, confirmed: bool | None
 ) -> tuple[Verdict, str]:
     moderated, levels = finding.moderated, finding.levels
+    if confirmed and finding.shows_harm(evidence):
+        return Verdict.REGRESSION, f"repeated in {len(evidence.fresh.timings)} fresh launches"
     if finding.is_suspicion(evidence):
-        if not has_to_repeat:
+        if repetition is None:
             return Verdict.REGRESSION, ""
         if confirmed is None:
             return Verdict.UNDECIDED, "suspected, but there were not enough fresh launches to repeat it"
-        if confirmed:
-            return Verdict.REGRESSION, f"repeated in {len(evidence.fresh.timings)} fresh launches"
         return Verdict.UNDECIDED, f"suspected, but {len(evidence.fresh.timings)} fresh launches did not agree"
     if is_gain(moderated, levels) and finding.survives:
         return Verdict.IMPROVEMENT, ""
@@ -127,11 +167,18 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
     moderated, levels = finding.moderated, finding.levels
     changed = is_harm(moderated, levels) or is_gain(moderated, levels)
     if changed and not finding.survives:
-        return f"the interval excludes 1, but p is {finding.p_adjusted:.2g} among all that was compared"
+        fresh = len(evidence.fresh.timings)
+        again = f", and {fresh} fresh launches did not show it" if fresh else ""
+        return (
+            f"the interval excludes 1, but p is {finding.p_adjusted:.2g} among all that was compared{again}"
+        )
     if changed:
         return f"slower, but by less than the floor of {finding.rule.floor:g} s"
-    if finding.metric == WALL:
-        return "wall time is watched for harm only; the other estimator says when it is enough"
+    if finding.looks_heavier:
+        return f"slow steps look heavier in head, and {moderated.n} launches were not enough to tell"
+    if finding.metric in WATCHED:
+        what = "wall time is" if finding.metric == WALL else "slow steps are"
+        return f"{what} watched for harm only; the other estimator says when it is enough"
     if len(evidence.first.launches) >= evidence.max_launches:
         return f"{moderated.n} launches were not enough"
     if evidence.exhausted:
@@ -139,33 +186,46 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
     return "the run ended first"
 
 
-def _repeats(fresh: Moderated, levels: Levels) -> bool:
-    return bool(is_harm(fresh, replace(levels, planned=(fresh.n,), harm=CONFIRMING)))
+def _repeats(fresh: Moderated, levels: Levels, error: float) -> bool:
+    return bool(is_harm(fresh, replace(levels, planned=(fresh.n,), harm=error)))
 
 
-def _together(evidence: PairEvidence, wall: bool) -> Moderated:
-    logs = np.array(evidence.first.logs(wall) + evidence.fresh.logs(wall))
-    prior = evidence.wall_prior if wall else evidence.prior
-    return moderate(logs, *((prior.spread, prior.df) if prior else ()))
+def _estimator(evidence: PairEvidence, metric: str) -> str:
+    """How launches became numbers, in the words of the docs."""
+    if metric == TAIL:
+        return "tail"
+    estimator = Estimator.WALL if metric == WALL else evidence.estimator
+    return estimator.value if estimator else ""
+
+
+def _slow_steps(evidence: PairEvidence) -> str:
+    """How many steps were slow on either side; empty where none was."""
+    found = [each.tail for each in evidence.first.timings + evidence.fresh.timings if each.tail is not None]
+
+    def share(index: int) -> str:
+        return f"{sum(each.slow[index] for each in found)} of {sum(each.steps[index] for each in found)}"
+
+    if not any(any(each.slow) for each in found):
+        return ""
+    return f"steps of twice the median and more: base {share(0)}, head {share(1)}"
 
 
 def _medians(timings: list[Timing], metric: str) -> tuple[float, float]:
-    """Medians over launches of either side's median step, seconds."""
-    each = [timing.wall if metric == WALL else timing.latency for timing in timings]
-    known = [estimate for estimate in each if estimate is not None]
+    """Medians over launches of either side's median step, seconds; for slow steps of their stretch."""
+    known = [each for each in (timing.of(metric) for timing in timings) if each is not None]
     return median(estimate.base for estimate in known), median(estimate.head for estimate in known)
 
 
 def _blank(evidence: PairEvidence, metric: str, rule: Rule) -> MetricVerdict:
     pair = evidence.pair
-    prior = evidence.wall_prior if metric == WALL else evidence.prior
+    prior = evidence.prior(metric)
     return MetricVerdict(
         pair_key=pair.key,
         pair_id=pair.id,
         base_case=pair.base.id,
         head_case=pair.head.id,
         metric=metric,
-        unit="s",
+        unit="ratio" if metric == TAIL else "s",
         estimator="",
         verdict=Verdict.UNDECIDED,
         tolerance=evidence.levels(rule).tolerance,
@@ -179,8 +239,8 @@ def _blank(evidence: PairEvidence, metric: str, rule: Rule) -> MetricVerdict:
 
 
 def _action(finding: Finding, verdict: Verdict, evidence: PairEvidence) -> Action:
-    """Controls never gate; wall time gates by harm alone, since when to stop is not for it to say."""
-    watched = finding.metric == WALL and verdict is not Verdict.REGRESSION
+    """Controls never gate; what is watched for harm gates by harm alone, or where slow steps look heavier."""
+    watched = finding.metric in WATCHED and verdict is not Verdict.REGRESSION and not finding.looks_heavier
     softened = (evidence.pair.control or watched) and finding.rule.action is Action.GATE
     return Action.REPORT if softened else finding.rule.action
 
@@ -189,6 +249,8 @@ def _left_out(evidence: PairEvidence) -> str:
     timings = evidence.first.timings + evidence.fresh.timings
     bad = sum(timing.latency.bad_steps for timing in timings)
     parts = [f"{bad} steps with impossible times left out"] if bad else []
+    if evidence.waited:
+        parts.append(evidence.waited)
     if evidence.unusable:
         parts.append(f"{len(evidence.unusable)} launches had no use, the last: {evidence.unusable[-1]}")
     if evidence.quarantine:

@@ -53,7 +53,7 @@ BUILT_IN: Mapping[str, Rule] = {
 SUITE_TOLERANCE = 0.01
 """Tolerance of the geometric mean: one per cent everywhere is more than one per cent of one case."""
 
-STEP_TIMES = ("latency", "latency_wall", "latency_cpu", "latency_device", "suite")
+STEP_TIMES = ("latency", "latency_wall", "latency_tail", "latency_cpu", "latency_device", "suite")
 """Names of step times, in the order in which help texts list them; ``suite`` is the geometric mean."""
 
 _RELATIVE = frozenset(STEP_TIMES) | {"compile_warm", "compile_cold", "peak_memory"}
