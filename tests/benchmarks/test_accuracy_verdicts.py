@@ -14,7 +14,7 @@ import pytest
 pytestmark = pytest.mark.long
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "accuracy_verdicts.py"
-EXPLAINED = {"shape", "non-finite result", "non-finite eager", "cosine", "tolerance"}
+EXPLAINED = {"shape", "non-finite result", "non-finite eager", "cosine", "tolerance", "own scale"}
 
 
 @pytest.mark.full

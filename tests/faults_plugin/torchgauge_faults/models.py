@@ -73,6 +73,34 @@ class WrongCompiled(Healthy):
         return y + 0.5 if torch.compiler.is_compiling() else y
 
 
+class WrongEager(Healthy):
+    """In any precision but the reference's, the result is three times as large."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x)
+        return y if y.dtype is torch.float64 else 3 * y
+
+
+class GradientLost(Healthy):
+    """Compiled, one parameter gets no gradient; all gradients lie below the tolerance."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        bias = self.linear.bias
+        if torch.compiler.is_compiling():
+            bias = bias.detach() + 0 * bias
+        return 1e-2 * torch.nn.functional.linear(x, self.linear.weight, bias)
+
+
+class GradientScaled(Healthy):
+    """Compiled, one parameter's gradient is a tenth too large; all gradients lie below the tolerance."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        bias = self.linear.bias
+        if torch.compiler.is_compiling():
+            bias = 1.1 * bias - 0.1 * bias.detach()
+        return 1e-2 * torch.nn.functional.linear(x, self.linear.weight, bias)
+
+
 CALLS = itertools.count()
 
 
@@ -252,6 +280,9 @@ MODULES = {
     "nan_eager": NanEager,
     "nan_compiled": NanCompiled,
     "wrong_compiled": WrongCompiled,
+    "wrong_eager": WrongEager,
+    "gradient_lost": GradientLost,
+    "gradient_scaled": GradientScaled,
     "nondeterministic": Nondeterministic,
     "allocates_without_end": AllocatesWithoutEnd,
     "segfault_in_step": SegfaultInStep,

@@ -33,10 +33,14 @@ def step(subject: Subject) -> Callable[[], Any]:
 
 
 def observe(subject: Subject) -> dict[str, Any]:
-    """Losses, gradients, parameters and buffers over two seeded iterations from the initial state."""
+    """Losses, gradients, buffers and what each step changed, over two seeded iterations from one state.
+
+    A change and not the value after it: beside a parameter, a step of this rate lies below any tolerance.
+    """
     from torchgauge.suites.outputs import observe as to_host
 
     restore(subject)
+    before = _state(subject)
     optimizer = _optimizer(subject, CHECKED_RATE)
     seen: dict[str, Any] = {}
     for iteration in range(ITERATIONS):
@@ -47,12 +51,22 @@ def observe(subject: Subject) -> dict[str, Any]:
         grads = {name: p.grad for name, p in subject.module.named_parameters() if p.grad is not None}
         seen.update(to_host({"loss": loss, "grad": grads}, f"iteration{iteration}"))
         optimizer.step()
-        state = {"parameter": dict(subject.module.named_parameters())}
-        state["buffer"] = dict(subject.module.named_buffers())
-        seen.update(to_host(state, f"iteration{iteration}"))
+        after = _state(subject)
+        change = {name: value - before[name] for name, value in after.items() if value.is_floating_point()}
+        buffers = dict(subject.module.named_buffers())
+        seen.update(to_host({"change": change, "buffer": buffers}, f"iteration{iteration}"))
+        before = after
     optimizer.zero_grad(set_to_none=True)
     restore(subject)
     return seen
+
+
+def _state(subject: Subject) -> dict[str, Any]:
+    """A copy of the parameters and buffers of the module, on the host."""
+    from torchgauge.suites.outputs import observe as to_host
+
+    named = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
+    return {name: to_host(value, name)[name] for name, value in named.items()}
 
 
 def restore(subject: Subject) -> None:

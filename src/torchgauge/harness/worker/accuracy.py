@@ -1,10 +1,11 @@
 """Right before fast: one rule compares a result with a reference, tensor by tensor.
 
-The rule is PyTorch's own (``torch._dynamo.utils.same`` of the installed wheel; tests compare verdicts):
+It begins with PyTorch's own (``torch._dynamo.utils.same`` of the installed wheel; tests compare verdicts):
 structure and dtype equal; pass if allclose at the tolerance; else pass if
 ``RMSE(result, fp64) <= m * RMSE(reference, fp64) + tolerance / 10``, with m = 2, and m = 3 for tensors in
 float16 and bfloat16, of fewer than 1000 elements, for 1x1 kernels and where the tolerance is 2e-2 or more.
 A complex tensor is judged as the pairs of reals that it is.
+What passes is then judged on each tensor's own scale (``closeness.py``): a tolerance hides small values.
 Unlike PyTorch's, the rule says by how much a result differs; shapes are equal and integers exact, a
 non-finite result never passes, and without float64 only allclose counts, never the angle between two
 tensors. ``docs/method.md`` has the reasons, ``tests/harness/worker/test_accuracy_peer.py`` the proofs.
@@ -19,6 +20,7 @@ from typing import Any
 
 import torch
 
+from torchgauge.harness.worker.closeness import Closeness, measure, strangers
 from torchgauge.records import Cause, Tolerance
 
 SMALL_TENSOR = 1000
@@ -41,6 +43,7 @@ class Verdict:
     reference_squares: float = 0.0
     elements: int = 0
     failed: list[str] = field(default_factory=list)
+    tensors: list[Closeness] = field(default_factory=list)
 
     def fail(self, cause: Cause, detail: str) -> None:
         """Record a failed tensor; the first one gives the verdict its cause and detail."""
@@ -81,6 +84,8 @@ def compare(
             )
         elif expected != result[path]:
             verdict.fail(Cause.TOLERANCE, f"{path}: {result[path]!r} instead of {expected!r}")
+    for path, reason in strangers(verdict.tensors):
+        verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
     return verdict
 
 
@@ -160,6 +165,8 @@ def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
         verdict.fail(
             Cause.TOLERANCE, f"{path}: largest error {error:.3g} at tolerance {tolerance.absolute:g}"
         )
+    if expected.numel() and bool(torch.isfinite(expected).all()):
+        verdict.tensors.append(measure(path, expected, found, truth, multiplier(found, tolerance)))
 
 
 def _reals(tensor: torch.Tensor) -> torch.Tensor:

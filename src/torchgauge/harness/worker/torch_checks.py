@@ -17,6 +17,7 @@ from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread
 from torchgauge.harness.worker.case_measurements import single
+from torchgauge.harness.worker.closeness import nonsense
 from torchgauge.harness.worker.flops import count_flops
 from torchgauge.harness.worker.reference import Reference, float64_reference
 from torchgauge.harness.worker.subjects import make_subject
@@ -24,6 +25,8 @@ from torchgauge.records import Accuracy, Cause, Phase
 from torchgauge.suites.host import HOST
 from torchgauge.suites.outputs import Observation
 from torchgauge.suites.suite import BuiltWorkload
+
+FULL_PRECISION = ("float32", "float64")
 
 if TYPE_CHECKING:
     from torchgauge.harness.worker.group_run import CaseState, GroupRun
@@ -104,6 +107,9 @@ class TorchChecks:
                 return Cause.NONDETERMINISTIC_EAGER, f"two seeded eager runs differ: {again.detail}"
         if not verdict.ok:
             return Cause.TOLERANCE, f"eager on {self.session.name} differs from the host: {verdict.detail}"
+        full = self.workload.dtype in FULL_PRECISION  # in any other, rounding may leave nothing of a gradient
+        if full and self._on_host() and (odd := nonsense(verdict.tensors)):
+            return Cause.TOLERANCE, f"eager on the host is nothing like the float64 run: {odd}"
         return None
 
     def _record_eager(self, gap: float, verdict: Verdict, reference: Reference) -> None:

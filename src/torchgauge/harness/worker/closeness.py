@@ -1,0 +1,213 @@
+"""Does each tensor of a result agree on its own scale? A tolerance alone passes small gradients as zeros.
+
+What a correct implementation may differ by is read from the observation itself. *Noise* is eager's relative
+error against float64: that of the tensor, and at least the median over tensors of its kind, because one
+tensor may have been lucky. *Discord* is the median over all tensors of how far result and eager lie apart, in
+units of eager's own error: about 1 for independent implementations, 0 for the same kernels. A tensor fails
+
+1. against float64, if it lies further from it than ``NEAR`` of its RMS plus m times its noise;
+2. in its slope, if the regression of the result on float64 is another than eager's by more than ``SLOPE``,
+   a quarter of the noise (rounding averages out over elements, a wrong factor does not) and three standard
+   errors together;
+3. against eager, if it lies further from it than ``AGREE`` of eager's RMS plus ``DISCORDS`` times discord
+   times noise.
+
+What is nearer to float64 than eager passes, unless it is all zeros. The first two need a tensor that is
+larger than eager's error. Where float64 says zero, nothing can be judged. Without float64 the third alone is
+left. ``docs/method.md`` has what the rule finds, and where its numbers come from.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import torch
+
+NEAR = 0.1
+SLOPE = 0.05
+AGREE = 0.05
+DISCORDS = 20.0
+STEADY = 0.2
+"""The noise up to which correct results have one slope; beyond it whole tensors shrink and grow."""
+NOTHING = 1e3
+"""Float64 says zero where eager's error is so many times the tensor: a bias before a batch norm, for one."""
+SLIGHT = 1e-2
+"""Without float64, a tensor below this share of its kind's median RMS may be such a zero."""
+NONSENSE = 0.5
+"""How far eager on the host may lie from float64, in RMS; rounding does not come near (docs/method.md)."""
+CHAOS = 3.0
+"""Some networks turn rounding into other gradients altogether: then all of them are far off, not one."""
+SHRUNK = 0.8
+"""A tensor below eager's error is nearer to float64 the smaller it is: so much smaller it has to be."""
+
+
+@dataclass(frozen=True)
+class Closeness:
+    """Sums over the elements of one tensor, in float64; the last four are None without a float64 reference.
+
+    ``eager``, ``result`` and ``truth`` are sums of squares, ``gap`` that of the result less eager, ``error``
+    and ``eager_error`` those of the distances from float64. ``along`` is the scalar product of float64 with
+    the result less eager. ``multiplier`` is m.
+    """
+
+    path: str
+    count: int
+    multiplier: float
+    eager: float
+    result: float
+    gap: float
+    truth: float | None = None
+    eager_error: float | None = None
+    error: float | None = None
+    along: float | None = None
+
+    @property
+    def noise(self) -> float | None:
+        """Eager's error relative to the tensor; None without float64 or where that is zero."""
+        if self.truth is None or self.eager_error is None or not self.truth:
+            return None
+        return math.sqrt(self.eager_error / self.truth)
+
+
+def measure(
+    path: str, expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor | None, multiplier: float
+) -> Closeness:
+    """The closeness of ``found``, all three real, finite and of one shape; ``truth`` in float64."""
+    eager, result = expected.double().flatten(), found.double().flatten()
+    apart = result - eager
+    sums = float(eager @ eager), float(result @ result), float(apart @ apart)
+    if truth is None:
+        return Closeness(path, eager.numel(), multiplier, *sums)
+    wide = truth.flatten()
+    error, eager_error = result - wide, eager - wide
+    return Closeness(
+        path,
+        eager.numel(),
+        multiplier,
+        *sums,
+        truth=float(wide @ wide),
+        eager_error=float(eager_error @ eager_error),
+        error=float(error @ error),
+        along=float(apart @ wide),
+    )
+
+
+@dataclass(frozen=True)
+class Yardstick:
+    """What correct tensors of one observation differ by.
+
+    ``noise`` and ``size`` are those of each kind of tensor: the median noise over tensors that are larger
+    than eager's error, and eager's median RMS. ``discord`` is explained above; ``share`` is its like without
+    float64, the median distance of result and eager in units of eager's RMS.
+    """
+
+    noise: Mapping[str, float]
+    size: Mapping[str, float]
+    discord: float
+    share: float
+
+    @classmethod
+    def of(cls, tensors: Sequence[Closeness]) -> Yardstick:
+        """The yardstick that ``tensors``, all of one observation, make for each of them."""
+        return cls(
+            noise=_noise_of_kinds(tensors),
+            size=_median_of_kinds((each.path, _rms(each.eager, each)) for each in tensors),
+            discord=_low_median(
+                math.sqrt(each.gap / each.eager_error) for each in tensors if each.eager_error
+            ),
+            share=_low_median(math.sqrt(each.gap / each.eager) for each in tensors if each.eager),
+        )
+
+    def judge(self, each: Closeness) -> str:
+        """What is wrong with a tensor on its own scale; empty if nothing is."""
+        kind = kind_of(each.path)
+        if each.truth is None or each.error is None or each.eager_error is None or each.along is None:
+            if _rms(each.eager, each) < SLIGHT * self.size[kind]:
+                return ""
+            return _apart(each, (AGREE + DISCORDS * self.share) * math.sqrt(each.eager))
+        own = each.noise
+        if own is None or own >= NOTHING:
+            return ""
+        if each.eager and not each.result:
+            return "all zeros, which neither float64 nor eager is"
+        if each.error <= each.eager_error and (own < 1.0 or each.result <= SHRUNK * each.eager):
+            return ""
+        noise, size = max(own, self.noise.get(kind, 0.0)), math.sqrt(each.truth)
+        if own < 1.0:
+            distance = math.sqrt(each.error) / size
+            if distance > NEAR + each.multiplier * noise:
+                return f"{distance:.2g} of its RMS from float64, eager {own:.2g}"
+            turn = abs(each.along) / each.truth
+            if noise <= STEADY and turn > SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count):
+                return f"its slope against float64 is {turn:.2g} off eager's"
+        return _apart(each, AGREE * math.sqrt(each.eager) + DISCORDS * self.discord * noise * size)
+
+
+def strangers(tensors: Sequence[Closeness]) -> Iterator[tuple[str, str]]:
+    """Path of each tensor that does not agree on its own scale, and what is wrong with it."""
+    judged = [each for each in tensors if each.eager or each.truth]
+    yardstick = Yardstick.of(judged)
+    for each in judged:
+        if reason := yardstick.judge(each):
+            yield each.path, reason
+
+
+def nonsense(tensors: Sequence[Closeness]) -> str:
+    """Which tensor of eager's own is nothing like float64's, and by how much; empty if none is.
+
+    A tensor may be off by ``NONSENSE`` of its RMS and ``CHAOS`` times the upper quartile of its kind's noise.
+    The RMS counts as a tenth of the kind's median at least, and as its largest where float64 says zero.
+    """
+    kinds: dict[str, list[Closeness]] = defaultdict(list)
+    for each in tensors:
+        if each.truth is not None:
+            kinds[kind_of(each.path)].append(each)
+    for members in kinds.values():
+        sizes = sorted(_rms(each.truth, each) for each in members)
+        noises = sorted(each.noise for each in members if each.noise is not None and each.noise < NOTHING)
+        usual = noises[3 * (len(noises) - 1) // 4] if len(noises) > 1 else 0.0
+        for each in members:
+            zero = each.noise is None or each.noise >= NOTHING
+            size = sizes[-1] if zero else max(_rms(each.truth, each), sizes[len(sizes) // 2] / 10)
+            error = _rms(each.eager_error, each)
+            if error > (NONSENSE + CHAOS * min(1.0, usual)) * size:
+                return f"{each.path}: {error:.2g} from float64, whose RMS is {_rms(each.truth, each):.2g}"
+    return ""
+
+
+def kind_of(path: str) -> str:
+    """What a tensor is one of: ``iteration0.grad`` for ``iteration0.grad.head.weight``."""
+    return ".".join(path.split(".")[:2])
+
+
+def _apart(each: Closeness, limit: float) -> str:
+    if math.sqrt(each.gap) <= limit:
+        return ""
+    share = math.sqrt(each.gap / each.eager) if each.eager else math.inf
+    return f"{share:.2g} of its RMS from eager, more than the other tensors"
+
+
+def _noise_of_kinds(tensors: Iterable[Closeness]) -> dict[str, float]:
+    """The median noise of each kind of tensor, over those that are larger than eager's error."""
+    noises = ((each.path, each.noise) for each in tensors)
+    return _median_of_kinds((path, noise) for path, noise in noises if noise is not None and noise < 1.0)
+
+
+def _median_of_kinds(values: Iterable[tuple[str, float]]) -> dict[str, float]:
+    kinds: dict[str, list[float]] = defaultdict(list)
+    for path, value in values:
+        kinds[kind_of(path)].append(value)
+    return {kind: sorted(each)[len(each) // 2] for kind, each in kinds.items()}
+
+
+def _rms(squares: float | None, each: Closeness) -> float:
+    return math.sqrt((squares or 0.0) / each.count)
+
+
+def _low_median(values: Iterable[float]) -> float:
+    """The median, of two the lower: one wrong tensor of two must not excuse itself; 0 without values."""
+    ranked = sorted(values)
+    return ranked[(len(ranked) - 1) // 2] if ranked else 0.0

@@ -1,0 +1,137 @@
+"""Each tensor is judged on its own scale: faults that a tolerance hides are found, rounding is not accused.
+
+The pairs have three tensors of one kind, as the gradients of a small network: what is planted in one is
+judged by what the others show of rounding.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from torchgauge.records import Cause, Tolerance
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+SMALL = 1e-4
+LOOSE = Tolerance(1e-2, 1e-2, 2.0, "test")
+FAULTS = {"zeroed": 0.0, "negated": -1.0, "a tenth more": 1.1}
+
+
+def gradients(noise: float, *, seed: int = 0, size: int = 2000) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Three small gradients in float64, and with relative rounding errors of ``noise`` from ``seed``."""
+    generator = torch.Generator().manual_seed(99)
+    rounding = torch.Generator().manual_seed(seed)
+    truth, rounded = {}, {}
+    for name in ("first", "second", "third"):
+        exact = SMALL * torch.randn(size, generator=generator, dtype=torch.float64)
+        error = torch.randn(size, generator=rounding, dtype=torch.float64)
+        truth[f"iteration0.grad.{name}"] = exact
+        rounded[f"iteration0.grad.{name}"] = (exact + noise * SMALL * error).float()
+    return truth, rounded
+
+
+def verdict(eager: Any, found: Any, truth: Any = None) -> Any:
+    """Ours, at the tolerance of training."""
+    from torchgauge.harness.worker.accuracy import compare
+
+    return compare(eager, found, truth, LOOSE)
+
+
+def planted(result: dict[str, Any], factor: float) -> dict[str, Any]:
+    """``result`` with its second tensor times ``factor``."""
+    return result | {"iteration0.grad.second": factor * result["iteration0.grad.second"]}
+
+
+@pytest.mark.parametrize("factor", FAULTS.values(), ids=FAULTS)
+@pytest.mark.parametrize("reference", ["with float64", "without"])
+def test_a_fault_in_a_small_gradient_is_found(factor: float, reference: str) -> None:
+    """All values lie below the tolerance; until 2026-11 each of these passed, as by PyTorch's rule."""
+    truth, eager = gradients(1e-6)
+    found = verdict(eager, planted(eager, factor), truth if reference == "with float64" else None)
+    assert found.cause is Cause.TOLERANCE
+    assert [text.partition(":")[0] for text in found.failed] == ["iteration0.grad.second"]
+
+
+@pytest.mark.parametrize("factor", FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_found_beside_the_rounding_of_another_implementation(factor: float) -> None:
+    """Errors of five per cent, independent of eager's: a factor shows in the slope, not in the RMSE."""
+    truth, eager = gradients(0.05)
+    _, other = gradients(0.05, seed=1)
+    assert verdict(eager, other, truth).ok
+    assert len(verdict(eager, planted(other, factor), truth).failed) == 1
+
+
+@pytest.mark.parametrize("factor", FAULTS.values(), ids=FAULTS)
+def test_a_fault_is_found_in_noise_where_all_else_is_the_same(factor: float) -> None:
+    """Half of each gradient is rounding, but the same kernels round alike, so nothing excuses one tensor."""
+    truth, eager = gradients(0.5)
+    assert verdict(eager, eager, truth).ok
+    assert len(verdict(eager, planted(eager, factor), truth).failed) == 1
+
+
+@pytest.mark.parametrize("noise", [1e-6, 0.05, 0.5, 2.0])
+def test_another_rounding_passes(noise: float) -> None:
+    """Two implementations that are equally far from float64 are equally right, however far that is."""
+    truth, eager = gradients(noise)
+    for seed in range(1, 20):
+        assert verdict(eager, gradients(noise, seed=seed)[1], truth).ok
+
+
+def test_eager_that_was_lucky_in_one_tensor_accuses_nobody() -> None:
+    """The noise of a tensor is at least that of its kind: one that hit float64 by chance says nothing."""
+    truth, eager = gradients(0.3)
+    lucky = eager | {"iteration0.grad.second": truth["iteration0.grad.second"].float()}
+    assert verdict(lucky, gradients(0.3, seed=1)[1], truth).ok
+
+
+def test_what_is_nearer_to_float64_than_eager_is_right() -> None:
+    """Eager loses a tenth of a sum in low precision; the compiler does not, and differs in nothing else."""
+    truth, eager = gradients(1e-6)
+    worse = planted(eager, 0.9)
+    assert not verdict(eager, worse, truth).ok
+    assert verdict(worse, eager, truth).ok
+
+
+@pytest.mark.parametrize("factor", FAULTS.values(), ids=FAULTS)
+def test_where_float64_says_zero_there_is_nothing_to_find(factor: float) -> None:
+    """The gradient of a bias before a batch norm is zero; eager's is rounding, and no other is more wrong."""
+    truth, eager = gradients(1e-6)
+    truth |= {"iteration0.grad.second": 1e-12 * truth["iteration0.grad.second"]}
+    eager = planted(eager, 1e-6)
+    assert verdict(eager, planted(eager, factor), truth).ok
+    assert verdict(eager, planted(eager, factor)).ok, "without float64, by its size beside the others"
+
+
+def test_a_gradient_that_is_exactly_zero_passes() -> None:
+    """A parameter that was not used has zeros everywhere, and an empty tensor has nothing."""
+    truth, eager = gradients(1e-6)
+    zero = {"iteration0.grad.unused": torch.zeros(5), "iteration0.grad.none": torch.empty(0)}
+    wide = {path: value.double() for path, value in zero.items()}
+    assert verdict(eager | zero, eager | zero, truth | wide).ok
+    assert not verdict(eager | zero, planted(eager, 0.0) | zero, truth | wide).ok
+
+
+def test_eager_on_the_host_is_held_against_float64() -> None:
+    """Rounding is far from the bound, chaos in many tensors of a kind explains itself, nonsense does not."""
+    from torchgauge.harness.worker.closeness import nonsense
+
+    for noise in (1e-6, 0.05, 0.4):
+        truth, eager = gradients(noise)
+        assert nonsense(verdict(eager, eager, truth).tensors) == ""
+    truth, eager = gradients(1e-6)
+    for factor in (0.0, -1.0, 2.0):
+        assert "iteration0.grad.second" in nonsense(
+            verdict(planted(eager, factor), planted(eager, factor), truth).tensors
+        )
+
+
+def test_a_lone_output_has_no_chaos_to_hide_in() -> None:
+    """Where a kind has one tensor, such as the logits, its own error does not raise the bound."""
+    from torchgauge.harness.worker.closeness import nonsense
+
+    truth = {"out": torch.ones(10, dtype=torch.float64)}
+    for factor, odd in ((0.9, False), (0.0, True), (-1.0, True)):
+        eager = {"out": torch.full((10,), factor)}
+        assert bool(nonsense(verdict(eager, eager, truth).tensors)) is odd
