@@ -13,12 +13,13 @@ from pathlib import Path
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
 from torchgauge.errors import UsageError
+from torchgauge.harness.ab.either_side import SideParts, devices_of_either, groups_of_either, suites_of_either
 from torchgauge.harness.ab.pair_launch import refusal
 from torchgauge.harness.ab.progress import AbProgress
-from torchgauge.harness.campaigns import expand_devices, find_devices
-from torchgauge.harness.foreign_plugins import check_scenarios, refuse, suites_of
-from torchgauge.harness.interpreter import Interpreter, interpreter
-from torchgauge.harness.planning.plan import check_available, make_group, select_groups
+from torchgauge.harness.campaigns import find_devices
+from torchgauge.harness.foreign_plugins import check_scenarios, refuse
+from torchgauge.harness.interpreter import interpreter
+from torchgauge.harness.planning.plan import make_group
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import (
     Cause,
@@ -107,18 +108,18 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
     if base.configuration or head.configuration:
         names = tuple(dict.fromkeys((base.configuration, head.configuration)))
         selection = replace(selection, configurations=names)
-    devices = expand_devices(selection.devices, head_there)
-    selection = replace(selection, devices=devices)
-    setups = {}
-    groups: tuple[Group, ...] = ()
-    for side, contestant, there in ((Side.HEAD, head, head_there), (Side.BASE, base, base_there)):
-        suites = suites_of(there, selection.suites)
-        check_available(suites, selection.suites)
-        check_scenarios(there, selection.modes)
-        found = find_devices(devices, there)
-        if side is Side.HEAD:
-            groups = refuse(there, select_groups(selection, found, suites), found)
-        setups[side] = _side(contestant, there, groups, found, suites)
+    there = {Side.BASE: base_there, Side.HEAD: head_there}
+    selection = replace(selection, devices=devices_of_either(selection.devices, there))
+    suites = suites_of_either(there, selection.suites)
+    parts = {}
+    for side in (Side.HEAD, Side.BASE):
+        check_scenarios(there[side], selection.modes)
+        parts[side] = SideParts(there[side], suites[side], find_devices(selection.devices, there[side]))
+    groups = groups_of_either(selection, parts)
+    setups = {
+        Side.HEAD: _side(head, parts[Side.HEAD], groups),
+        Side.BASE: _side(base, parts[Side.BASE], groups),
+    }
     plan = ComparisonPlan(
         run_id=new_run_id(),
         created_at=SYSTEM_CLOCK.now(),
@@ -127,7 +128,7 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
         base=base,
         head=head,
         pairs=_pairs(request, seed, base, head, setups),
-        groups=groups,
+        groups=setups[Side.HEAD].groups,
         seed=seed,
         policy=request.policy,
         max_launches=request.max_launches,
@@ -152,11 +153,12 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
     if plan.settings.torchbench is not None:
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     setups = {}
-    for side, contestant in ((Side.BASE, plan.base), (Side.HEAD, plan.head)):
-        there = interpreter(contestant.python)
-        suites = suites_of(there, [name for name, _ in plan.suite_digests])
-        devices = find_devices(sorted({str(group.device) for group in plan.groups}), there)
-        setups[side] = _side(contestant, there, plan.groups, devices, suites)
+    contestants = {Side.BASE: plan.base, Side.HEAD: plan.head}
+    there = {side: interpreter(each.python) for side, each in contestants.items()}
+    suites = suites_of_either(there, [name for name, _ in plan.suite_digests])
+    for side, contestant in contestants.items():
+        devices = find_devices(sorted({str(group.device) for group in plan.groups}), there[side])
+        setups[side] = _side(contestant, SideParts(there[side], suites[side], devices), plan.groups)
     for name, digest in plan.suite_digests:
         if setups[Side.HEAD].suites[name].digest != digest:
             raise UsageError(
@@ -167,22 +169,23 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
     return Comparison(plan, store, setups, progress), folder
 
 
-def _side(
-    contestant: Contestant,
-    there: Interpreter,
-    groups: Sequence[Group],
-    devices: Mapping[str, Device],
-    suites: Mapping[str, Suite],
-) -> SideSetup:
+def _side(contestant: Contestant, parts: SideParts, groups: Sequence[Group]) -> SideSetup:
     """``groups`` as the interpreter of one side can run them."""
-    own = tuple(_own(group, devices, suites[group.workload.suite]) for group in groups)
-    return SideSetup(contestant, devices, suites, refuse(there, own, devices))
+    own = tuple(_own(group, parts.devices, parts.suites[group.workload.suite]) for group in groups)
+    return SideSetup(contestant, parts.devices, parts.suites, refuse(parts.there, own, parts.devices))
 
 
 def _own(group: Group, devices: Mapping[str, Device], suite: Suite) -> Group:
-    entry = next((each for each in suite.models() if each.name == group.workload.model), None)
-    if entry is None:
-        refused = Refusal(Status.UNSUPPORTED, f"suite {suite.name!r} of this side has no such model")
+    """The group as one side has it; what its suite does not offer is refused, with the reason."""
+    workload = group.workload
+    entry = next((each for each in suite.models() if each.name == workload.model), None)
+    lacks = f"no model {workload.model!r}" if entry is None else ""
+    if entry is not None and workload.mode not in entry.batch:
+        lacks = f"no mode {workload.mode!r} of the model"
+    if entry is not None and workload.size not in entry.sizes:
+        lacks = f"no size {workload.size!r} of the model"
+    if entry is None or lacks:
+        refused = Refusal(Status.UNSUPPORTED, f"its suite {suite.name!r} has {lacks}")
         return replace(group, cases=tuple(replace(each, refusal=refused) for each in group.cases))
     missing = None
     if suite.unavailable is not None:
