@@ -3,8 +3,14 @@
 from __future__ import annotations
 
 import os
+import sys
+from pathlib import Path
 
 import pytest
+
+sys.path.insert(0, str(Path(__file__).parent))
+
+import empty_loops
 
 OF_A_HOOK = (
     "GIT_DIR",
@@ -17,12 +23,16 @@ OF_A_HOOK = (
 """What git sets for the hooks that it runs, and what would lead a test's own git to this repository."""
 
 
-def pytest_configure() -> None:
-    """Prepare the environment of every command that a test starts.
+empty_loops.install()
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Prepare the environment of every command that a test starts, and watch loops of assertions.
 
     No test keeps compiled code between runs, or finds what another one kept, unless it asks for it. Tests may
     be started by a hook of git.
     """
+    config.pluginmanager.register(empty_loops, "empty_loops")
     os.environ["TORCHGAUGE_COMPILE_CACHE"] = "none"
     for name in OF_A_HOOK:
         os.environ.pop(name, None)

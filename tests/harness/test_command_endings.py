@@ -132,6 +132,7 @@ def test_the_default_configurations_measure_everything(sandbox) -> None:
         ):
             assert found[metric].samples, (row.case_id, metric, found[metric].absent)
         assert found["compile_warm"].samples < found["compile_cold"].samples
+        assert found["peak_memory"].samples[0] < 4 << 20  # the model's, whose weights are 0.13 MB
         assert found["cache_hits"].samples[0] >= 1
         assert not row.teardown
     assert sandbox.scratch() == []

@@ -50,7 +50,7 @@ def test_one_spike_at_the_end_never_alarms(seed):
     for height in (1.5, 3.0, 100.0, 0.01):
         for later in ([], [values[3]], [values[3], values[4]]):
             found = change_points([*values, height, *later]).points
-            assert all(point.noticed < 50 for point in found)
+            assert all(point.noticed < 50 for point in found)  # may be empty: no point is no alarm
 
 
 @pytest.mark.parametrize("seed", range(4))

@@ -7,30 +7,26 @@ a step raised; ``end``, or a parent that has gone, ends it. How the case ended s
 
 from __future__ import annotations
 
-import ctypes
 from collections.abc import Callable
 from dataclasses import asdict, replace
 from functools import partial
 from typing import Any
 
-from torchgauge.devices.session import Absent
 from torchgauge.harness.ab.recorder import StepRecorder
 from torchgauge.harness.ab.wire import BLOCK_S, Wire, connect
 from torchgauge.harness.events import NOBODY
-from torchgauge.harness.metrics import absent
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.group_run import CaseState, GroupRun
 from torchgauge.harness.worker.lane import Lane
-from torchgauge.harness.worker.memory import RssProbe
+from torchgauge.harness.worker.memory import RssProbe, peak_of_steps
 from torchgauge.harness.worker.timing import quiet_collector, time_block, warm_up
 from torchgauge.records import Measurement, Outcome, Phase, Status
 from torchgauge.suites.suite import BuiltWorkload
 
 WARMUP_S = 0.5
 """At most so long after the first step: it comes in every launch, and what it leaves meets both sides."""
-MEMORY_STEPS = 2
 
 
 class SideRun(GroupRun):
@@ -100,27 +96,7 @@ class SideRun(GroupRun):
         ]
 
     def _memory(self, step: Callable[[], Any]) -> list[Measurement]:
-        """Peak of two steps; only of a process that checked nothing, whose references would be in it."""
-        if self.settings.accuracy or not self.settings.memory_probe:
+        """Peak of two steps, whatever the checks of this process left behind."""
+        if not self.settings.memory_probe:
             return []
-        _give_back()
-        self.rss.reset()
-        self.session.reset_peak_memory()
-        for _ in range(MEMORY_STEPS):
-            step()
-        self.session.synchronize()
-        reading = self.session.peak_memory()
-        if isinstance(reading, Absent):
-            reason = reading.reason
-            reading = self.rss.peak()
-            if isinstance(reading, Absent):
-                return [absent("peak_memory", f"{reason}; {reading.reason}")]
-        return [single("peak_memory", float(reading.bytes), reading.provenance)]
-
-
-def _give_back() -> None:
-    """Give freed memory back to the system (glibc): what checks or compilation held is not the steps'."""
-    try:
-        ctypes.CDLL(None).malloc_trim(0)
-    except (AttributeError, OSError, TypeError):
-        return
+        return [peak_of_steps(step, self.session, self.rss, self.subject)]

@@ -6,22 +6,22 @@ cost. The first call of a compiled case is the warm compilation; memory is that 
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
-from torchgauge.devices.session import Absent, DeviceSession
+from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import EventWriter
 from torchgauge.harness.job import Job
-from torchgauge.harness.metrics import absent
+from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.turn import Turn
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.libraries import import_builder
-from torchgauge.harness.worker.memory import RssProbe
+from torchgauge.harness.worker.memory import RssProbe, peak_of_steps
 from torchgauge.records import Measurement, Phase
 from torchgauge.suites.suite import BuiltWorkload
-
-STEPS = 2
 
 
 def probe_afresh(job: Job, session: DeviceSession, events: EventWriter) -> None:
@@ -33,20 +33,15 @@ def probe_afresh(job: Job, session: DeviceSession, events: EventWriter) -> None:
     build = import_builder(job)
     rss = RssProbe()
     built: BuiltWorkload = build(job.group.workload, job.group.recipe)
-    step = built.module if built.framework == "python" else _torch_step(job, session, built)
+    step, subject = (built.module, None) if built.framework == "python" else _torch_step(job, session, built)
     compiled = planned.case.configuration.compiled
     events.phase(Phase.COMPILE if compiled else Phase.WARMUP, planned.case.key)
     with Turn(job.turn, events).held():
         seconds = compilation.timed_call(step, session)
         found = _compilation(seconds) if compiled and job.settings.warm_compile else []
         if job.settings.memory_probe:
-            rss.reset()
-            session.reset_peak_memory()
             events.phase(Phase.MEASURE, planned.case.key)
-            for _ in range(STEPS):
-                step()
-            session.synchronize()
-            found.append(_reading(session, rss))
+            found.append(peak_of_steps(step, session, rss, subject))
     events.emit("fresh", case=planned.case.key, measurements=found)
     events.phase(Phase.DONE, planned.case.key)
 
@@ -59,7 +54,7 @@ def _compilation(seconds: float) -> list[Measurement]:
     ]
 
 
-def _torch_step(job: Job, session: DeviceSession, built: BuiltWorkload):  # type: ignore[no-untyped-def]
+def _torch_step(job: Job, session: DeviceSession, built: BuiltWorkload) -> tuple[Callable[[], Any], Subject]:
     from torchgauge.harness.worker.subjects import make_subject
 
     assert job.group is not None
@@ -70,14 +65,4 @@ def _torch_step(job: Job, session: DeviceSession, built: BuiltWorkload):  # type
     configuration = job.group.cases[0].case.configuration
     compilation.use_cache(job.kept or job.cache, configuration)
     call = compilation.compiled(subject.module, configuration)
-    return scenario.step(replace(subject, call=call))
-
-
-def _reading(session: DeviceSession, rss: RssProbe) -> Measurement:
-    reading = session.peak_memory()
-    if isinstance(reading, Absent):
-        device_reason = reading.reason
-        reading = rss.peak()
-        if isinstance(reading, Absent):
-            return absent("peak_memory", f"{device_reason}; {reading.reason}")
-    return single("peak_memory", float(reading.bytes), reading.provenance)
+    return scenario.step(replace(subject, call=call)), subject

@@ -10,6 +10,7 @@ from typing import Any
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
+from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.turn import Turn
 from torchgauge.harness.worker import case_measurements, compilation, fallbacks
 from torchgauge.harness.worker.contention import Contention
@@ -74,6 +75,7 @@ class GroupRun:
             CaseState(planned, i, facts=dict(where or {})) for i, planned in enumerate(job.group.cases)
         ]
         self.realised: Realised | None = None
+        self.subject: Subject | None = None
         self.fallbacks: Any = None
         self.items_per_step = 1
         self.passed: list[CaseState] = []

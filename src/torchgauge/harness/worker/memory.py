@@ -1,18 +1,48 @@
-"""Peak memory of a process: the kernel's high-water mark, reset before the steps that count."""
+"""Peak memory of the steps of one model: the device allocator's own counter, else what this process shows.
+
+Why tensors are counted and not the whole process: a process that compiles, or loads compiled code, keeps
+tens of megabytes of the compiler for good, and pages of libraries come in with the first step. Neither is
+the model's, and an allocator's counter on a device has neither.
+"""
 
 from __future__ import annotations
 
+import ctypes
+import dataclasses
+import os
 import sys
+import types
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
+from typing import Any, cast
 
-from torchgauge.devices.session import Absent, MemoryReading
+from torchgauge.devices.session import Absent, DeviceSession, MemoryReading
+from torchgauge.harness.metrics import absent
+from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.harness.worker.case_measurements import single
+from torchgauge.records import Measurement
+from torchgauge.suites.host import HOST
+
+STEPS = 2
+TENSORS_AND_GROWTH = "tensors and growth of the resident set"
+PROBE_BYTES = 8 << 20
+"""Size of the block whose release shows whether freed memory leaves the process."""
+
+LARGE_BYTES = 128 << 10
+"""From this size on glibc maps each block by itself, unless it was told or has learned otherwise."""
+_MMAP_THRESHOLD, _LARGEST_THRESHOLD = -3, 32 << 20  # malloc.h, mallopt(3)
 
 _STATUS = Path("/proc/self/status")
 _CLEAR = Path("/proc/self/clear_refs")
+_CONTAINERS = (list, tuple, set, frozenset, deque)
+_LEAVES = (type, types.ModuleType, types.BuiltinFunctionType, str, bytes, int, float, complex)
 
 
 class RssProbe:
-    """Peak resident memory between :meth:`reset` and :meth:`peak`, less what was held at creation.
+    """Peak resident memory between :meth:`reset` and :meth:`peak`.
 
     Create it before the model is built: a forked worker starts with its template's pages, which are not
     the model's. On Linux the high-water mark (VmHWM) is reset by writing 5 to ``/proc/self/clear_refs``
@@ -20,23 +50,141 @@ class RssProbe:
     """
 
     def __init__(self) -> None:
-        self._held = _field("VmRSS") or 0
-        self._reset = False
+        self._created = _field("VmRSS") or 0
+        self._before: int | None = None
 
     def reset(self) -> None:
-        """Set the high-water mark to what is resident now."""
+        """Give freed memory back, and set the high-water mark to what is resident then."""
+        _give_back()
         try:
             _CLEAR.write_text("5")
-            self._reset = True
+            self._before = _field("VmRSS")
         except OSError:
-            self._reset = False
+            self._before = None
 
-    def peak(self) -> MemoryReading | Absent:
-        """Bytes above those held at creation."""
+    def peak(self, tensors: int | None) -> MemoryReading | Absent:
+        """``tensors`` bytes that the model holds and what was resident above :meth:`reset` at most.
+
+        Where ``tensors`` is None, or freed memory stays in the process and would hide what the steps need:
+        what was resident at most above the time of creation.
+        """
         high = _field("VmHWM")
-        if high is not None and self._reset:
-            return MemoryReading(max(0, high - self._held), "rss_high_water_mark")
-        return _maxrss()
+        if high is None or self._before is None:
+            return _maxrss()
+        if tensors is None or not _memory_goes_back():
+            return MemoryReading(max(0, high - self._created), "rss_high_water_mark")
+        return MemoryReading(tensors + max(0, high - self._before), TENSORS_AND_GROWTH)
+
+
+def peak_of_steps(
+    step: Callable[[], Any], session: DeviceSession, rss: RssProbe, subject: Subject | None
+) -> Measurement:
+    """``peak_memory`` of two calls of ``step``, which has run before; ``subject`` is None without torch."""
+    rss.reset()
+    session.reset_peak_memory()
+    with _large_blocks_given_back():
+        for _ in range(STEPS):
+            step()
+    session.synchronize()
+    reading = session.peak_memory()
+    if isinstance(reading, Absent):
+        reason = reading.reason
+        reading = rss.peak(None if subject is None else tensor_bytes(subject, step))
+        if isinstance(reading, Absent):
+            return absent("peak_memory", f"{reason}; {reading.reason}")
+    return single("peak_memory", float(reading.bytes), reading.provenance)
+
+
+def tensor_bytes(*roots: Any) -> int:
+    """Bytes of the distinct storages of all tensors on the host below ``roots``.
+
+    Gradients and the state of optimizers are below what holds them. What the harness keeps for itself and
+    what belongs to the compiler is not: neither is looked into.
+    """
+    import torch
+
+    pending, seen = list(roots), dict[int, Any]()  # values are kept: an id belongs to a living object
+    storages: dict[int, int] = {}
+    while pending:
+        value = pending.pop()
+        if value is None or isinstance(value, _LEAVES) or id(value) in seen:
+            continue
+        seen[id(value)] = value
+        if not isinstance(value, torch.Tensor):
+            pending.extend(_below(value))
+        elif value.layout is torch.sparse_coo:
+            pending += [value._indices(), value._values()]
+        elif value.layout is torch.strided and value.device.type == HOST:
+            storage = value.untyped_storage()
+            storages[storage.data_ptr()] = storage.nbytes()
+            pending.append(value.grad if value.is_leaf else None)
+    return sum(storages.values())
+
+
+def _below(value: Any) -> Iterable[Any]:
+    """What ``value`` holds, as far as it can be the model's."""
+    if isinstance(value, Subject):
+        return value.module, value.args, value.kwargs
+    if isinstance(value, Mapping):
+        return [*value.keys(), *value.values()]
+    if isinstance(value, _CONTAINERS):
+        return value
+    if isinstance(value, types.FunctionType):
+        return [cell.cell_contents for cell in value.__closure__ or () if cell != types.CellType()]
+    if isinstance(value, types.MethodType):
+        return (value.__self__,)
+    if isinstance(value, partial):
+        return value.func, value.args, value.keywords
+    room = type(value).__module__
+    harness = room.startswith("torchgauge.") and not dataclasses.is_dataclass(value)
+    if harness or room.startswith(("torch._", "torch.fx")):
+        return ()
+    table = getattr(value, "__dict__", None)
+    return table.values() if isinstance(table, dict) else ()
+
+
+def _memory_goes_back() -> bool:
+    """Whether a freed block leaves the resident set: where it stays, steps would use it again unseen."""
+    _give_back()
+    before = _field("VmRSS") or 0
+    block = bytearray(b"\1") * PROBE_BYTES
+    held = _field("VmRSS") or 0
+    del block
+    _give_back()
+    left = _field("VmRSS") or 0
+    return held - before > PROBE_BYTES // 2 > left - before
+
+
+def _give_back() -> None:
+    """Give freed memory back to the system (glibc): what checks or compilation held is not the steps'."""
+    trim = _allocator("malloc_trim")
+    if trim is not None:
+        trim(0)
+
+
+@contextmanager
+def _large_blocks_given_back() -> Iterator[None]:
+    """Context in which glibc gives each large block back when it is freed, so that none is held twice.
+
+    Otherwise its threshold grows with the first block that is freed, and freed ones stay where they lie.
+    """
+    option = _allocator("mallopt")
+    if option is None:
+        yield
+        return
+    option(_MMAP_THRESHOLD, LARGE_BYTES)
+    try:
+        yield
+    finally:
+        option(_MMAP_THRESHOLD, int(os.environ.get("MALLOC_MMAP_THRESHOLD_") or _LARGEST_THRESHOLD))
+
+
+def _allocator(name: str) -> Callable[..., int] | None:
+    """The function ``name`` of the C library; None where it has none."""
+    try:
+        return cast(Callable[..., int], getattr(ctypes.CDLL(None), name))
+    except (AttributeError, OSError, TypeError):
+        return None
 
 
 def _maxrss() -> MemoryReading | Absent:

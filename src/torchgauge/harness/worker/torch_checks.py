@@ -47,6 +47,7 @@ class TorchChecks:
         self.scenario.enter()
         reference = self._references()
         subject = make_subject(self.built, self.workload, self.session, self.session.torch_device)
+        self.run_.subject = subject
         eager = self._eager(subject, reference)
         if eager is None:
             return None

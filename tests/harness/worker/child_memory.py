@@ -1,0 +1,69 @@
+"""Reads the peak memory of a few models, each in a process of its own, and prints it."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+import torch
+
+from torchgauge.devices.cpu import CpuSession
+from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.harness.worker import memory
+
+SIDE, ROWS = 2896, 2172  # 32 MiB of weights, 24 MiB of product
+
+
+def product(*, attribute: bool = False, training: bool = False) -> tuple[Subject, Any]:
+    """A matrix product, and its step."""
+    module = torch.nn.Linear(SIDE, SIDE, bias=False)
+    if attribute:
+        module.mask = torch.ones(16 << 18)  # type: ignore[assignment]
+    rows = torch.ones(ROWS, SIDE)
+    subject = Subject(module, module, (rows,), {}, None, SESSION, 0)
+
+    def infer() -> None:
+        with torch.no_grad():
+            subject.forward()
+
+    def train() -> None:
+        module.zero_grad(set_to_none=True)
+        subject.forward().sum().backward()
+
+    return subject, train if training else infer
+
+
+def read(case: str) -> dict[str, Any]:
+    """The reading of ``case``."""
+    rss = memory.RssProbe()
+    if case == "python":
+        found = memory.peak_of_steps(lambda: len(bytearray(b"\1") * (24 << 20)), SESSION, rss, None)
+        return {"bytes": found.samples[0], "provenance": found.provenance}
+    subject, step = product(attribute=case == "attribute", training=case == "training")
+    beside = [bytearray(b"\1") * (1 << 16) for _ in range(1024)] if case == "beside" else []
+    if case == "kept":
+        memory._allocator = lambda name: None  # as where the C library has no such functions
+    step()
+    found = memory.peak_of_steps(step, SESSION, rss, subject)
+    del beside
+    return {"bytes": found.samples[0], "provenance": found.provenance}
+
+
+def forked(case: str) -> Any:
+    """``read`` in a child: nothing of one case is in the next."""
+    ours, theirs = os.pipe()
+    if os.fork() == 0:
+        os.write(theirs, json.dumps(read(case)).encode())
+        os._exit(0)
+    os.close(theirs)
+    with os.fdopen(ours) as pipe:
+        return json.loads(pipe.read())
+
+
+SESSION: Any = None
+if __name__ == "__main__":
+    torch.set_num_threads(1)
+    SESSION = CpuSession()
+    print(json.dumps({case: forked(case) for case in sys.argv[1:]}))
