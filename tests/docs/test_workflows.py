@@ -65,7 +65,9 @@ def test_what_was_measured_is_handed_in_whatever_happened(path):
     for job in jobs_with_steps(path):
         measures = False
         for step in job["steps"]:
-            measures = measures or bool(re.search(r"torchgauge ci (run|gate --pool)", step.get("run", "")))
+            measures = measures or bool(
+                re.search(r"torchgauge ci (run|confirm|gate --pool)", step.get("run", ""))
+            )
             if "upload-artifact@" in step.get("uses", ""):
                 assert step["with"]["if-no-files-found"] == "error"
                 assert not measures or step.get("if", "").startswith("always()"), step

@@ -94,16 +94,37 @@ def test_the_template_leaves_time_beside_the_measuring_step():
     assert BESIDE_STEP_MINUTES >= 55 + 10
 
 
-@pytest.mark.parametrize("name", ["nightly", "pr-gate"])
-def test_what_was_measured_is_always_uploaded(name):
+def test_a_night_confirms_what_it_suspects_and_is_judged_after_that():
+    """Published first, measured again on the pool, answered even where that job died, and then judged."""
+    jobs = parsed("nightly")["jobs"]
+    publish, confirm, settle = (jobs[name] for name in ("publish", "confirm", "settle"))
+    runs = [step.get("run", "") for step in publish["steps"]]
+    saved = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci history save "))
+    listed = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci suspects "))
+    assert saved < listed
+    assert confirm["strategy"]["matrix"] == "${{ fromJSON(needs.publish.outputs.matrix) }}"
+    assert confirm["runs-on"] == "${{ matrix.runs_on }}"
+    assert confirm["permissions"] == {"contents": "read"}
+    assert settle["if"] == "${{ !cancelled() && needs.publish.outputs.suspected == 'true' }}"
+    assert {"confirm", "publish"} <= set(settle["needs"])
+    assert "settle" in jobs["gate"]["needs"]
+    refs = [step["with"].get("ref") for step in confirm["steps"] if "checkout" in step.get("uses", "")]
+    assert refs == [None, "${{ matrix.good_sha }}", "${{ matrix.suspect_sha }}"]
+
+
+@pytest.mark.parametrize(
+    ("name", "job"), [("nightly", "device"), ("nightly", "confirm"), ("pr-gate", "gate")]
+)
+def test_what_was_measured_is_always_uploaded(name, job):
     """A job that was cut short hands in what it has."""
-    job = parsed(name)["jobs"]["device" if name == "nightly" else "gate"]
+    last = ["Keep the compiled code for the next night"] if job == "device" else []
+    job = parsed(name)["jobs"][job]
     assert job["strategy"]["fail-fast"] is False
     (upload,) = (step for step in job["steps"] if step.get("uses", "").startswith("actions/upload-artifact@"))
     assert upload["if"] == "always()"
     names = [step.get("name") for step in job["steps"]]
     after = names[job["steps"].index(upload) + 1 :]
-    assert after == (["Keep the compiled code for the next night"] if name == "nightly" else [])
+    assert after == last
 
 
 def test_only_a_night_that_begins_by_itself_keeps_compiled_code():

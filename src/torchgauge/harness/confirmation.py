@@ -45,27 +45,33 @@ def torch_version(python: str) -> str:
         return ""
 
 
+def _one_version(found: str, wanted: str) -> bool:
+    """Whether two texts name one version of torch; its package may lack what torch says behind the +."""
+    return found == wanted or (found.partition("+")[0] == wanted.partition("+")[0] and "+" not in found)
+
+
 @dataclass(frozen=True)
 class Confirmer:
     """Confirms suspicions with ``measure``.
 
-    ``builds`` maps versions of torch, or labels, to interpreters. ``reference`` finds the series of the
-    pinned build for a series, None where there is none.
+    ``builds`` maps runs, or versions of torch, to interpreters, and ``missing`` runs to the reason why their
+    build could not be made. ``reference`` finds the series of the pinned build for a series, None where
+    there is none.
     """
 
     measure: Measure
     builds: Mapping[str, str] = field(default_factory=dict)
+    missing: Mapping[str, str] = field(default_factory=dict)
     reference: Callable[[Series], Series | None] = lambda _: None
     version_of: Callable[[str], str] = torch_version
     clock: Clock = SYSTEM_CLOCK
 
     def confirm(self, suspicion: Suspicion) -> TrendOutcome:
         """What became of ``suspicion``; measures for minutes where both builds are there."""
+        known = self.known(suspicion)
+        if known is not None:
+            return known
         good, suspect = suspicion.good, suspicion.suspect
-        if good.environment_id and good.environment_id == suspect.environment_id:
-            version = good.torch_version or "the same packages"
-            reason = f"both nights ran one build ({version}), so no build can have changed it"
-            return self._outcome(suspicion, TrendState.ENVIRONMENT, reason)
         moved = moved_with(suspicion, self.reference(suspicion.series))
         pair = [self._contestant(night) for night in (good, suspect)]
         for each in pair:
@@ -82,18 +88,35 @@ class Confirmer:
         reading = self.measure(base, head, suspicion)
         return self._outcome(suspicion, *judged(suspicion, reading, moved), reading)
 
+    def known(self, suspicion: Suspicion) -> TrendOutcome | None:
+        """What became of ``suspicion`` where that is known without measuring; None where it is not."""
+        good, suspect = suspicion.good, suspicion.suspect
+        if not good.environment_id or good.environment_id != suspect.environment_id:
+            return None
+        if good.commit and suspect.commit and good.commit != suspect.commit:
+            return None  # what was installed from the repository may differ under one version
+        version = good.torch_version or "the same packages"
+        reason = f"both nights ran one build ({version}), so no build can have changed it"
+        return self._outcome(suspicion, TrendState.ENVIRONMENT, reason)
+
+    def not_confirmable(self, suspicion: Suspicion, reason: str) -> TrendOutcome:
+        """That ``suspicion`` cannot be measured, and why."""
+        return self._outcome(suspicion, TrendState.NOT_CONFIRMABLE, reason)
+
     def _contestant(self, night: Night) -> Contestant | str:
         """The build of ``night``, or why it cannot be measured any more."""
         version = night.torch_version
         label = version or night.run_id
-        named = self.builds.get(version) or self.builds.get(night.run_id)
+        if night.run_id in self.missing:
+            return f"torch {label} cannot be measured: {self.missing[night.run_id]}"
+        named = self.builds.get(night.run_id) or self.builds.get(version)
         python = named or night.python
         ask = f"--build {label}=PYTHON names one"
         if not python or not Path(python).exists():
             gone = f"{python} is gone" if python else "its run does not say which interpreter it was"
             return f"torch {label} cannot be measured: {gone}; {ask}"
         found = self.version_of(python) if version else ""
-        if version and found != version:
+        if version and not _one_version(found, version):
             return f"torch {label} cannot be measured: {python} has torch {found or '(none)'} now; {ask}"
         return Contestant(label, python)
 

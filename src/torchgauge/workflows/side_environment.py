@@ -10,7 +10,7 @@ import os
 import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torchgauge.errors import InfrastructureError, UsageError
@@ -37,6 +37,31 @@ def make_environment(folder: Path, specification: str, also: Sequence[str] = ())
     return python
 
 
+def make_by_command(folder: Path, command: str, checkout: Path, torch: str) -> Path:
+    """Make a virtual environment in ``folder`` by a pool's ``install`` command; its interpreter.
+
+    The command runs in ``checkout`` as a shell would run it in the active environment, with the version
+    ``torch`` as ``$TORCH``. Packages of the machine stay visible. Raises :class:`InfrastructureError` with
+    the end of what was printed where that fails.
+    """
+    if not checkout.is_dir():
+        raise InfrastructureError(f"{checkout} is not there", hint="check out the commit of that night there")
+    log = folder.with_name(f"{folder.name}.log")
+    folder.parent.mkdir(parents=True, exist_ok=True)
+    made = [sys.executable, "-m", "venv", "--clear", "--system-site-packages", str(folder.resolve())]
+    _run(made, log, "no environment could be made")
+    python = folder.resolve() / "bin" / "python"
+    variables = {
+        **os.environ,
+        "TORCH": torch,
+        "VIRTUAL_ENV": str(python.parent.parent),
+        "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
+    }
+    variables.pop("PYTHONHOME", None)
+    _run(["sh", "-eu", "-c", command], log, f"{command!r} failed", checkout, variables)
+    return python
+
+
 def _words(specification: str) -> list[str]:
     try:
         words = shlex.split(specification)
@@ -49,10 +74,25 @@ def _words(specification: str) -> list[str]:
     return words
 
 
-def _run(command: Sequence[str], log: Path, problem: str) -> None:
+def _run(
+    command: Sequence[str],
+    log: Path,
+    problem: str,
+    where: Path | None = None,
+    variables: Mapping[str, str] | None = None,
+) -> None:
     try:
         with log.open("ab") as stream:
-            done = subprocess.run(command, stdout=stream, stderr=stream, timeout=TIMEOUT_S, check=False)
+            done = subprocess.run(
+                command,
+                stdout=stream,
+                stderr=stream,
+                stdin=subprocess.DEVNULL,
+                timeout=TIMEOUT_S,
+                check=False,
+                cwd=where,
+                env=variables,
+            )
     except subprocess.TimeoutExpired:
         raise InfrastructureError(
             f"{problem}: it took more than {TIMEOUT_S:.0f} s", hint=f"see {log}"

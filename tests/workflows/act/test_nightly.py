@@ -15,6 +15,7 @@ import pytest
 from act_runner import ActRun, Forge
 from click.testing import CliRunner
 from github_server import TOKEN, GitHub, serving
+from replayed_nights import Nights, measured, times
 
 from torchgauge.cli.main import cli
 from torchgauge.results.store import Store
@@ -193,15 +194,19 @@ SITE_DOCS = 'mkdir -p "$1" && echo "how to" >"$1/index.html"\n'
 
 def begin_history(forge: Forge, folder: Path) -> None:
     """Put a history without a run onto its branch, as the first night would."""
-    Store.open(folder / "history", create=True)
-    words = ("ci", "publish", "--store", str(folder / "history"), "--site", str(folder / "site"))
+    put_history(forge, Store.open(folder / "history", create=True).path, folder)
+
+
+def put_history(forge: Forge, history: Path, folder: Path) -> None:
+    """Put the store ``history`` onto its branch; ``folder`` is for the files on the way."""
+    words = ("ci", "publish", "--store", str(history), "--site", str(folder / "site"))
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0, done.output
     branch = folder / "branch"
     forge.git("worktree", "add", "-q", "--detach", str(branch))
     forge.git("checkout", "-q", "--orphan", "results", where=branch)
     forge.git("rm", "-rfq", ".", where=branch)
-    shutil.copytree(folder / "history", branch, dirs_exist_ok=True)
+    shutil.copytree(history, branch, dirs_exist_ok=True)
     forge.git("add", "-A", where=branch)
     forge.git("commit", "-q", "-m", "first", where=branch)
     forge.git("worktree", "remove", "--force", str(branch))
@@ -332,6 +337,34 @@ def test_an_empty_plan_is_red_and_starts_no_device(tmp_path, github):
     run = dispatch(forge, github, "nightly.yml")
     assert run.jobs == {("plan", "failure")}, run.log[-4000:]
     assert forge.artifact_names() == set()
+
+
+BUILD = "python -c 'import sys; print(sys.prefix)' # build {number}\n"
+
+
+def test_a_suspicion_is_measured_again_by_a_job_of_the_night(tmp_path, github):
+    """On the pool, with the builds of both commits; the answer is kept, and then the night is judged."""
+    forge = Forge(tmp_path / "forge", "owner/project")
+    forge.add_workflows()
+    good = forge.commit({"build.sh": BUILD.format(number=1)})
+    nights = Nights(tmp_path / "nights", good, forge.commit({"build.sh": BUILD.format(number=2)}))
+    nights.folder.mkdir()
+    nights.configure("sum", suite="toy")
+    forge.commit({"torchgauge.yml": (nights.folder / "torchgauge.yml").read_text()})
+    slower = times(8.0)
+    codes = [measured(nights).night(slower).exit_code, nights.night(slower).exit_code]
+    assert codes == [0, 3]
+    put_history(forge, nights.folder / "history", tmp_path)
+    tonight = {"TORCHGAUGE_NIGHT": "2026-07-01"}
+    run = dispatch(forge, github, "nightly.yml", labels="ubuntu-24.04 self-hosted", **tonight)
+    names = ("plan", "device/bench 1 of 1", "collect", "confirm", "settle", "gate", "issues")
+    assert run.jobs == {(name, "success") for name in names} | PUBLISHED, run.log[-6000:]
+    (answers,) = [name for name in forge.artifact_names() if name.startswith("confirmed-")]
+    with forge.artifact(answers) as archive:
+        told = json.loads(archive.read("outcomes.json"))["outcomes"]
+    assert [each["state"] in ("not_reproduced", "environment") for each in told] == [True], told
+    kept = forge.git("show", "results:trend/outcomes.jsonl").splitlines()
+    assert [json.loads(line)["suspect_run"] for line in kept] == [told[0]["suspect_run"]]
 
 
 @pytest.mark.full

@@ -13,6 +13,7 @@ VERBS = {
         "put result sets of a campaign together, and say what is missing",
     ),
     "comment": ("torchgauge.cli.ci.comment", "write a pull request's one comment and its check run"),
+    "confirm": ("torchgauge.cli.ci.confirm", "measure again what a night suspects, on its pool"),
     "gate": ("torchgauge.cli.ci.gate", "turn a campaign or a comparison into red or green"),
     "history": ("torchgauge.cli.ci.history", "fetch and save the branch that holds a store"),
     "ingest": ("torchgauge.cli.ci.ingest", "check result sets and take them into a store"),
@@ -22,6 +23,8 @@ VERBS = {
     "publish": ("torchgauge.cli.ci.publish", "keep a store's history and the site, and never shrink it"),
     "report": ("torchgauge.cli.ci.report", "report results upstream"),
     "run": ("torchgauge.cli.ci.run", "run one job of a campaign and pack its results"),
+    "settle": ("torchgauge.cli.ci.settle", "take the answers to suspicions into a store"),
+    "suspects": ("torchgauge.cli.ci.suspects", "list what a night suspects, and the jobs that measure it"),
     "watch": ("torchgauge.cli.ci.watch", "alarm when a night is missing or incomplete"),
 }
 

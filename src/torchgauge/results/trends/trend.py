@@ -51,7 +51,8 @@ class Night:
     """One run's value of a series, in its base unit; None where the case has no number in that run.
 
     ``at`` is when the run was planned, in seconds since the epoch. ``python`` is the interpreter of the
-    run's workers, empty where the plan is gone.
+    run's workers, empty where the plan is gone, and ``commit`` what its campaign was planned for, empty
+    where no campaign brought it.
     """
 
     run_id: str
@@ -60,6 +61,7 @@ class Night:
     torch_version: str
     environment_id: str
     python: str = ""
+    commit: str = ""
 
     @property
     def date(self) -> str:
@@ -213,11 +215,20 @@ def series_of(store: Store, wanted: TrendFilter) -> list[Series]:
 
 def interpreter_of(store: Store, run_id: str) -> str:
     """The interpreter of the workers of ``run_id``; empty where its plan is gone."""
+    return _told(store, run_id, "plan.json", "python")
+
+
+def commit_of(store: Store, run_id: str) -> str:
+    """The commit that the campaign of ``run_id`` was planned for; empty where no campaign brought it."""
+    return _told(store, run_id, "provenance.json", "sha")
+
+
+def _told(store: Store, run_id: str, file: str, field_: str) -> str:
     try:
-        data = json.loads((store.path / "runs" / run_id / "plan.json").read_bytes())
+        data = json.loads((store.path / "runs" / run_id / file).read_bytes())
     except (OSError, ValueError):
         return ""
-    return str(data.get("python", "")) if isinstance(data, dict) else ""
+    return str(data.get(field_, "")) if isinstance(data, dict) else ""
 
 
 def _machines(store: Store) -> dict[tuple[str, str], str]:
@@ -288,8 +299,8 @@ def _suspicion(
     return Suspicion(
         series=series,
         change=change,
-        good=_with_python(store, good),
-        suspect=_with_python(store, nights[change.index]),
+        good=_with_build(store, good),
+        suspect=_with_build(store, nights[change.index]),
         state=outcome.state if outcome else TrendState.SUSPECTED,
         outcome=outcome,
     )
@@ -329,8 +340,8 @@ def _with_nights(series: Series, nights: tuple[Night, ...]) -> Series:
     return replace(series, nights=nights)
 
 
-def _with_python(store: Store, night: Night) -> Night:
-    return replace(night, python=interpreter_of(store, night.run_id))
+def _with_build(store: Store, night: Night) -> Night:
+    return replace(night, python=interpreter_of(store, night.run_id), commit=commit_of(store, night.run_id))
 
 
 def _number(value: Any) -> float | None:

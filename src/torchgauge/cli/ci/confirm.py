@@ -1,0 +1,83 @@
+"""``torchgauge ci confirm``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torchgauge.cli.options import Seconds
+
+
+@click.command("confirm")
+@click.option("--pool", required=True, help="the pool that this machine is in")
+@click.option("--good", required=True, metavar="RUN", help="the last good run, as `ci suspects` says")
+@click.option("--suspect", required=True, metavar="RUN", help="the first suspect run")
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
+@click.option(
+    "--campaign", "campaign_file", default="campaign.json", show_default=True, help="a night's plan"
+)
+@click.option("--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy")
+@click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
+@click.option("--install", default="", help="the command that makes a build, in an environment of its own")
+@click.option(
+    "--good-from", default=".", show_default=True, help="the checkout to run it in for the good build"
+)
+@click.option("--suspect-from", default=".", show_default=True, help="the same for the suspect build")
+@click.option("--good-torch", default="", help="TORCH in that command for the good build")
+@click.option("--suspect-torch", default="", help="the same for the suspect build")
+@click.option(
+    "--build", "builds", multiple=True, envvar="TORCHGAUGE_BUILDS",
+    help="RUN=PYTHON or VERSION=PYTHON: a build that is there (or TORCHGAUGE_BUILDS, by spaces)",
+)  # fmt: skip
+@click.option("--budget", type=Seconds(), help="begin no comparison after about this long (90s, 30m, 2h)")
+@click.option("--work", default="./torchgauge-builds", show_default=True, help="where builds are made")
+@click.option("--out", default="./confirmed", show_default=True, help="folder of what is handed in")
+def command(pool: str, good: str, suspect: str, **options: Any) -> None:
+    """Measure open suspicions again on this machine: the last good build against the suspect one, by turns.
+
+    Each answer is in the store and in --out at once, so that a job that dies keeps what it has; the rest
+    stays open. Exit 0, whatever the answers are: `ci gate` judges them.
+
+    Example: torchgauge ci confirm --pool POOL --good RUN --suspect RUN --build RUN=PYTHON
+    """
+    from torchgauge.harness.ab.judging import read_policy
+    from torchgauge.harness.builds import named_build
+    from torchgauge.results.store import Store
+    from torchgauge.workflows.campaign import read_campaign
+    from torchgauge.workflows.config import read_config
+    from torchgauge.workflows.confirm_run import ConfirmJob, SideOf, confirm, only_pair
+    from torchgauge.workflows.open_suspicions import open_in
+
+    config_file = options["config_file"]
+    policy = options["policy"] or (read_config(config_file).policy if config_file else "")
+    store = Store.open(options["store"])
+    campaign = read_campaign(options["campaign_file"])
+    job = ConfirmJob(
+        campaign_id=campaign.campaign_id,
+        pool=campaign.pool(pool).name,
+        out=Path(options["out"]),
+        work=Path(options["work"]),
+        install=options["install"],
+        sides=(
+            SideOf(good, Path(options["good_from"]), options["good_torch"]),
+            SideOf(suspect, Path(options["suspect_from"]), options["suspect_torch"]),
+        ),
+        builds=dict(named_build(text) for text in options["builds"]),
+        budget_s=options["budget"],
+    )
+    waiting = only_pair(open_in(store, read_policy(policy)), good, suspect)
+    if not waiting:
+        click.echo(f"no suspicion is open between {good} and {suspect}", err=True)
+    confirm(job, store, waiting, _tell)
+
+
+def _tell(words: str) -> None:
+    """One remark on stderr; the words of pip or of a build are no commands of the runner."""
+    from torchgauge.workflows.github_files import echo_without_commands, in_actions
+
+    if in_actions():
+        echo_without_commands(words, click.echo)
+    else:
+        click.echo(words, err=True)

@@ -1,0 +1,43 @@
+"""``torchgauge ci settle``."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+
+@click.command("settle")
+@click.argument("folder", type=click.Path(path_type=Path))
+@click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
+@click.option(
+    "--campaign", "campaign_file", default="campaign.json", show_default=True, help="a night's plan"
+)
+@click.option("--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy")
+@click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
+def command(
+    folder: Path, store: str, campaign_file: str, config_file: str | None, policy: str | None
+) -> None:
+    """Take what the jobs of `ci confirm` handed in below FOLDER into the store.
+
+    An answer counts for an open suspicion of the pool's own runs; any other is refused, and said. A suspicion
+    without an answer stays open: the gate of this night and of each later one sees it. Exit 0.
+
+    Example: torchgauge ci settle confirmed --store results
+    """
+    from torchgauge.harness.ab.judging import read_policy
+    from torchgauge.results.store import Store
+    from torchgauge.workflows.campaign import read_campaign
+    from torchgauge.workflows.config import read_config
+    from torchgauge.workflows.confirm_set import settle
+
+    rules = read_policy(policy or (read_config(config_file).policy if config_file else ""))
+    found = settle(Store.open(store), folder, read_campaign(campaign_file), rules)
+    for outcome in found.taken:
+        click.echo(f"{outcome.state.name} {outcome.case_id}: {outcome.reason}")
+    for words in found.refused:
+        click.echo(f"refused {words}", err=True)
+    for each in found.left:
+        click.echo(f"open still: {each.series.case_id} {each.change.size:+.1%} since {each.suspect.date}")
+    if not (found.taken or found.left):
+        click.echo("no suspicion has a new answer")

@@ -1,0 +1,194 @@
+"""What a job that measured suspicions hands in, and how a store takes it: nothing that it says is believed.
+
+::
+
+    outcomes.json     the answers, one for each suspicion that was measured or could not be
+    comparisons/      the A/B runs behind them: evidence, which stays in the artifact
+
+An answer counts for an open suspicion of a run that the pool itself brought, and for no other.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+import shutil
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.harness.confirmation import Confirmer
+from torchgauge.harness.reading import Answer, Reading
+from torchgauge.records import to_plain
+from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.store import Store
+from torchgauge.results.trends.trend import Suspicion
+from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
+from torchgauge.workflows.campaign import CampaignPlan
+from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+from torchgauge.workflows.ingest.strict_records import decode_large
+from torchgauge.workflows.ingest.validator import LONGEST_S, SKEW_S
+from torchgauge.workflows.open_suspicions import open_in, pool_of
+from torchgauge.workflows.plain_text import plain, plain_values
+
+OUTCOMES_FILE = "outcomes.json"
+SET_SCHEMA = 1
+MOST_BYTES = 4_000_000
+MOST_WORDS = 2_000
+"""Characters of a reason."""
+_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+
+_Key = tuple[str, str, str, str, str]
+
+
+@dataclass(frozen=True)
+class ConfirmSet:
+    """The answers of one job of ``pool``."""
+
+    campaign_id: str
+    pool: str
+    outcomes: tuple[TrendOutcome, ...] = ()
+    schema: int = SET_SCHEMA
+
+
+@dataclass(frozen=True)
+class Settled:
+    """What became of the open suspicions: answers that are new, what was refused, and what is open still."""
+
+    taken: tuple[TrendOutcome, ...]
+    refused: tuple[str, ...]
+    left: tuple[Suspicion, ...]
+
+
+def write_set(folder: Path, found: ConfirmSet) -> None:
+    """Write ``found`` into ``folder``, over what an earlier call left: a job may end after any answer."""
+    with storage_errors(folder):
+        folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(plain_values(to_plain(found)), indent=1, allow_nan=False)
+    write_atomically(folder / OUTCOMES_FILE, text.encode("ascii") + b"\n")
+
+
+def keep_evidence(folder: Path, store: Store, comparison: str) -> None:
+    """Copy the A/B run ``comparison`` of ``store`` beside the answers; nothing where there is none."""
+    there = store.path / "comparisons" / comparison
+    if comparison and there.is_dir():
+        with storage_errors(folder):
+            shutil.copytree(there, folder / "comparisons" / comparison, dirs_exist_ok=True)
+
+
+def settle(
+    store: Store, folder: Path, campaign: CampaignPlan, policy: Policy, clock: Clock = SYSTEM_CLOCK
+) -> Settled:
+    """Take the answers in ``folder`` to the open suspicions of ``store``, and those that need no machine.
+
+    Raises :class:`InfrastructureError` for a failing disk.
+    """
+    waiting = {_key(each): each for each in open_in(store, policy)}
+    pools = {key: pool_of(store, each, campaign) for key, each in waiting.items()}
+    given, refused = _answers(folder, campaign, waiting, pools)
+    confirmer = Confirmer(_no_machine, clock=clock)
+    taken, left = [], []
+    for key, each in waiting.items():
+        answer = confirmer.known(each) or given.get(key)
+        if answer is None and not pools[key]:
+            told = f"no pool of campaign {campaign.campaign_id} measured it"
+            answer = confirmer.not_confirmable(each, told)
+        if answer is not None and _is_news(each, answer):
+            taken.append(_in_time(answer, campaign, clock.now()))
+            append_outcome(store, taken[-1])
+        if answer is None:
+            left.append(each)
+    return Settled(tuple(taken), tuple(refused), tuple(left))
+
+
+def _answers(
+    folder: Path, campaign: CampaignPlan, waiting: dict[_Key, Suspicion], pools: dict[_Key, str]
+) -> tuple[dict[_Key, TrendOutcome], list[str]]:
+    """The answers in ``folder`` that may be believed, and why others may not."""
+    found: dict[_Key, TrendOutcome] = {}
+    refused: list[str] = []
+    for path in sorted(folder.rglob(OUTCOMES_FILE)):
+        shown = plain(path.parent.name)[:200]
+        try:
+            held = _read(path, campaign.campaign_id)
+        except RefusedSetError as error:
+            refused.append(f"{shown}: {error.detail}")
+            continue
+        for each in held.outcomes:
+            key = _key_of(each)
+            problem = _problem(each, waiting.get(key), pools.get(key) == held.pool)
+            if problem:
+                refused.append(f"{shown}: {problem}")
+            else:
+                found[key] = _cleaned(each, waiting[key])
+    return found, refused
+
+
+def _read(path: Path, campaign_id: str) -> ConfirmSet:
+    try:
+        if path.is_symlink() or path.stat().st_size > MOST_BYTES:
+            raise RefusedSetError(Reason.SCHEMA, "it is a link or too large")
+        twin = decode_large(path.read_bytes(), ConfirmSet, "the set of answers")
+    except OSError as error:
+        raise RefusedSetError(Reason.SCHEMA, f"it cannot be read: {error.strerror}") from error
+    found = msgspec.convert(twin, ConfirmSet, from_attributes=True)
+    if found.schema != SET_SCHEMA:
+        raise RefusedSetError(Reason.SCHEMA, f"it is of schema {found.schema}, not {SET_SCHEMA}")
+    if found.campaign_id != campaign_id:
+        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, f"it is not of {campaign_id}")
+    return found
+
+
+def _problem(each: TrendOutcome, of: Suspicion | None, own: bool) -> str:
+    """Why ``each`` is no answer to the suspicion ``of``; empty where it is one."""
+    if of is None:
+        return "an answer to what nobody asked"
+    if not own:
+        return "an answer to a suspicion of another pool"
+    numbers = [value for value in (each.ratio, each.low, each.high) if value is not None]
+    if not all(math.isfinite(value) and value > 0 for value in numbers):
+        return "a ratio that cannot be"
+    if each.state is TrendState.SUSPECTED:
+        return "an answer that says nothing"
+    if each.state is TrendState.CONFIRMED:
+        same = each.ratio is not None and (each.ratio - 1.0) * of.change.size > 0.0
+        return "" if same else "a confirmation whose ratio does not confirm"
+    return ""
+
+
+def _cleaned(each: TrendOutcome, of: Suspicion) -> TrendOutcome:
+    """``each`` with our own names and with text that may be shown."""
+    comparison = each.comparison if _RUN.fullmatch(each.comparison) else ""
+    return replace(
+        each, case_id=of.series.case_id, reason=plain(each.reason)[:MOST_WORDS], comparison=comparison
+    )
+
+
+def _in_time(each: TrendOutcome, campaign: CampaignPlan, now: float) -> TrendOutcome:
+    """``each``, decided between the plan of its campaign and now, whatever the machine's clock says."""
+    begin = campaign.created_at
+    inside = begin - SKEW_S <= each.decided_at <= min(now, begin + LONGEST_S) + SKEW_S
+    return each if inside else replace(each, decided_at=now)
+
+
+def _is_news(each: Suspicion, answer: TrendOutcome) -> bool:
+    """Whether ``answer`` says something else than the last one: a night of the same words adds no line."""
+    last = each.outcome
+    return last is None or (last.state, last.reason) != (answer.state, answer.reason)
+
+
+def _key(each: Suspicion) -> _Key:
+    series = each.series
+    return series.case_key, series.metric, series.machine, each.good.run_id, each.suspect.run_id
+
+
+def _key_of(each: TrendOutcome) -> _Key:
+    return each.case_key, each.metric, each.machine, each.good_run, each.suspect_run
+
+
+def _no_machine(*_: object) -> Reading:
+    return Reading(Answer.UNUSABLE)
