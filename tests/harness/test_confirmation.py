@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 
 import pytest
 
@@ -54,13 +55,8 @@ def confirmer(measured: Reading, pinned: Series | None = None, **more) -> Confir
     versions = iter(("2.1", "2.2"))
     pythons = {"2.1": sys.executable, "2.2": f"{sys.prefix}/bin/python3"}
     more.setdefault("builds", pythons)
-    return Confirmer(
-        lambda *_: measured,
-        reference=lambda _: pinned,
-        version_of=lambda _: next(versions),
-        clock=FixedClock(),
-        **more,
-    )
+    more.setdefault("version_of", lambda _: next(versions))
+    return Confirmer(lambda *_: measured, reference=lambda _: pinned, clock=FixedClock(), **more)
 
 
 @pytest.fixture(autouse=True)
@@ -78,6 +74,44 @@ def test_builds_that_differ_confirm_it():
     assert outcome.state is TrendState.CONFIRMED
     assert (outcome.ratio, outcome.comparison, outcome.decided_at) == (1.098, "comparison-1", 7.0)
     assert (outcome.good_run, outcome.suspect_run) == ("run-19", "run-20")
+
+
+def test_one_build_of_two_commits_is_measured():
+    """Packages of one version may differ where they come from the repository."""
+    same = suspicion(good="2.1", suspect="2.1")
+    assert confirmer(reading(1.1, Answer.CHANGED)).confirm(same).state is TrendState.ENVIRONMENT
+    good, suspect = (replace(each, commit=each.run_id) for each in (same.good, same.suspect))
+    builds = {good.run_id: sys.executable, suspect.run_id: f"{sys.prefix}/bin/python3"}
+    measured = confirmer(reading(1.1, Answer.CHANGED), builds=builds, version_of=lambda _: "2.1")
+    assert measured.confirm(replace(same, good=good, suspect=suspect)).state is TrendState.CONFIRMED
+
+
+def test_a_build_that_could_not_be_made_is_not_confirmable():
+    """The reason is in the outcome."""
+    outcome = confirmer(reading(1.1, Answer.CHANGED), missing={"run-19": "pip failed"}).confirm(suspicion())
+    assert (outcome.state, outcome.reason) == (
+        TrendState.NOT_CONFIRMABLE,
+        "torch 2.1 cannot be measured: pip failed",
+    )
+
+
+@pytest.mark.parametrize(("found", "same"), [("2.1", True), ("2.1+cu1", True), ("2.2", False), ("", False)])
+def test_a_package_may_lack_what_torch_says_behind_the_plus(found, same):
+    """Of one build the package says 2.1 and torch 2.1+cu1; two such suffixes are two builds."""
+    versions = {sys.executable: found, f"{sys.prefix}/bin/python3": "2.2"}
+    told = suspicion(good="2.1+cu1" if found else "2.1")
+    builds = {told.good.torch_version: sys.executable, "2.2": f"{sys.prefix}/bin/python3"}
+    outcome = confirmer(reading(1.1, Answer.CHANGED), builds=builds, version_of=versions.get).confirm(told)
+    assert (outcome.state is TrendState.CONFIRMED) is same
+
+
+def test_what_could_not_be_confirmed_is_tried_again_behind_the_others():
+    """Those for the worse first."""
+    tried = replace(suspicion(), state=TrendState.NOT_CONFIRMABLE)
+    better = suspicion(-0.1)
+    done = replace(suspicion(), state=TrendState.CONFIRMED)
+    waiting = [better, tried, done, suspicion()]
+    assert open_suspicions(waiting, 5) == [waiting[3], tried, better]
 
 
 def test_builds_that_do_not_differ_do_not():

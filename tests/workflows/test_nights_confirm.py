@@ -16,6 +16,7 @@ from replayed_nights import BUILD, MODELS, PLUGIN, SOURCE, Nights, copied, measu
 
 from torchgauge import registry
 from torchgauge.records import Cause, Modifier, Result, Status
+from torchgauge.results.trends.trend_findings import TrendFindings, read_findings
 from torchgauge.results.trends.trend_outcomes import TrendState, read_outcomes
 
 FACTOR = 8.0
@@ -71,6 +72,11 @@ def test_a_suspicion_is_measured_by_the_night_and_stays_red_until_it_recovers(sl
     (outcome,) = read_outcomes(slowed.store)
     assert outcome.low is not None
     assert outcome.low > 1.0
+    (shown,) = (read_findings(slowed.store) or TrendFindings()).standing(read_outcomes(slowed.store))
+    assert (shown.state, shown.case_id) == (
+        TrendState.CONFIRMED,
+        outcome.case_id,
+    )  # as the dashboard reads it
     evidence = slowed.folder / f"confirmed-{slowed.number}" / "set" / "comparisons" / outcome.comparison
     assert (evidence / "journal.jsonl").is_file()
     red = slowed.gate()

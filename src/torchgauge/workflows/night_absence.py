@@ -60,7 +60,7 @@ def absences(
     against its rows.
     """
     of_pool: dict[str, list[Result]] = {pool: [] for pool in planned}
-    pools = {run: _pool(store, run) for run in runs}
+    pools = {run: _place(store, run)[0] for run in runs}
     for row in rows:
         of_pool.setdefault(pools[row.run_id], []).append(row)
     history = _histories(store, runs, of_pool)
@@ -113,9 +113,10 @@ def _histories(store: Store, runs: Sequence[str], pools: Iterable[str]) -> dict[
     """What each of ``pools`` measured in runs that are older than ``runs``, and of other campaigns."""
     found = {pool: _History() for pool in pools}
     begin = min((store.info(run).created_at for run in runs), default=0.0)
-    ours = {_night(store, run) for run in runs}
+    ours = {_place(store, run)[1] for run in runs}
     for at, run in sorted((store.info(run).created_at, run) for run in store.published()):
-        pool, night = found.get(_pool(store, run)), _night(store, run)
+        name, night = _place(store, run)
+        pool = found.get(name)
         if pool is None or at >= begin or night in ours:
             continue
         if night != pool.night:
@@ -153,10 +154,7 @@ def _why(row: Result) -> str:
     return row.reason or row.degraded or row.unchecked or row.other_model
 
 
-def _pool(store: Store, run: str) -> str:
-    return str(read_provenance(store, run).get("pool", ""))
-
-
-def _night(store: Store, run: str) -> str:
-    """The campaign of ``run``; the run itself where no campaign brought it."""
-    return str(read_provenance(store, run).get("campaign_id", run))
+def _place(store: Store, run: str) -> tuple[str, str]:
+    """Pool and campaign of ``run``; no pool, and the run itself, where no campaign brought it."""
+    said = read_provenance(store, run)
+    return str(said.get("pool", "")), str(said.get("campaign_id", run))

@@ -14,6 +14,7 @@ from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.journal import results
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import TrendFilter, trend
+from torchgauge.results.trends.trend_findings import keep
 from torchgauge.workflows.night_absence import absences, is_fine
 from torchgauge.workflows.night_changes import NightlyChange, changes_of, measured_series
 from torchgauge.workflows.night_clusters import FailureCluster, clusters
@@ -95,6 +96,16 @@ def night_findings(
         passed=frozenset(row.case.key for row in rows if is_fine(row)),
         calm=frozenset(calm - worse),
     )
+
+
+def keep_changes(store: Store, now: float) -> None:
+    """Keep what the history of ``store`` shows at ``now`` for the dashboard, which looks for nothing itself.
+
+    Raises :class:`InfrastructureError` on a failing disk.
+    """
+    for metric in METRICS:
+        wanted = TrendFilter(metric=metric)
+        keep(store, trend(store, wanted), wanted, now)
 
 
 def _rows(store: Store, run_id: str) -> list[Result]:

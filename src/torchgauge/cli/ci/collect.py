@@ -23,6 +23,7 @@ def command(  # noqa: PLR0917  click passes them by name
 
     Each entry of FOLDER is one artifact: a zip file, or a folder named after it. A shard of which nothing
     valid came is a gap, and `ci gate` is never green over one.
+    Changes in the history are kept for the dashboard.
 
     Example: torchgauge ci collect artifacts --store results --sha "$GITHUB_SHA"
     """
@@ -33,10 +34,13 @@ def command(  # noqa: PLR0917  click passes them by name
     from torchgauge.workflows.campaign import read_campaign
     from torchgauge.workflows.collect import collect
     from torchgauge.workflows.ingest.validator import Expected
+    from torchgauge.workflows.night_findings import keep_changes
 
     expected = Expected(read_campaign(campaign_file), SYSTEM_CLOCK.now(), sha, configurations=config_file)
-    found = collect(folder, expected, Store.open(store, create=True), named=not any_name)
+    opened = Store.open(store, create=True)
+    found = collect(folder, expected, opened, named=not any_name)
     write_atomically(Path(out), to_json(found).encode() + b"\n")
+    keep_changes(opened, expected.now)
     counts = ", ".join(f"{count} {status}" for status, count in found.counts.items())
     click.echo(
         f"{found.campaign_id}: {found.state}, {found.recorded}/{found.planned} cases: {counts or 'none'}"
