@@ -100,6 +100,7 @@ class _Case:
         self.subject = make_subject(built, workload, HostSession(), torch.device("cpu"))
         self.tolerance = tolerance_for(workload, entry)
         self.eager = self.scenario.observe(self.subject)
+        self.kept: dict[str, dict[str, Any]] = {}
 
     def rows(self, backend: str) -> Iterator[dict[str, Any]]:
         """The sums of each floating-point tensor of one more run."""
@@ -110,8 +111,11 @@ class _Case:
         for path, eager in self.eager.items():
             if isinstance(eager, torch.Tensor) and eager.is_floating_point() and eager.numel():
                 truth = fp64.get(path)
-                usable = truth is not None and truth.dtype == torch.float64
-                yield sums(path, eager, found[path], truth if usable else None, self.tolerance, factors)
+                if truth is not None and truth.dtype != torch.float64:
+                    truth = None
+                if path not in self.kept:
+                    self.kept[path] = of_eager(path, eager, truth, self.tolerance)
+                yield of_result(self.kept[path], (eager, found[path], truth), factors)
 
     def _observe(self, backend: str) -> Any:
         import torch
@@ -130,21 +134,40 @@ def sums(  # noqa: PLR0917  a tensor with its references
     path: str, eager: Any, found: Any, truth: Any, tolerance: Any, factors: Iterable[float]
 ) -> dict[str, Any]:
     """Sums of products of float64 (T), eager (E) and the result (R), and which faults ``allclose`` passes."""
-    import torch
+    return of_result(of_eager(path, eager, truth, tolerance), (eager, found, truth), factors)
 
+
+def of_eager(path: str, eager: Any, truth: Any, tolerance: Any) -> dict[str, Any]:
+    """The sums that no result is needed for: every way of running shares them."""
     from torchgauge.harness.worker.accuracy import multiplier
 
-    e, r, limit = eager.double().flatten(), found.double().flatten(), tolerance.absolute
-    row: dict[str, Any] = {"path": path, "n": e.numel(), "m": multiplier(found, tolerance), "tol": limit}
-    row |= {"EE": float(e @ e), "RR": float(r @ r), "ER": float(e @ r), "dER": float((e - r) @ (e - r))}
+    e, limit = eager.double().flatten(), tolerance.absolute
+    most = float(e.abs().max())  # a multiple of eager is farthest off where eager is largest
+    close = {str(c): most * (abs(1 - c) - limit * abs(c)) <= limit for c in (1.0, *FAULTS.values())}
+    row = {"path": path, "n": e.numel(), "m": multiplier(eager, tolerance), "tol": limit, "closeE": close}
+    row["EE"] = float(e @ e)
     if truth is not None:
         t = truth.flatten()
-        row |= {"TT": float(t @ t), "TE": float(t @ e), "TR": float(t @ r)}
-        row |= {"dTE": float((t - e) @ (t - e)), "dTR": float((t - r) @ (t - r))}
-    most = float(e.abs().max())  # a multiple of eager is farthest off where eager is largest
-    row["closeE"] = {str(c): most * (abs(1 - c) - limit * abs(c)) <= limit for c in (1.0, *FAULTS.values())}
-    row["closeR"] = {str(c): torch.allclose(eager, c * found, rtol=limit, atol=limit) for c in factors}
+        row |= {"TT": float(t @ t), "TE": float(t @ e), "dTE": float((t - e).square_().sum())}
     return row
+
+
+def of_result(
+    row: Mapping[str, Any], tensors: tuple[Any, Any, Any], factors: Iterable[float]
+) -> dict[str, Any]:
+    """All sums, given those of eager; ``tensors`` are eager, the result and float64."""
+    import torch
+
+    eager, found, truth = tensors
+    if torch.equal(eager, found):
+        more = {"RR": row["EE"], "ER": row["EE"], "dER": 0.0, "closeR": row["closeE"]}
+        return {**row, **more, **({"TR": row["TE"], "dTR": row["dTE"]} if "TT" in row else {})}
+    e, r, limit = eager.double().flatten(), found.double().flatten(), row["tol"]
+    more = {"RR": float(r @ r), "ER": float(e @ r), "dER": float((e - r).square_().sum())}
+    if truth is not None:
+        more |= {"TR": float(truth.flatten() @ r), "dTR": float((truth.flatten() - r).square_().sum())}
+    close = {str(c): torch.allclose(eager, c * found, rtol=limit, atol=limit) for c in factors}
+    return {**row, **more, "closeR": close}
 
 
 # --- what the rule says ----------------------------------------------------------------------------
