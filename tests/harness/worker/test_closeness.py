@@ -113,6 +113,17 @@ def test_a_gradient_that_is_exactly_zero_passes() -> None:
     assert not verdict(eager | zero, planted(eager, 0.0) | zero, truth | wide).ok
 
 
+def test_an_exception_widens_every_bound() -> None:
+    """A model with a larger multiplier, whose reason is in the data file, may differ by more."""
+    from torchgauge.harness.worker.accuracy import compare
+
+    truth, eager = gradients(1e-6)
+    wrong = planted(eager, 1.1)
+    for reference in (truth, None):
+        assert not compare(eager, wrong, reference, LOOSE).ok
+        assert compare(eager, wrong, reference, Tolerance(1e-2, 1e-2, 9.0, "test")).ok
+
+
 def test_eager_on_the_host_is_held_against_float64() -> None:
     """Rounding is far from the bound, chaos in many tensors of a kind explains itself, nonsense does not."""
     from torchgauge.harness.worker.closeness import nonsense

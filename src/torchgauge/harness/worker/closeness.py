@@ -40,6 +40,8 @@ NONSENSE = 0.5
 """How far eager on the host may lie from float64, in RMS; rounding does not come near (docs/method.md)."""
 CHAOS = 3.0
 """Some networks turn rounding into other gradients altogether: then all of them are far off, not one."""
+USUAL = 3.0
+"""The multiplier m that rounding is given at most; an exception with more widens all bounds in proportion."""
 SHRUNK = 0.8
 """A tensor below eager's error is nearer to float64 the smaller it is: so much smaller it has to be."""
 
@@ -63,6 +65,11 @@ class Closeness:
     eager_error: float | None = None
     error: float | None = None
     along: float | None = None
+
+    @property
+    def slack(self) -> float:
+        """By how much an exception widens the bounds of this tensor."""
+        return max(1.0, self.multiplier / USUAL)
 
     @property
     def noise(self) -> float | None:
@@ -138,10 +145,11 @@ class Yardstick:
         noise, size = max(own, self.noise.get(kind, 0.0)), math.sqrt(each.truth)
         if own < 1.0:
             distance = math.sqrt(each.error) / size
-            if distance > NEAR + each.multiplier * noise:
+            if distance > NEAR * each.slack + each.multiplier * noise:
                 return f"{distance:.2g} of its RMS from float64, eager {own:.2g}"
             turn = abs(each.along) / each.truth
-            if noise <= STEADY and turn > SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count):
+            steady = SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count)
+            if noise <= STEADY and turn > steady * each.slack:
                 return f"its slope against float64 is {turn:.2g} off eager's"
         return _apart(each, AGREE * math.sqrt(each.eager) + DISCORDS * self.discord * noise * size)
 
@@ -184,7 +192,7 @@ def kind_of(path: str) -> str:
 
 
 def _apart(each: Closeness, limit: float) -> str:
-    if math.sqrt(each.gap) <= limit:
+    if math.sqrt(each.gap) <= limit * each.slack:
         return ""
     share = math.sqrt(each.gap / each.eager) if each.eager else math.inf
     return f"{share:.2g} of its RMS from eager, more than the other tensors"
