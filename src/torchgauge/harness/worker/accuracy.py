@@ -137,9 +137,9 @@ def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
     if expected.dtype != found.dtype:
         verdict.fail(Cause.TOLERANCE, f"{path}: dtype {found.dtype} instead of {expected.dtype}")
         return
+    truth = _yardstick(truth, expected.is_complex())
     if expected.is_complex():
         expected, found = _reals(expected), _reals(found)
-        truth = _reals(truth) if truth is not None and truth.is_complex() else None
     if not expected.is_floating_point():
         if not torch.equal(expected, found):
             verdict.fail(Cause.TOLERANCE, f"{path}: {expected.dtype} values differ")
@@ -147,26 +147,32 @@ def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
     if not bool(torch.isfinite(found).all()):
         verdict.fail(Cause.NONFINITE, f"{path}: the result holds NaN or infinity")
         return
-    if truth is not None and truth.dtype != torch.float64:
-        truth = None
-    gap = (expected.double() - found.double()).abs()
-    error = gap.max().item() if gap.numel() else 0.0
+    if not expected.numel():
+        return
+    error = (expected.double() - found.double()).abs().max().item()
     verdict.max_abs_error = max(verdict.max_abs_error, error)
     passed = torch.allclose(expected, found, atol=tolerance.absolute, rtol=tolerance.relative)
-    if truth is not None:
-        ours = (truth - found.double()).square().sum().item()
-        theirs = (truth - expected.double()).square().sum().item()
-        verdict.squares += ours
-        verdict.reference_squares += theirs
-        verdict.elements += truth.numel()
+    near = measure(path, expected, found, truth, multiplier(found, tolerance))
+    if truth is not None and near.error is not None and near.eager_error is not None:
+        verdict.squares += near.error
+        verdict.reference_squares += near.eager_error
+        verdict.elements += near.count
         if not passed:
-            passed = _as_good_as_reference(expected, found, truth, (ours, theirs), tolerance)
+            passed = _as_good_as_reference(expected, found, truth, near, tolerance)
     if not passed:
         verdict.fail(
             Cause.TOLERANCE, f"{path}: largest error {error:.3g} at tolerance {tolerance.absolute:g}"
         )
-    if expected.numel() and bool(torch.isfinite(expected).all()):
-        verdict.tensors.append(measure(path, expected, found, truth, multiplier(found, tolerance)))
+    if bool(torch.isfinite(expected).all()):
+        verdict.tensors.append(near)
+
+
+def _yardstick(truth: torch.Tensor | None, pairs: bool) -> torch.Tensor | None:
+    """The float64 tensor to compare with, ``pairs`` of reals of a complex one; None where it is no such."""
+    if truth is None or truth.is_complex() is not pairs:
+        return None
+    wide = _reals(truth) if pairs else truth
+    return wide if wide.dtype == torch.float64 else None
 
 
 def _reals(tensor: torch.Tensor) -> torch.Tensor:
@@ -175,19 +181,15 @@ def _reals(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _as_good_as_reference(
-    expected: torch.Tensor,
-    found: torch.Tensor,
-    truth: torch.Tensor,
-    squares: tuple[float, float],
-    tolerance: Tolerance,
+    expected: torch.Tensor, found: torch.Tensor, truth: torch.Tensor, near: Closeness, tolerance: Tolerance
 ) -> bool:
-    """Whether a finite ``found`` is about as near to ``truth`` as ``expected``; ``squares`` are both errors.
+    """Whether a finite ``found`` is about as near to ``truth`` as ``expected``.
 
     A reference that is not finite has no distance to exceed: the result has to be near float64 by itself.
     """
     if not bool(torch.isfinite(expected).all()):
-        near = torch.isclose(truth, found.double(), atol=WITHOUT_REFERENCE, rtol=WITHOUT_REFERENCE)
-        return bool(near.all())
-    count = max(1, truth.numel())
-    limit = multiplier(found, tolerance) * math.sqrt(squares[1] / count) + tolerance.absolute / 10.0
-    return math.sqrt(squares[0] / count) <= limit
+        close = torch.isclose(truth, found.double(), atol=WITHOUT_REFERENCE, rtol=WITHOUT_REFERENCE)
+        return bool(close.all())
+    eager = math.sqrt((near.eager_error or 0.0) / near.count)
+    limit = near.multiplier * eager + tolerance.absolute / 10.0
+    return math.sqrt((near.error or 0.0) / near.count) <= limit
