@@ -17,7 +17,7 @@ from torchgauge.cli.main import cli
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.workflows.gate_set import Origin, read_gate_set
-from torchgauge.workflows.side_environment import make_environment
+from torchgauge.workflows.side_environment import make_by_command, make_environment
 
 SHA = "a" * 40
 SOURCE = Path(torchgauge.__file__).resolve().parent.parent
@@ -165,3 +165,26 @@ def test_a_wheel_becomes_an_interpreter_and_a_missing_one_an_error(tmp_path) -> 
     for bad in ("", "--pre", "'open"):
         with pytest.raises(UsageError):
             make_environment(tmp_path / "none", bad)
+
+
+def test_a_build_is_made_by_the_command_of_its_pool(tmp_path) -> None:
+    """In the checkout of its night, in an environment of its own that is active, with that night's torch."""
+    (tmp_path / "checkout").mkdir()
+    command = 'python -c "import sys; print(sys.prefix)" >made; echo "$TORCH" >>made'
+    python = make_by_command(tmp_path / "work" / "night-1", command, tmp_path / "checkout", "2.12.0")
+    assert python == tmp_path / "work" / "night-1" / "bin" / "python"
+    assert (tmp_path / "checkout" / "made").read_text().splitlines() == [str(python.parent.parent), "2.12.0"]
+
+
+@pytest.mark.parametrize(
+    ("command", "where", "said"),
+    [
+        ("echo no such wheel; false; true", "checkout", "no such wheel"),
+        ("true", "gone", "gone is not there"),
+    ],
+)
+def test_a_build_that_cannot_be_made_says_why(tmp_path, command, where, said) -> None:
+    """The end of what was printed, or that the commit was not checked out."""
+    (tmp_path / "checkout").mkdir()
+    with pytest.raises(InfrastructureError, match=said):
+        make_by_command(tmp_path / "work" / "night-1", command, tmp_path / where, "2.12.0")

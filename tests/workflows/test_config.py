@@ -6,7 +6,7 @@ import pytest
 
 from torchgauge import __version__
 from torchgauge.errors import DataFileError, UnknownNameError
-from torchgauge.workflows.config import parse_config, read_config
+from torchgauge.workflows.config import parse_config, policy_file, read_config
 
 GOOD = """\
 version: 1
@@ -112,3 +112,15 @@ def test_a_missing_file_says_so(tmp_path):
     """A file that is not there is a person's mistake with its path."""
     with pytest.raises(DataFileError, match="cannot be read"):
         read_config(tmp_path / "torchgauge.yml")
+
+
+def test_the_policy_is_the_one_that_is_named_else_that_of_the_file_here(tmp_path, monkeypatch):
+    """What opens issues and what measures again must look away where the gate does."""
+    monkeypatch.chdir(tmp_path)
+    assert (policy_file(None), policy_file("own.yml")) == ("", "own.yml")
+    text = "version: 1\ncampaign: {suites: [toy]}\ngate: {policy: policy.yml}\n"
+    text += "pools: [{name: host, device: cpu, runs-on: ubuntu-24.04}]\n"
+    (tmp_path / "torchgauge.yml").write_text(text)
+    assert (policy_file(""), policy_file("own.yml")) == ("policy.yml", "own.yml")
+    (tmp_path / "other.yml").write_text(text.replace("policy.yml", "second.yml"))
+    assert policy_file(None, "other.yml") == "second.yml"

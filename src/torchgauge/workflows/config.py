@@ -102,6 +102,16 @@ def read_config(path: Path | str = CONFIG_FILE) -> Config:
     return config_of(read_document(Path(path)))
 
 
+def policy_file(named: str | None, config: str | None = None) -> str:
+    """The policy that is ``named``, else that of the file ``config``, else of the ``torchgauge.yml`` here.
+
+    Empty where none of them names one. Raises :class:`torchgauge.errors.DataFileError`.
+    """
+    if named or not (config or Path(CONFIG_FILE).is_file()):
+        return named or ""
+    return read_config(config or CONFIG_FILE).policy
+
+
 def parse_config(text: str, file: str = CONFIG_FILE) -> Config:
     """The configuration in ``text``, called ``file`` in messages."""
     return config_of(parse_document(text, file))

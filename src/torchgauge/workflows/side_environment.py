@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import shlex
+import shutil
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
@@ -40,9 +41,9 @@ def make_environment(folder: Path, specification: str, also: Sequence[str] = ())
 def make_by_command(folder: Path, command: str, checkout: Path, torch: str) -> Path:
     """Make a virtual environment in ``folder`` by a pool's ``install`` command; its interpreter.
 
-    The command runs in ``checkout`` as a shell would run it in the active environment, with the version
-    ``torch`` as ``$TORCH``. Packages of the machine stay visible. Raises :class:`InfrastructureError` with
-    the end of what was printed where that fails.
+    The command runs in ``checkout`` as the job of a night runs it: by a shell that ends at the first mistake,
+    in the active environment, with the version ``torch`` as ``$TORCH``. Packages of the machine stay visible.
+    Raises :class:`InfrastructureError` with the end of what was printed where that fails.
     """
     if not checkout.is_dir():
         raise InfrastructureError(f"{checkout} is not there", hint="check out the commit of that night there")
@@ -58,7 +59,8 @@ def make_by_command(folder: Path, command: str, checkout: Path, torch: str) -> P
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
     }
     variables.pop("PYTHONHOME", None)
-    _run(["sh", "-eu", "-c", command], log, f"{command!r} failed", checkout, variables)
+    shell = ["bash", "-euo", "pipefail"] if shutil.which("bash") else ["sh", "-eu"]
+    _run([*shell, "-c", command], log, f"{command!r} failed", checkout, variables)
     return python
 
 

@@ -18,7 +18,9 @@ from torchgauge.cli.options import Seconds
 @click.option(
     "--campaign", "campaign_file", default="campaign.json", show_default=True, help="a night's plan"
 )
-@click.option("--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy")
+@click.option(
+    "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"
+)
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
 @click.option("--install", default="", help="the command that makes a build, in an environment of its own")
 @click.option(
@@ -46,12 +48,11 @@ def command(pool: str, good: str, suspect: str, **options: Any) -> None:
     from torchgauge.harness.builds import named_build
     from torchgauge.results.store import Store
     from torchgauge.workflows.campaign import read_campaign
-    from torchgauge.workflows.config import read_config
+    from torchgauge.workflows.config import policy_file
     from torchgauge.workflows.confirm_run import ConfirmJob, SideOf, confirm, only_pair
     from torchgauge.workflows.open_suspicions import open_in
 
-    config_file = options["config_file"]
-    policy = options["policy"] or (read_config(config_file).policy if config_file else "")
+    policy = policy_file(options["policy"], options["config_file"])
     store = Store.open(options["store"])
     campaign = read_campaign(options["campaign_file"])
     job = ConfirmJob(

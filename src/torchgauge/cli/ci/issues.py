@@ -13,7 +13,7 @@ import click
     "--campaign", "campaign_file", default="campaign.json", show_default=True, help="the night's plan"
 )
 @click.option("--collected", default="collect.json", show_default=True, help="what of it came")
-@click.option("--policy", metavar="FILE", help="what is ignored (default: the built-in policy)")
+@click.option("--policy", metavar="FILE", help="what is ignored (default: of the torchgauge.yml here)")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @click.option("--bot", default="github-actions[bot]", show_default=True, help="who writes with our token")
 @click.option("--most", type=click.IntRange(0), default=10, show_default=True, help="issues opened at most")
@@ -40,11 +40,13 @@ def command(  # noqa: PLR0917  click passes them by name
     """
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.results.store import Store
+    from torchgauge.workflows.config import policy_file
     from torchgauge.workflows.gated_night import gated_night
     from torchgauge.workflows.github_api import GitHubApi, repository_path
     from torchgauge.workflows.issues import apply_steps, known_issues, plan_issues
 
-    found = gated_night(Store.open(store), campaign_file, collected, read_policy(policy or ""))
+    rules = read_policy(policy_file(policy))
+    found = gated_night(Store.open(store), campaign_file, collected, rules)
     offline = dry_run and not (os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN"))
     if not offline:
         repository_path(repository)

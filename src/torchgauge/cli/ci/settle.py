@@ -13,7 +13,9 @@ import click
 @click.option(
     "--campaign", "campaign_file", default="campaign.json", show_default=True, help="a night's plan"
 )
-@click.option("--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy")
+@click.option(
+    "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"
+)
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
 def command(
     folder: Path, store: str, campaign_file: str, config_file: str | None, policy: str | None
@@ -28,10 +30,10 @@ def command(
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.results.store import Store
     from torchgauge.workflows.campaign import read_campaign
-    from torchgauge.workflows.config import read_config
+    from torchgauge.workflows.config import policy_file
     from torchgauge.workflows.confirm_set import settle
 
-    rules = read_policy(policy or (read_config(config_file).policy if config_file else ""))
+    rules = read_policy(policy_file(policy, config_file))
     found = settle(Store.open(store), folder, read_campaign(campaign_file), rules)
     for outcome in found.taken:
         click.echo(f"{outcome.state.name} {outcome.case_id}: {outcome.reason}")
