@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -13,10 +14,11 @@ from torchgauge.harness.ab.launch_hosts import LaunchHosts, choose_cpus, threads
 from torchgauge.harness.ab.pair_launch import MAX_STEPS, QUAD, steps_per_block
 from torchgauge.harness.ab.progress import NoAbProgress
 from torchgauge.harness.planning.selection import Selection
-from torchgauge.records import Case, Configuration, DeviceTarget, Workload
+from torchgauge.records import Case, Configuration, DeviceTarget, RunSettings, Workload
 from torchgauge.records.comparison import Contestant, Pair, Side
 
 MINE, YOURS = Contestant("mine", "", (("FLAG", "1"),)), Contestant("yours", "")
+SETTINGS = RunSettings(threads=1)
 CPU = Selection(("toy",), ("cpu",), ("mlp", "convnet", "rnn"), configurations=("eager", "inductor"))
 
 
@@ -33,6 +35,13 @@ def test_what_is_the_same_must_be_asked_for(arena: Any) -> None:
         planned(arena, base=MINE, control=True)
     with pytest.raises(UsageError, match="only one side has a configuration"):
         planned(arena, base=Contestant("x", "", (), "eager"))
+    assert not arena.store.exists()
+
+
+def test_a_comparison_without_accuracy_is_refused(arena: Any) -> None:
+    """Its rows would be unchecked, and every verdict not comparable: said before anything is measured."""
+    with pytest.raises(UsageError, match="what nobody checked is compared with nobody"):
+        planned(arena, settings=replace(SETTINGS, accuracy=False))
     assert not arena.store.exists()
 
 

@@ -19,8 +19,10 @@ from torchgauge.harness.ab.progress import NoAbProgress
 from torchgauge.harness.ab.run_comparison import run_comparison
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Cause, Deadlines, Phase, Status
-from torchgauge.records.comparison import Block, Contestant, Launch, Side
+from torchgauge.records.comparison import Action, Block, Contestant, Launch, Side, Verdict
 from torchgauge.results.comparing.comparison_store import read_comparisons
+from torchgauge.results.comparing.policy import built_in
+from torchgauge.results.comparing.status_verdict import judge_status
 from torchgauge.results.journal import RunState, read
 from torchgauge.results.journal_record import Kind
 
@@ -105,11 +107,25 @@ def test_both_environments_are_kept_and_nothing_is_left_over(measured: tuple[Any
     assert not (arena.folder().path / "work").exists()
 
 
-def test_memory_is_measured_in_launches_that_check_nothing(measured: tuple[Any, Any]) -> None:
-    """What a check needs would be in it: the first launch has none."""
+def test_every_launch_is_checked_and_measures_its_memory(measured: tuple[Any, Any]) -> None:
+    """On both sides."""
     _, script = measured
-    found = [{m.metric for m in launch.head.measurements} for launch in script.heard]
-    assert ["peak_memory" in metrics for metrics in found] == [False, True, True]
+    ended = [side for launch in script.heard for side in (launch.base, launch.head)]
+    assert [side.accuracy.detail for side in ended if side.accuracy] == ["equal"] * 6
+    assert ["peak_memory" in {m.metric for m in side.measurements} for side in ended] == [True] * 6
+
+
+def test_a_head_that_is_wrong_in_one_launch_is_found(arena: Any, tmp_path: Path) -> None:
+    """In the second one alone, after a first one that was right; nothing of it is timed."""
+    head = Contestant("head", "", (("RACERS_BUILDS", str(tmp_path / "builds")), ("RACERS_FAULT", "wrong")))
+    selection = replace(STEADY, models=("faulty",))
+    script, _ = arena.run(arena.request(head=head, selection=selection), launches=3)
+    assert [launch.head.status for launch in script.heard] == [Status.PASS, Status.FAIL_ACCURACY, Status.PASS]
+    assert [bool(launch.blocks) for launch in script.heard] == [True, False, True]
+    assert all(launch.base.status is Status.PASS for launch in script.heard)
+    said = judge_status(script.pairs[0], script.heard, built_in)
+    assert (said.verdict, said.action) == (Verdict.UNDECIDED, Action.GATE)
+    assert said.reason.endswith("in one of 3 launches, and never again")
 
 
 def test_the_environment_of_one_side_reaches_that_side_alone(arena: Any) -> None:
@@ -234,7 +250,8 @@ def test_compiled_torch_cases_have_cold_and_warm_compilations(arena: Any) -> Non
     assert "compile_warm" in metrics[1]
     assert "compile_cold" not in metrics[1]
     assert all(found["graph_count"] == (1.0,) for found in metrics)
-    assert all(launch.head.accuracy is not None for launch in script.heard[:1])
+    accuracy = [side.accuracy for launch in script.heard for side in (launch.base, launch.head)]
+    assert [found is not None for found in accuracy] == [True] * 4
     assert all(block.device == () for launch in script.heard for block in launch.blocks)
     assert script.heard[0].base.realised == script.heard[0].head.realised
 

@@ -102,6 +102,10 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
     base = replace(request.base, python=base_there.path)
     head = replace(request.head, python=head_there.path)
     _check_difference(base, head, control=request.control)
+    if not request.settings.accuracy:
+        raise UsageError(
+            "--no-accuracy: what nobody checked is compared with nobody", hint="leave --no-accuracy away"
+        )
     # launches of equal seeds repeat their chance, and with it what it does to them
     seed = secrets.randbelow(1 << 31) if request.seed is None else request.seed
     selection = request.selection

@@ -44,8 +44,7 @@ class Corner:
 class Order:
     """What is asked of one launch of one pair.
 
-    ``checks`` says that results are compared before anything is timed. ``sockets`` is the folder of the
-    sockets, ``logs`` that of the logs.
+    ``sockets`` is the folder of the sockets, ``logs`` that of the logs.
     """
 
     pair: Pair
@@ -54,7 +53,6 @@ class Order:
     quads: int
     first: Side
     cpus: tuple[int, ...]
-    checks: bool
     sockets: Path
     logs: Path
     conditions: tuple[tuple[str, Scalar], ...] = ()
@@ -149,10 +147,8 @@ class PairLaunch:
         order, station = self.order, corner.bench.station
         listener = Listener(order.sockets / f"{order.number}-{order.pair.key[:8]}-{side.value}")
         group = replace(corner.group, cases=(corner.planned,))
-        settings = self._settings
         job = replace(
             station.group_job(SIDE, group, corner.cache),
-            settings=replace(settings, accuracy=settings.accuracy and order.checks),
             cpus=format_cpus(order.cpus),
             control=str(listener.path),
             filled=corner.filled,

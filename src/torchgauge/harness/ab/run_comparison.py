@@ -121,7 +121,6 @@ class LaunchSeries:
     stop: threading.Event
     sockets: Path
     filled: set[tuple[str, Side]] = field(default_factory=set)
-    checked: set[str] = field(default_factory=set)
     said: set[str] = field(default_factory=set)
 
     def __post_init__(self) -> None:
@@ -234,7 +233,6 @@ class LaunchSeries:
             quads=wanted.quads,
             first=hosts.first(pair),
             cpus=cpus,
-            checks=pair.key not in self.checked,
             sockets=self.sockets,
             logs=self.folder.logs,
             conditions=tuple(sorted(hosts.conditions.items())),
@@ -249,13 +247,8 @@ class LaunchSeries:
         ).run()
         if launch is None:
             return None
-        passed = {
-            side: outcome.status is Status.PASS
-            for side, outcome in ((Side.BASE, launch.base), (Side.HEAD, launch.head))
-        }
-        self.filled |= {(pair.key, side) for side in Side if passed[side]}
-        if all(passed.values()):
-            self.checked.add(pair.key)
+        sides = ((Side.BASE, launch.base), (Side.HEAD, launch.head))
+        self.filled |= {(pair.key, side) for side, outcome in sides if outcome.status is Status.PASS}
         return launch
 
     def _corner(self, side: Side, pair: Pair, hosts: LaunchHosts) -> Corner:

@@ -96,7 +96,7 @@ class SideRun(GroupRun):
         ]
 
     def _memory(self, step: Callable[[], Any]) -> list[Measurement]:
-        """Peak of two steps; without torch only where no check left references, which would be in it."""
-        if not self.settings.memory_probe or (self.subject is None and self.settings.accuracy):
+        """Peak of two steps."""
+        if not self.settings.memory_probe:
             return []
         return [peak_of_steps(step, self.session, self.rss, self.subject)]

@@ -1,11 +1,17 @@
-"""The worker's half: ``RACERS_FACTOR`` scales the work of a step, ``RACERS_FAULT`` ends a measured one."""
+"""The worker's half: ``RACERS_FACTOR`` scales the work of a step, ``RACERS_FAULT`` ends a measured one.
+
+The fault ``wrong`` is that of a model whose second build, counted in the file ``RACERS_BUILDS``, returns
+something else each time, and whose other builds are right.
+"""
 
 from __future__ import annotations
 
 import ctypes
+import itertools
 import os
 import sys
 import time
+from pathlib import Path
 from types import FrameType
 
 from torchgauge.records import Workload
@@ -14,6 +20,7 @@ from torchgauge.suites.suite import BuiltWorkload
 LOOPS = 20_000
 LIVES = 4
 """Measured blocks before the fault."""
+WRONG_BUILD = 2
 
 
 def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
@@ -21,6 +28,9 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
     fault = os.environ.get("RACERS_FAULT", "") if workload.model == "faulty" else ""
     if fault == "build":
         raise ValueError("this model cannot be built")
+    if fault == "wrong":
+        values = itertools.count() if builds() == WRONG_BUILD else itertools.repeat(0)
+        return BuiltWorkload(module=lambda: (sum(range(loops)), next(values)), framework="python")
     blocks: list[FrameType] = []
 
     def step() -> None:
@@ -33,6 +43,14 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
                 FAULTS[fault]()
 
     return BuiltWorkload(module=step, framework="python")
+
+
+def builds() -> int:
+    """How many builds there were, with this one."""
+    with Path(os.environ["RACERS_BUILDS"]).open("a+") as file:
+        file.write("built\n")
+        file.seek(0)
+        return len(file.readlines())
 
 
 def block_of() -> FrameType | None:
