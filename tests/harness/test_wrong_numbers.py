@@ -15,7 +15,7 @@ WORDS = ("--device", "cpu", "--no-warm-compile", "--no-memory-probe")
 def rows(make_sandbox: Callable[[], Any]) -> dict[tuple[str, str], Any]:
     """Every row of one run in training, by model and configuration."""
     sandbox = make_sandbox()
-    models = ("healthy", "gradient_lost", "gradient_scaled", "wrong_eager")
+    models = ("healthy", "gradient_lost", "gradient_scaled", "wrong_eager", "random_numbers")
     training = ("--mode", "training", "--config", "eager,aot_eager", "--models", ",".join(models))
     sandbox.measure("faults", *WORDS, *training)
     return {(row.case.workload.model, row.case.configuration.name): row for row in sandbox.rows()}
@@ -30,7 +30,14 @@ def test_what_is_right_passes(rows: dict[tuple[str, str], Any]) -> None:
     """The model without a fault passes in both configurations, and so does eager beside a faulty compiler."""
     right = [("healthy", "eager"), ("healthy", "aot_eager"), ("gradient_lost", "eager")]
     assert [ending(rows[case]) for case in right] == [("pass", None)] * 3
-    assert len(rows) == 8
+    assert len(rows) == 10
+
+
+def test_other_random_numbers_in_float64_are_no_fault(rows: dict[tuple[str, str], Any]) -> None:
+    """A model that draws is not held against float64, which draws others, however far they lead away."""
+    row = rows["random_numbers", "eager"]
+    assert ending(row) == ("pass", None)
+    assert row.accuracy.rmse_eager > 1
 
 
 @pytest.mark.parametrize("model", ["gradient_lost", "gradient_scaled"])

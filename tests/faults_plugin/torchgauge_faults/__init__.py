@@ -23,6 +23,7 @@ FAULTS: dict[str, dict[str, int]] = {
     "wrong_eager": BOTH,
     "gradient_lost": BOTH,
     "gradient_scaled": BOTH,
+    "random_numbers": BOTH,
     "nondeterministic": INFERENCE,
     "allocates_without_end": INFERENCE,
     "segfault_in_build": INFERENCE,

@@ -101,6 +101,14 @@ class GradientScaled(Healthy):
         return 1e-2 * torch.nn.functional.linear(x, self.linear.weight, bias)
 
 
+class RandomNumbers(Healthy):
+    """No fault: it draws, and float64 draws other numbers from the same seed."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        y = self.linear(x)
+        return y + 100 * torch.randn_like(y)
+
+
 CALLS = itertools.count()
 
 
@@ -283,6 +291,7 @@ MODULES = {
     "wrong_eager": WrongEager,
     "gradient_lost": GradientLost,
     "gradient_scaled": GradientScaled,
+    "random_numbers": RandomNumbers,
     "nondeterministic": Nondeterministic,
     "allocates_without_end": AllocatesWithoutEnd,
     "segfault_in_step": SegfaultInStep,

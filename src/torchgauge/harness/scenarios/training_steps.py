@@ -40,7 +40,7 @@ def observe(subject: Subject) -> dict[str, Any]:
     from torchgauge.suites.outputs import observe as to_host
 
     restore(subject)
-    before = _state(subject)
+    before = {name: value.clone() for name, value in _state(subject).items()}
     optimizer = _optimizer(subject, CHECKED_RATE)
     seen: dict[str, Any] = {}
     for iteration in range(ITERATIONS):
@@ -51,22 +51,32 @@ def observe(subject: Subject) -> dict[str, Any]:
         grads = {name: p.grad for name, p in subject.module.named_parameters() if p.grad is not None}
         seen.update(to_host({"loss": loss, "grad": grads}, f"iteration{iteration}"))
         optimizer.step()
-        after = _state(subject)
-        change = {name: value - before[name] for name, value in after.items() if value.is_floating_point()}
+        change = _move_on(before, subject)
         buffers = dict(subject.module.named_buffers())
         seen.update(to_host({"change": change, "buffer": buffers}, f"iteration{iteration}"))
-        before = after
     optimizer.zero_grad(set_to_none=True)
     restore(subject)
     return seen
 
 
 def _state(subject: Subject) -> dict[str, Any]:
-    """A copy of the parameters and buffers of the module, on the host."""
-    from torchgauge.suites.outputs import observe as to_host
-
+    """The floating-point parameters and buffers of the module."""
     named = {**dict(subject.module.named_parameters()), **dict(subject.module.named_buffers())}
-    return {name: to_host(value, name)[name] for name, value in named.items()}
+    return {name: value.detach() for name, value in named.items() if value.is_floating_point()}
+
+
+def _move_on(before: dict[str, Any], subject: Subject) -> dict[str, Any]:
+    """How far the state of the module is from ``before``, which becomes that state.
+
+    Tensor by tensor, so that there are never two copies of it. What a forward pass has registered or resized
+    has not moved.
+    """
+    change = {}
+    for name, value in _state(subject).items():
+        if name in before and before[name].shape == value.shape:
+            change[name] = value - before[name]
+        before[name] = value.clone()
+    return change
 
 
 def restore(subject: Subject) -> None:

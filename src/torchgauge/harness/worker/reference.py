@@ -17,55 +17,72 @@ from torchgauge.suites.host import HOST
 from torchgauge.suites.outputs import Observation
 from torchgauge.suites.suite import BuiltWorkload
 
-COPIES = 6
-"""A float64 training observation holds about six copies of the parameters at eight bytes each."""
+COPIES = 8
+"""A float64 training observation holds about eight copies of the parameters at eight bytes each."""
 
 
 @dataclass(frozen=True)
 class Reference:
     """What results are compared with: ``fp64`` on the host, and eager on the host in the same dtype.
 
-    ``host`` is None where the device under test is the host itself.
+    ``host`` is None where the device under test is the host itself. A model that draws random numbers draws
+    other ones in float64: ``random`` says that its results need not be near ``fp64``.
     """
 
     name: str
     fp64: Observation | None
     host: Observation | None
+    random: bool = False
 
 
 class HostSession:
-    """The part of a device session that a reference run needs."""
+    """The part of a device session that a reference run needs; notices whether random numbers are drawn."""
+
+    def __init__(self) -> None:
+        self.seeded: Any = None
+        self.drew = False
 
     def seed(self, seed: int) -> None:
         """Seed the host's generator."""
+        self.look()
         torch.manual_seed(seed)
+        self.seeded = torch.get_rng_state()
+
+    def look(self) -> bool:
+        """Whether anything was drawn since the first seed."""
+        self.drew |= self.seeded is not None and not torch.equal(self.seeded, torch.get_rng_state())
+        return self.drew
 
 
 def float64_reference(built: BuiltWorkload, workload: Workload, scenario: Any, on_host: bool) -> Reference:
     """Run the reference of ``workload``; says in ``name`` which one it is."""
     host = None
     if not on_host:
-        host = _observe(built, workload, scenario)
+        host, _ = _observe(built, workload, scenario)
     if not _fits(built.module):
         alone = "eager alone" if on_host else f"{workload.dtype} eager on the host"
         return Reference(f"{alone}: a float64 copy does not fit", None, host)
     try:
-        fp64 = _observe(built, workload, scenario, torch.float64)
+        fp64, drew = _observe(built, workload, scenario, torch.float64)
     except (RuntimeError, TypeError, NotImplementedError) as error:
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         return Reference(f"eager alone: no float64 run ({first})", None, host)
     if nonfinite(fp64):
         return Reference("eager alone: the float64 run is not finite", None, host)
-    return Reference("float64 on the host", fp64, host)
+    return Reference("float64 on the host", fp64, host, random=drew)
 
 
-def _observe(built: BuiltWorkload, workload: Workload, scenario: Any, dtype: Any = None) -> Observation:
+def _observe(
+    built: BuiltWorkload, workload: Workload, scenario: Any, dtype: Any = None
+) -> tuple[Observation, bool]:
+    """What the model returns on the host, and whether it draws random numbers."""
     module = None if hasattr(built.steps, "place") else copy.deepcopy(built.module)
-    subject = make_subject(built, workload, HostSession(), HOST, dtype=dtype, module=module)
+    session = HostSession()
+    subject = make_subject(built, workload, session, HOST, dtype=dtype, module=module)
     seen: Observation = scenario.observe(subject)
     del subject
     gc.collect()
-    return seen
+    return seen, session.look()
 
 
 def _fits(module: Any) -> bool:
