@@ -19,7 +19,7 @@ from torchgauge.records import Cause, Modifier, Result, Status
 from torchgauge.results.trends.trend_findings import TrendFindings, read_findings
 from torchgauge.results.trends.trend_outcomes import TrendState, read_outcomes
 
-FACTOR = 8.0
+FACTOR = 20.0
 SLOW, SAME = BUILD.format(factor=FACTOR), BUILD.format(factor=1)
 FAILING = "echo the wheel is gone >&2; exit 1\n"
 DYING = 'kill -9 "$PPID"'
@@ -46,7 +46,7 @@ def nights(known: Nights, tmp_path: Path) -> Nights:
 
 @pytest.fixture
 def slowed(nights: Nights) -> Nights:
-    """One model takes eight times as long for two nights: the second night suspects it."""
+    """One model takes twenty times as long for two nights: the second night suspects it."""
     slower = times(FACTOR, "steady")
     assert nights.night(slower).exit_code == 0  # one night is no level
     suspected = nights.night(slower)

@@ -351,7 +351,7 @@ def test_a_suspicion_is_measured_again_by_a_job_of_the_night(tmp_path, github):
     nights.folder.mkdir()
     nights.configure("sum", suite="toy")
     forge.commit({"torchgauge.yml": (nights.folder / "torchgauge.yml").read_text()})
-    slower = times(8.0)
+    slower = times(20.0)
     codes = [measured(nights).night(slower).exit_code, nights.night(slower).exit_code]
     assert codes == [0, 3]
     put_history(forge, nights.folder / "history", tmp_path)
