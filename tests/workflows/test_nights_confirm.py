@@ -132,6 +132,21 @@ def test_a_job_that_dies_leaves_the_suspicion_open(slowed: Nights) -> None:
     assert (again["good_run"], again["suspect_run"]) == (leg["good_run"], leg["suspect_run"])
 
 
+def test_a_pool_that_is_gone_cannot_confirm(slowed: Nights) -> None:
+    """It is said; a pool that tonight merely leaves out is no reason."""
+    config = slowed.folder / "torchgauge.yml"
+    before = config.read_text()
+    config.write_text(before.replace("name: bench", "name: other"))
+    slowed.plan()
+    assert slowed.legs() == []
+    config.write_text(before + before.partition("pools:")[2].replace("bench", "other"))
+    assert "open still: racers/steady" in slowed.settle().output
+    config.write_text(before.replace("name: bench", "name: other"))
+    assert "pool bench measured it, and torchgauge.yml has no such pool" in slowed.settle().output
+    (outcome,) = read_outcomes(slowed.store)
+    assert outcome.state is TrendState.NOT_CONFIRMABLE
+
+
 def test_an_answer_to_another_question_is_refused(slowed: Nights) -> None:
     """Of another campaign, of a run that is not suspected, or one that confirms nothing."""
     (leg,) = slowed.legs()

@@ -58,10 +58,12 @@ def confirm(
     stays open. Raises ``KeyboardInterrupt`` where the job is ended.
     """
     begin = clock.steady()
-    builds, missing = _made(job, tell)
-    confirmer = Confirmer(measure_suspicion(store), builds, missing, clock=clock)
     found: tuple[TrendOutcome, ...] = ()
     write_set(job.out, ConfirmSet(job.campaign_id, job.pool))
+    if not suspicions:
+        return found
+    builds, missing = _made(job, tell)
+    confirmer = Confirmer(measure_suspicion(store), builds, missing, clock=clock)
     for place, each in enumerate(suspicions):
         if job.budget_s is not None and place and clock.steady() - begin > job.budget_s:
             tell(f"the time is over: {len(suspicions) - place} suspicions stay open")

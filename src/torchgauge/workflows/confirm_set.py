@@ -80,23 +80,31 @@ def keep_evidence(folder: Path, store: Store, comparison: str) -> None:
             shutil.copytree(there, folder / "comparisons" / comparison, dirs_exist_ok=True)
 
 
+@dataclass(frozen=True)
+class Rules:
+    """What a repository has: its policy, and the names of its pools, of which a night may use a part."""
+
+    policy: Policy
+    pools: frozenset[str]
+
+
 def settle(
-    store: Store, folder: Path, campaign: CampaignPlan, policy: Policy, clock: Clock = SYSTEM_CLOCK
+    store: Store, folder: Path, campaign: CampaignPlan, rules: Rules, clock: Clock = SYSTEM_CLOCK
 ) -> Settled:
     """Take the answers in ``folder`` to the open suspicions of ``store``, and those that need no machine.
 
     Raises :class:`InfrastructureError` for a failing disk.
     """
-    waiting = {_key(each): each for each in open_in(store, policy)}
+    waiting = {_key(each): each for each in open_in(store, rules.policy)}
     pools = {key: pool_of(store, each, campaign) for key, each in waiting.items()}
     given, refused = _answers(folder, campaign, waiting, pools)
     confirmer = Confirmer(_no_machine, clock=clock)
     taken, left = [], []
     for key, each in waiting.items():
         answer = confirmer.known(each) or given.get(key)
-        if answer is None and not pools[key]:
-            told = f"no pool of campaign {campaign.campaign_id} measured it"
-            answer = confirmer.not_confirmable(each, told)
+        if answer is None and pools[key] not in rules.pools:
+            told = f"pool {pools[key]} measured it" if pools[key] else "nobody knows which pool measured it"
+            answer = confirmer.not_confirmable(each, f"{told}, and torchgauge.yml has no such pool")
         if answer is not None and _is_news(each, answer):
             taken.append(_in_time(answer, campaign, clock.now()))
             append_outcome(store, taken[-1])

@@ -76,23 +76,24 @@ def pair_of(each: Suspicion) -> tuple[str, str]:
 
 
 def pool_of(store: Store, each: Suspicion, campaign: CampaignPlan) -> str:
-    """The pool of ``campaign`` that measured ``each``, else the first that has its device; empty for none."""
+    """The pool that measured ``each``; where none did, the first of ``campaign`` that has its device."""
     said = str(read_provenance(store, each.suspect.run_id).get("pool", ""))
-    names = [pool.name for pool in campaign.pools]
-    alike = [pool.name for pool in campaign.pools if pool.device == each.series.device.partition(".")[0]]
-    if said:
-        return said if said in names else ""
-    return alike[0] if alike else ""
+    device = each.series.device.partition(".")[0]
+    return said or next((pool.name for pool in campaign.pools if pool.device == device), "")
 
 
 def legs_of(
     store: Store, suspicions: Sequence[Suspicion], campaign: CampaignPlan, config: Config
 ) -> tuple[ConfirmLeg, ...]:
-    """The jobs that measure ``suspicions``: one for each pool and pair of builds, the most urgent first."""
+    """The jobs that measure ``suspicions``: one for each pool and pair of builds, the most urgent first.
+
+    A pool that ``campaign`` leaves out gets none: a night that somebody starts for one pool uses no other.
+    """
+    there = {pool.name for pool in campaign.pools}
     grouped: dict[tuple[str, str, str], list[Suspicion]] = {}
     for each in suspicions:
         pool = pool_of(store, each, campaign)
-        if pool:
+        if pool in there:
             grouped.setdefault((pool, *pair_of(each)), []).append(each)
     urgent = list(grouped.items())[:MOST_LEGS]
     return tuple(

@@ -30,11 +30,14 @@ def command(
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.results.store import Store
     from torchgauge.workflows.campaign import read_campaign
-    from torchgauge.workflows.config import policy_file
-    from torchgauge.workflows.confirm_set import settle
+    from torchgauge.workflows.config import CONFIG_FILE, policy_file, read_config
+    from torchgauge.workflows.confirm_set import Rules, settle
 
-    rules = read_policy(policy_file(policy, config_file))
-    found = settle(Store.open(store), folder, read_campaign(campaign_file), rules)
+    campaign = read_campaign(campaign_file)
+    there = config_file or (CONFIG_FILE if Path(CONFIG_FILE).is_file() else None)
+    pools = read_config(there).pools if there else campaign.pools
+    rules = Rules(read_policy(policy_file(policy, there)), frozenset(pool.name for pool in pools))
+    found = settle(Store.open(store), folder, campaign, rules)
     for outcome in found.taken:
         click.echo(f"{outcome.state.name} {outcome.case_id}: {outcome.reason}")
     for words in found.refused:
