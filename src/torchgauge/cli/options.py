@@ -175,7 +175,9 @@ def measuring(command: Command) -> Command:
     """How cases are measured."""
     options = [
         click.option(
-            "--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)"
+            "--threads",
+            type=click.IntRange(1),
+            help="threads of each worker (default: torch's own, but one CPU stays free)",
         ),
         click.option(
             "--precision",

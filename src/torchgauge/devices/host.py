@@ -28,7 +28,7 @@ def host_identity() -> dict[str, Scalar]:
         "cpu.cores_logical": os.cpu_count(),
         "cpu.cores_available": available_cores(),
         "cpu.cores_physical": _physical_cores(cpus),
-        "cpu.quota_cores": _quota_cores(),
+        "cpu.quota_cores": quota_cores(),
         "cpu.governor": _read(GOVERNOR) or None,
         "host.memory_bytes": _total_memory(),
         "host.virtualised": "hypervisor" in first["flags"].split() if "flags" in first else None,
@@ -65,6 +65,12 @@ def available_memory() -> int | None:
     return _meminfo().get("MemAvailable")
 
 
+def quota_cores() -> float | None:
+    """Cores' worth of time that this process's control group may use; None without a quota."""
+    quota, _, period = _read(_own_cgroup() / "cpu.max").partition(" ")
+    return float(quota) / float(period) if quota.isdigit() and period.isdigit() else None
+
+
 def throttled_s() -> float | None:
     """Seconds for which the quota of this process's control group has stopped it so far; None without one."""
     found = _throttling().get("host.throttled_s")
@@ -92,11 +98,6 @@ def _model(cpu: dict[str, str]) -> str:
 def _physical_cores(cpus: list[dict[str, str]]) -> int | None:
     cores = {(cpu.get("physical id"), cpu["core id"]) for cpu in cpus if "core id" in cpu}
     return len(cores) or None
-
-
-def _quota_cores() -> float | None:
-    quota, _, period = _read(_own_cgroup() / "cpu.max").partition(" ")
-    return float(quota) / float(period) if quota.isdigit() and period.isdigit() else None
 
 
 def _total_memory() -> int | None:

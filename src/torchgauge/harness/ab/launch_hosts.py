@@ -17,13 +17,6 @@ TWIN = "twin"
 PADDING = "TORCHGAUGE_PADDING"
 MOST_PADDING = 4096
 """Bytes: where the stack begins depends on the size of the environment (Mytkowicz et al., ASPLOS 2009)."""
-STEADY_MEMORY = {"MALLOC_TRIM_THRESHOLD_": str(1 << 32), "MALLOC_MMAP_THRESHOLD_": str(1 << 25)}
-"""Keeps freed memory in the process (glibc, ``man 3 mallopt``; the second is the most that it takes).
-
-Otherwise it depends on where the last allocation of a process happens to lie whether each step gives its
-memory back and faults it in again: between equal processes that alone was seen to change the CPU time of a
-step of mobilenetv2 from 41 to 75 ms.
-"""
 Key = tuple[str, DeviceTarget, Variables]
 
 
@@ -97,8 +90,7 @@ class LaunchHosts:
         }
         self.conditions[f"{role}_hash_seed"] = int(chance["PYTHONHASHSEED"])
         self.conditions[f"{role}_padding"] = len(chance[PADDING])
-        steady = {name: value for name, value in STEADY_MEMORY.items() if name not in os.environ}
-        merged = {**steady, **dict(variables), **chance, **dict(self.contestants[side].variables)}
+        merged = {**dict(variables), **chance, **dict(self.contestants[side].variables)}
         return Bench(self.stations[side, target], role, tuple(sorted(merged.items())))
 
 
