@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
+from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+from torchgauge.harness.ab.ending_text import ending_as_json
+from torchgauge.harness.ab.run_comparison import ComparisonEnding
 from torchgauge.harness.ab.verdict_text import headline, verdict_lines
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.journal import RunState
@@ -49,13 +54,14 @@ SLOWER = verdict(
         ([verdict(Verdict.NOT_COMPARABLE)], "UNDECIDED: nothing was compared"),
         ([verdict(Verdict.IMPROVEMENT)], "IMPROVEMENT: 1 better, none worse"),
         ([verdict(Verdict.UNCHANGED)], "UNCHANGED within the tolerance"),
-        ([verdict(Verdict.UNCHANGED), verdict(Verdict.REGRESSION, control=True)], "UNCHANGED within"),
+        ([verdict(Verdict.UNCHANGED), verdict(Verdict.REGRESSION, control=True)], "IN DOUBT: "),
+        ([verdict(Verdict.UNCHANGED), verdict(Verdict.UNDECIDED, control=True)], "UNCHANGED within"),
         ([verdict(Verdict.REGRESSION, control=True)], "A/A: 1 false alarm in 1 pair"),
         ([], "UNDECIDED: nothing was compared"),
     ],
 )
 def test_the_headline_is_the_worst_that_was_found(verdicts: list[MetricVerdict], said: str) -> None:
-    """A pair that is measured against itself never alarms beside real ones."""
+    """A pair that is measured against itself never gates beside real ones, and may put them in doubt."""
     assert headline(verdicts).startswith(said)
 
 
@@ -82,3 +88,22 @@ def test_each_pair_has_a_row_and_what_is_undecided_its_reason() -> None:
         line.startswith("whole suite: 1.00x [0.99, 1.01] after 4 launches, unchanged") for line in lines
     )
     assert lines[-1] == "5 verdicts over all metrics: 2 regression, 2 unchanged, 1 undecided"
+
+
+def test_a_false_alarm_is_named_whatever_else_was_found() -> None:
+    """A regression comes first in the headline; that it is in doubt is not lost."""
+    lines = verdict_lines([SLOWER, verdict(Verdict.IMPROVEMENT, metric="peak_memory", control=True)])
+    assert lines[0].startswith("REGRESSION")
+    assert any(line.startswith("in doubt: head against head: peak_memory improvement of ") for line in lines)
+
+
+def test_the_machine_output_names_false_alarms_and_an_a_a_run_ends_with_3(tmp_path: Path) -> None:
+    """The JSON has them apart, so that nobody has to look for them among all verdicts."""
+    wrong = verdict(Verdict.IMPROVEMENT, metric="peak_memory", control=True)
+    ending = ComparisonEnding("run", tmp_path / "comparisons" / "run", control=True, verdicts=[wrong])
+    said = json.loads(ending_as_json(ending))
+    assert ([each["metric"] for each in said["alarms"]], said["exit_code"]) == (["peak_memory"], 3)
+    quiet = replace(ending, verdicts=[verdict(Verdict.UNCHANGED, control=True)])
+    assert (json.loads(ending_as_json(quiet))["alarms"], quiet.exit_code) == ([], 0)
+    beside = replace(ending, control=False, verdicts=[wrong, verdict(Verdict.UNCHANGED)])
+    assert beside.exit_code == 3

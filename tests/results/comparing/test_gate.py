@@ -51,7 +51,12 @@ def policy(tmp_path):
         ([timed(), verdict(PAIR, V.REGRESSION, "graph_breaks")], 1),
         ([timed(V.REGRESSION, 1.1, action=Action.REPORT), timed()], 0),
         ([timed(V.REGRESSION, 1.1, action=Action.IGNORE), timed()], 0),
-        ([timed(V.REGRESSION, 1.1, control=True), timed()], 0),
+        ([timed(V.REGRESSION, 1.1, control=True), timed()], 3),
+        ([timed(V.IMPROVEMENT, 0.9, control=True), timed()], 3),
+        ([timed(V.UNDECIDED, control=True), timed()], 0),
+        ([verdict(PAIR, V.IMPROVEMENT, "peak_memory", control=True), timed()], 3),
+        ([timed(V.IMPROVEMENT, 0.9, control=True, action=Action.IGNORE), timed()], 0),
+        ([timed(V.IMPROVEMENT, 0.9, control=True), timed(V.REGRESSION, 1.1)], 1),
         ([timed(V.REGRESSION, 1.1, quarantined=True)], 1),
     ],
 )
@@ -74,6 +79,15 @@ def test_silence_is_never_success(verdicts, words) -> None:
     found = gate(verdicts)
     assert found.exit_code == 3
     assert words in found.reasons[0]
+
+
+def test_a_control_that_changed_puts_everything_in_doubt() -> None:
+    """Head against head is equal by construction: who calls that changed may be wrong of the others."""
+    found = gate([timed(), verdict(PAIR, V.IMPROVEMENT, "peak_memory", control=True)])
+    (reason,) = found.reasons
+    assert reason.startswith("in doubt: head against head: peak_memory improvement of ")
+    many = [verdict(PAIR, V.REGRESSION, f"metric{n}", control=True) for n in range(5)]
+    assert gate([timed(), *many]).reasons[0].endswith(" and 2 more")
 
 
 def test_an_incomplete_comparison_is_not_passed() -> None:
@@ -138,7 +152,7 @@ def test_memory_takes_the_tolerance_of_the_policy(policy) -> None:
 
 def test_what_the_judge_took_out_stays_out() -> None:
     """Controls never gate, nor a suite that stays undecided, whatever file comes later."""
-    control = timed(V.REGRESSION, 1.2, control=True, action=Action.REPORT)
+    control = timed(V.UNDECIDED, 1.2, control=True, action=Action.REPORT)
     suite = timed(V.UNDECIDED, pair_key="", metric="suite", action=Action.REPORT)
     found = gate([timed(), control, suite], Policy.default())
     assert (found.exit_code, found.undecided) == (0, ())

@@ -12,6 +12,7 @@ from ab_launches import STEPS, Machine, judge_of, outcome, pair, verdict
 
 from torchgauge.records import (
     Configuration,
+    Measurement,
     Modifier,
     Status,
 )
@@ -429,3 +430,24 @@ def test_clean_steps_stay_the_estimator_where_cpu_time_cannot_be_had_of_all():
     found = verdict(judge, one)
     assert (found.launches, found.estimator) == (4, "clean_wall")
     assert "launch 5: 0 of 8 quads are usable by clean_wall" in found.reason
+
+
+def remembered(launch, base, head):
+    """``launch`` with these peaks of memory, MiB."""
+
+    def told(outcome, peak):
+        return replace(outcome, measurements=(Measurement("peak_memory", "B", (peak * 2.0**20,)),))
+
+    return replace(launch, base=told(launch.base, base), head=told(launch.head, head))
+
+
+@pytest.mark.parametrize(("head", "launches", "said"), [(100.0, 3, "unchanged"), (130.0, 6, "regression")])
+def test_memory_asks_for_launches_only_where_it_differs(head, launches, said):
+    """Six of them show a change that nobody knows the noise of; without one nobody waits for memory."""
+    one = pair()
+    judge, machine, number = judge_of([one]), Machine(spread=0.001), 0
+    while judge.wanted():
+        number += 1
+        judge.add(remembered(machine.launch(one, number=number), 100.0, head))
+    assert number == launches
+    assert verdict(judge, one, "peak_memory").verdict.value == said

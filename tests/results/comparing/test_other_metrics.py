@@ -14,6 +14,7 @@ from stored_runs import case, launch, outcome
 
 from torchgauge.records import Cause, Measurement, Modifier, Status
 from torchgauge.records.comparison import Action, Pair, Verdict
+from torchgauge.results.comparing.noise import Prior
 from torchgauge.results.comparing.other_metrics import judge_other_metrics
 from torchgauge.results.comparing.policy import Policy
 
@@ -131,13 +132,59 @@ def test_a_metric_that_neither_side_has_gives_no_row() -> None:
     assert judged(launches("peak_memory", [1e8], [1e8]), "compile_cold") is None
 
 
-def test_memory_takes_its_share_and_8_mib() -> None:
-    """Both the relative and the absolute tolerance must be exceeded; one launch is enough."""
-    big, small = [1000 * MIB], [20 * MIB]
-    assert judged(launches("peak_memory", big, [1060 * MIB]), "peak_memory").verdict is Verdict.REGRESSION
-    assert judged(launches("peak_memory", big, [1040 * MIB]), "peak_memory").verdict is Verdict.UNCHANGED
-    assert judged(launches("peak_memory", small, [27 * MIB]), "peak_memory").verdict is Verdict.UNCHANGED
-    assert judged(launches("peak_memory", small, [29 * MIB]), "peak_memory").verdict is Verdict.REGRESSION
+SIX = 6
+
+
+@pytest.mark.parametrize(
+    ("base", "head", "said"),
+    [
+        (1000, 1060, Verdict.REGRESSION),
+        (1060, 1000, Verdict.IMPROVEMENT),
+        (1000, 1040, Verdict.UNCHANGED),
+        (20, 27, Verdict.UNCHANGED),
+        (20, 29, Verdict.REGRESSION),
+    ],
+)
+def test_memory_takes_its_share_and_8_mib(base, head, said) -> None:
+    """Both the relative and the absolute tolerance must be exceeded, in launches that agree."""
+    found = judged(launches("peak_memory", [base * MIB] * SIX, [head * MIB] * SIX), "peak_memory")
+    assert found.verdict is said
+
+
+def test_five_launches_of_memory_are_no_verdict_and_gate() -> None:
+    """Resident memory takes one of two values by chance, and a few launches may agree by chance."""
+    grown = launches("peak_memory", [103 * MIB] * 5, [112 * MIB] * 5)
+    found = judged(grown, "peak_memory")
+    assert (found.verdict, found.action, found.needed) == (Verdict.UNDECIDED, Action.GATE, SIX)
+    assert found.reason == "the change is large enough in 5 of 5 launches, and it takes 6 to judge"
+
+
+def test_memory_of_two_values_is_no_improvement() -> None:
+    """What an A/A control of two real builds was called: 112 to 103 MiB."""
+    base, head = [112, 103, 112, 112, 103, 112, 112], [103, 103, 103, 112, 103, 103, 103]
+    found = judged(
+        launches("peak_memory", [each * MIB for each in base], [each * MIB for each in head]), "peak_memory"
+    )
+    assert (found.verdict, found.high) == (Verdict.UNDECIDED, 1.0)
+    assert "launches disagree" in found.reason
+
+
+def test_memory_that_differs_in_a_few_launches_says_in_how_many() -> None:
+    """The median is unchanged, and what varied is not hidden."""
+    base, head = [100 * MIB] * 7, [100 * MIB] * 5 + [200 * MIB] * 2
+    found = judged(launches("peak_memory", base, head), "peak_memory")
+    assert (found.verdict, found.reason) == (Verdict.UNCHANGED, "2 of 7 launches differ by more")
+
+
+def test_three_launches_of_memory_are_enough_where_its_noise_is_known() -> None:
+    """A change far beyond what equal code was seen to do is one; a change of its size is none."""
+    grown = launches("peak_memory", [103 * MIB] * 3, [112 * MIB] * 3)
+    calm = judged(grown, "peak_memory", memory_prior=Prior(0.002, 20))
+    assert (calm.verdict, calm.launches, calm.prior_spread) == (Verdict.REGRESSION, 3, 0.002)
+    assert 1 < calm.low < calm.ratio < calm.high
+    noisy = judged(grown, "peak_memory", memory_prior=Prior(0.06, 20))
+    assert noisy.verdict is Verdict.UNDECIDED
+    assert judged(grown, "peak_memory", memory_prior=Prior(0.002, 2)).needed == SIX
 
 
 def test_memory_may_be_zero_where_it_does_not_matter() -> None:
@@ -158,11 +205,12 @@ def test_unsupported_on_both_sides_waits_for_nobody() -> None:
 
 def test_quarantine_triples_the_tolerance() -> None:
     """What is in quarantine still gates, at three times its tolerance; exact metrics stay exact."""
-    grown = launches("peak_memory", [1000 * MIB], [1100 * MIB])
+    grown = launches("peak_memory", [1000 * MIB] * SIX, [1100 * MIB] * SIX)
     found = judged(grown, "peak_memory", quarantined=True)
     assert (found.verdict, found.quarantined) == (Verdict.UNCHANGED, True)
     assert found.tolerance == pytest.approx(0.15)
-    worse = judged(launches("peak_memory", [1000 * MIB], [1200 * MIB]), "peak_memory", quarantined=True)
+    more = launches("peak_memory", [1000 * MIB] * SIX, [1200 * MIB] * SIX)
+    worse = judged(more, "peak_memory", quarantined=True)
     assert (worse.verdict, worse.action) == (Verdict.REGRESSION, Action.GATE)
     more = judged(launches("graph_breaks", [1], [2]), "graph_breaks", quarantined=True)
     assert more.verdict is Verdict.REGRESSION

@@ -222,11 +222,11 @@ def test_one_sample_has_no_interval(store) -> None:
 
 
 def test_other_metrics_are_compared_between_runs(store) -> None:
-    """Memory and graphs by their own rules; one run is one launch, which is too little for compile time."""
+    """Graphs by their own rule; one run is one launch, which is too little for compile time and memory."""
     base = result(case(), metrics={"peak_memory": 1e9, "graph_breaks": 1.0, "compile_cold": 10.0})
     head = result(case(), metrics={"peak_memory": 2e9, "graph_breaks": 2.0, "compile_cold": 20.0})
     found = {each.metric: each.verdict for each in two(store, base, head)}
-    assert found["peak_memory"] is Verdict.REGRESSION
+    assert found["peak_memory"] is Verdict.UNDECIDED
     assert found["graph_breaks"] is Verdict.REGRESSION
     assert found["compile_cold"] is Verdict.UNDECIDED
 

@@ -10,6 +10,7 @@ from comparison_builder import CREATED_AT, DAY, comparison, pair, suite_verdict,
 from torchgauge.records.comparison import Action, Verdict
 from torchgauge.results.comparing.gate_verdict import Headline
 from torchgauge.results.journal import RunState
+from torchgauge.results.reports import junit, markdown
 from torchgauge.results.reports.report import comparison_report
 from torchgauge.results.store import Store
 
@@ -57,11 +58,13 @@ def test_a_run_in_which_nothing_was_compared_is_no_success(tmp_path, verdicts) -
     assert report.headline is Headline.NOTHING_COMPARED
 
 
-def test_a_regression_of_a_control_pair_is_no_regression_of_the_run(tmp_path) -> None:
-    """Head against head is about the rule, not about the head."""
+def test_a_regression_of_a_control_pair_puts_the_run_in_doubt(tmp_path) -> None:
+    """Head against head is about the rule, not about the head: no regression, and no pass either."""
     control = pair("linear", control=True)
     report = report_of(tmp_path, [LINEAR, control], [verdict(LINEAR), verdict(control, Verdict.REGRESSION)])
-    assert report.headline is Headline.UNCHANGED
+    assert report.headline is Headline.IN_DOUBT
+    for render in (markdown.render, junit.render):
+        assert "head against head: latency regression of" in render(report)
     assert (report.counts.planned, report.counts.changed) == (1, 0)
     assert report.flagged == ()
 

@@ -8,6 +8,7 @@ from collections import Counter
 from torchgauge.harness.ab.run_comparison import ComparisonEnding
 from torchgauge.harness.ab.verdict_text import headline, verdict_lines
 from torchgauge.records import to_plain
+from torchgauge.results.comparing.verdict_words import alarms
 
 
 def ending_lines(ending: ComparisonEnding) -> list[str]:
@@ -28,6 +29,7 @@ def ending_as_json(ending: ComparisonEnding) -> str:
         "run_id": ending.run_id,
         "headline": headline(ending.verdicts, ending.state),
         "counts": dict(Counter(each.verdict.value for each in ending.verdicts if not each.control)),
+        "alarms": [to_plain(each) for each in alarms(ending.verdicts)],
         "verdicts": [to_plain(each) for each in ending.verdicts],
         "interrupted": ending.interrupted,
         "out_of_time": ending.out_of_time,

@@ -37,6 +37,8 @@ def verdict_lines(verdicts: Sequence[MetricVerdict], state: RunState = RunState.
             so_far = f"{words.ratio(each) or 'no ratio'} after {words.launches(each.launches)}"
             lines.append(f"whole suite: {so_far}, {words.name(each.verdict)}")
             lines += _why(each)
+    if judged and words.alarms(verdicts):
+        lines.append(f"in doubt: {words.in_doubt(verdicts)}")
     lines.append(counts_text(judged or verdicts))
     return lines
 
@@ -54,13 +56,14 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
         Headline.REGRESSION: f"REGRESSION: {words.worse(judged)}",
         Headline.NOTHING_COMPARED: "UNDECIDED: nothing was compared",
         Headline.INCOMPLETE: f"INCOMPLETE: no regression was found, and {silent} could not be decided so far",
+        Headline.IN_DOUBT: "IN DOUBT: what did not change was called changed, see below",
         Headline.NOTHING_GATES: "UNDECIDED: nothing that was compared gates, as the policy says",
         Headline.UNDECIDED: f"UNDECIDED: no regression was found, but {silent} could not be decided",
         Headline.REPORTED: _capital(words.let_pass(judged)),
         Headline.IMPROVEMENT: f"IMPROVEMENT: {counts.changed} better, none worse",
         Headline.UNCHANGED: f"UNCHANGED within the tolerance: {words.pairs(len(pairs))}",
     }
-    return texts[gate_verdict.headline(judged, incomplete=state is not RunState.COMPLETE)]
+    return texts[gate_verdict.headline(verdicts, incomplete=state is not RunState.COMPLETE)]
 
 
 def counts_text(verdicts: Sequence[MetricVerdict]) -> str:

@@ -85,6 +85,9 @@ LAUNCHES = Table(
         Column("estimator", STRING, "how `log_ratio` was estimated; null where it could not be"),
         Column("log_ratio", NUMBER, "log of head over base by `estimator`; null where it could not be told"),
         Column("wall_log_ratio", NUMBER, "the same by wall time"),
+        Column(
+            "memory_log_ratio", NUMBER, "log of head over base of peak memory; null where a side has none"
+        ),
     ),
 )
 

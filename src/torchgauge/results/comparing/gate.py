@@ -13,7 +13,7 @@ from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing.blank_verdict import QUARANTINE_FACTOR
 from torchgauge.results.comparing.gate_verdict import exit_code
 from torchgauge.results.comparing.policy import BUILT_IN, Policy, Rule
-from torchgauge.results.comparing.verdict_words import WORSE
+from torchgauge.results.comparing.verdict_words import WORSE, in_doubt
 from torchgauge.results.units import small_number
 
 
@@ -44,6 +44,7 @@ def gate(verdicts: Sequence[MetricVerdict], policy: Policy | None = None, incomp
     )
     undecided = tuple(each for each in gating if each.verdict is Verdict.UNDECIDED)
     reasons = [f"incomplete: {incomplete}"] if incomplete else []
+    reasons += [f"in doubt: {in_doubt(seen)}"] if in_doubt(seen) else []
     reasons += _nothing(seen, gating)
     return GateResult(
         exit_code=exit_code(seen, incomplete=bool(incomplete)),

@@ -11,7 +11,7 @@ from enum import Enum
 
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing.policy import BUILT_IN
-from torchgauge.results.comparing.verdict_words import BETTER, CHANGED, SILENT, WORSE
+from torchgauge.results.comparing.verdict_words import BETTER, CHANGED, SILENT, WORSE, alarms
 
 LATENCY = "latency"
 
@@ -43,6 +43,7 @@ class Headline(str, Enum):
     REGRESSION = "regression"
     NOTHING_COMPARED = "nothing_compared"
     INCOMPLETE = "incomplete"
+    IN_DOUBT = "in_doubt"
     NOTHING_GATES = "nothing_gates"
     UNDECIDED = "undecided"
     REPORTED = "reported"
@@ -54,6 +55,7 @@ GATE_VERDICTS: Mapping[Headline, GateVerdict] = {
     Headline.REGRESSION: GateVerdict.REGRESSION,
     Headline.NOTHING_COMPARED: GateVerdict.INCOMPLETE,
     Headline.INCOMPLETE: GateVerdict.INCOMPLETE,
+    Headline.IN_DOUBT: GateVerdict.UNDECIDED,
     Headline.NOTHING_GATES: GateVerdict.UNDECIDED,
     Headline.UNDECIDED: GateVerdict.UNDECIDED,
     Headline.REPORTED: GateVerdict.PASS,
@@ -65,7 +67,7 @@ GATE_VERDICTS: Mapping[Headline, GateVerdict] = {
 def headline(verdicts: Sequence[MetricVerdict], *, incomplete: bool) -> Headline:
     """What ``verdicts`` say together; ``incomplete`` where the run was cut short or a pair has none.
 
-    A/A pairs are left out: they are about the rule.
+    A/A pairs are left out, since they are about the rule; one that changed puts all of it in doubt.
     """
     judged = [each for each in verdicts if not each.control]
     gating = [each for each in judged if each.action is Action.GATE]
@@ -74,6 +76,7 @@ def headline(verdicts: Sequence[MetricVerdict], *, incomplete: bool) -> Headline
         Headline.REGRESSION: any(each.verdict in WORSE for each in gating),
         Headline.NOTHING_COMPARED: not any(map(_compared, told)),
         Headline.INCOMPLETE: incomplete,
+        Headline.IN_DOUBT: bool(alarms(verdicts)),
         Headline.NOTHING_GATES: not gating,
         Headline.UNDECIDED: any(each.verdict in SILENT for each in gating),
         Headline.REPORTED: any(

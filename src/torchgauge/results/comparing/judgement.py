@@ -12,7 +12,11 @@ from functools import partial
 
 from scipy import stats
 
-from torchgauge.records.comparison import Launch, MetricVerdict, Pair
+from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair
+from torchgauge.results.comparing.blank_verdict import QUARANTINE_FACTOR
+from torchgauge.results.comparing.launch_samples import LaunchSamples
+from torchgauge.results.comparing.memory_change import METRIC as MEMORY
+from torchgauge.results.comparing.memory_change import MemoryRule
 from torchgauge.results.comparing.noise import NoiseHistory
 from torchgauge.results.comparing.other_metrics import judge_other_metrics
 from torchgauge.results.comparing.pair_evidence import LATENCY, TAIL, TIMED, WALL, PairEvidence
@@ -28,7 +32,7 @@ from torchgauge.results.comparing.pair_verdict import (
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.comparing.pooled_noise import pooled_prior
 from torchgauge.results.comparing.sequential import is_gain, is_harm, is_unchanged, spent_p
-from torchgauge.results.comparing.status_verdict import with_status
+from torchgauge.results.comparing.status_verdict import comparable, with_status
 from torchgauge.results.comparing.suite_level import METRIC as SUITE
 from torchgauge.results.comparing.suite_level import asks_for_more, suite_verdict
 
@@ -36,6 +40,9 @@ DEFAULT_QUADS = 80
 """Quads per launch. More of them cannot remove what a launch adds, and fewer make launches poorer than
 their start costs; ``docs/performance.md`` has the times for other numbers.
 """
+
+KNOWN = (*TIMED, MEMORY)
+"""Metrics that history may know the noise of."""
 
 Hypotheses = dict[tuple[str, str], Finding]
 
@@ -67,7 +74,7 @@ class Judge:
                 pair,
                 policy.rule(pair, LATENCY),
                 max_launches,
-                {each: prior for each in TIMED if (prior := history.prior(pair, each)) is not None},
+                {each: prior for each in KNOWN if (prior := history.prior(pair, each)) is not None},
                 quarantine=history.quarantined(pair),
             )
             for pair in pairs
@@ -115,6 +122,7 @@ class Judge:
                 evidence.launches,
                 partial(self._policy.rule, evidence.pair),
                 quarantined=bool(evidence.quarantine),
+                memory_prior=evidence.priors.get(MEMORY),
             )
             timed = [hypotheses[key, metric] for metric in TIMED if (key, metric) in hypotheses]
             found += [
@@ -181,7 +189,7 @@ class Judge:
         """Whether the first stage of the pair goes on: nothing decided, and launches and time left."""
         if evidence.given_up or evidence.exhausted:
             return False
-        if evidence.owes_warm_compilations:
+        if evidence.owes_warm_compilations or self._owes_memory(evidence):
             return True
         latency = hypotheses.get((evidence.pair.key, LATENCY))
         if latency is None:
@@ -194,6 +202,15 @@ class Judge:
             return False
         changed = bool(is_harm(moderated, levels) or is_gain(moderated, levels))
         return not (changed and latency.survives)
+
+    def _owes_memory(self, evidence: PairEvidence) -> bool:
+        """Whether a launch differs in memory, and there are too few to judge that by; controls never ask."""
+        rule = self._policy.rule(evidence.pair, MEMORY)
+        if evidence.pair.control or rule.action is Action.IGNORE:
+            return False
+        factor = QUARANTINE_FACTOR if evidence.quarantine else 1.0
+        matters = MemoryRule(rule.tolerance * factor, rule.floor, evidence.priors.get(MEMORY))
+        return matters.owes(LaunchSamples.of(MEMORY, filter(comparable, evidence.launches)))
 
     def _fresh_launches(self, evidence: PairEvidence, hypotheses: Hypotheses) -> int:
         """Fresh launches that the step times of the pair ask for; 0 where nothing has to repeat."""

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from torchgauge.records import Status
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
 from torchgauge.results.comparing.estimators import Estimator, LaunchEstimate, choose_estimator, estimate
+from torchgauge.results.comparing.launch_samples import LaunchSamples
+from torchgauge.results.comparing.memory_change import METRIC as MEMORY
 
 _NAMES = frozenset(each.value for each in Estimator)
 
@@ -40,4 +43,11 @@ def launch_facts(
         "estimator": estimator.value if usable and estimator else None,
         "log_ratio": found.log_ratio if isinstance(found, LaunchEstimate) else None,
         "wall_log_ratio": wall.log_ratio if isinstance(wall, LaunchEstimate) else None,
+        "memory_log_ratio": _memory_log_ratio(launch),
     }
+
+
+def _memory_log_ratio(launch: Launch) -> float | None:
+    """Log of head over base of peak memory; None where a side has none, or a zero."""
+    ratios = LaunchSamples.of(MEMORY, [launch]).ratios
+    return math.log(ratios[0]) if ratios else None

@@ -27,7 +27,16 @@ DAY_S = 86_400.0
 ALARMS = frozenset({Verdict.REGRESSION.value, Verdict.IMPROVEMENT.value, Verdict.BROKEN.value, "fixed"})
 """Verdicts that are false alarms where head was measured against head."""
 
-_LAUNCH_COLUMNS = ("run_id", "pair_key", "case_id", "runner_class", "control", "log_ratio", "wall_log_ratio")
+_LAUNCH_COLUMNS = (
+    "run_id",
+    "pair_key",
+    "case_id",
+    "runner_class",
+    "control",
+    "log_ratio",
+    "wall_log_ratio",
+    "memory_log_ratio",
+)
 _VERDICT_COLUMNS = (
     "run_id",
     "pair_key",
@@ -158,7 +167,8 @@ _Key = tuple[str, str]
 
 def _gathered(launches: pd.DataFrame, verdicts: pd.DataFrame) -> dict[_Key, _Record]:
     records: dict[_Key, _Record] = defaultdict(_Record)
-    for metric, column in (("latency", "log_ratio"), ("latency_wall", "wall_log_ratio")):
+    columns = {"latency": "log_ratio", "latency_wall": "wall_log_ratio", "peak_memory": "memory_log_ratio"}
+    for metric, column in columns.items():
         _gather_spreads(records, launches[launches[column].notna()], metric, column)
     changed = verdicts["verdict"].isin(ALARMS)
     told = verdicts.assign(

@@ -7,41 +7,46 @@ number of each side, the median of what its worker measured.
 from __future__ import annotations
 
 import statistics
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from torchgauge.records import Outcome
 from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair, Verdict
 from torchgauge.results.comparing.blank_verdict import BlankVerdicts, RuleOf
+from torchgauge.results.comparing.launch_samples import LaunchSamples
+from torchgauge.results.comparing.memory_change import METRIC as MEMORY
+from torchgauge.results.comparing.memory_change import MemoryRule, judge_memory
+from torchgauge.results.comparing.noise import Prior
 from torchgauge.results.comparing.status_verdict import Standing, comparable, judge_status, standing
 
-RATIO_METRICS = {"compile_cold": 3, "compile_warm": 3, "peak_memory": 1}
-"""Metrics that are compared by ratio, and the least number of launches that may decide."""
-
-MAY_BE_ZERO = frozenset({"peak_memory"})
-"""Metrics of which zero is a reading: what a tiny model holds is lost in what the process held before."""
+RATIO_METRICS = {"compile_cold": 3, "compile_warm": 3}
+"""Times that are compared by ratio, and the least number of launches that may decide."""
 
 COUNT_METRICS = ("graph_breaks", "graph_count", "recompiles")
 """Metrics that are compared exactly."""
-
-_UNITS = {"compile_cold": "s", "compile_warm": "s", "peak_memory": "B"}
 
 OF_THE_COMPILER = ("compile_cold", "compile_warm", *COUNT_METRICS)
 """Metrics of which nothing is claimed where neither side ran what it was to compile."""
 
 
 def judge_other_metrics(
-    pair: Pair, launches: Sequence[Launch], rule_of: RuleOf, *, quarantined: bool = False
+    pair: Pair,
+    launches: Sequence[Launch],
+    rule_of: RuleOf,
+    *,
+    quarantined: bool = False,
+    memory_prior: Prior | None = None,
 ) -> list[MetricVerdict]:
     """Verdicts on every metric but step times, from all ``launches`` of ``pair``.
 
     A metric that neither side has gives none. Quarantine triples tolerances, never what is exact.
+    ``memory_prior`` is how memory differed between launches of equal code.
     """
     judged = _Judged(pair, rule_of, quarantined)
     both = [launch for launch in launches if comparable(launch)]
     found: list[MetricVerdict] = []
     for metric, least in RATIO_METRICS.items():
         found += judged.by_ratio(metric, both, least)
+    found += judged.memory(both, memory_prior)
     for metric in COUNT_METRICS:
         found += judged.by_count(metric, both)
     found = _of_one_coverage(found)
@@ -89,16 +94,12 @@ def _unclaimed(verdict: MetricVerdict) -> MetricVerdict:
 @dataclass(frozen=True)
 class _Judged(BlankVerdicts):
     def by_ratio(self, metric: str, launches: Sequence[Launch], least: int) -> list[MetricVerdict]:
-        sides = _Samples.of(metric, launches)
-        blank = self.blank(metric, _UNITS[metric], len(sides.base), "median")
+        sides = LaunchSamples.of(metric, launches)
+        blank = self.blank(metric, "s", len(sides.base), "median")
         if sides.refusal or not sides.base:
             return _refused(blank, sides)
         base, head = statistics.median(sides.base), statistics.median(sides.head)
         blank = replace(blank, base=base, head=head)
-        if metric in MAY_BE_ZERO and min(base, head) >= 0 and abs(head - base) <= self.rule_of(metric).floor:
-            return [
-                replace(blank, ratio=head / base if min(base, head) > 0 else None, verdict=Verdict.UNCHANGED)
-            ]
         if base <= 0 or head <= 0:
             reason = f"a median of {base:g} and one of {head:g} have no ratio"
             return [replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason)]
@@ -112,8 +113,16 @@ class _Judged(BlankVerdicts):
             return [_too_few(blank, len(sides.base), least)]
         return [_sized(blank, self.rule_of(metric).floor, sides)]
 
+    def memory(self, launches: Sequence[Launch], prior: Prior | None) -> list[MetricVerdict]:
+        sides = LaunchSamples.of(MEMORY, launches)
+        blank = self.blank(MEMORY, "B", len(sides.base), "median")
+        if sides.refusal or not sides.base:
+            return _refused(blank, sides)
+        rule = MemoryRule(blank.tolerance, self.rule_of(MEMORY).floor, prior)
+        return [judge_memory(blank, sides, rule)]
+
     def by_count(self, metric: str, launches: Sequence[Launch]) -> list[MetricVerdict]:
-        sides = _Samples.of(metric, launches)
+        sides = LaunchSamples.of(metric, launches)
         blank = self.blank(metric, "count", len(sides.base))
         if sides.refusal or not sides.base:
             return _refused(blank, sides)
@@ -143,59 +152,13 @@ def _too_few(blank: MetricVerdict, count: int, least: int) -> MetricVerdict:
     )
 
 
-@dataclass(frozen=True)
-class _Samples:
-    """One number of each side per launch that has both, or why there is none; all empty: neither has any."""
-
-    base: tuple[float, ...] = ()
-    head: tuple[float, ...] = ()
-    refusal: str = ""
-
-    @property
-    def ratios(self) -> list[float]:
-        """Head over base of each launch, where both are positive."""
-        return [head / base for base, head in zip(self.base, self.head, strict=True) if min(base, head) > 0]
-
-    @classmethod
-    def of(cls, metric: str, launches: Iterable[Launch]) -> _Samples:
-        base, head, provenance, missing = [], [], set(), []
-        for launch in launches:
-            ours, theirs = _reading(launch.base, metric), _reading(launch.head, metric)
-            if ours[0] is None and theirs[0] is None:
-                continue
-            if ours[0] is None or theirs[0] is None:
-                side, why = ("base", ours[1]) if ours[0] is None else ("head", theirs[1])
-                missing.append(f"{side} has none" + (f": {why}" if why else ""))
-                continue
-            base.append(ours[0])
-            head.append(theirs[0])
-            provenance.add((ours[1], theirs[1]))
-        unlike = next(((ours, theirs) for ours, theirs in sorted(provenance) if ours != theirs), None)
-        if unlike is not None or len(provenance) > 1:
-            names = sorted({name or "unknown" for names in provenance for name in names})
-            return cls(refusal=f"read in different ways: {', '.join(names)}")
-        if missing and not base:
-            return cls(refusal=missing[0])
-        return cls(tuple(base), tuple(head))
-
-
-def _reading(outcome: Outcome, metric: str) -> tuple[float | None, str]:
-    """The number and its provenance, or None and why it is absent."""
-    for measurement in outcome.measurements:
-        if measurement.metric == metric:
-            if measurement.samples:
-                return statistics.median(measurement.samples), measurement.provenance
-            return None, measurement.absent
-    return None, ""
-
-
-def _refused(blank: MetricVerdict, sides: _Samples) -> list[MetricVerdict]:
+def _refused(blank: MetricVerdict, sides: LaunchSamples) -> list[MetricVerdict]:
     if not sides.refusal:
         return []
     return [replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=sides.refusal)]
 
 
-def _sized(blank: MetricVerdict, floor: float, sides: _Samples) -> MetricVerdict:
+def _sized(blank: MetricVerdict, floor: float, sides: LaunchSamples) -> MetricVerdict:
     """The verdict by size: beyond the tolerance and the floor, and not where launches disagree.
 
     They do where the interval has 1 in it; fewer launches than have one must all point the same way.

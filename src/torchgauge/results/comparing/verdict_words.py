@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from torchgauge.records.comparison import MetricVerdict, Verdict
+from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results import units
 
 WORSE = frozenset({Verdict.REGRESSION, Verdict.BROKEN})
 """Verdicts that fail a gate."""
 BETTER = frozenset({Verdict.IMPROVEMENT, Verdict.FIXED})
 CHANGED = WORSE | BETTER
+MOST_ALARMS = 3
 SILENT = frozenset({Verdict.UNDECIDED, Verdict.NOT_COMPARABLE})
 """Verdicts that say nothing of the metric, and never that it is fine."""
 
@@ -57,6 +58,22 @@ def let_pass(verdicts: Iterable[MetricVerdict]) -> str:
         if bad
         else (f"undecided, and the policy lets it pass: {pairs(open_)}")
     )
+
+
+def alarms(verdicts: Iterable[MetricVerdict]) -> tuple[MetricVerdict, ...]:
+    """Verdicts on head against head that say something changed: rule or machine errs in this run."""
+    return tuple(
+        each
+        for each in verdicts
+        if each.control and each.verdict in CHANGED and each.action is not Action.IGNORE
+    )
+
+
+def in_doubt(verdicts: Iterable[MetricVerdict]) -> str:
+    """What is said of :func:`alarms`, such as ``head against head: peak_memory improvement of PAIR``."""
+    found = [f"{each.metric} {name(each.verdict)} of {each.pair_id}" for each in alarms(verdicts)]
+    more = f" and {len(found) - MOST_ALARMS} more" if len(found) > MOST_ALARMS else ""
+    return f"head against head: {', '.join(found[:MOST_ALARMS])}{more}" if found else ""
 
 
 def worse(verdicts: Iterable[MetricVerdict]) -> str:

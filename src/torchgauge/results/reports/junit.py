@@ -16,7 +16,7 @@ from torchgauge.records import INCOMPLETE, Status
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results import units
 from torchgauge.results.comparing.gate_verdict import Headline
-from torchgauge.results.comparing.verdict_words import WORSE
+from torchgauge.results.comparing.verdict_words import WORSE, in_doubt
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.reports.publisher import Publisher, Report
 from torchgauge.results.reports.report import ComparisonReport
@@ -52,11 +52,12 @@ def _comparison(report: ComparisonReport) -> list[ET.Element]:
         case = _case(pair.partition("/")[0], pair, 0.0)
         _say(case, "error", "not run", "the pair was planned and has no verdict")
         by_suite.setdefault(pair.partition("/")[0], []).append(case)
-    if report.headline in (Headline.NOTHING_COMPARED, Headline.INCOMPLETE):
+    if report.headline in (Headline.NOTHING_COMPARED, Headline.INCOMPLETE, Headline.IN_DOUBT):
         case = _case("torchgauge", "the comparison", 0.0)
         words = {
             Headline.NOTHING_COMPARED: "nothing could be compared",
             Headline.INCOMPLETE: f"the run is not complete: {report.state.value}",
+            Headline.IN_DOUBT: in_doubt(report.verdicts),
         }
         _say(case, "error", report.headline.value, words[report.headline])
         by_suite.setdefault("torchgauge", []).append(case)

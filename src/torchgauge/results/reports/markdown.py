@@ -115,6 +115,7 @@ def _headline(report: ComparisonReport) -> str:
             f"**Incomplete**: {_state(report.state)}; {counts.not_run} of {_pairs(counts.planned)} were not "
             "run. This is no pass."
         ),
+        Headline.IN_DOUBT: "**In doubt**: what did not change was called changed. This is no pass.",
         Headline.NOTHING_GATES: "**Undecided**: nothing that was compared gates, as the policy says.",
         Headline.UNDECIDED: (
             f"**Undecided**: no regression was found, but of {_pairs(counts.planned)}, {counts.undecided} "
@@ -124,7 +125,8 @@ def _headline(report: ComparisonReport) -> str:
         Headline.IMPROVEMENT: (f"**Improvement**: {counts.changed} of {_pairs(counts.planned)}, none worse."),
         Headline.UNCHANGED: f"**Unchanged**: {_pairs(counts.unchanged)} within {_tolerance(report)}.",
     }
-    return " ".join([texts[report.headline], *_short(report)])
+    doubt = [f"In doubt: {code(words.in_doubt(report.verdicts))}."] if words.alarms(report.verdicts) else []
+    return " ".join([texts[report.headline], *doubt, *_short(report)])
 
 
 def _let_pass(report: ComparisonReport) -> str:
