@@ -113,6 +113,17 @@ def test_a_gradient_that_is_exactly_zero_passes() -> None:
     assert not verdict(eager | zero, planted(eager, 0.0) | zero, truth | wide).ok
 
 
+def test_two_eager_runs_are_held_to_the_tolerance_alone() -> None:
+    """A device may repeat itself but for the rounding of small gradients: its two runs must not accuse it."""
+    from torchgauge.harness.worker.accuracy import compare
+
+    _, eager = gradients(1e-6)
+    again = planted(eager, 1.1)
+    assert not compare(eager, again, None, LOOSE).ok
+    assert compare(eager, again, None, LOOSE, own_scale=False).ok
+    assert not compare(eager, planted(eager, 1000.0), None, LOOSE, own_scale=False).ok
+
+
 def test_an_exception_widens_every_bound() -> None:
     """A model with a larger multiplier, whose reason is in the data file, may differ by more."""
     from torchgauge.harness.worker.accuracy import compare

@@ -103,7 +103,8 @@ class TorchChecks:
         if bad:
             return Cause.NONFINITE, f"eager returned NaN or infinity in {bad}"
         for other in runs[1:]:
-            again = compare(runs[0], other, None, tolerance)
+            # nobody is to blame where a sum in another order leaves another rounding error of a zero gradient
+            again = compare(runs[0], other, None, tolerance, own_scale=False)
             if not again.ok:
                 return Cause.NONDETERMINISTIC_EAGER, f"two seeded eager runs differ: {again.detail}"
         if not verdict.ok:
