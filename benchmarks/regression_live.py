@@ -1,7 +1,8 @@
 """Live trials of ``torchgauge ab``: known slow-downs, on a machine that this benchmark keeps busy itself.
 
 Base and head are one interpreter and one model (``slowed_suite``); a variable makes the head burn a known
-share of its CPU time on top. Prints a line per trial as JSON and at last a Markdown table.
+share of its CPU time on top, or plants rare slow steps. Prints a line per trial as JSON and at last a
+Markdown table.
 """
 
 from __future__ import annotations
@@ -54,13 +55,14 @@ def install(folder: Path) -> None:
     (information / "entry_points.txt").write_text("[torchgauge.suites]\nslowed = slowed_suite:SUITE\n")
 
 
-def trial(effect: float, folder: Path, seed: int) -> dict:
-    """One ``torchgauge ab`` with a head that is slower by ``effect``."""
+def trial(effect: float, rare: str, folder: Path, seed: int) -> dict:
+    """One ``torchgauge ab`` with a head slower by ``effect``, or with the slow steps that ``rare`` says."""
     path = [str(folder), str(SUITE), os.environ.get("PYTHONPATH", "")]
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, path)), "OMP_NUM_THREADS": "1"}
     command = [sys.executable, "-m", "torchgauge.cli.main", "ab", "slowed", "--device", "cpu"]
     command += ["--config", "eager", "--threads", "1", "--base-env", "SLOWED_BY=0"]
     command += ["--head-env", f"SLOWED_BY={effect:.3f}", "--no-control", "--seed", str(seed)]
+    command += ["--base-env", "SLOW_STEPS=", "--head-env", f"SLOW_STEPS={rare}"]
     command += ["--store", str(folder / "store"), "--json"]
     began = time.monotonic()
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
@@ -68,12 +70,16 @@ def trial(effect: float, folder: Path, seed: int) -> dict:
     if not done.stdout.strip():
         sys.exit(f"torchgauge ab said nothing:\n{done.stderr[-3000:]}")
     timed = {each["metric"]: each for each in json.loads(done.stdout)["verdicts"] if each["pair_key"]}
-    latency, wall = timed["latency"], timed.get("latency_wall", {})
+    latency, wall, tail = timed["latency"], timed.get("latency_wall", {}), timed.get("latency_tail", {})
     facts = ("verdict", "estimator", "ratio", "low", "high", "launches", "time_s", "spread", "reason")
     return {
         "effect": effect,
         **{name: latency[name] for name in facts},
         "wall": wall.get("verdict"),
+        "rare": rare,
+        "tail": tail.get("verdict"),
+        "tail_ratio": tail.get("ratio"),
+        "tail_reason": tail.get("reason"),
         "command_s": round(took, 1),
         "load_1min": os.getloadavg()[0],
         "exit": done.returncode,
@@ -100,6 +106,26 @@ def table(trials: list[dict]) -> str:
     return "\n".join(lines)
 
 
+def tail_table(trials: list[dict]) -> str:
+    """The Markdown of what was said of slow steps."""
+    kinds = ("regression", "improvement", "unchanged", "undecided")
+    lines = [
+        f"| planted | trials | {' | '.join(kinds)} | latency regression | launches | longest |",
+        "|---|---|---|---|---|---|---|---|---|",
+    ]
+    for rare in sorted({each["rare"] for each in trials}):
+        some = [each for each in trials if each["rare"] == rare]
+        counts = [sum(each["tail"] == kind for each in some) for kind in kinds]
+        counts.append(sum(each["verdict"] == "regression" for each in some))
+        launches, longest = (
+            sum(each["launches"] for each in some) / len(some),
+            max(e["time_s"] for e in some),
+        )
+        shown = " | ".join(map(str, counts))
+        lines.append(f"| {rare or 'nothing'} | {len(some)} | {shown} | {launches:.1f} | {longest:.0f} s |")
+    return "\n".join(lines)
+
+
 def main() -> None:
     """Keep the machine busy, compare, and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
@@ -109,21 +135,29 @@ def main() -> None:
     parser.add_argument(
         "--trials", default="0:7,0.03:6,0.05:7", help="slow-down:number of trials, separated by commas"
     )
+    parser.add_argument(
+        "--rare",
+        default="",
+        help="slow steps and number of trials: 40:100=5,200:20=5,=5; instead of --trials",
+    )
     args = parser.parse_args()
     wanted = [
-        float(effect)
+        (float(effect), "")
         for effect, number in (each.split(":") for each in args.trials.split(","))
         for _ in range(int(number))
     ]
+    if args.rare:
+        planted = (each.rpartition("=") for each in args.rare.split(","))
+        wanted = [(0.0, rare) for rare, _, number in planted for _ in range(int(number))]
     random.Random(args.seed).shuffle(wanted)
     done = []
     with tempfile.TemporaryDirectory() as folder, load(args.neighbours):
         install(Path(folder))
         time.sleep(args.settle)
-        for number, effect in enumerate(wanted):
-            done.append(trial(effect, Path(folder), args.seed + number))
+        for number, (effect, rare) in enumerate(wanted):
+            done.append(trial(effect, rare, Path(folder), args.seed + number))
             print(json.dumps(done[-1]), flush=True)
-    print(f"\n{table(done)}")
+    print(f"\n{tail_table(done) if args.rare else table(done)}")
 
 
 if __name__ == "__main__":

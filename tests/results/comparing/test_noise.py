@@ -85,6 +85,27 @@ def test_history_is_a_prior_of_20_degrees_of_freedom_at_most(store) -> None:
     assert history.quarantined(pair) == ""
 
 
+def test_memory_has_a_noise_of_its_own_in_history(store) -> None:
+    """Peaks of head against head say how far equal code differs in memory."""
+    control = Pair(case(), case(), control=True)
+    peaks = [(112e6, 103e6), (103e6, 103e6), (112e6, 112e6), (103e6, 112e6), (112e6, 103e6), (103e6, 103e6)]
+    launches = [
+        launch(
+            control,
+            n,
+            0.0,
+            base=outcome(control.base, peak_memory=base),
+            head=outcome(control.head, peak_memory=head),
+        )
+        for n, (base, head) in enumerate(peaks, 1)
+    ]
+    stored_runs.comparison(store, "ab-aa", launches, [verdict(control, Verdict.UNCHANGED)], [control])
+    prior = noise_history(store, HERE, BEGIN + DAY).prior(control, "peak_memory")
+    assert prior is not None
+    assert prior.spread == pytest.approx(math.log(112 / 103) * math.sqrt(3 / 6))
+    assert prior.df == 6
+
+
 def test_classes_of_runner_are_kept_apart(store) -> None:
     """The same case on two machines has two lines."""
     fast = environment(cpu__model="Fast CPU")

@@ -32,7 +32,7 @@ from torchgauge.results.comparing.tails import SUSPECT
 CONFIRMING = 0.05
 """One-sided error of the fresh launches of a suspicion, which are looked at once."""
 
-HINTED = 0.0025
+HINTED = 0.001
 """One-sided error of the fresh launches of all hints of a run together: they alone have to show the harm."""
 
 HINT_LAUNCHES = 6

@@ -39,16 +39,21 @@ def estimate_tail(launch: Launch) -> TailEstimate | None:
         sides = [_own_times(launch, side, waited=False) for side in Side]
     if not all(map(_has_typical_step, sides)):
         return None
-    slow = [times >= SLOW * np.median(times) for times in sides]
-    base, head = (times.mean() / times[~late].mean() for times, late in zip(sides, slow, strict=True))
+    (base, base_slow), (head, head_slow) = map(stretch, sides)
     return TailEstimate(
         log_ratio=float(np.log(head) - np.log(base)),
-        base=float(base),
-        head=float(head),
+        base=base,
+        head=head,
         quads=len({block.quad for block in launch.blocks}),
-        slow=(int(slow[0].sum()), int(slow[1].sum())),
+        slow=(base_slow, head_slow),
         steps=(len(sides[0]), len(sides[1])),
     )
+
+
+def stretch(times: Floats) -> tuple[float, int]:
+    """The mean of ``times`` over that of those which are not slow, and how many are slow."""
+    slow = times >= SLOW * np.median(times)
+    return float(times.mean() / times[~slow].mean()), int(slow.sum())
 
 
 def _has_typical_step(times: Floats) -> bool:
