@@ -145,8 +145,20 @@ def test_ab_runs_have_verdicts_rates_and_commands(tmp_path, comparison_store):
     assert "1 more verdicts, none of them worse" in text
     assert "torchgauge ab toy --base" in text
     assert "A/A beside it: 0 false alarms in 1" in text
+    assert "in doubt" not in text
     assert "0 of 1" in text
     assert "[0.0%, 97.5%]" in text
+
+
+def test_a_run_whose_control_changed_is_in_doubt(store, tmp_path):
+    """Head against head that is called better says that the run errs."""
+    from comparison_builder import comparison, pair, verdict
+
+    slow, same = pair("linear"), pair("linear", control=True)
+    alarm = verdict(same, Verdict.IMPROVEMENT, metric="peak_memory", unit="B")
+    comparison(store, [slow, same], [verdict(slow), alarm])
+    text = _text(_page(store, tmp_path / "site"))
+    assert "A/A beside it: 1 false alarm in 1: what this run says is in doubt" in text
 
 
 def test_a_damaged_comparison_is_said(tmp_path, comparison_store):
