@@ -12,6 +12,7 @@
     ├── MissingDataError      a case needs weights or data that are not there: status skipped
     ├── MissingPackageError   a case needs a package, or another version of one: status skipped
     ├── NotOfferedError       upstream's code does not do what the case asks for: status unsupported
+    ├── UnobservableError     what a model returned cannot be compared: status error
     ├── DamagedJournalError   a journal or table that cannot be trusted: exit 3
     └── DashboardError        a site that would not be true to its store: exit 3 (dashboard room)
 
@@ -104,6 +105,10 @@ class MissingPackageError(TorchgaugeError):
 
 class NotOfferedError(TorchgaugeError):
     """Upstream's code does not do what the case asks for, whatever its phase: the case is unsupported."""
+
+
+class UnobservableError(TorchgaugeError):
+    """What a model returned cannot be compared, or holds nothing to compare: nobody could call it right."""
 
 
 class DamagedJournalError(TorchgaugeError):

@@ -11,6 +11,7 @@ from torchgauge.records import (
     Cause,
     DeviceTarget,
     Measurement,
+    Modifier,
     Outcome,
     Phase,
     Plan,
@@ -138,3 +139,6 @@ def test_unexpected_means_other_than_the_data_file_says() -> None:
     assert not make_result(case, Status.UNSUPPORTED).unexpected
     assert not replace(make_result(case, Status.ERROR), expected=Status.ERROR).unexpected
     assert replace(make_result(case), expected=Status.ERROR).unexpected
+    right = replace(make_result(case), expected=Status.FAIL_ACCURACY)
+    assert right.unexpected
+    assert not replace(right, modifiers=(Modifier.UNCHECKED,)).unexpected

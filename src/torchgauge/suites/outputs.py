@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
-import dataclasses
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any
 
 import torch
 
+from torchgauge.errors import UnobservableError
 from torchgauge.suites.host import HOST
+from torchgauge.suites.leaves import Unknown, leaves
 
 Observation = dict[str, Any]
-"""Path of a value inside the output -> tensor on the host, or a plain scalar."""
+"""Path of a value inside the output -> tensor on the host, or a plain number or text."""
 
 
 def observe(value: Any, prefix: str = "out") -> Observation:
-    """Every tensor and scalar in ``value``, detached and copied to the host."""
-    return {path: _host(leaf) for path, leaf in _leaves(value, prefix)}
+    """Every leaf in ``value``, detached and copied to the host.
+
+    Raises :class:`UnobservableError` for one that cannot be compared: it would be dropped in silence.
+    """
+    seen: Observation = {}
+    for path, leaf in leaves(value, prefix):
+        if isinstance(leaf, Unknown):
+            raise UnobservableError(
+                f"{path} is a {leaf.kind}, which cannot be compared",
+                hint="return tensors, numbers, text or containers of them, or convert it in the suite's "
+                "build function or in the scenario's observe()",
+            )
+        seen[path] = to_host(leaf)
+    return seen
+
+
+def elements(observation: Mapping[str, Any]) -> int:
+    """How many numbers and texts ``observation`` holds."""
+    return sum(leaf.numel() if isinstance(leaf, torch.Tensor) else 1 for leaf in observation.values())
+
+
+def to_host(leaf: Any) -> Any:
+    """A leaf of its own on the host."""
+    return leaf.detach().to(HOST, copy=True) if isinstance(leaf, torch.Tensor) else leaf
 
 
 def move(value: Any, device: Any, dtype: Any) -> Any:
@@ -28,32 +51,3 @@ def move(value: Any, device: Any, dtype: Any) -> Any:
     if isinstance(value, (list, tuple)):
         return type(value)(move(item, device, dtype) for item in value)
     return value
-
-
-def _host(leaf: Any) -> Any:
-    if isinstance(leaf, torch.Tensor):
-        return leaf.detach().to(HOST, copy=True)
-    return leaf
-
-
-def _leaves(value: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Path and value of every tensor and number in ``value``.
-
-    A sparse tensor, which cannot be compared element by element, becomes its indices and its values.
-    """
-    if value is None or isinstance(value, (str, bytes)):
-        return
-    if isinstance(value, torch.Tensor) and value.layout == torch.sparse_coo:
-        whole = value.detach().coalesce()
-        yield from _leaves({"indices": whole.indices(), "values": whole.values()}, path)
-    elif isinstance(value, (torch.Tensor, bool, int, float)):
-        yield path, value
-    elif isinstance(value, Mapping):
-        for key, item in value.items():
-            yield from _leaves(item, f"{path}.{key}")
-    elif isinstance(value, (list, tuple)):
-        for index, item in enumerate(value):
-            yield from _leaves(item, f"{path}.{index}")
-    elif dataclasses.is_dataclass(value):
-        for item in dataclasses.fields(value):
-            yield from _leaves(getattr(value, item.name), f"{path}.{item.name}")

@@ -24,9 +24,10 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # no
     return toy_networks.build(workload)
 
 
-def _noop(_: Workload) -> Callable[[], None]:
-    def step() -> None:
+def _noop(_: Workload) -> Callable[[], int]:
+    def step() -> int:
         """Do nothing: what is left is the harness."""
+        return 0
 
     return step
 

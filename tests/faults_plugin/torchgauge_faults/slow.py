@@ -46,8 +46,9 @@ def _wait_at_gate() -> None:
         time.sleep(0.02)
 
 
-def _sleep() -> None:
+def _sleep() -> bool:
     time.sleep(0.02)
+    return True
 
 
 def _raise() -> None:

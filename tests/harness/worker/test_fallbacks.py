@@ -9,7 +9,9 @@ from typing import Any
 
 import pytest
 
-from torchgauge.harness.worker.fallbacks import FALLBACK_COPY, SWITCHED_OFF, UNFINISHED, UNKNOWN, nested, read
+from torchgauge.harness.worker import profiled_step
+from torchgauge.harness.worker.closer_look import UNFINISHED
+from torchgauge.harness.worker.fallbacks import FALLBACK_COPY, SWITCHED_OFF, UNKNOWN, read
 from torchgauge.records import Modifier, Result, RunSettings, Status, from_plain, to_plain
 
 DEVICE = "npusim"
@@ -19,6 +21,11 @@ needs_device = pytest.mark.skipif(
 )
 
 # --- reading a profile ---------------------------------------------------------------------------
+
+
+def nested(rows: list[tuple[int, int, int, str, bool]]) -> list[profiled_step.Event]:
+    """Events of which the rest does not matter."""
+    return profiled_step.nested(profiled_step.Span(*row) for row in rows)
 
 
 def no_kernel(*names: str) -> Callable[[str], bool]:

@@ -33,6 +33,7 @@ class SideRun(GroupRun):
     """One case of one side in one launch."""
 
     rss: RssProbe
+    served: int = 0
 
     def _build(self) -> BuiltWorkload:
         self.rss = RssProbe()
@@ -62,22 +63,28 @@ class SideRun(GroupRun):
         wire = connect(self.job.control)
         wire.send(ev="ready", step_s=step_s)
         with quiet_collector(), Contention() as contention:
-            failed = self._serve(wire, StepRecorder(step, self.session, step_s))
+            failed = self._serve(wire, StepRecorder(step, self.session, step_s), state)
         self.events.point(NOBODY)
         if failed is not None:
             self.end_raised(state, failed)
             wire.send(ev="failed")
             return
         state.facts.update(contention.facts())
+        self.check_again(state, self.served)
+        if state.ended:
+            return
         state.phase = Phase.DONE
+        self.closer_look.expect(state)
         self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
 
-    def _serve(self, wire: Wire, recorder: StepRecorder) -> Exception | None:
+    def _serve(self, wire: Wire, recorder: StepRecorder, state: CaseState) -> Exception | None:
         """Run blocks as long as they are asked for; what a step raised, if one did."""
         while True:
             command = wire.receive()
             if command is None or command["cmd"] == "end":
                 return None
+            self.served += command["steps"]
+            self.point_at(state)
             try:
                 columns = recorder.block(command["steps"])
             except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status

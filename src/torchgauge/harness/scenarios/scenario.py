@@ -62,7 +62,10 @@ class Scenario(Protocol):
 
     @property
     def implementation(self) -> str:
-        """Module that the worker imports, with ``enter()``, ``step(subject)`` and ``observe(subject)``."""
+        """Module that the worker imports, with ``enter()``, ``step(subject)`` and ``observe(subject)``.
+
+        Without ``observe`` nothing is compared, and its rows are unchecked.
+        """
 
 
 @dataclass(frozen=True)

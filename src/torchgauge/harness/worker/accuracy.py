@@ -82,11 +82,11 @@ def compare(
         truth = fp64.get(path) if fp64 is not None else None
         if isinstance(expected, torch.Tensor):
             _compare_tensor(path, expected, result[path], truth, tolerance, verdict)
-        elif isinstance(expected, float):
+        elif isinstance(expected, float) and isinstance(result[path], (int, float)):
             _compare_tensor(
-                path, torch.tensor(expected), torch.tensor(result[path]), None, tolerance, verdict
+                path, torch.tensor(expected), torch.tensor(float(result[path])), None, tolerance, verdict
             )
-        elif expected != result[path]:
+        elif isinstance(result[path], torch.Tensor) or expected != result[path]:
             verdict.fail(Cause.TOLERANCE, f"{path}: {result[path]!r} instead of {expected!r}")
     for path, reason in strangers(verdict.tensors) if own_scale else ():
         verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
@@ -106,12 +106,15 @@ def nonfinite(observation: Mapping[str, Any]) -> str:
 
 
 def spread(first: Mapping[str, Any], second: Mapping[str, Any]) -> float:
-    """Largest absolute difference between two observations of equal structure."""
+    """Largest absolute difference between tensors of equal path and shape."""
     worst = 0.0
     for path, value in first.items():
-        if isinstance(value, torch.Tensor) and value.numel() and value.shape == second[path].shape:
+        other = second.get(path)
+        if not isinstance(value, torch.Tensor) or not isinstance(other, torch.Tensor):
+            continue
+        if value.numel() and value.shape == other.shape:
             wide = torch.complex128 if value.is_complex() else torch.float64
-            gap = (value.to(wide) - second[path].to(wide)).abs().max().item()
+            gap = (value.to(wide) - other.to(wide)).abs().max().item()
             worst = max(worst, gap if math.isfinite(gap) else math.inf)
     return worst
 

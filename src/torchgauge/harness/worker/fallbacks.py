@@ -20,44 +20,26 @@ Runs in the worker, on Python 3.10 and torch 2.5 and later.
 
 from __future__ import annotations
 
-import re
-import time
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.worker.profiled_step import DEVICE_COPY, OPERATOR, Event, profiled
 from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Scalar
 from torchgauge.suites.host import HOST
 from torchgauge.suites.ops.census_static import FALLBACK, NATIVE, dispatch_key, has_fallback, kind_of
 
 FALLBACK_COPY = "aten::_to_cpu"
-DEVICE_COPY, WRITE_BACK = "aten::_copy_from", "aten::_copy_from_and_resize"
+WRITE_BACK = "aten::_copy_from_and_resize"
 CONVERSION = "aten::_to_copy"
 UNKNOWN = "fallback_unknown"
 """The fact that says why nothing is known."""
-UNFINISHED = "the process ended before one step could be profiled"
 SWITCHED_OFF = "switched off"
 NAMES = 10
 """Names that a row holds at most."""
 UNNAMED = "an operator without a name"
-
-_OPERATOR = re.compile(r"[A-Za-z_]\w*::\w+(?:\.\w+)?")
-
-
-@dataclass(frozen=True, eq=False)
-class Event:
-    """One event of the profiler, in nanoseconds, with the event around it in the same thread.
-
-    ``converts`` says of the device's copy hook whether it changes the dtype.
-    """
-
-    name: str
-    start: int
-    end: int
-    converts: bool = False
-    around: Event | None = None
 
 
 @dataclass(frozen=True)
@@ -109,45 +91,11 @@ def possible(session: DeviceSession) -> bool:
 def look(step: Callable[[], Any], session: DeviceSession) -> Fallbacks | str:
     """Run ``step`` once under the profiler; the reason where that failed, never an exception."""
     try:
-        # Not torch.profiler.profile: its start imports the whole compiler, which takes a second.
-        from torch.autograd.profiler import profile
-
         without_kernel = _without_kernel(session.torch_device.type)
-        session.synchronize()
-        with profile(record_shapes=True) as profiler:
-            began = time.perf_counter()
-            step()
-            session.synchronize()
-            wall_s = time.perf_counter() - began
-        # Not function_events: making those takes as long as many a step.
-        events = nested(
-            (
-                each.start_thread_id(),
-                each.start_ns(),
-                each.start_ns() + each.duration_ns(),
-                each.name(),
-                each.name() == DEVICE_COPY and len(set(each.dtypes()[:2])) > 1,
-            )
-            for each in profiler.kineto_results.events()
-        )
+        events, wall_s = profiled(step, session)
         return read(events, wall_s, without_kernel) if events else "the profiler recorded nothing"
     except Exception as error:  # noqa: BLE001  what cannot be looked at is a fact of the row, not a status
         return first_line(error)
-
-
-def nested(found: Iterable[tuple[int, int, int, str, bool]]) -> list[Event]:
-    """Events of thread, start, end (nanoseconds), name and ``converts``, each with the one around it."""
-    events: list[Event] = []
-    inside: list[Event] = []
-    running: int | None = None
-    for thread, start, end, name, converts in sorted(found, key=lambda each: (each[0], each[1], -each[2])):
-        if thread != running:
-            inside, running = [], thread
-        while inside and inside[-1].end < end:
-            inside.pop()
-        inside.append(Event(name, start, end, converts, inside[-1] if inside else None))
-        events.append(inside[-1])
-    return events
 
 
 def read(events: Sequence[Event], wall_s: float, without_kernel: Callable[[str], bool]) -> Fallbacks:
@@ -159,13 +107,13 @@ def read(events: Sequence[Event], wall_s: float, without_kernel: Callable[[str],
     unproven: set[str] = set()
     for event in events:
         if event.name == FALLBACK_COPY:
-            operator = event.around if event.around and _OPERATOR.fullmatch(event.around.name) else None
+            operator = event.around if event.around and OPERATOR.fullmatch(event.around.name) else None
             proven[operator or event] = operator.name if operator else UNNAMED
         elif _moves(event):
-            served = next((each for each in _around(event) if without_kernel(each.name)), None)
+            served = next((each for each in event.inside() if without_kernel(each.name)), None)
             if served is not None:
                 proven[served] = served.name
-        elif without_kernel(event.name) and not any(without_kernel(each.name) for each in _around(event)):
+        elif without_kernel(event.name) and not any(without_kernel(each.name) for each in event.inside()):
             unproven.add(event.name)
     times: dict[str, int] = {}
     for event, name in proven.items():
@@ -183,17 +131,9 @@ def _moves(event: Event) -> bool:
     """Whether a tensor goes from one device to another: no clone, and no conversion on the spot."""
     if event.name == WRITE_BACK:
         return True
-    if event.name != DEVICE_COPY or event.converts:
+    if event.name != DEVICE_COPY or event.span.converts:
         return False
-    return any(each.name == CONVERSION for each in _around(event))
-
-
-def _around(event: Event) -> Iterator[Event]:
-    """The events around ``event``, the innermost first."""
-    outer = event.around
-    while outer is not None:
-        yield outer
-        outer = outer.around
+    return any(each.name == CONVERSION for each in event.inside())
 
 
 def _union(spans: Iterable[tuple[int, int]]) -> int:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.turn import Turn
-from torchgauge.harness.worker import case_measurements, compilation, fallbacks
+from torchgauge.harness.worker import case_measurements, compilation
+from torchgauge.harness.worker.closer_look import CloserLook
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.libraries import import_builder
@@ -34,6 +35,10 @@ from torchgauge.records import (
     Status,
 )
 from torchgauge.suites.suite import BuiltWorkload
+
+if TYPE_CHECKING:
+    from torchgauge.harness.worker.python_checks import PythonChecks
+    from torchgauge.harness.worker.torch_checks import TorchChecks
 
 
 @dataclass
@@ -77,8 +82,9 @@ class GroupRun:
         self.realised: Realised | None = None
         self.subject: Subject | None = None
         self.fallbacks: Any = None
+        self.checks: PythonChecks | TorchChecks | None = None
         self.items_per_step = 1
-        self.passed: list[CaseState] = []
+        self.closer_look = CloserLook(self)
 
     # --- the life of the group ---------------------------------------------------------------
 
@@ -89,7 +95,7 @@ class GroupRun:
         steps = self._shared(Phase.EAGER, lambda: self._prepare(built))
         if steps is not None:
             self._time(steps)
-            self._find_fallbacks(steps)
+            self.closer_look.take(steps)
         self.events.phase(Phase.DONE)
 
     def enter(self, phase: Phase, state: CaseState | None = None) -> None:
@@ -106,13 +112,15 @@ class GroupRun:
     def end(self, state: CaseState, outcome: Outcome) -> None:
         """Report the outcome of ``state`` with everything measured so far; the last one reported counts."""
         state.ended = True
-        modifiers = (Modifier.DEGRADED,) if state.degraded else ()
+        modifiers = [Modifier.DEGRADED] if state.degraded else []
+        if Modifier.UNCHECKED.value in state.facts and outcome.status is Status.PASS:
+            modifiers.append(Modifier.UNCHECKED)
         facts = {**state.facts, **({"degraded": "; ".join(state.degraded)} if state.degraded else {})}
         self.events.outcome(
             replace(
                 outcome,
                 measurements=tuple(state.measurements),
-                modifiers=modifiers,
+                modifiers=tuple(modifiers),
                 realised=self.realised,
                 accuracy=state.accuracy,
                 facts=tuple(sorted(facts.items())),
@@ -128,8 +136,10 @@ class GroupRun:
         self.end(state, Outcome(state.key, Status.FAIL_ACCURACY, state.phase, cause, reason))
 
     def point_at(self, state: CaseState) -> None:
-        """Say that the steps of ``state`` run from now on."""
+        """Say that the steps of ``state`` run from now on, with the inputs that its first one had."""
         self.events.point(state.index)
+        if self.checks is not None:
+            self.checks.restore()
         if self.fallbacks is not None:
             self.fallbacks.charge(state.degraded)
 
@@ -175,12 +185,14 @@ class GroupRun:
     def _prepare(self, built: BuiltWorkload) -> dict[int, Callable[[], Any]] | None:
         """Check every configuration; returns the step function of each case that is right."""
         if built.framework == "python":
-            from torchgauge.harness.worker.python_checks import check_python
+            from torchgauge.harness.worker.python_checks import PythonChecks
 
-            return check_python(self, built)
-        from torchgauge.harness.worker.torch_checks import TorchChecks
+            self.checks = PythonChecks(self, built)
+        else:
+            from torchgauge.harness.worker.torch_checks import TorchChecks
 
-        return TorchChecks(self, built).run()
+            self.checks = TorchChecks(self, built)
+        return self.checks.run()
 
     def _time(self, steps: dict[int, Callable[[], Any]]) -> None:
         """Warm up and measure what is right, with the machine to itself."""
@@ -213,14 +225,15 @@ class GroupRun:
         return lanes
 
     def _report(self, lanes: dict[int, Lane], stopped: str, taken: dict[str, Scalar]) -> None:
-        eager = next((lanes[s.index] for s in self.live if not s.planned.case.configuration.compiled), None)
-        if eager is not None and eager.failed is not None:
-            eager = None
         for state in self.live:
             lane = lanes[state.index]
             if lane.failed is not None:
                 self.end_raised(state, lane.failed)
-                continue
+            else:
+                self.check_again(state, lane.inner * len(lane.wall))
+        eager = next((lanes[s.index] for s in self.live if not s.planned.case.configuration.compiled), None)
+        for state in self.live:
+            lane = lanes[state.index]
             state.measurements += case_measurements.timings(lane, eager, stopped)
             state.measurements += case_measurements.rates(
                 lane, state.measurements, self.items_per_step, stopped
@@ -229,32 +242,23 @@ class GroupRun:
             state.facts.update(steps_per_block=lane.inner, blocks=len(lane.wall), warmup=lane.warmup)
             state.facts.update(taken)
             state.phase = Phase.DONE
-            self._expect_fallbacks(state)
+            self.closer_look.expect(state)
             self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
 
-    # --- fallbacks to the host ---------------------------------------------------------------
-
-    def _expect_fallbacks(self, state: CaseState) -> None:
-        """Say in the outcome why nothing is known of fallbacks, in case the process does not get so far."""
-        if not fallbacks.possible(self.session):
+    def check_again(self, state: CaseState, steps: int) -> None:
+        """End ``state`` where ``steps`` timed steps later it is no longer right: that is what was timed."""
+        if self.checks is None:
             return
-        wanted = self.settings.fallback_check
-        state.facts[fallbacks.UNKNOWN] = fallbacks.UNFINISHED if wanted else fallbacks.SWITCHED_OFF
-        if wanted:
-            self.passed.append(state)
-
-    def _find_fallbacks(self, steps: dict[int, Callable[[], Any]]) -> None:
-        """Profile one step of each passed case, and report its outcome again with what that shows.
-
-        What was measured is reported already: a device that is lost or hangs here takes nothing with it.
-        """
-        for state in self.passed:
-            self.events.phase(Phase.CHECK, state.key)
-            found = fallbacks.look(steps[state.index], self.session)
-            if isinstance(found, str):
-                state.facts[fallbacks.UNKNOWN] = found
-            else:
-                del state.facts[fallbacks.UNKNOWN]
-                state.facts.update(found.facts)
-                state.degraded += [found.text] if found.text else []
-            self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
+        self.enter(Phase.ACCURACY, state)
+        self.point_at(state)
+        try:
+            problem = self.checks.again(state)
+        except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
+            self.end_raised(state, error)
+        else:
+            if problem is not None:
+                cause, detail = problem
+                self.end_wrong(
+                    state, cause, f"right before timing, and wrong {steps:,} steps later: {detail}"
+                )
+        self.events.point(NOBODY)

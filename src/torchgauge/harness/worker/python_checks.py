@@ -5,23 +5,49 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from torchgauge.errors import UnobservableError
 from torchgauge.records import Accuracy, Cause, Phase
 from torchgauge.suites.suite import BuiltWorkload
 
 if TYPE_CHECKING:
-    from torchgauge.harness.worker.group_run import GroupRun
+    from torchgauge.harness.worker.group_run import CaseState, GroupRun
 
 
-def check_python(run: GroupRun, built: BuiltWorkload) -> dict[int, Callable[[], Any]] | None:
-    """Two runs must return equal values; the plan has refused compiled configurations already."""
-    first, second = _call(built), _call(built)
-    run.enter(Phase.ACCURACY)
-    for state in run.live:
-        state.accuracy = Accuracy(reference="second run", detail="equal" if first == second else "differs")
-        if first != second:
-            run.end_wrong(state, Cause.NONDETERMINISTIC_EAGER, f"{first!r} and then {second!r}")
-    return {state.index: lambda: _call(built) for state in run.live}
+class PythonChecks:
+    """Every run must return the value of the first; the plan has refused compiled configurations already."""
 
+    def __init__(self, run: GroupRun, built: BuiltWorkload) -> None:
+        self.run_, self.built = run, built
+        self.first: Any = None
 
-def _call(built: BuiltWorkload) -> Any:
-    return built.module(*built.args, **built.kwargs)
+    def run(self) -> dict[int, Callable[[], Any]] | None:
+        """Call twice; the step of each case. Raises :class:`UnobservableError` where nothing is returned."""
+        self.first, second = self._call(), self._call()
+        self.run_.enter(Phase.ACCURACY)
+        if self.first is None:
+            raise UnobservableError(
+                "the step returned nothing that could be compared", hint="return the value that it computes"
+            )
+        equal = self.first == second
+        for state in self.run_.live:
+            state.accuracy = Accuracy(reference="second run", detail="equal" if equal else "differs")
+            if not equal:
+                self.run_.end_wrong(
+                    state, Cause.NONDETERMINISTIC_EAGER, f"{self.first!r} and then {second!r}"
+                )
+        return {state.index: self._call for state in self.run_.live}
+
+    def again(self, state: CaseState) -> tuple[Cause, str] | None:
+        """What is wrong with one more call."""
+        found = self._call()
+        return None if found == self.first else (Cause.TOLERANCE, f"{found!r} instead of {self.first!r}")
+
+    def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
+        """The step, which nobody compiles."""
+        return self._call
+
+    def restore(self) -> None:
+        """Nothing that is known changes."""
+
+    def _call(self) -> Any:
+        return self.built.module(*self.built.args, **self.built.kwargs)

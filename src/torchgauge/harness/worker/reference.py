@@ -11,6 +11,7 @@ from typing import Any
 import torch
 
 from torchgauge.harness.worker.accuracy import nonfinite
+from torchgauge.harness.worker.observer import Observer
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.records import Workload
 from torchgauge.suites.host import HOST
@@ -79,7 +80,7 @@ def _observe(
     module = None if hasattr(built.steps, "place") else copy.deepcopy(built.module)
     session = HostSession()
     subject = make_subject(built, workload, session, HOST, dtype=dtype, module=module)
-    seen: Observation = scenario.observe(subject)
+    seen = Observer(scenario, subject).observe()
     del subject
     gc.collect()
     return seen, session.look()

@@ -10,20 +10,21 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from torchgauge.errors import UnobservableError
 from torchgauge.harness.cold_turn import NOT_ITS_TURN
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
 from torchgauge.harness.metrics import absent
-from torchgauge.harness.scenarios.scenario import Subject
-from torchgauge.harness.worker import compilation
+from torchgauge.harness.worker import compilation, compiled_share
 from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import nonsense
 from torchgauge.harness.worker.flops import count_flops
+from torchgauge.harness.worker.observer import Observer
 from torchgauge.harness.worker.reference import Reference, float64_reference
 from torchgauge.harness.worker.subjects import make_subject
-from torchgauge.records import Accuracy, Cause, Phase
+from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
 from torchgauge.suites.host import HOST
-from torchgauge.suites.outputs import Observation
+from torchgauge.suites.outputs import Observation, elements
 from torchgauge.suites.suite import BuiltWorkload
 
 FULL_PRECISION = ("float32", "float64")
@@ -32,99 +33,164 @@ if TYPE_CHECKING:
     from torchgauge.harness.worker.group_run import CaseState, GroupRun
 
 
+NOT_ASKED = "the run was told not to check (--no-accuracy)"
+COMPARED = "compared_elements"
+"""The fact that says how many numbers and texts of a run were compared."""
+
+
 class TorchChecks:
-    """Accuracy and compilation of every case of a group; what is wrong is never timed."""
+    """Accuracy and compilation of every case of a group; what is wrong is never timed.
+
+    ``observer`` is there where results are checked, with ``eager``, what eager showed, and ``reference``:
+    they are kept until what was timed has been checked again. ``calls`` runs the cases that are right.
+    """
+
+    observer: Observer | None = None
+    eager: Observation
+    reference: Reference
 
     def __init__(self, run: GroupRun, built: BuiltWorkload) -> None:
         self.run_, self.built = run, built
         self.session, self.settings = run.session, run.settings
         self.workload = run.group.workload
         self.scenario: Any = built.steps or import_module(run.job.scenario)
+        self.calls: dict[int, Callable[..., Any]] = {}
+        self.unchecked = "" if self.settings.accuracy else NOT_ASKED
+        if not hasattr(self.scenario, "observe"):
+            self.unchecked = f"the scenario {self.workload.mode} has no observe(), so nothing is compared"
         run.fallbacks = compilation.FallbackWatch().install()
 
     def run(self) -> dict[int, Callable[[], Any]] | None:
         """Check every case; returns the step functions of those that are right."""
         self.scenario.enter()
-        reference = self._references()
+        self.reference = self._references()
         subject = make_subject(self.built, self.workload, self.session, self.session.torch_device)
-        self.run_.subject = subject
-        eager = self._eager(subject, reference)
-        if eager is None:
+        self.subject = self.run_.subject = subject
+        if not self._eager():
             return None
         steps: dict[int, Callable[[], Any]] = {}
         for state in list(self.run_.live):
             call = subject.module
             if state.planned.case.configuration.compiled:
-                call = self._compile(state, subject, eager, reference)
+                call = self._compile(state)
             if not state.ended:
+                self.calls[state.index] = call
                 steps[state.index] = self.scenario.step(replace(subject, call=call))
         return steps
+
+    def again(self, state: CaseState) -> tuple[Cause, str] | None:
+        """What is wrong with one more observation of ``state``, by the rule that the first one passed."""
+        if self.observer is None:
+            return None
+        found = self.observer.observe(self.calls[state.index])
+        compiled = state.planned.case.configuration.compiled
+        host = None if compiled else self.reference.host
+        repeated = not compiled and host is None
+        verdict = self._compare(host or self.eager, found, state.planned.tolerance, repeated=repeated)
+        return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
+
+    def restore(self) -> None:
+        """Give the next steps the inputs and buffers that the first ones had."""
+        if self.observer is not None:
+            self.observer.restore()
+
+    def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
+        """A step of ``state``, or of eager, in whose profile the model's own part is marked."""
+        call = self.subject.module if state is None else self.calls[state.index]
+        if not hasattr(self.scenario, "place"):  # those exchange the module itself
+            call = compiled_share.marked(call, compiled_share.MODEL)
+        step: Callable[[], Any] = self.scenario.step(replace(self.subject, call=call))
+        return step
 
     # --- references and eager ----------------------------------------------------------------
 
     def _references(self) -> Reference:
-        if not self.settings.accuracy:
+        if self.unchecked:
             return Reference("not checked", None, None)
         return float64_reference(self.built, self.workload, self.scenario, self._on_host())
 
     def _on_host(self) -> bool:
         return bool(self.session.torch_device.type == HOST)
 
-    def _eager(self, subject: Subject, reference: Reference) -> Observation | None:
+    def _eager(self) -> bool:
         """Run eager K times; a failure here ends every case, because none could be judged."""
-        if not self.settings.accuracy:
+        if self.unchecked:
             # Under a dispatch mode, an operator that raises in a device's backward thread ends the process
             # (seen with torch 2.13 on an out-of-tree device): a plain step first raises it with its name.
-            self.scenario.step(subject)()
-            self._count_flops(subject)
-            return {}
-        runs = [self.scenario.observe(subject) for _ in range(self.settings.eager_runs)]
-        self._count_flops(subject)
+            self.scenario.step(self.subject)()
+            self._count_flops()
+            for state in self.run_.live:
+                state.facts[Modifier.UNCHECKED.value] = self.unchecked
+            return True
+        self.observer = Observer(self.scenario, self.subject)
+        runs = [self.observer.observe() for _ in range(self.settings.eager_runs)]
+        self.eager = runs[0]
+        self._count_flops()
         self.run_.enter(Phase.ACCURACY)
-        problem = self._eager_problem(runs, reference)
+        self._count_elements()
+        problem = self._eager_problem(runs)
         if problem is None:
-            first: Observation = runs[0]
-            return first
+            return True
         for state in list(self.run_.live):
             self.run_.end_wrong(state, *problem)
-        return None
+        return False
 
-    def _count_flops(self, subject: Subject) -> None:
-        flops = count_flops(self.scenario.step(subject))
+    def _count_flops(self) -> None:
+        flops = count_flops(self.scenario.step(self.subject))
         for state in self.run_.live:
             state.measurements.append(flops)
 
-    def _eager_problem(self, runs: list[Observation], reference: Reference) -> tuple[Cause, str] | None:
-        gap = max((spread(runs[0], other) for other in runs[1:]), default=0.0)
+    def _count_elements(self) -> None:
+        """Say how much is compared; raises :class:`UnobservableError` where nothing is."""
+        compared = elements(self.eager)
+        for state in self.run_.live:
+            state.facts[COMPARED] = compared
+        if not compared:
+            raise UnobservableError(
+                "the model returned nothing that could be compared",
+                hint="return the result from the model, or let the scenario's observe() show it",
+            )
+
+    def _compare(
+        self, expected: Observation, found: Observation, tolerance: Tolerance, *, repeated: bool = False
+    ) -> Verdict:
+        """Judge ``found`` against ``expected``: float64 is no yardstick between a run and its repetition."""
+        assert self.observer is not None
+        expected, found = self.observer.complete(expected, found)
+        fp64 = None if repeated else self.reference.fp64
+        return compare(expected, found, fp64, tolerance, own_scale=not repeated)
+
+    def _eager_problem(self, runs: list[Observation]) -> tuple[Cause, str] | None:
+        assert self.observer is not None
+        pairs = [self.observer.complete(runs[0], other) for other in runs[1:]]
+        gap = max((spread(first, other) for first, other in pairs), default=0.0)
         tolerance = self.run_.group.cases[0].tolerance
-        verdict = compare(reference.host or runs[0], runs[0], reference.fp64, tolerance)
-        self._record_eager(gap, verdict, reference)
+        verdict = self._compare(self.reference.host or runs[0], runs[0], tolerance)
+        self._record_eager(gap, verdict)
         bad = next((path for path in map(nonfinite, runs) if path), "")
         if bad:
             return Cause.NONFINITE, f"eager returned NaN or infinity in {bad}"
         for other in runs[1:]:
             # nobody is to blame where a sum in another order leaves another rounding error of a zero gradient
-            again = compare(runs[0], other, None, tolerance, own_scale=False)
+            again = self._compare(runs[0], other, tolerance, repeated=True)
             if not again.ok:
                 return Cause.NONDETERMINISTIC_EAGER, f"two seeded eager runs differ: {again.detail}"
         if not verdict.ok:
             return Cause.TOLERANCE, f"eager on {self.session.name} differs from the host: {verdict.detail}"
         # in any other precision rounding may leave nothing of a gradient; other random numbers are no error
-        comparable = self.workload.dtype in FULL_PRECISION and not reference.random
+        comparable = self.workload.dtype in FULL_PRECISION and not self.reference.random
         if comparable and self._on_host() and (odd := nonsense(verdict.tensors)):
             return Cause.TOLERANCE, f"eager on the host is nothing like the float64 run: {odd}"
         return None
 
-    def _record_eager(self, gap: float, verdict: Verdict, reference: Reference) -> None:
-        accuracy = _accuracy(reference.name, verdict)
+    def _record_eager(self, gap: float, verdict: Verdict) -> None:
+        accuracy = _accuracy(self.reference.name, verdict)
         for state in self.run_.live:
             state.accuracy = replace(accuracy, eager_spread=_finite(gap))
 
     # --- compiled ----------------------------------------------------------------------------
 
-    def _compile(
-        self, state: CaseState, subject: Subject, eager: Observation, reference: Reference
-    ) -> Callable[..., Any]:
+    def _compile(self, state: CaseState) -> Callable[..., Any]:
         """Compile and judge against eager; returns the callable to time.
 
         What fails with code from the kept cache is compiled again into an empty one before it is believed.
@@ -132,29 +198,27 @@ class TorchChecks:
         job = self.run_.job
         try:
             if job.kept and not job.cold:
-                call, trouble = self._try_kept(state, subject, eager, reference)
+                call, trouble = self._try_kept(state)
                 if call is not None:
                     return call
                 state.facts[FACT] = f"{EMPTY}, after the kept one failed: {trouble}"
             else:
                 state.facts[FACT] = EMPTY
-            return self._attempt(state, subject, eager, reference, job.cache)
+            return self._attempt(state, job.cache)
         except _WrongResultError as error:
             self.run_.end_wrong(state, error.verdict.cause or Cause.TOLERANCE, error.verdict.detail)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.run_.end_raised(state, error)
-        return subject.module  # type: ignore[no-any-return]
+        return self.subject.module  # type: ignore[no-any-return]
 
-    def _try_kept(
-        self, state: CaseState, subject: Subject, eager: Observation, reference: Reference
-    ) -> tuple[Callable[..., Any] | None, str]:
+    def _try_kept(self, state: CaseState) -> tuple[Callable[..., Any] | None, str]:
         """The callable from the kept cache, or why there is none where the cache may be to blame."""
         kept = self.run_.job.kept
         began_empty = not (Path(kept) / folder_name(state.planned.case.configuration)).is_dir()
         state.facts[FACT] = NEW if began_empty else KEPT
         before = len(state.measurements), list(state.degraded)
         try:
-            return self._attempt(state, subject, eager, reference, kept), ""
+            return self._attempt(state, kept), ""
         except Exception as error:
             if began_empty:
                 raise
@@ -163,9 +227,7 @@ class TorchChecks:
         state.degraded[:] = before[1]
         return None, trouble
 
-    def _attempt(
-        self, state: CaseState, subject: Subject, eager: Observation, reference: Reference, cache: str
-    ) -> Callable[..., Any]:
+    def _attempt(self, state: CaseState, cache: str) -> Callable[..., Any]:
         """Compile with the caches in the folder ``cache`` and judge; raises what is wrong with the result."""
         run, configuration = self.run_, state.planned.case.configuration
         run.enter(Phase.COMPILE, state)
@@ -173,8 +235,8 @@ class TorchChecks:
         state.cache = cache
         compilation.use_cache(cache, configuration)
         compilation.reset()
-        call = compilation.compiled(subject.module, configuration)
-        step = self.scenario.step(replace(subject, call=call))
+        call = compilation.compiled(self.subject.module, configuration)
+        step = self.scenario.step(replace(self.subject, call=call))
         with run.turn.held() if run.job.cold else nullcontext():
             seconds = compilation.timed_call(step, self.session)
         state.measurements.append(
@@ -183,19 +245,19 @@ class TorchChecks:
             else absent("compile_cold", NOT_ITS_TURN)
         )
         verdict = None
-        if self.settings.accuracy:
+        if self.observer is not None:
             run.enter(Phase.ACCURACY, state)
-            verdict = self._judge(state, replace(subject, call=call), eager, reference)
+            verdict = self._judge(state, self.observer.observe(call))
         self._count(state)
         if verdict is not None and not verdict.ok:
             raise _WrongResultError(verdict)
         return call
 
-    def _judge(self, state: CaseState, subject: Subject, eager: Observation, reference: Reference) -> Verdict:
-        found = self.scenario.observe(subject)
-        verdict = compare(eager, found, reference.fp64, state.planned.tolerance)
+    def _judge(self, state: CaseState, found: Observation) -> Verdict:
+        verdict = self._compare(self.eager, found, state.planned.tolerance)
         kept = state.accuracy.eager_spread if state.accuracy else None
-        state.accuracy = replace(_accuracy(f"eager and {reference.name}", verdict), eager_spread=kept)
+        said = _accuracy(f"eager and {self.reference.name}", verdict)
+        state.accuracy = replace(said, eager_spread=kept)
         return verdict
 
     def _count(self, state: CaseState) -> None:

@@ -89,6 +89,8 @@ def _doubt(modifiers: Sequence[str]) -> str:
     """Why a row decides nothing of the case; empty where it may."""
     if Modifier.OTHER_MODEL.value in modifiers:
         return "another model than its name says"
+    if Modifier.UNCHECKED.value in modifiers:
+        return "nothing checked its results"
     return "flaky" if Modifier.FLAKY.value in modifiers else ""
 
 

@@ -33,7 +33,7 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
         return BuiltWorkload(module=lambda: (sum(range(loops)), next(values)), framework="python")
     blocks: list[FrameType] = []
 
-    def step() -> None:
+    def step() -> int:
         for _ in range(loops):
             pass
         block = block_of() if fault else None
@@ -41,6 +41,7 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
             blocks.append(block)
             if len(blocks) > LIVES:
                 FAULTS[fault]()
+        return loops
 
     return BuiltWorkload(module=step, framework="python")
 

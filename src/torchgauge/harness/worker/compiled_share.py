@@ -1,0 +1,161 @@
+"""How much of a model's step compiled code took over from eager: read from profiled steps, after timing.
+
+Why a share and not a number of graphs: one small graph beside a body that dynamo skipped is a capture, and
+nearly all of the step runs as if nobody had compiled it. An operator is *outside* where the profiler sees it
+in no compiled graph. Compiled graphs are marked for the one step: dynamo's bytecode calls each by a global
+name, ``__compiled_fn_...``, whose value is wrapped meanwhile. What autograd runs for an operator of a graph
+belongs to the graph, and what a graph hands to PyTorch's own kernels (``extern`` kernels, all of
+``aot_eager``) is inside of it.
+
+Only what the model itself runs counts, and its way back: no loss and no optimizer, which no configuration
+compiles.
+
+The share is 1 - t(outside) / t(eager). Each operator counts with the time that its like (same name, same
+shapes) takes in a profiled eager step, so the share says how much of eager's work is gone. It does not depend
+on how fast that is which replaced it, and hardly on how busy the machine is.
+
+Runs in the worker, on Python 3.10 and torch 2.5 and later.
+"""
+
+from __future__ import annotations
+
+import gc
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.worker.profiled_step import OPERATOR, Event, profiled
+from torchgauge.harness.worker.verdicts import first_line
+
+UNKNOWN = "compiled_share_unknown"
+"""The fact that says why nothing is known."""
+LEAST = 0.5
+"""The share below which a case is degraded: most of eager's work is still eager's."""
+LOOKS = 3
+"""An operator that was interrupted looks longer: where a share would accuse, eager is looked at again."""
+GRAPH, MODEL = "torchgauge: compiled graph", "torchgauge: model"
+Times = dict[tuple[str, str], tuple[int, int]]
+"""Name and shapes of operators -> their number, and nanoseconds of them all."""
+
+_NAME = "__compiled_fn"
+_BACKWARD = "CompiledFunctionBackward"
+_ENGINE = "autograd::engine::evaluate_function: "
+_LEFT_OUT = (f"{_ENGINE}torch::autograd::AccumulateGrad", "Optimizer.")
+
+
+def look(step: Callable[[], Any], eager_step: Callable[[], Any], session: DeviceSession) -> float | str:
+    """The share of ``step``, 0 to 1; the reason where it cannot be said, never an exception."""
+    try:
+        with marked_graphs():
+            left = outside(profiled(step, session)[0])
+        times = [_times(outside(profiled(eager_step, session)[0]))]
+        if not times[0]:
+            return "the profiler saw no operator in eager's step"
+        share = taken_over(left, times)
+        if share < LEAST:
+            times += [_times(outside(profiled(eager_step, session)[0])) for _ in range(LOOKS - 1)]
+            share = taken_over(left, times)
+    except Exception as error:  # noqa: BLE001  what cannot be looked at is a fact of the row, not a status
+        return first_line(error)
+    return share
+
+
+def taken_over(left: Sequence[Event], looks: Sequence[Times]) -> float:
+    """The share of eager's time that is not in the operators ``left``, by the fastest look at each kind."""
+    eager = {
+        kind: (count, min(look[kind][1] for look in looks if kind in look))
+        for kind, (count, _) in looks[0].items()
+    }
+    whole = sum(seconds for _, seconds in eager.values())
+    rest = 0.0
+    for kind, (count, seconds) in _times(left).items():
+        known = eager.get(kind)
+        rest += min(count / known[0], 1.0) * known[1] if known else seconds
+    return max(0.0, 1.0 - rest / whole) if whole else 0.0
+
+
+def _times(events: Sequence[Event]) -> Times:
+    """How often each kind of operator runs, and how long all of that takes."""
+    found: Times = {}
+    for each in events:
+        count, took = found.get((each.name, each.span.shapes), (0, 0))
+        found[each.name, each.span.shapes] = count + 1, took + each.end - each.start
+    return found
+
+
+def complaint(share: float) -> str:
+    """What a result is degraded by; empty where enough of it is compiled."""
+    if share >= LEAST:
+        return ""
+    return f"{share:.0%} of the step ran in compiled code, the rest operator by operator as in eager"
+
+
+def outside(events: Sequence[Event]) -> list[Event]:
+    """The outermost operators of the model that no compiled graph holds, forward and backward."""
+    whole = not any(each.name == MODEL for each in events)
+    forward = {each.span.link: each for each in events if each.span.link[1] >= 0 and not _undoes(each)}
+    found = []
+    for each in events:
+        if not OPERATOR.fullmatch(each.name):
+            continue
+        around = [outer.name for outer in each.inside()]
+        if any(OPERATOR.fullmatch(name) or name.startswith(_LEFT_OUT) for name in around):
+            continue
+        way_back = next((outer for outer in each.inside() if outer.name.startswith(_ENGINE)), None)
+        origin = forward.get(way_back.span.link, each) if way_back is not None else each
+        names = {MODEL if whole else "", *around, *(outer.name for outer in origin.inside())}
+        if MODEL in names and GRAPH not in names and not any(name.endswith(_BACKWARD) for name in names):
+            found.append(each)
+    return found
+
+
+def _undoes(event: Event) -> bool:
+    """Whether ``event`` belongs to autograd's way back."""
+    return event.name.startswith(_ENGINE) or any(outer.name.startswith(_ENGINE) for outer in event.inside())
+
+
+@contextmanager
+def marked_graphs() -> Iterator[None]:
+    """Mark in the profile what compiled graphs run; raises ``LookupError`` where they are not found."""
+    places = _graphs()
+    try:
+        for table, name, graph in places:
+            table[name] = marked(graph, GRAPH)
+        yield
+    finally:
+        for table, name, graph in places:
+            table[name] = graph
+
+
+def marked(call: Callable[..., Any], name: str) -> Callable[..., Any]:
+    """``call`` as an event called ``name``, which dynamo leaves alone."""
+    import torch
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        with torch.autograd.profiler.record_function(name):
+            return call(*args, **kwargs)
+
+    return torch.compiler.disable(run, recursive=False)  # type: ignore[no-any-return]
+
+
+def _graphs() -> list[tuple[dict[str, Any], str, Any]]:
+    """Tables of globals with the compiled graphs in them."""
+    from torch._dynamo import convert_frame
+
+    codes = [reference() for reference in convert_frame.output_codes.seen]
+    wanted = {name for code in codes if code is not None for name in code.co_names if name.startswith(_NAME)}
+    tables = {id(vars(module)): vars(module) for module in list(sys.modules.values()) if _has_table(module)}
+    found = [(table, name) for table in tables.values() for name in wanted & table.keys()]
+    if wanted - {name for _, name in found}:  # code that was made at run time has globals of its own
+        more = [each for each in gc.get_objects() if type(each) is dict and id(each) not in tables]
+        found += [(table, name) for table in more for name in wanted & table.keys()]
+    missing = wanted - {name for _, name in found}
+    if missing:
+        raise LookupError(f"{len(missing)} compiled graphs were not found in any module's globals")
+    return [(table, name, table[name]) for table, name in found if callable(table[name])]
+
+
+def _has_table(module: Any) -> bool:
+    return isinstance(getattr(module, "__dict__", None), dict)

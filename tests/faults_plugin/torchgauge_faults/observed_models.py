@@ -1,0 +1,131 @@
+"""The worker's half of the suite ``observed``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from torchgauge.records import Workload
+from torchgauge.suites.suite import BuiltWorkload
+from torchgauge_faults.models import round_number
+from torchgauge_faults.observed import Box, handle
+
+FEATURES = 64
+
+
+def planted(right: float, wrong: float) -> float:
+    """``wrong`` where a compiler is at work."""
+    return wrong if torch.compiler.is_compiling() else right
+
+
+class Layer(torch.nn.Module):
+    """A linear layer; every model is a variation of it."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.linear = torch.nn.Linear(FEATURES, FEATURES)
+        self.register_buffer("seen", torch.zeros(3), persistent=False)
+        self.stale = False
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x)
+
+    @torch._dynamo.disable
+    def notice(self) -> None:
+        """Become stale once rounds are timed."""
+        self.stale = self.stale or round_number() is not None
+
+    @torch._dynamo.disable
+    def body(self, x: torch.Tensor) -> torch.Tensor:
+        """Nearly all of a step, hidden from the compiler."""
+        for _ in range(30):
+            x = self.linear(x).tanh()
+        return x
+
+
+class ReturnsABox(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        return Box(self.linear(x))
+
+
+class ReturnsAHandle(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        return {"logits": self.linear(x), "more": [handle()]}
+
+
+class ReturnsNothing(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.linear(x)
+
+
+class WrongInABox(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        return Box(self.linear(x) + planted(0.0, 0.5))
+
+
+class WrongInWords(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        return {"logits": self.linear(x), "label": "cat" if planted(1.0, 0.0) else "dog"}
+
+
+class WritesItsInput(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        x.add_(1.0)
+        return self.linear(x)
+
+
+class WritesItsInputWrong(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        x.add_(planted(1.0, 2.0))
+        return y
+
+
+class CountsInABuffer(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.seen += 1.0
+        return self.linear(x) + self.seen.sum()
+
+
+class CountsWrong(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        self.seen = self.seen + planted(1.0, 2.0)
+        return self.linear(x)
+
+
+class WrongLater(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        if not torch.compiler.is_compiling():
+            self.notice()
+            return self.linear(x) + (0.5 if self.stale else 0.0)
+        return self.linear(x)
+
+
+class WrongAfterRecompiling(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x) + (planted(0.0, 0.5) if self.stale else 0.0)
+        self.notice()
+        return y
+
+
+class OneSmallGraph(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.body(torch.relu(self.linear(x)))
+
+
+class OneSmallBreak(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        for _ in range(30):
+            x = self.linear(x).tanh()
+        torch._dynamo.graph_break()
+        return torch.relu(self.linear(x))
+
+
+def build(workload: Workload) -> BuiltWorkload:
+    """The model that ``workload`` names."""
+    torch.manual_seed(workload.seed)
+    kinds = {each.__name__.lower(): each for each in Layer.__subclasses__()}
+    module = kinds[workload.model.replace("_", "")]().train(workload.mode == "training")
+    inputs = torch.randn(workload.batch, FEATURES)
+    return BuiltWorkload(module=module, args=(inputs,), loss=lambda out: out.square().mean(), item="row")

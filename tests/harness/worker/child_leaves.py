@@ -1,0 +1,152 @@
+"""Child: paths and kinds of the leaves of values that models return, and what observing them says."""
+
+from __future__ import annotations
+
+import collections
+import dataclasses
+import enum
+import json
+import types
+from typing import Any, NamedTuple
+
+import numpy as np
+import torch
+
+from torchgauge.errors import UnobservableError
+from torchgauge.suites.outputs import elements, observe
+
+ONE = torch.tensor([1.0, 2.0])
+
+
+class Point(NamedTuple):
+    x: Any
+    y: Any
+
+
+class Colour(enum.Enum):
+    RED = 1
+
+
+@dataclasses.dataclass
+class Held:
+    first: Any
+    second: Any
+
+
+class Layer:
+    """As in a library's cache of keys and values: state in attributes and in a slot."""
+
+    __slots__ = ("__dict__", "keys")
+
+    def __init__(self) -> None:
+        self.keys, self.values = ONE, [ONE, None]
+        self.kind, self.device, self.dtype = Layer, torch.device("cpu"), torch.float32
+
+
+class Cycle:
+    def __init__(self) -> None:
+        self.me, self.value = self, 3
+
+
+def quantised() -> torch.Tensor:
+    return torch.quantize_per_tensor(ONE, 0.5, 0, torch.quint8)
+
+
+def cache() -> Any:
+    """A cache of transformers with one layer in it."""
+    from transformers import DynamicCache, EncoderDecoderCache
+
+    inner, cross = DynamicCache(), DynamicCache()
+    inner.update(torch.ones(1, 2, 3, 4), torch.zeros(1, 2, 3, 4), 0)
+    return EncoderDecoderCache(inner, cross)
+
+
+def output() -> Any:
+    """A transformers output with an empty field."""
+    from transformers.modeling_outputs import BaseModelOutput
+
+    return BaseModelOutput(last_hidden_state=ONE, attentions=(ONE,))
+
+
+VALUES = {
+    "tensor": lambda: ONE,
+    "containers": lambda: {"a": [ONE, (ONE,)], "b": {1: 2.5}},
+    "named tuple": lambda: Point(ONE, 1),
+    "deque": lambda: collections.deque([ONE]),
+    "dataclass": lambda: Held(ONE, Held("word", 2)),
+    "namespace": lambda: types.SimpleNamespace(a=ONE),
+    "object": Layer,
+    "cycle": Cycle,
+    "cache": cache,
+    "model output": output,
+    "numbers": lambda: [True, 2, 2.5, 1 + 2j, None],
+    "words": lambda: ["text", b"bytes", Colour.RED],
+    "set": lambda: {"b", "a", 3},
+    "array": lambda: np.arange(6.0).reshape(2, 3)[:, ::-1],
+    "array scalar": lambda: np.float32(1.5),
+    "long floats": lambda: np.ones(2, dtype=np.longdouble),
+    "other byte order": lambda: np.array([1, 2], dtype=">i4"),
+    "array of words": lambda: np.array(["a", "bc"]),
+    "array of objects": lambda: np.array([ONE, None], dtype=object),
+    "structured array": lambda: np.zeros(2, dtype=[("a", "f4"), ("b", "i8")]),
+    "dates": lambda: np.array(["2026-11-22"], dtype="datetime64[D]"),
+    "sparse": lambda: torch.eye(3).to_sparse(),
+    "compressed": lambda: torch.eye(3).to_sparse_csr(),
+    "quantised": quantised,
+    "nested": lambda: torch.nested.nested_tensor([ONE, torch.ones(3)]),
+    "keys that read alike": lambda: {1: ONE, "1": ONE, "a.b": ONE, "a": {"b": ONE}},
+    "keys that are objects": lambda: {ONE: 1, torch.float32: 2},
+    "nothing": lambda: [None, {}, ()],
+    "module": lambda: torch.nn.Linear(2, 1),
+}
+UNKNOWN = {
+    "generator": lambda: {"rows": [1, (each for each in ())]},
+    "function": lambda: [len],
+    "lambda": lambda: Held(ONE, lambda: 1),
+    "bare object": lambda: [object()],
+    "set of tensors": lambda: {ONE},
+    "meta tensor": lambda: torch.ones(2, device="meta"),
+    "voids": lambda: np.zeros(2, dtype="V4"),
+    "without end": lambda: range(200_000),
+}
+
+
+def told(value: Any) -> Any:
+    """Dtype and shape of a tensor, else the value itself."""
+    return f"{value.dtype} {list(value.shape)}" if isinstance(value, torch.Tensor) else repr(value)
+
+
+def refusal(value: Any) -> str:
+    """What the observation of ``value`` raises."""
+    try:
+        observe(value)
+    except UnobservableError as error:
+        return error.message
+    return ""
+
+
+def main() -> None:
+    """Print leaves, elements and refusals, and whether what was observed is the value's own memory."""
+    seen = {name: observe(make()) for name, make in VALUES.items()}
+    value = {"tensor": torch.ones(2), "array": np.ones(2), "sparse": torch.eye(2).to_sparse().coalesce()}
+    kept = observe(value)
+    value["tensor"].zero_()
+    value["array"][:] = 0
+    value["sparse"].values().zero_()
+    print(
+        json.dumps(
+            {
+                "leaves": {
+                    name: {path: told(leaf) for path, leaf in found.items()} for name, found in seen.items()
+                },
+                "elements": {name: elements(found) for name, found in seen.items()},
+                "refusals": {name: refusal(make()) for name, make in UNKNOWN.items()},
+                "copied": [bool(leaf.any()) for leaf in kept.values()],
+                "reversed": seen["array"]["out"].tolist(),
+            }
+        )
+    )
+
+
+if __name__ == "__main__":
+    main()
