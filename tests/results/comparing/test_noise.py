@@ -15,7 +15,7 @@ from scipy import stats
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 import stored_runs
-from stored_runs import BEGIN, DAY, case, control_run, environment, launch, verdict
+from stored_runs import BEGIN, DAY, case, control_run, environment, launch, outcome, verdict
 
 from torchgauge.errors import UsageError
 from torchgauge.records.comparison import Pair, Verdict
