@@ -132,6 +132,18 @@ def test_a_job_that_dies_leaves_the_suspicion_open(slowed: Nights) -> None:
     assert (again["good_run"], again["suspect_run"]) == (leg["good_run"], leg["suspect_run"])
 
 
+def test_one_build_of_one_commit_needs_no_machine(slowed: Nights) -> None:
+    """Nothing that could have changed it differs: it was the environment, and no job is dispatched."""
+    files = list((slowed.folder / "history" / "runs").glob("*/provenance.json"))
+    assert files
+    for file in files:
+        file.write_text(file.read_text().replace(slowed.good, slowed.suspect))
+    assert slowed.legs() == []
+    assert slowed.outputs["suspected"] == "true"
+    assert "ENVIRONMENT racers/steady" in slowed.settle().output
+    assert slowed.gate().exit_code == 0
+
+
 def test_a_pool_that_is_gone_cannot_confirm(slowed: Nights) -> None:
     """It is said; a pool that tonight merely leaves out is no reason."""
     config = slowed.folder / "torchgauge.yml"

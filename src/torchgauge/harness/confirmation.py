@@ -90,12 +90,9 @@ class Confirmer:
 
     def known(self, suspicion: Suspicion) -> TrendOutcome | None:
         """What became of ``suspicion`` where that is known without measuring; None where it is not."""
-        good, suspect = suspicion.good, suspicion.suspect
-        if not good.environment_id or good.environment_id != suspect.environment_id:
+        if not ran_one_build(suspicion):
             return None
-        if good.commit and suspect.commit and good.commit != suspect.commit:
-            return None  # what was installed from the repository may differ under one version
-        version = good.torch_version or "the same packages"
+        version = suspicion.good.torch_version or "the same packages"
         reason = f"both nights ran one build ({version}), so no build can have changed it"
         return self._outcome(suspicion, TrendState.ENVIRONMENT, reason)
 
@@ -139,6 +136,14 @@ class Confirmer:
             high=reading.high if reading else None,
             comparison=reading.comparison if reading else "",
         )
+
+
+def ran_one_build(suspicion: Suspicion) -> bool:
+    """Whether the nights on both sides ran the same packages, of the same commit as far as that is known."""
+    good, suspect = suspicion.good, suspicion.suspect
+    if good.commit and suspect.commit and good.commit != suspect.commit:
+        return False  # what was installed from the repository may differ under one version
+    return bool(good.environment_id) and good.environment_id == suspect.environment_id
 
 
 def judged(suspicion: Suspicion, reading: Reading, moved: str) -> tuple[TrendState, str]:

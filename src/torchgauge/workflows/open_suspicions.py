@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torchgauge.harness.confirmation import open_suspicions
+from torchgauge.harness.confirmation import open_suspicions, ran_one_build
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion, TrendFilter, trend
@@ -88,12 +88,13 @@ def legs_of(
     """The jobs that measure ``suspicions``: one for each pool and pair of builds, the most urgent first.
 
     A pool that ``campaign`` leaves out gets none: a night that somebody starts for one pool uses no other.
+    Nor is there one where both nights ran one build: that needs no machine.
     """
     there = {pool.name for pool in campaign.pools}
     grouped: dict[tuple[str, str, str], list[Suspicion]] = {}
     for each in suspicions:
         pool = pool_of(store, each, campaign)
-        if pool in there:
+        if pool in there and not ran_one_build(each):
             grouped.setdefault((pool, *pair_of(each)), []).append(each)
     urgent = list(grouped.items())[:MOST_LEGS]
     return tuple(
