@@ -103,5 +103,5 @@ def query_rows(  # noqa: PLR0917  click passes them by name
 
 DEFAULT_COLUMNS = {
     "results": ("case_id", "status", "phase", "cause", "reason"),
-    "summaries": ("case_id", "metric", "median", "low", "high", "unit", "n"),
+    "summaries": ("case_id", "metric", "median", "low", "high", "unit", "n", "modifiers"),
 }

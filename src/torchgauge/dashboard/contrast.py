@@ -22,7 +22,7 @@ from torchgauge.dashboard.history import HIGH, LOW, MEDIAN, NOTHING_PLANNED, STA
 from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.trend_lines import mean_and_half
-from torchgauge.records import ATTEMPTED, Modifier, Status
+from torchgauge.records import ATTEMPTED, Status
 
 ASSUMED = float(np.log(1.1))
 """The threshold of a series with too little history, as a log-ratio; such a row is never unchanged."""
@@ -114,10 +114,10 @@ def contrast(
     left, right = _numbers(history, a, metric), _numbers(history, b, metric)
     passed = history.counted
     ok_a, ok_b = _bits(passed, a), _bits(passed, b)
-    other = history.mark(Modifier.OTHER_MODEL.value)
-    other_a, other_b = _bits(other, a), _bits(other, b)
+    counts = history.comparable(metric)
+    sure_a, sure_b = _bits(counts, a), _bits(counts, b)
     status_a, status_b = _status(history, a), _status(history, b)
-    usable = ok_a & ok_b & alike & (left[MEDIAN] > 0) & (right[MEDIAN] > 0)
+    usable = ok_a & ok_b & sure_a & sure_b & alike & (left[MEDIAN] > 0) & (right[MEDIAN] > 0)
     ratio, low, high = ratio_of(left, right)
     limit = np.fmax(_threshold(thresholds, a), _threshold(thresholds, b))
     known = np.isfinite(limit)
@@ -151,8 +151,8 @@ def contrast(
     reasons: Counter[str] = Counter()
     for i in np.flatnonzero(words == Word.INCOMPARABLE).tolist():
         lacks = (
-            _lack(int(status_a[i]), ok=bool(ok_a[i]), other=bool(other_a[i])),
-            _lack(int(status_b[i]), ok=bool(ok_b[i]), other=bool(other_b[i])),
+            _lack(history, a, i, metric, ok=bool(ok_a[i] and sure_a[i])),
+            _lack(history, b, i, metric, ok=bool(ok_b[i] and sure_b[i])),
         )
         reasons[_reason(lacks, number_on_a=bool(left[MEDIAN][i] > 0), alike=bool(alike[i]))] += 1
     return Contrast(words, factor, dict(reasons.most_common()), middle, n, rows)
@@ -194,14 +194,17 @@ def _reason(lacks: tuple[str, str], *, number_on_a: bool, alike: bool) -> str:
     return f"no number on {'B' if number_on_a else 'A'}"
 
 
-def _lack(status: int, *, ok: bool, other: bool) -> str:
+def _lack(history: History, side: Side, i: int, metric: str, *, ok: bool) -> str:
+    """Why row ``i`` of ``side`` has no number that counts; empty where it may have one."""
     if ok:
         return ""
+    row = int(side.rows[i])
+    status = int(history.status[row, side.place]) if row >= 0 else NOTHING_PLANNED
     if status == NOTHING_PLANNED:
         return "not planned"
     if STATUSES[status] is not Status.PASS:
         return LOOKS[STATUSES[status]].code
-    return Modifier.OTHER_MODEL.value if other else Modifier.DEGRADED.value
+    return history.apart(metric, row, side.place)
 
 
 def _three(numbers: Floats, i: int) -> tuple[float, float, float]:

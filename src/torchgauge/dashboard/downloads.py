@@ -54,6 +54,7 @@ def _columns(entries: Sequence[Entry]) -> dict[str, list[Any]]:
     ages = [round(entry.known_age_s, 3) if entry.known else None for entry in entries]
     return columns | {
         "marks": [list(entry.marks) for entry in entries],
+        "step_times": [entry.doubt("latency") or "count" for entry in entries],
         "age_s": [round(entry.age_s, 3) for entry in entries],
         "known_status": [row["status"] if row else None for row in known],
         "known_run_id": [row["run_id"] if row else None for row in known],
@@ -97,7 +98,7 @@ def _json(entries: Sequence[Entry], columns: Mapping[str, list[Any]], now: float
 def _table(columns: Mapping[str, list[Any]], numbers: Mapping[str, list[float | None]]) -> dict[str, Any]:
     found: dict[str, Any] = {column.name: _column(columns[column.name], column.type) for column in _COLUMNS}
     found["marks"] = arrow_columns.of_words([" ".join(marks) for marks in columns["marks"]])
-    for name in ("known_status", "known_run_id"):
+    for name in ("step_times", "known_status", "known_run_id"):
         found[name] = arrow_columns.of_words(columns[name])
     for name in ("age_s", "known_age_s"):
         found[name] = _floats(columns[name])

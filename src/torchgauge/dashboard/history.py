@@ -17,11 +17,12 @@ import numpy.typing as npt
 from torchgauge.dashboard.arrow_columns import Bits, Floats
 from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.snapshots import Snapshot
-from torchgauge.records import UNCOUNTED, Modifier, Status
+from torchgauge.records import STEP_TIMES, UNCOUNTED, UNTIMED, Modifier, Status, apart
 
 STATUSES: tuple[Status, ...] = tuple(Status)
-_PASS = STATUSES.index(Status.PASS)
 """The statuses by their index in the arrays."""
+
+_PASS = STATUSES.index(Status.PASS)
 
 NOTHING_PLANNED = 255
 """What stands in the array of statuses where no case was planned."""
@@ -74,6 +75,28 @@ class History:
         """Where a case passed as what it is: another model that passes under its name says nothing of it."""
         found: Bits = (self.status == _PASS) & ~self.mark(Modifier.OTHER_MODEL.value)
         return found
+
+    @cached_property
+    def timed(self) -> Bits:
+        """Where step times may enter a mean, a trend or a comparison, by the rule of :func:`times_count`."""
+        found: Bits = self.status == _PASS
+        for modifier in sorted(UNTIMED):
+            found = found & ~self.mark(modifier.value)
+        return found
+
+    def comparable(self, metric: str) -> Bits:
+        """Where a number of ``metric`` may be compared, by the rule of :func:`number_counts`."""
+        found: Bits = self.timed if metric in STEP_TIMES else ~self.mark(Modifier.OTHER_MODEL.value)
+        return found
+
+    def numbers(self, metric: str) -> Floats | None:
+        """``values`` of ``metric`` with NaN where they may not be compared; None where there are none."""
+        values = self.values.get(metric)
+        return None if values is None else np.where(self.comparable(metric), values, np.nan)
+
+    def apart(self, metric: str, row: int, place: int) -> str:
+        """The modifier for which a pass has no number of ``metric`` that counts; empty where none does."""
+        return apart(metric, [name for name, bits in self.marks.items() if bits[row, place]])
 
     @cached_property
     def counted(self) -> Bits:

@@ -23,6 +23,7 @@ from torchgauge.dashboard.site_folder import SiteWriter
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, by_epoch
 from torchgauge.dashboard.statuses import LOOKS, MARKS, NOTHING_PLANNED
 from torchgauge.harness.metrics import METRICS
+from torchgauge.records import GRAVEST, UNCOUNTED, doubt
 from torchgauge.results.store import Store
 
 MANIFEST = "manifest.json"
@@ -129,7 +130,12 @@ def _manifest(data: SiteData, site_digest: str, states: dict[str, str], charts: 
             for name, compiled in sorted(columns, key=lambda column: (column[1], column[0]))
         ],
         "metrics": [
-            {"name": metric.name, "unit": metric.unit, "better": metric.better}
+            {
+                "name": metric.name,
+                "unit": metric.unit,
+                "better": metric.better,
+                "doubts": [each.value for each in GRAVEST if doubt(metric.name, [each])],
+            }
             for metric in sorted(data.metrics.values(), key=lambda metric: _metric_order(metric.name))
         ],
         "statuses": [
@@ -139,6 +145,7 @@ def _manifest(data: SiteData, site_digest: str, states: dict[str, str], charts: 
         "nothing_planned": NOTHING_PLANNED,
         "plotly": charts.bundle.record if charts.bundle else None,
         "marks": MARKS,
+        "uncounted": [each.value for each in GRAVEST if each in UNCOUNTED],
         "state": states,
     }
 

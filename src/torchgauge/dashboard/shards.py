@@ -185,10 +185,8 @@ def _snapshots(
             "cases": numbers[planned].tolist(),
             "status": _LETTERS[status[planned]].tobytes().decode(),
         }
-        core = head | {
-            "marks": {name: places.tolist() for name, places in marks.items() if len(places)},
-            "metrics": {name: metrics[name] for name in CORE if name in metrics},
-        }
+        head["marks"] = {name: places.tolist() for name, places in marks.items() if len(places)}
+        core = head | {"metrics": {name: metrics[name] for name in CORE if name in metrics}}
         extra = head | {"metrics": {name: metrics[name] for name in metrics if name not in CORE}}
         folder = f"snapshots/{snapshot.id}/{device_id(device)}"
         yield f"{folder}.core.json", msgspec.json.encode(core)

@@ -31,6 +31,7 @@ from torchgauge.results.compat.table import (
     NOT_APPLICABLE,
     NOT_MEASURED,
     OTHER_MODEL,
+    UNCHECKED,
     Cell,
     Column,
     Entry,
@@ -338,7 +339,7 @@ def _entry_css(entry: Entry) -> str:
 
 
 def _word_css(word: str) -> str:
-    return "s-plain" if word in (NOT_APPLICABLE, OTHER_MODEL) else f"s-{LOOKS[Status(word)].css}"
+    return "s-plain" if word in (NOT_APPLICABLE, OTHER_MODEL, UNCHECKED) else f"s-{LOOKS[Status(word)].css}"
 
 
 def _lacks(found: Lacking, table: Table) -> LackBlock:
@@ -373,7 +374,7 @@ def _legend(table: Table) -> tuple[tuple[Shown, str], ...]:
     """What the signs on this page mean: the statuses that occur, then what is no status."""
     parts = [part for section in table.sections for feature in section.features for part in feature.parts]
     entries: Sequence[Entry | None] = [entry for part in parts for entry in part.entries]
-    plain = [entry for entry in entries if entry is not None and not entry.other_model]
+    plain = [entry for entry in entries if entry is not None and not entry.tells_nothing]
     occurring = {entry.status for entry in plain if entry.applicable}
     found = []
     for status, look in LOOKS.items():
@@ -387,6 +388,9 @@ def _legend(table: Table) -> tuple[tuple[Shown, str], ...]:
     if any(entry is not None and entry.other_model for entry in entries):
         text = "built with another number of parameters than the name stands for: says nothing of that model"
         found.append((Shown(NOTHING, OTHER_MODEL, "s-plain"), text))
+    if any(entry is not None and entry.word == UNCHECKED for entry in entries):
+        text = "ran, and its result was compared with no reference: neither passed nor lacking"
+        found.append((Shown(NOTHING, UNCHECKED, "s-plain"), text))
     if any(entry is None for entry in entries):
         found.append((_entry(None, ()), "no row in the stores: says nothing of the device"))
     return tuple(found)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
@@ -22,6 +22,7 @@ from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, Hist
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.statuses import SAYS_NOTHING
 from torchgauge.dashboard.subjects import Subject, subject_of
+from torchgauge.records import UNTIMED
 
 SCHEMA = 1
 CORE = ("latency", "speedup")
@@ -58,6 +59,7 @@ class TrendLine:
     """One device and configuration; ``suite`` is empty for all suites together.
 
     ``passed`` counts cases per snapshot, -1 where nothing was heard of any; ``planned`` counts all.
+    ``doubts`` counts those whose step times are in no mean, by the modifier that says so; those that occur.
     """
 
     device: str
@@ -66,6 +68,7 @@ class TrendLine:
     passed: Integers
     planned: Integers
     metrics: Mapping[str, MeanLine]
+    doubts: Mapping[str, Integers] = field(default_factory=dict)
 
 
 def trend_lines(window: History, metrics: Sequence[str], suites: bool = True) -> tuple[TrendLine, ...]:
@@ -80,13 +83,15 @@ def trend_lines(window: History, metrics: Sequence[str], suites: bool = True) ->
     passed = window.counted
     said = ~_SAYS_NOTHING[window.status]
     logs = {name: usable_logs(window, name, passed) for name in metrics if name in window.values}
+    doubted = {modifier.value: window.mark(modifier.value) & ~window.timed for modifier in sorted(UNTIMED)}
     found = []
     for (device, _, configuration, suite), members in sorted(groups.items()):
         rows = np.array(members, np.int64)
         counts = np.where(said[rows].any(axis=0), passed[rows].sum(axis=0), -1)
         planned = (window.status[rows] != NOTHING_PLANNED).sum(axis=0)
         means = {name: line for name, array in logs.items() if (line := mean_line(array[rows])) is not None}
-        found.append(TrendLine(device, configuration, suite, counts, planned, means))
+        doubts = {name: number for name, bits in doubted.items() if (number := bits[rows].sum(axis=0)).any()}
+        found.append(TrendLine(device, configuration, suite, counts, planned, means, doubts))
     return tuple(found)
 
 
@@ -94,7 +99,8 @@ def usable_logs(window: History, metric: str, passed: Bits) -> Floats:
     """Logarithms of the medians that may enter a mean, NaN elsewhere."""
     median = window.values[metric][MEDIAN]
     found = np.full(median.shape, np.nan)
-    np.log(median, out=found, where=passed & (median > 0) & np.isfinite(median))
+    counts = passed & window.comparable(metric)
+    np.log(median, out=found, where=counts & (median > 0) & np.isfinite(median))
     return found
 
 
@@ -185,6 +191,7 @@ def _plain(line: TrendLine, names: Sequence[str]) -> dict[str, object]:
         "suite": line.suite,
         "passed": [count if count >= 0 else None for count in line.passed.tolist()],
         "planned": line.planned.tolist(),
+        "doubts": {name: counts.tolist() for name, counts in line.doubts.items()},
         "metrics": {
             name: {
                 "reference": found.reference,

@@ -37,7 +37,8 @@ from torchgauge.suites.suite import Suite
 class RunReport:
     """What came out of a run, for people and for exit codes.
 
-    ``passed`` counts what :func:`counts_as_pass` counts: no degraded pass, and none of another model.
+    ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
+    model. The lists hold rows that are told apart, without their measurements.
     """
 
     run_id: str
@@ -48,6 +49,8 @@ class RunReport:
     unexpected: list[Result] = field(default_factory=list)
     degraded: list[Result] = field(default_factory=list)
     other_models: list[Result] = field(default_factory=list)
+    unchecked: list[Result] = field(default_factory=list)
+    unsteady: list[Result] = field(default_factory=list)
     interrupted: bool = False
     out_of_budget: bool = False
 
@@ -75,6 +78,10 @@ class RunReport:
         slim = replace(result, measurements=(), summaries=(), log_excerpt="", failure=None)
         if result.other_model:
             self.other_models.append(slim)
+        if result.unchecked:
+            self.unchecked.append(slim)
+        if result.unsteady:
+            self.unsteady.append(slim)
         if result.unexpected:
             self.unexpected.append(slim)  # thousands of them must not fill the parent's memory
         elif result.status is Status.PASS and result.degraded:
@@ -206,6 +213,8 @@ def report_as_json(report: RunReport) -> str:
         ],
         "degraded": [{"case": r.case_id, "how": r.degraded} for r in report.degraded],
         "other_models": [{"case": r.case_id, "how": r.other_model} for r in report.other_models],
+        "unchecked": [{"case": r.case_id, "why": r.unchecked} for r in report.unchecked],
+        "unsteady": [{"case": r.case_id, "why": r.unsteady} for r in report.unsteady],
         "interrupted": report.interrupted,
         "out_of_budget": report.out_of_budget,
         "incomplete": report.incomplete,

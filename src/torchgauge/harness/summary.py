@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
 from torchgauge.harness.code_origin import CodeOrigin
 from torchgauge.harness.cold_turn import cold_count
 from torchgauge.harness.runner import RunReport
-from torchgauge.records import ATTEMPTED, Accuracy, Plan, Result, Status, Summary
+from torchgauge.records import ATTEMPTED, Accuracy, Plan, Result, Status, Summary, doubt
 from torchgauge.results import units
 
 
@@ -31,6 +32,8 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
         lines.append(f"  ... and {len(report.unexpected) - 20} more")
     lines += _degraded_lines(report)
     lines += _other_model_lines(report)
+    lines += _unchecked_lines(report)
+    lines += _unsteady_lines(report)
     lines += _compiled_lines(report)
     folder = store / "runs" / report.run_id
     if report.interrupted:
@@ -64,6 +67,21 @@ def _other_model_lines(report: RunReport) -> list[str]:
         report.other_models,
         "are of another model than their name says",
         lambda each: f"  {each.case_id}: {each.other_model}",
+    )
+
+
+def _unchecked_lines(report: RunReport) -> list[str]:
+    """Rows whose numbers nothing checked, by the reason: a run without accuracy checks has one for all."""
+    reasons = Counter(each.unchecked for each in report.unchecked)
+    return [f"{count} of them unchecked, so no pass: {why}" for why, count in reasons.items()]
+
+
+def _unsteady_lines(report: RunReport) -> list[str]:
+    """Rows whose step times are in doubt, which count as passes and are compared with nothing."""
+    return _listed(
+        report.unsteady,
+        "unsteady: their step times enter no mean, claim, trend or comparison",
+        lambda each: f"  {each.case_id}: {units.shortened(each.unsteady, 200)}",
     )
 
 
@@ -110,9 +128,13 @@ def result_lines(result: Result) -> list[str]:
         lines.append(f"  reason     {result.reason}")
     if result.other_model:
         lines.append(f"  not it     {result.other_model}")
+    lines += [f"  {name:<10} {why}" for name, why in _in_doubt(result)]
     if result.teardown:
         lines.append(f"  teardown   {result.teardown}")
-    lines += [f"  {each.metric:<16} {describe_summary(each)}" for each in result.summaries]
+    lines += [
+        f"  {each.metric:<16} {describe_summary(each, doubt(each.metric, result.modifiers))}"
+        for each in result.summaries
+    ]
     if result.accuracy is not None:
         lines.append(f"  accuracy   against {result.accuracy.reference}: {_accuracy(result.accuracy)}")
     if result.realised is not None:
@@ -129,7 +151,7 @@ def result_lines(result: Result) -> list[str]:
 def brief_lines(result: Result) -> list[str]:
     """One result in one line, and a further one where there is a reason or where it is degraded."""
     numbers = [
-        f"{each.metric} {units.quantity(each.median, each.unit)}"
+        f"{each.metric} {units.told(each.median, each.unit, doubt(each.metric, result.modifiers))}"
         for each in result.summaries
         if each.metric in ("latency", "speedup", "compile_cold", "peak_memory") and each.median is not None
     ]
@@ -140,15 +162,30 @@ def brief_lines(result: Result) -> list[str]:
         lines.append(f"  {told}")
     if result.other_model:
         lines.append(f"  another model than its name says: {result.other_model}")
+    lines += [f"  {name}: {why}" for name, why in _in_doubt(result)]
     return lines
 
 
-def describe_summary(summary: Summary) -> str:
-    """``12.3 ms [12.1, 12.6] n=40, median of ...`` or the reason why there is no value."""
+def _in_doubt(result: Result) -> list[tuple[str, str]]:
+    """Why nothing says that its numbers are right, and why its step times are compared with nothing."""
+    found = (("unchecked", result.unchecked), ("unsteady", result.unsteady))
+    return [(name, why) for name, why in found if why]
+
+
+def describe_summary(summary: Summary, doubted: str = "") -> str:
+    """``12.3 ms [12.1, 12.6] n=40, median of ...`` or the reason why there is no value.
+
+    ``doubted`` is the modifier that keeps the number apart; one that is unsteady is rough.
+    """
     if summary.median is None:
         return f"not measured: {summary.absent}"
     text = units.interval(summary.median, summary.low, summary.high, summary.unit)
+    if doubted:
+        _, between = units.interval_parts(summary.median, summary.low, summary.high, summary.unit)
+        value = units.told(summary.median, summary.unit, doubted)
+        text = " ".join(part for part in (value, between) if part)
     details = [
+        doubted and f"{doubted}: compared with nothing",
         f"n={summary.n}",
         summary.method,
         summary.provenance,

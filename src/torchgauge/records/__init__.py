@@ -26,7 +26,17 @@ from torchgauge.records.codec import (
     to_plain,
 )
 from torchgauge.records.environment import Calibration, Environment
-from torchgauge.records.measurement import Better, Measurement, Metric, Summary
+from torchgauge.records.measurement import (
+    GRAVEST,
+    STEP_TIMES,
+    Better,
+    Measurement,
+    Metric,
+    Summary,
+    apart,
+    doubt,
+    number_counts,
+)
 from torchgauge.records.plan import (
     Deadlines,
     Expectation,
@@ -51,6 +61,7 @@ from torchgauge.records.status import (
     Phase,
     Status,
     counts_as_pass,
+    left_out,
     times_count,
 )
 
@@ -58,10 +69,12 @@ __all__ = [
     "ATTEMPTED",
     "AUTOCAST",
     "CAUSES_OF",
+    "GRAVEST",
     "INCOMPLETE",
     "PRETRAINED",
     "RANDOM_WEIGHTS",
     "SCHEMA_VERSION",
+    "STEP_TIMES",
     "UNCOUNTED",
     "UNTIMED",
     "Accuracy",
@@ -95,10 +108,14 @@ __all__ = [
     "Summary",
     "Tolerance",
     "Workload",
+    "apart",
     "counts_as_pass",
     "digest",
+    "doubt",
     "from_plain",
     "key_of_plain",
+    "left_out",
+    "number_counts",
     "prepare",
     "times_count",
     "to_json",

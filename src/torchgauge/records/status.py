@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections import Counter
+from collections.abc import Collection, Iterable, Mapping
 from enum import Enum
 
 
@@ -122,3 +123,13 @@ def times_count(status: str, modifiers: Collection[str]) -> bool:
     What does not count is shown all the same, apart from the others and with the reason.
     """
     return status == Status.PASS.value and not UNTIMED.intersection(modifiers)
+
+
+def left_out(doubts: Iterable[str]) -> str:
+    """What is said beside a mean of the numbers that ``doubts`` kept out of it: ``3 unsteady left out``.
+
+    Empty where every one of them is empty.
+    """
+    counts = Counter(each for each in doubts if each)
+    told = ", ".join(f"{counts[name]} {name}" for name in sorted(counts))
+    return f"{told} left out" if told else ""

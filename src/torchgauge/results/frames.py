@@ -13,7 +13,7 @@ import pandas as pd
 import pyarrow as pa
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
-from torchgauge.records import INCOMPLETE
+from torchgauge.records import INCOMPLETE, number_counts
 from torchgauge.results.dataset import Runs, read_table
 from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
@@ -37,9 +37,17 @@ def results(store: Store, run: Runs = None) -> pd.DataFrame:
 def summaries(store: Store, run: Runs = None) -> pd.DataFrame:
     """One row per case, metric and run: the case's columns as in :func:`results`, status, metric, unit,
     better, n, median, low, high, confidence, method, provenance, stopped, absent, realised_hash,
-    environment_id, torch_version, run_created_at, started_at (``tables.SUMMARIES``).
+    environment_id, torch_version, run_created_at, started_at (``tables.SUMMARIES``). ``modifiers`` are those
+    of its row of :func:`results`: step times of an ``unsteady`` or ``unchecked`` row belong in no mean.
     """  # noqa: D205
-    return frame_of(read_table(store, "summaries", run))
+    return with_modifiers(store, frame_of(read_table(store, "summaries", run)), run)
+
+
+def with_modifiers(store: Store, numbers: pd.DataFrame, run: Runs = None) -> pd.DataFrame:
+    """``numbers``, a frame with run_id and case_key, with the ``modifiers`` of the row of each."""
+    keys = ["run_id", "case_key"]
+    rows = frame_of(read_table(store, "results", run, (*keys, "modifiers")))
+    return numbers.merge(rows, on=keys, how="left", validate="many_to_one")
 
 
 def samples(store: Store, run: Runs = None) -> pd.DataFrame:
@@ -81,16 +89,18 @@ def latest(
 
 
 def matrix(store: Store, metric: str, run: Runs = None) -> pd.DataFrame:
-    """Medians of ``metric``, in its base unit, of the rows of :func:`latest`.
+    """Medians of ``metric``, in its base unit, of the rows of :func:`latest`, those that may be compared.
 
     One row per workload (index: suite, model, mode, dtype, batch, size, shape, seed), one column per pair
     of device and configuration (``device`` carries the index where it is not 0); ``pd.NA`` where there is
-    no number.
+    no number, and where the row's modifiers keep it out of every comparison (``records.number_counts``).
     """
     keys = ["run_id", "case_key"]
     chosen = latest(store, run)[keys]
     frame = summaries(store, run)
     frame = frame[(frame["metric"] == metric) & frame["median"].notna()].merge(chosen, on=keys)
+    counts = [number_counts(metric, *row) for row in zip(frame["status"], frame["modifiers"], strict=True)]
+    frame = frame[pd.Series(counts, index=frame.index, dtype=bool)]
     shown = frame["device"].where(
         frame["device_index"] == 0, frame["device"] + "." + frame["device_index"].astype("string")
     )

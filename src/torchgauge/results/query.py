@@ -19,10 +19,11 @@ import pandas as pd
 import pyarrow as pa
 
 from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.results import frames
 from torchgauge.results.dataset import Runs, read_table
 from torchgauge.results.frames import frame_of
 from torchgauge.results.store import Store
-from torchgauge.results.tables import TABLES, Column, Table
+from torchgauge.results.tables import RESULTS, SUMMARIES, TABLES, Column, Table
 
 _CONDITION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(==|!=|>=|<=|=|>|<)\s*(.*?)\s*", re.DOTALL)
 _ORDER: Mapping[str, Callable[[Any, Any], Any]] = {
@@ -54,7 +55,9 @@ def query(
     if table not in TABLES:
         raise UnknownNameError("table", table, TABLES)
     parsed = [parse_condition(text, TABLES[table]) for text in conditions]
-    frame = frame_of(read_table(store, table, run))
+    frame = (
+        frames.summaries(store, run) if table == SUMMARIES.name else frame_of(read_table(store, table, run))
+    )
     return frame[_mask(frame, parsed)].reset_index(drop=True)
 
 
@@ -65,6 +68,8 @@ def parse_condition(text: str, table: Table) -> Condition:
         raise UsageError(f"{text!r} is no condition", hint=f"field=value, such as {_EXAMPLE}")
     name, sign, value = match.groups()
     columns = {column.name: column for column in table.columns}
+    if table is SUMMARIES:
+        columns["modifiers"] = next(column for column in RESULTS.columns if column.name == "modifiers")
     if name not in columns:
         raise UnknownNameError(f"field of {table.name}", name, columns)
     sign = "=" if sign == "==" else sign

@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from torchgauge.clock import utc
+from torchgauge.records import Modifier
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
@@ -32,6 +33,23 @@ _WHOLE = frozenset({"count", "parameters"})
 def quantity(value: float, unit: str) -> str:
     """One number in its unit, such as ``12.3 ms``."""
     return interval_parts(value, None, None, unit)[0]
+
+
+def rough(value: float, unit: str) -> str:
+    """A number in doubt, in words and with two digits: ``about 1.9 s``."""
+    factor, suffix = _scale(value, unit)
+    decimals = rough_decimals(value / factor)
+    return f"about {round(value / factor, decimals):,.{max(0, decimals)}f}{suffix}"
+
+
+def rough_decimals(value: float) -> int:
+    """Decimals with which ``value`` has two significant digits; negative for tens and hundreds."""
+    return 1 - math.floor(math.log10(abs(value))) if value else 1
+
+
+def told(value: float, unit: str, doubted: str) -> str:
+    """A number in its unit, rough where the modifier ``doubted`` says that it is unsteady."""
+    return rough(value, unit) if doubted == Modifier.UNSTEADY else quantity(value, unit)
 
 
 def interval(value: float, low: float | None, high: float | None, unit: str) -> str:

@@ -91,12 +91,18 @@ class Told:
 
 
 def told_of(report: RunReport) -> Told:
-    """What a finished run says: success only where everything was measured and ended as expected."""
+    """What a finished run says: success only where everything was measured and ended as expected.
+
+    A pass that is none of what was asked for, or that nothing checked, is told as skipped.
+    """
     failed = len(report.unexpected)
     unmeasured = sum(each.status in INCOMPLETE for each in report.cases if not each.unexpected)
     unmeasured += len(report.not_run)
     skipped = sum(
         each.status in (Status.SKIPPED, Status.UNSUPPORTED) for each in report.cases if not each.unexpected
+    )
+    skipped += sum(
+        each.status is Status.PASS and not each.counted for each in report.cases if not each.unexpected
     )
     passed = len(report.cases) + len(report.not_run) - failed - unmeasured - skipped
     fine = failed == 0 and not report.incomplete and report.planned > 0

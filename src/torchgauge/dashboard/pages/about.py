@@ -24,6 +24,11 @@ PLACEHOLDER = "https://YOUR-SITE/"
 
 _ADDED = (
     ("marks", "string", "the marks beside the status, separated by spaces"),
+    (
+        "step_times",
+        "string",
+        "`count` where its step times may enter a mean or a comparison, else the mark that keeps them out",
+    ),
     ("age_s", "number", "age of the newest attempt, seconds"),
     ("known_status", "string", "the last status that says something of the case"),
     ("known_run_id", "string", "the run that it is of: the numbers are that run's"),

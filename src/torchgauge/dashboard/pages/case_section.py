@@ -6,7 +6,6 @@ Whatever the store says passes through :func:`~torchgauge.dashboard.pages.html_t
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import lru_cache
 
@@ -18,7 +17,7 @@ from torchgauge.dashboard.pages.html_text import facts_html, repeated, scroll_ht
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import LOOKS, MARKS
 from torchgauge.harness.metrics import METRICS
-from torchgauge.records import Status
+from torchgauge.records import STEP_TIMES, Status
 from torchgauge.results import units
 from torchgauge.results.hostile_text import LOG_LIMIT, tail
 
@@ -35,9 +34,11 @@ _HEAD = (
     '<th scope="col">read from</th><th scope="col">stopped</th></tr></thead>'
 )
 _ORDER = {name: place for place, name in enumerate(METRICS)}
-_HOST_FACTS = frozenset(
+_TOLD_ELSEWHERE = frozenset(
     {
         "degraded",
+        "unchecked",
+        "unsteady",
         "fallback_ops",
         "fallback_share",
         "fallback_names",
@@ -98,7 +99,8 @@ def case_html(entry: Entry, place: Place, texts: LongTexts, root: str) -> str:
         head,
         facts_html(_why(entry)),
         _stand_in(entry),
-        _metrics(newest["case_id"], entry.numbers),
+        _in_doubt(entry),
+        _metrics(entry),
         _titled("Accuracy", facts_html(_accuracy(row))),
         _titled("Operators on the host", facts_html(_on_the_host(entry))),
         "<h4>Where and when</h4>",
@@ -140,13 +142,18 @@ def _stand_in(entry: Entry) -> str:
 def _why(entry: Entry) -> Facts:
     row = entry.newest
     quiet = row["status"] == Status.PASS.value
+    apart = [
+        ("degraded", entry.degraded),
+        ("unchecked", entry.unchecked),
+        ("unsteady", entry.unsteady),
+    ]
     if quiet and not (row["error_type"] or row["reason"] or row["teardown"] or row["expected"]):
-        return [("degraded", entry.degraded)] if entry.degraded else []
+        return [(name, why) for name, why in apart if why]
     return _kept(
         ("last phase", "" if quiet else row["phase"]),
         ("cause", row["cause"]),
         ("reason", row["reason"]),
-        ("degraded", entry.degraded),
+        *apart,
         ("expected", row["expected"]),
         ("error", row["error_type"]),
         ("message", tail(row["error_message"] or "", 4096)),
@@ -159,15 +166,29 @@ def _why(entry: Entry) -> Facts:
     )
 
 
-def _metrics(case_id: str, numbers: Mapping[str, Number]) -> str:
+def _in_doubt(entry: Entry) -> str:
+    """Which of the numbers below are compared with nothing."""
+    doubt = entry.doubt("latency")
+    if not doubt or not STEP_TIMES.intersection(entry.numbers):
+        return ""
+    return (
+        f'<p class="notice">The step times are {repeated(doubt)}: those in italics enter no mean, trend, '
+        "claim or comparison.</p>"
+    )
+
+
+def _metrics(entry: Entry) -> str:
+    numbers = entry.numbers
     if not numbers:
         return '<p class="muted">No metric was measured.</p>'
     order = sorted(numbers, key=lambda metric: (_ORDER.get(metric, len(_ORDER)), metric))
-    rows = "".join([_metric(numbers[metric]) for metric in order])
-    return scroll_html(f"Metrics of {case_id}", f"{_HEAD}<tbody>{rows}</tbody>", "plain metrics")
+    rows = "".join([_metric(numbers[metric], entry.doubt(metric)) for metric in order])
+    return scroll_html(
+        f"Metrics of {entry.newest['case_id']}", f"{_HEAD}<tbody>{rows}</tbody>", "plain metrics"
+    )
 
 
-def _metric(number: Number) -> str:
+def _metric(number: Number, doubt: str) -> str:
     head = _metric_head(number.metric)
     if number.median is None:
         why = repeated(number.absent or "no reason given")
@@ -175,6 +196,10 @@ def _metric(number: Number) -> str:
     value, bracket = number_parts(number.median, number.low, number.high, number.unit)
     interval = f"{bracket}{_confidence(number.confidence)}" if bracket else "none: too few samples"
     beside = _beside(number.n, number.method, number.provenance, number.stopped)
+    if doubt:
+        told = shown(units.told(number.median, number.unit, doubt))
+        apart = f'<span class="doubt">{told}</span> <small>{repeated(doubt)}</small>'
+        return f'{head}<td class="num">{apart}</td><td class="nowrap doubt">{interval}{beside}'
     return f'{head}<td class="num"><b>{value}</b></td><td class="nowrap">{interval}{beside}'
 
 
@@ -241,7 +266,7 @@ def _on_the_host(entry: Entry) -> Facts:
 def _facts(entry: Entry) -> Facts:
     row = entry.shown
     began = row["started_at"]
-    others = {name: value for name, value in entry.facts.items() if name not in _HOST_FACTS}
+    others = {name: value for name, value in entry.facts.items() if name not in _TOLD_ELSEWHERE}
     return _kept(
         ("started", units.moment(began.timestamp()) if began else "never"),
         ("age", units.age(entry.known_age_s)),

@@ -14,7 +14,7 @@ import numpy.typing as npt
 from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.pages.number_text import spread
 from torchgauge.dashboard.statuses import LOOKS
-from torchgauge.records import Modifier, Status
+from torchgauge.records import Modifier, Status, apart
 from torchgauge.results import stats
 
 Key = TypeVar("Key", bound=Hashable)
@@ -44,10 +44,10 @@ class Exclusion:
 def usable(entry: Entry, metric: str) -> tuple[float | None, str]:
     """The value of ``metric`` that may enter a mean, or None and the reason why not."""
     number = entry.numbers.get(metric)
-    if entry.status is Status.PASS and Modifier.OTHER_MODEL.value in entry.marks:
-        return None, "another model than its name says"
-    if not entry.fully_passed:
-        return None, "degraded" if entry.status is Status.PASS else LOOKS[entry.status].code
+    if entry.status is not Status.PASS:
+        return None, LOOKS[entry.status].code
+    if why := apart(metric, entry.marks):
+        return None, "another model than its name says" if why == Modifier.OTHER_MODEL else why
     if "stale" in entry.marks:
         return None, "stale"
     if number is None:

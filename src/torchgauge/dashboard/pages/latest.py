@@ -24,11 +24,17 @@ SCHEMA = 1
 
 
 def metric_shard(board: Board, metric: str) -> tuple[str, bytes]:
-    """The newest number of every case: median in the base unit, half of its interval in percent."""
+    """The newest number of every case: median in the base unit, half of its interval in percent.
+
+    A number that may not be compared is none here; ``apart`` names the modifier by its place.
+    """
     medians: list[float | None] = []
     halves: list[float | None] = []
-    for entry in chain.from_iterable(board.grid):
+    apart: dict[str, str] = {}
+    for place, entry in enumerate(chain.from_iterable(board.grid)):
         number = entry.numbers.get(metric) if entry else None
+        if entry and number and number.median is not None and (doubt := entry.doubt(metric)):
+            apart[str(place)], number = doubt, None
         medians.append(_rounded(number.median, 4) if number else None)
         halves.append(_rounded(half_percent(number), 2) if number else None)
     data = {
@@ -39,6 +45,7 @@ def metric_shard(board: Board, metric: str) -> tuple[str, bytes]:
         "columns": [links.column_anchor(column) for column in board.columns],
         "median": medians,
         "half": halves,
+        "apart": apart,
         "built_differently": [i for i, w in enumerate(board.workloads) if w.name in board.built_differently],
     }
     return f"latest/{metric}.json", msgspec.json.encode(data)

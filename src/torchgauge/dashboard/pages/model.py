@@ -24,13 +24,22 @@ from torchgauge.dashboard.pages.environment_sides import Side, sides_html
 from torchgauge.dashboard.pages.environments import EnvironmentBook, Identity, LastPasses, differences
 from torchgauge.dashboard.pages.html_text import facts_html, repeated, shown
 from torchgauge.dashboard.pages.noise import Movement
-from torchgauge.dashboard.pages.number_text import NO_NUMBER, SCALES, change, digits, half_percent, spread
+from torchgauge.dashboard.pages.number_text import (
+    NO_NUMBER,
+    SCALES,
+    change,
+    digits,
+    half_percent,
+    rounded,
+    spread,
+)
 from torchgauge.dashboard.pages.sparkline import Sparklines
 from torchgauge.dashboard.pages.status_strip import SHOWN, letters, strip
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.statuses import NOTHING_PLANNED as NOTHING
 from torchgauge.harness.metrics import METRICS
+from torchgauge.records import Modifier
 from torchgauge.results import units
 
 if TYPE_CHECKING:
@@ -124,6 +133,20 @@ class _Site:
         factor = SCALES[METRICS[METRIC].unit].factor
         found: list[list[float]] = (values[MEDIAN][:, -IN_TABLE:] / factor).tolist()
         return found
+
+    @cached_property
+    def in_doubt(self) -> list[list[bool]]:
+        """Which of them may not be compared."""
+        found: list[list[bool]] = (~self.history.comparable(METRIC)[:, -IN_TABLE:]).tolist()
+        return found
+
+    def doubts(self, row: int) -> list[str]:
+        """The modifier that keeps each number of a row of the table apart; empty where none does."""
+        start = len(self.history.snapshots) - len(self.in_doubt[row])
+        return [
+            self.history.apart(METRIC, row, start + place) if doubted else ""
+            for place, doubted in enumerate(self.in_doubt[row])
+        ]
 
     @cached_property
     def epochs(self) -> dict[tuple[str, str, str], set[int]]:
@@ -296,6 +319,10 @@ def _multiple(site: _Site, entry: Entry) -> str:
         why = number.absent if number else "not measured"
         return f'{head}{drawing}<p><span class="muted">no number: {repeated(why)}</span></p></li>'
     value, _ = number_parts(number.median, number.low, number.high, number.unit)
+    if doubt := entry.doubt(METRIC):
+        told = f'<span class="doubt">{shown(units.told(number.median, number.unit, doubt))}</span>'
+        why = f'<span class="muted">{repeated(doubt)}: compared with nothing</span>'
+        return f"{head}{drawing}<p>{told} {spread(half_percent(number))} {why}</p></li>"
     moved = _moved(site.moved.get(entry.newest["case_key"]))
     return f"{head}{drawing}<p><b>{value}</b> {spread(half_percent(number))} {moved}</p></li>"
 
@@ -316,11 +343,19 @@ def _moved(movement: Movement | None) -> str:
 def _numbers(site: _Site, entry: Entry) -> str:
     row = site.history.number_of(entry.newest["case_key"])
     values = site.in_table[row] if row is not None else []
-    cells = "".join(
-        [f'<td class="num">{digits(value, None) if value > 0 else NO_NUMBER}</td>' for value in values]
-    )
+    doubts = site.doubts(row) if row is not None else []
+    cells = "".join([_table_cell(value, doubt) for value, doubt in zip(values, doubts, strict=False)])
     missing = f'<td class="num">{NO_NUMBER}</td>' * (min(IN_TABLE, len(site.history.snapshots)) - len(values))
     return f'<tr><th scope="row">{repeated(entry.column.name)}</th>{missing}{cells}</tr>'
+
+
+def _table_cell(value: float, doubt: str) -> str:
+    if not value > 0:
+        return f'<td class="num">{NO_NUMBER}</td>'
+    if not doubt:
+        return f'<td class="num">{digits(value, None)}</td>'
+    text = f"about {rounded(value)}" if doubt == Modifier.UNSTEADY else digits(value, None)
+    return f'<td class="num doubt">{text} <small>{repeated(doubt)}</small></td>'
 
 
 @lru_cache(maxsize=64)

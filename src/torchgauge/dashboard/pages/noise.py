@@ -71,8 +71,8 @@ def _quantile(ordered: Floats, count: npt.NDArray[np.int64], share: float) -> Fl
 
 
 def movements(history: History, metric: str) -> Mapping[str, Movement]:
-    """The newest change of every case, by its key, that has two positive numbers of ``metric``."""
-    values = history.values.get(metric)
+    """The newest change of every case, by its key, that has two positive numbers of ``metric`` that count."""
+    values = history.numbers(metric)
     if values is None or values.shape[2] < 2:
         return {}
     medians = np.where(values[MEDIAN] > 0, values[MEDIAN], np.nan)
@@ -123,7 +123,7 @@ def _half(values: Floats, rows: npt.NDArray[np.int64], at: npt.NDArray[np.int64]
 
 def series_thresholds(history: History, metric: str) -> Floats:
     """The threshold of every case of ``history`` as a log-ratio; NaN with too little history."""
-    values = history.values.get(metric)
+    values = history.numbers(metric)
     if values is None or values.shape[2] < 2:
         return np.full(len(history.cases), np.nan)
     medians = np.where(values[MEDIAN] > 0, values[MEDIAN], np.nan)

@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from torchgauge.dashboard.board import Number
+from torchgauge.results import units
 
 MINUS = "\N{MINUS SIGN}"
 TIMES = "\N{MULTIPLICATION SIGN}"
@@ -42,6 +43,12 @@ def digits(value: float, half: float | None) -> str:
     wanted = 4 if half is not None and half < 1 else 3
     magnitude = math.floor(math.log10(value)) if value > 0 else 0
     return f"{value:,.{max(0, wanted - 1 - magnitude)}f}"
+
+
+def rounded(value: float) -> str:
+    """``value`` with two significant digits: what stands after "about" of a number in doubt."""
+    decimals = units.rough_decimals(value)
+    return f"{round(value, decimals):,.{max(0, decimals)}f}"
 
 
 def spread(half: float | None) -> str:

@@ -24,6 +24,7 @@ from torchgauge.dashboard.pages.pass_line import PassLine, pass_line
 from torchgauge.dashboard.statuses import LOOKS, Look
 from torchgauge.dashboard.subjects import Subject, models_of
 from torchgauge.dashboard.tally import Tally, tally
+from torchgauge.records import Status, apart, left_out
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.staleness import STALE_AFTER_S
@@ -50,11 +51,15 @@ class Apart:
 
 @dataclass(frozen=True)
 class Speedup:
-    """The geometric mean of one configuration's speed-ups, over the workloads common to all of the device."""
+    """The geometric mean of one configuration's speed-ups, over the workloads common to all of the device.
+
+    ``left_out`` says how many numbers of it are apart; empty where none is.
+    """
 
     configuration: str
     text: str
     n: int
+    left_out: str
 
 
 @dataclass(frozen=True)
@@ -179,10 +184,13 @@ def _sentence(counted: Tally, entries: tuple[Entry, ...], fresh: int, moved: Map
         return "no model was planned"
     parts = [f"{counted.passed}/{counted.planned} pass"]
     parts.append(f"{fresh or 'no'} new failure{'' if fresh == 1 else 's'}")
-    if counted.marks.get("unexpected"):
-        parts.append(f"{counted.marks['unexpected']} unexpected")
+    parts += [f"{number} {mark}" for mark in _TOLD if (number := counted.marks.get(mark))]
     parts += _moved(entries, moved)
     return ", ".join([*parts, f"data {units.age(min(_said_age(entry) for entry in entries))} old"])
+
+
+_TOLD = ("unexpected", "unchecked", "unsteady")
+"""The marks that the sentence of a device counts."""
 
 
 def _moved(entries: tuple[Entry, ...], moved: Mapping[str, Movement]) -> list[str]:
@@ -204,7 +212,9 @@ def _moved(entries: tuple[Entry, ...], moved: Mapping[str, Movement]) -> list[st
     text = (
         f"{change(mean.estimate, half)} {spread(half)}" if half is not None else change(mean.estimate, None)
     )
-    return [f"geomean latency {text} since the results before (n = {mean.n})"]
+    apart = left_out(entry.doubt("latency") for entry in entries if "latency" in entry.numbers)
+    beside = f"; {apart}" if apart else ""
+    return [f"geomean latency {text} since the results before (n = {mean.n}{beside})"]
 
 
 def _said_age(entry: Entry) -> float:
@@ -245,13 +255,21 @@ def _apart(context: SiteContext, device: str) -> Iterator[Apart]:
 
 def _speedups(entries: tuple[Entry, ...]) -> tuple[Speedup, ...]:
     numbers: dict[str, dict[str, float | None]] = {}
+    doubts: dict[str, list[str]] = {}
     for entry in entries:
         if entry.column.compiled:
+            if entry.status is Status.PASS and "speedup" in entry.numbers:
+                doubts.setdefault(entry.column.configuration, []).append(apart("speedup", entry.marks))
             side = numbers.setdefault(entry.column.configuration, {})
             side[entry.workload.name] = geomean.usable(entry, "speedup")[0]
     means = geomean.means_over(numbers, geomean.common(numbers, ()))
     return tuple(
-        Speedup(name, f"{found.estimate:.3g}{TIMES} {geomean.interval_text(found)}", found.n)
+        Speedup(
+            name,
+            f"{found.estimate:.3g}{TIMES} {geomean.interval_text(found)}",
+            found.n,
+            left_out(doubts[name]),
+        )
         for name, found in sorted(means.items())
     )
 

@@ -22,6 +22,7 @@ from torchgauge.dashboard.pages.number_text import (
     Scale,
     change,
     digits,
+    rounded,
     spread,
 )
 from torchgauge.dashboard.pages.views import (
@@ -34,10 +35,10 @@ from torchgauge.dashboard.pages.views import (
     for_mean,
     views,
 )
-from torchgauge.dashboard.statuses import LOOKS
+from torchgauge.dashboard.statuses import LOOKS, MARKS
 from torchgauge.dashboard.subjects import models_of
 from torchgauge.harness.metrics import METRICS
-from torchgauge.records import Status
+from torchgauge.records import Modifier, Status, apart, left_out
 from torchgauge.results.hostile_text import first_line
 
 if TYPE_CHECKING:
@@ -78,6 +79,7 @@ class PerformancePage:
     columns: tuple[ColumnHead, ...]
     rows: tuple[NumberRow, ...]
     means: tuple[ColumnMean, ...]
+    left_out: str
     common: int
     excluded: tuple[geomean.Exclusion, ...]
     provenance: tuple[str, ...]
@@ -125,6 +127,7 @@ def performance_page(
             for workload, row in zip(board.workloads, readings, strict=True)
         ),
         means=means,
+        left_out=_left_out(readings, view) if means else "",
         common=common,
         excluded=excluded,
         provenance=_provenance(columns, readings, view.metric) if view.metric == "peak_memory" else (),
@@ -153,17 +156,26 @@ def _cell(found: _Found, scale: Scale, notes: Mapping[int, str]) -> str:
     entry, reading = found
     look, passed = LOOKS[entry.status], entry.status is Status.PASS
     apart = notes.get(id(entry), "")
+    if reading.doubt and reading.doubt not in entry.marks:  # of what stands in for the newest row
+        apart = f"{apart} {reading.doubt}".lstrip()
     if not passed and reading.value is not None:
         apart = f"{look.code} {apart}" if apart else look.code
     if reading.value is None:
         main = NO_NUMBER if passed else look.code
-        beside = _why(reading.why) if passed else ""
+        beside = _why(reading.why) if passed and reading.why not in entry.marks else ""
     else:
         main, beside = _number(reading, scale)
     small = f"<small>{escaped(apart)}</small>" if apart else ""
     detail = f"<i>{beside}</i>" if beside else ""
     loud = " x" if reading.factor is not None and reading.factor > 1 else ""
-    return f'<td class="{look.letter}{loud}">{main}{detail}{small}'
+    why = f' title="{escaped(_why_apart(entry, reading.doubt))}"' if reading.doubt else ""
+    return f'<td class="{look.letter}{loud}{" d" if why else ""}"{why}>{main}{detail}{small}'
+
+
+def _why_apart(entry: Entry, doubt: str) -> str:
+    """What is said of a number that enters no mean and no ratio, where a reader points at it."""
+    why = {"unsteady": entry.unsteady, "unchecked": entry.unchecked}.get(doubt, MARKS[doubt])
+    return f"{doubt}: {why}"
 
 
 @lru_cache(maxsize=1024)
@@ -178,6 +190,8 @@ def _number(reading: Reading, scale: Scale) -> tuple[str, str]:
         if reading.factor is None or reading.factor <= 1:
             return text, spread(reading.half)
         return text, f"{spread(reading.half)} {min(reading.factor, 999):.2g}{TIMES} noise"
+    if reading.doubt == Modifier.UNSTEADY:
+        return f"about {rounded(value / scale.factor)}", spread(reading.half)
     if reading.relative:
         return f"{digits(value, reading.half)}{TIMES}", spread(reading.half)
     return digits(value / scale.factor, reading.half), spread(reading.half)
@@ -211,6 +225,16 @@ def _means(
             )
         )
     return tuple(means), len(within), geomean.left_out(numbers, within)
+
+
+def _left_out(readings: _Readings, view: View) -> str:
+    """How many numbers of passes are in no mean of this page, by the modifier that keeps them out."""
+    cells = [cell[0] for row in readings for cell in row if cell and view.metric in cell[0].numbers]
+    return left_out(
+        apart(view.metric, entry.marks) or entry.doubt(view.metric)
+        for entry in cells
+        if entry.status is Status.PASS
+    )
 
 
 def _mean_text(value: float | None, view: View, scale: Scale, *, relative: bool) -> str:

@@ -26,11 +26,15 @@ class Sparklines:
     """The sparklines of one metric: places are worked out for all series at once, drawings on demand."""
 
     def __init__(self, history: History, metric: str, unit: str) -> None:
-        """Of every case of ``history`` with a number of ``metric``, over the newest snapshots."""
+        """Of every case of ``history`` with a number of ``metric`` that counts, over the newest snapshots."""
         self._unit = unit
-        values = history.values.get(metric)
+        values = history.numbers(metric)
         if values is None:
             values = np.full((3, *history.status.shape), np.nan)
+        raw = history.values.get(metric, values)[MEDIAN, :, -SHOWN:]
+        self._doubted: list[int] = (
+            (np.isfinite(raw) & np.isnan(values[MEDIAN, :, -SHOWN:])).sum(axis=1).tolist()
+        )
         median, low, high = (values[place][:, -SHOWN:] for place in (MEDIAN, LOW, HIGH))
         there = np.isfinite(median)
         banded = there & np.isfinite(low) & np.isfinite(high)
@@ -78,8 +82,11 @@ class Sparklines:
     def _label(self, row: int) -> str:
         low, high = (units.quantity(end, self._unit) for end in self._range[row])
         count, length = self._counts[row], self._length
-        gaps = f"; no number in {length - count} of {length} snapshots" if count < length else ""
-        return f"{count} numbers between {low} and {high}{gaps}"
+        doubted = self._doubted[row]
+        missing = length - count - doubted
+        gaps = f"; no number in {missing} of {length} snapshots" if missing else ""
+        apart = f"; {doubted} in doubt left out" if doubted else ""
+        return f"{count} numbers between {low} and {high}{gaps}{apart}"
 
 
 def _heights(array: Floats, there: Bits, lowest: Floats, highest: Floats) -> Integers:

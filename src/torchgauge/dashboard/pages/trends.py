@@ -17,6 +17,7 @@ from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.pages.trend_panel import gap_count, trend_svg
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.trend_lines import CORE, EXTRA, MeanLine, TrendLine
+from torchgauge.records import left_out
 
 METRIC = "latency"
 """The metric of the drawings that are there without scripts."""
@@ -36,6 +37,7 @@ class Panel:
     at: str
     n: int
     cases: int
+    left_out: str
     gaps: int
     passed: str
     cells: tuple[str, ...]
@@ -116,12 +118,13 @@ def _panel(
         ]
     )
     share = np.where(passed >= 0, passed / np.maximum(planned, 1), np.nan)
-    newest, interval, since, at, n, cases = _newest(means, lengths, snapshots)
+    newest, interval, since, at, n, cases, place = _newest(means, lengths, snapshots)
+    apart = _left_out(lines, lengths, place)
     heard = np.flatnonzero(passed >= 0)
     last = f"{passed[heard[-1]]}/{planned[heard[-1]]}" if len(heard) else ""
     label = (
         f"{len(snapshots)} snapshots; {gap_count(median)} gaps; newest {newest or 'none'} {interval}"
-        f"{f' since {since}' if since else ''}; passes {last or 'none'}"
+        f"{f' since {since}' if since else ''}{f'; {apart}' if apart else ''}; passes {last or 'none'}"
     )
     return Panel(
         device=device,
@@ -134,6 +137,7 @@ def _panel(
         at=at,
         n=n,
         cases=cases,
+        left_out=apart,
         gaps=gap_count(median),
         passed=last,
         cells=tuple(
@@ -145,8 +149,8 @@ def _panel(
 
 def _newest(
     means: list[MeanLine | None], lengths: list[int], snapshots: tuple[Snapshot, ...]
-) -> tuple[str, str, str, str, int, int]:
-    """Change of the newest point with its interval, since when, on which day, n and all cases."""
+) -> tuple[str, str, str, str, int, int, int]:
+    """Change of the newest point with its interval, since when, on which day, n, all cases and its place."""
     start = len(snapshots)
     for mean, length in zip(reversed(means), reversed(lengths), strict=True):
         start -= length
@@ -161,8 +165,19 @@ def _newest(
             snapshots[start + i].date,
             int(mean.n[i]),
             mean.cases,
+            start + i,
         )
-    return "", "", "", "", 0, 0
+    return "", "", "", "", 0, 0, len(snapshots) - 1
+
+
+def _left_out(lines: list[TrendLine | None], lengths: list[int], place: int) -> str:
+    """How many cases have a number at ``place`` that is in no mean."""
+    for line, length in zip(lines, lengths, strict=True):
+        if place < length:
+            doubts = line.doubts.items() if line else ()
+            return left_out(name for name, counts in doubts for _ in range(int(counts[place])))
+        place -= length
+    return ""
 
 
 def _cell(value: float, passed: int, planned: int) -> str:

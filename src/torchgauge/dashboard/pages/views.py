@@ -48,7 +48,7 @@ class Reading(NamedTuple):
 
     ``value`` is in the metric's base unit, or a ratio where ``relative``; ``half`` is half of its interval in
     percent. Without a value ``why`` says why there is none. ``factor`` is set where a change exceeds the
-    noise of its series.
+    noise of its series. ``doubt`` is the modifier that keeps the number apart: it is shown, in no ratio.
     """
 
     value: float | None
@@ -56,6 +56,7 @@ class Reading(NamedTuple):
     relative: bool
     why: str = ""
     factor: float | None = None
+    doubt: str = ""
 
 
 Reader = Callable[[Entry], Reading]
@@ -164,18 +165,22 @@ def _absolute(entry: Entry, metric: str) -> Reading:
     number = entry.numbers.get(metric)
     if number is None or number.median is None:
         return Reading(None, None, relative=False, why=number.absent if number else "not measured")
-    return Reading(number.median, half_percent(number), relative=False)
+    return Reading(number.median, half_percent(number), relative=False, doubt=entry.doubt(metric))
 
 
 def _ratio(entry: Entry, base: Entry | None, absolute: Reader) -> Reading:
     own = absolute(entry)
     if own.value is None or base is entry:
         return own
+    if own.doubt:
+        return Reading(None, None, relative=True, why=own.doubt)
     if base is None:
         return Reading(None, None, relative=True, why="no baseline planned")
     below = absolute(base)
     if below.value is None or below.value <= 0:
         return Reading(None, None, relative=True, why="no baseline")
+    if below.doubt:
+        return Reading(None, None, relative=True, why=f"baseline {below.doubt}")
     if not _built_alike(entry, base):
         return Reading(None, None, relative=True, why="built differently")
     return Reading(own.value / below.value, together(own.half, below.half), relative=True)
@@ -189,6 +194,8 @@ def _built_alike(entry: Entry, base: Entry) -> bool:
 def _before(entry: Entry, own: Reading, moved: Mapping[str, Movement]) -> Reading:
     if own.value is None:
         return own
+    if own.doubt:
+        return Reading(None, None, relative=True, why=own.doubt)
     movement = moved.get(entry.newest["case_key"])
     if movement is None:
         return Reading(None, None, relative=True, why="nothing before")

@@ -1,12 +1,13 @@
 // Charts: plotly.js is loaded when the first of them comes into view. A line is broken where a number is
 // missing and the gap is shaded; the interval is a band; behind every chart stands its table.
 
-import { choice, complaint, element, load, manifest, quantity, root, scale, visible } from "./data.js";
+import { choice, complaint, element, load, manifest, root, scale, told, visible } from "./data.js";
 
 /**
  * @typedef {{name: string, median: (number | null)[], low?: (number | null)[], high?: (number | null)[],
- *   beside?: string[], link?: (place: number, before: number) => string}} Line
- * Values by the place of a snapshot; `beside` is text that stands with each, `link` where a point leads.
+ *   beside?: string[], doubts?: string[], link?: (place: number, before: number) => string}} Line
+ * Values by the place of a snapshot; `beside` is text that stands with each, `doubts` the mark that keeps a number
+ * apart, empty where none does, `link` where a point leads.
  * @typedef {{title: string, snapshots: import("./data.js").Snapshot[], lines: Line[], unit: string,
  *   breaks?: number[], fromZero?: boolean, one?: boolean}} Chart
  * `breaks` are places at which a line begins anew; `one` draws the line of "no change".
@@ -156,7 +157,7 @@ function stretches(line, breaks) {
   const found = [];
   let last = -2;
   line.median.forEach((value, place) => {
-    if (value === null) return;
+    if (value === null || line.doubts?.[place]) return;
     if (place !== last + 1 || breaks.includes(place)) found.push([]);
     found[found.length - 1].push(place);
     last = place;
@@ -166,7 +167,7 @@ function stretches(line, breaks) {
 
 /** @param {any} Plotly @param {HTMLElement} plot @param {Chart} chart */
 function paint(Plotly, plot, chart) {
-  const largest = Math.max(...chart.lines.flatMap((line) => line.median.map((value) => value ?? 0)), 0);
+  const largest = largestOf(chart);
   const [factor, unit] = scale(largest, chart.unit);
   const ink = colour(plot, "--ink");
   const muted = colour(plot, "--muted");
@@ -211,6 +212,34 @@ function paint(Plotly, plot, chart) {
   return Plotly.react(plot, traces, layout, config);
 }
 
+/** The largest number that counts, or of all where none does. @param {Chart} chart */
+function largestOf(chart) {
+  const all = chart.lines.flatMap((line) => line.median.map((value, place) => ({ value: value ?? 0, doubt: line.doubts?.[place] })));
+  const sure = all.filter(({ doubt }) => !doubt);
+  return Math.max(0, ...(sure.some(({ value }) => value) ? sure : all).map(({ value }) => value));
+}
+
+/**
+ * Numbers in doubt as hollow marks that no line joins; one far above all others stands at the upper edge as an
+ * arrow, so that it does not flatten what counts.
+ * @param {HTMLElement} plot @param {Chart} chart @param {Line} line @param {number} number @param {number} factor
+ */
+function doubted(plot, chart, line, number, factor) {
+  const places = line.median.flatMap((value, place) => (value !== null && line.doubts?.[place] ? [place] : []));
+  const edge = 1.1 * largestOf(chart);
+  const value = (/** @type {number} */ place) => /** @type {number} */ (line.median[place]);
+  const found = {
+    type: "scatter", mode: "markers", x: places, y: places.map((place) => Math.min(value(place), edge) / factor),
+    text: places.map((place) => hover(chart, line, place)), customdata: places, hoverinfo: "text", name: escaped(line.name),
+    legendgroup: `line ${number}`, showlegend: false, visible: number < MOST_SHOWN ? true : "legendonly", meta: number,
+    marker: {
+      color: colour(plot, `--series-${(number % 8) + 1}`), size: 9,
+      symbol: places.map((place) => (value(place) > edge ? "arrow-up-open" : "circle-open")),
+    },
+  };
+  return places.length ? [found] : [];
+}
+
 /** @param {HTMLElement} plot @param {Chart} chart @param {Line} line @param {number} number @param {number} factor */
 function traced(plot, chart, line, number, factor) {
   const stroke = colour(plot, `--series-${(number % 8) + 1}`);
@@ -250,16 +279,16 @@ function traced(plot, chart, line, number, factor) {
     line: { color: stroke, width: 1.8, dash: DASHES[Math.floor(number / 8) % DASHES.length] },
     marker: { color: stroke, size: 4 },
   };
-  return bandX.length ? [band, main] : [main];
+  return [...(bandX.length ? [band] : []), main, ...doubted(plot, chart, line, number, factor)];
 }
 
 /** @param {Chart} chart @param {Line} line @param {number} place */
 function hover(chart, line, place) {
   const snapshot = chart.snapshots[place];
-  const value = quantity(/** @type {number} */ (line.median[place]), line.low?.[place] ?? null, line.high?.[place] ?? null, chart.unit);
+  const value = told(/** @type {number} */ (line.median[place]), line.low?.[place] ?? null, line.high?.[place] ?? null, chart.unit, line.doubts?.[place] ?? "");
   const beside = line.beside?.[place];
   const parts = [line.name, `${snapshot.date} · torch ${snapshot.torch_version || "?"}`, value, ...(beside ? [beside] : [])];
-  return parts.map(escaped).join("<br>") + (line.link ? "<br>click: compare with the one before" : "");
+  return parts.map(escaped).join("<br>") + (linkOf(line, place) ? "<br>click: compare with the one before" : "");
 }
 
 /** Gaps of all lines together shaded, epochs divided, and the line of no change. @param {Chart} chart @param {string} muted */
@@ -310,8 +339,8 @@ function follow(plot, chart) {
 
 /** @param {Line} line @param {number} place */
 function linkOf(line, place) {
-  const before = line.median.findLastIndex((value, i) => i < place && value !== null);
-  return line.link && before >= 0 ? line.link(place, before) : "";
+  const before = line.median.findLastIndex((value, i) => i < place && value !== null && !line.doubts?.[i]);
+  return line.link && before >= 0 && !line.doubts?.[place] ? line.link(place, before) : "";
 }
 
 /** @param {Chart} chart */
@@ -334,7 +363,9 @@ function cellOf(chart, line, place) {
   const value = line.median[place];
   const beside = line.beside?.[place] ?? "";
   if (value === null) return element("td", { class: "num muted" }, beside || "no number");
-  const text = quantity(value, line.low?.[place] ?? null, line.high?.[place] ?? null, chart.unit);
+  const doubt = line.doubts?.[place] ?? "";
+  const text = told(value, line.low?.[place] ?? null, line.high?.[place] ?? null, chart.unit, doubt);
+  if (doubt) return element("td", { class: "num doubt" }, text);
   const href = linkOf(line, place);
   const shown = href ? element("a", { href, title: "compare with the one before" }, text) : text;
   return element("td", { class: "num" }, shown, beside ? ` · ${beside}` : "");
@@ -352,7 +383,7 @@ export function compareLink(a, b, device, configuration, metric) {
 
 /**
  * @typedef {{device: string, snapshots: string[], cases: {case: number, variant: string, configuration: string,
- *   status: string, metrics: Record<string, {median: (number | null)[], low?: (number | null)[], high?: (number | null)[]}>}[]}} Series
+ *   status: string, marks: Record<string, number[]>, metrics: Record<string, {median: (number | null)[], low?: (number | null)[], high?: (number | null)[]}>}[]}} Series
  */
 
 /** The charts of a model's page: every device and configuration of one of its workloads. @param {HTMLElement} host */
@@ -393,7 +424,8 @@ function modelLines(site, series, snapshots, variant, metric) {
   const ids = new Map(site.devices.map(({ id, name }) => [name, id]));
   const codes = new Map(site.statuses.map(({ letter, code }) => [letter, code]));
   const place = new Map(snapshots.map((snapshot, i) => [snapshot.id, i]));
-  /** @type {Map<string, Line & {low: (number | null)[], high: (number | null)[], beside: string[]}>} */
+  const doubts = site.metrics.find(({ name }) => name === metric)?.doubts ?? [];
+  /** @type {Map<string, Line & {low: (number | null)[], high: (number | null)[], beside: string[], doubts: string[]}>} */
   const found = new Map();
   const blank = () => /** @type {(number | null)[]} */ (snapshots.map(() => null));
   for (const one of series) {
@@ -402,7 +434,7 @@ function modelLines(site, series, snapshots, variant, metric) {
       const name = `${one.device} · ${item.configuration}`;
       const device = ids.get(one.device) ?? "";
       const line = found.get(name) ?? {
-        name, median: blank(), low: blank(), high: blank(), beside: snapshots.map(() => "not planned"),
+        name, median: blank(), low: blank(), high: blank(), beside: snapshots.map(() => "not planned"), doubts: snapshots.map(() => ""),
         link: (at, before) => compareLink(snapshots[before].id, snapshots[at].id, device, item.configuration, metric),
       };
       found.set(name, line);
@@ -413,6 +445,7 @@ function modelLines(site, series, snapshots, variant, metric) {
         const status = item.status[i];
         line.beside[at] = status === "p" ? "" : codes.get(status) ?? "not planned";
         line.median[at] = numbers?.median[i] ?? null;
+        line.doubts[at] = doubts.find((mark) => item.marks[mark]?.includes(i)) ?? "";
         line.low[at] = numbers?.low?.[i] ?? null;
         line.high[at] = numbers?.high?.[i] ?? null;
       });

@@ -1,6 +1,6 @@
 // The page of comparisons: two sides, each a snapshot, a device and a configuration; one address for each view.
 
-import { change, choice, complaint, element, load, manifest, quantity, visible } from "./data.js";
+import { change, choice, complaint, element, load, manifest, told, visible } from "./data.js";
 import { judge, mean, reason } from "./contrast.js";
 import { commit, follow, read } from "./state.js";
 
@@ -14,9 +14,9 @@ import { commit, follow, read } from "./state.js";
  * @typedef {{assumed: number, floor: number, subject: string, thresholds: Record<string, (number | null)[]>,
  *   realised: (string | null)[], newest: string | null}} Noise
  * @typedef {{devices: string[], environments: Record<string, Record<string, string>>}} Environments
- * @typedef {{case: Case, device: string, three: Three, lack: string, letter: string, threshold: number | null,
- *   realised: string | null}} Half
- * `lack` says what keeps the half from being compared, empty where it passed.
+ * @typedef {{case: Case, device: string, three: Three, lack: string, doubt: string, letter: string,
+ *   threshold: number | null, realised: string | null}} Half
+ * `lack` says why the half is no pass, empty where it is one, and `doubt` which mark keeps its number out.
  * @typedef {{a: Half | undefined, b: Half | undefined, word: Word, why: string, ratio: number, low: number,
  *   high: number, factor: number, known: boolean, limit: number}} Row
  * @typedef {{snapshot: string, device: string, configuration: string}} Side
@@ -171,7 +171,7 @@ async function compared(site, state) {
   const b = { snapshot: await snapshotOf(site, state.b, devices.b), device: devices.b, configuration: state.bc || state.ac };
   const metric = site.metrics.find(({ name }) => name === state.metric);
   if (!metric) throw new Error(`There is no metric ${visible(state.metric)} in this site.`);
-  const [left, right] = await Promise.all([a, b].map((side) => halves(site, side, metric.name)));
+  const [left, right] = await Promise.all([a, b].map((side) => halves(site, side, metric)));
   const rows = joined(left.found, right.found, a, b, metric.better !== "higher", left.limits);
   const different = differences(site, a, b, left.environments, right.environments);
   return [...summary(site, a, b, metric.name, rows), ...groups(rows, metric.unit), different];
@@ -179,9 +179,10 @@ async function compared(site, state) {
 
 /**
  * The cases of one side by what they ask for.
- * @param {Manifest} site @param {Side} side @param {string} metric
+ * @param {Manifest} site @param {Side} side @param {Manifest["metrics"][number]} wanted
  */
-async function halves(site, side, metric) {
+async function halves(site, side, wanted) {
+  const metric = wanted.name;
   const folder = `snapshots/${side.snapshot}`;
   /** @type {Environments} */
   const environments = await load(`${folder}/environments.json`);
@@ -206,17 +207,18 @@ async function halves(site, side, metric) {
     limits.floor = noise.floor;
     limits.assumed = noise.assumed;
     const numbers = (extra ?? core).metrics[metric];
-    const degraded = new Set(core.marks?.degraded ?? []);
-    const others = new Set(core.marks?.other_model ?? []);
+    const marked = (/** @type {string[]} */ names) => names.map((name) => ({ name, places: new Set(core.marks?.[name] ?? []) }));
+    const [uncounted, doubts] = [marked(site.uncounted), marked(wanted.doubts)];
     core.cases.forEach((number, place) => {
       const item = list.cases[number];
       if (noise.subject[number] !== "m" || (side.configuration && item.configuration !== side.configuration)) return;
       const letter = core.status[place];
-      const apart = others.has(place) ? "other_model" : degraded.has(place) ? "degraded" : "";
-      const lack = letter === "p" ? apart : codes.get(letter) ?? "not planned";
+      const first = (/** @type {{name: string, places: Set<number>}[]} */ marks) => marks.find(({ places }) => places.has(place))?.name ?? "";
+      const lack = letter === "p" ? first(uncounted) : codes.get(letter) ?? "not planned";
+      const doubt = first(doubts);
       const three = { median: numbers?.median[place] ?? null, low: numbers?.low?.[place] ?? null, high: numbers?.high?.[place] ?? null };
       const known = noise.thresholds[metric]?.[number] ?? null;
-      found.set(keyOf(item, side, id), { case: item, device: list.device, three, lack, letter, threshold: known, realised: noise.realised[number] });
+      found.set(keyOf(item, side, id), { case: item, device: list.device, three, lack, doubt, letter, threshold: known, realised: noise.realised[number] });
     });
   });
   return { found, environments, limits };
@@ -246,10 +248,10 @@ function joined(left, right, a, b, lower, least) {
     const okB = two !== undefined && !two.lack;
     if (okA && two && FAILED.has(two.letter)) return { ...row, word: "onlya", why: `${two.lack} on B` };
     if (okB && one && FAILED.has(one.letter)) return { ...row, word: "onlyb", why: `${one.lack} on A` };
-    if (okA && okB && alike && (one.three.median ?? 0) > 0 && (two.three.median ?? 0) > 0) {
+    if (okA && okB && !one.doubt && !two.doubt && alike && (one.three.median ?? 0) > 0 && (two.three.median ?? 0) > 0) {
       return { ...row, ...judge(one.three, two.three, limit, known, lower) };
     }
-    const lack = (/** @type {Half | undefined} */ half) => (half ? half.lack : "not planned");
+    const lack = (/** @type {Half | undefined} */ half) => (half ? half.lack || half.doubt : "not planned");
     return { ...row, why: reason(lack(one), lack(two), (one?.three.median ?? 0) > 0, alike) };
   });
 }
@@ -339,7 +341,7 @@ function line(row, unit, numeric) {
   const name = element("th", { scope: "row" }, element("a", { href }, visible(`${item.suite}/${item.model} ${item.variant}`)));
   const on = [row.a, row.b].filter((one) => one !== undefined).map((one) => `${one.device} · ${one.case.configuration}`);
   const where = element("td", {}, visible([...new Set(on)].join(" → ")));
-  const numbers = [row.a, row.b].map((one) => element("td", { class: "nowrap" }, numberOf(one, unit)));
+  const numbers = [row.a, row.b].map((one) => element("td", { class: one?.doubt ? "nowrap doubt" : "nowrap" }, numberOf(one, unit)));
   if (!numeric) return element("tr", {}, name, where, element("td", {}, row.why), ...numbers);
   const interval = Number.isFinite(row.low) ? `[${change(Math.exp(row.low))}, ${change(Math.exp(row.high))}]` : "no interval";
   return element(
@@ -357,7 +359,7 @@ function line(row, unit, numeric) {
 function numberOf(half, unit) {
   if (!half) return "not planned";
   if (half.three.median === null) return half.lack || "no number";
-  return quantity(half.three.median, half.three.low, half.three.high, unit);
+  return told(half.three.median, half.three.low, half.three.high, unit, half.doubt);
 }
 
 /**

@@ -7,9 +7,11 @@
  * `own_styles` are ids of style elements that the bundle would add, which the policy forbids, unless they are there.
  * @typedef {{snapshots: Snapshot[], epochs: {epoch: number, first: string, last: string, snapshots: number}[],
  *   devices: {id: string, name: string}[], configurations: {name: string, compiled: boolean}[],
- *   metrics: {name: string, unit: string, better: string}[],
+ *   metrics: {name: string, unit: string, better: string, doubts: string[]}[],
  *   statuses: {status: string, letter: string, code: string, meaning: string}[],
- *   nothing_planned: string, plotly: Bundle | null}} Manifest
+ *   nothing_planned: string, plotly: Bundle | null, uncounted: string[]}} Manifest
+ * `uncounted` are the marks of passes that are none, the `doubts` of a metric those that keep its number out of
+ * what is compared; the gravest come first.
  */
 
 /** The layout of files that this page understands. */
@@ -143,6 +145,22 @@ export function quantity(value, low, high, unit) {
     (number / factor).toLocaleString("en-GB", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
   const shown = `${text(value)}${name === "×" || !name ? name : ` ${name}`}`;
   return low === null || high === null ? shown : `${shown} [${text(low)}, ${text(high)}]`;
+}
+
+/**
+ * A number as it is shown where the mark `doubt` keeps it apart: an unsteady one is rough, and each says its mark.
+ * @param {number} value @param {number | null} low @param {number | null} high @param {string} unit @param {string} doubt
+ */
+export function told(value, low, high, unit, doubt) {
+  if (!doubt) return quantity(value, low, high, unit);
+  if (doubt !== "unsteady") return `${quantity(value, low, high, unit)} · ${doubt}`;
+  const exact = quantity(value, low, high, unit);
+  const between = exact.includes(" [") ? exact.slice(exact.indexOf(" [")) : "";
+  const [factor, name] = scale(value, unit);
+  const rough = Number((value / factor).toPrecision(2));
+  const decimals = Math.max(0, 1 - (rough ? Math.floor(Math.log10(Math.abs(rough))) : 0));
+  const text = rough.toLocaleString("en-GB", { minimumFractionDigits: decimals, maximumFractionDigits: decimals });
+  return `about ${text}${name === "×" || !name ? name : ` ${name}`}${between} · ${doubt}`;
 }
 
 /** A ratio as a change in percent with its sign. @param {number} ratio */

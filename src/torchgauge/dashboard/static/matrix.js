@@ -129,7 +129,7 @@ class Matrix {
       ["count(fail)>=3", "so many cells; fail is any status of an attempt that did not pass"],
       ["seq(pass error)", "passed, and at its next result raised an error"],
       [`speedup<1 ${device}:latency>10ms`, "numbers, with units"],
-      ["or(unexpected degraded other_model flaky stale none)", "marks; none is a combination that nobody planned"],
+      ["or(unexpected degraded other_model unchecked unsteady flaky stale none)", "marks; none is a combination that nobody planned"],
     ]) {
       const button = element("button", { type: "button", className: "example", textContent: query });
       button.addEventListener("click", () => {
@@ -388,6 +388,7 @@ class Matrix {
       const place = BADNESS.indexOf(cell.className.charAt(0));
       return place < 0 ? null : place;
     }
+    if (cell.classList.contains("d")) return null; // in doubt: neither large nor small
     const found = parseFloat((cell.firstChild?.textContent ?? "").replace(/[,\s]/g, "").replace("−", "-"));
     return Number.isNaN(found) ? null : found;
   }

@@ -1,9 +1,9 @@
 // Numbers behind a matrix, loaded when somebody asks for them, and ratios to a column that the reader chose.
 
 /** @typedef {{schema: number, metric: string, unit: string, better: string, columns: string[],
- *   median: (number | null)[], half: (number | null)[], built_differently: number[]}} MetricShard
+ *   median: (number | null)[], half: (number | null)[], apart: Record<string, string>, built_differently: number[]}} MetricShard
  * Rows of the page one after the other, `columns` values each. `half` is half of the interval in percent, the
- * wider side; null where there is one sample.
+ * wider side; null where there is one sample. `apart` has the modifier of each number that may not be compared.
  * @typedef {{schema: number, columns: string[], snapshots: string[], status: string[]}} HistoryShard */
 
 /** @type {Map<string, Promise<any>>} */
@@ -70,12 +70,16 @@ export async function showRatios(table, rows, columns, anchor) {
   const different = new Set(shard.built_differently);
   rows.forEach((row, order) => {
     const below = shard.median[order * width + base];
+    const doubt = shard.apart[order * width + base];
     places.forEach((place, i) => {
       const cell = row.cells[i + 1];
       const value = shard.median[order * width + place];
-      if (typeof value !== "number") return;
+      const own = shard.apart[order * width + place];
+      if (typeof value !== "number" && !own) return;
       keep(table, cell);
+      if (own) return write(cell, "–", own);
       if (place !== base && different.has(order)) return write(cell, "–", "built differently");
+      if (doubt) return write(cell, "–", `baseline ${doubt}`);
       if (typeof below !== "number" || !(below > 0)) return write(cell, "–", "no baseline");
       const half = together(shard.half[order * width + place], shard.half[order * width + base]);
       write(cell, `${digits(value / below, half)}×`, place === base ? "baseline" : spread(half));

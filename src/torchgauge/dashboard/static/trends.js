@@ -8,7 +8,7 @@ import { commit, follow, read } from "./state.js";
  * @typedef {{reference: number, cases: number, median: (number | null)[], low: (number | null)[],
  *   high: (number | null)[], n: number[]}} Mean
  * @typedef {{configuration: string, suite: string, passed: (number | null)[], planned: number[],
- *   metrics: Record<string, Mean>}} TrendLine
+ *   doubts?: Record<string, number[]>, metrics: Record<string, Mean>}} TrendLine
  * @typedef {{epoch: number, snapshots: string[], lines: TrendLine[]}} Trend
  */
 
@@ -83,6 +83,16 @@ function controls(site, metrics, state, go) {
 }
 
 /**
+ * How many cases have a number at a place that is in no mean, by the mark that keeps it out.
+ * @param {import("./data.js").Manifest} site @param {string} metric @param {TrendLine | undefined} line @param {number} at
+ */
+function leftOut(site, metric, line, at) {
+  const doubts = site.metrics.find(({ name }) => name === metric)?.doubts ?? [];
+  const found = doubts.filter((name) => line?.doubts?.[name]?.[at]).map((name) => `${line?.doubts?.[name][at]} ${name}`);
+  return found.length ? `${found.join(", ")} left out` : "";
+}
+
+/**
  * The mean and the share of passes over the chosen epoch and the one before it.
  * @param {import("./data.js").Manifest} site @param {Record<string, string>} state @param {string} first
  */
@@ -119,7 +129,8 @@ async function figuresOf(site, state, first) {
         median.push(mean?.median[at] ?? null);
         low.push(mean?.low[at] ?? null);
         high.push(mean?.high[at] ?? null);
-        beside.push(mean ? (mean.median[at] === null ? `n ${mean.n[at]}: too few` : `n ${mean.n[at]} of ${mean.cases}`) : "no number");
+        const n = mean ? (mean.median[at] === null ? `n ${mean.n[at]}: too few` : `n ${mean.n[at]} of ${mean.cases}`) : "no number";
+        beside.push([n, leftOut(site, metric, line, at)].filter(Boolean).join(", "));
         const passed = line?.passed[at] ?? null;
         share.push(passed === null || !line?.planned[at] ? null : (100 * passed) / line.planned[at]);
         counts.push(passed === null ? "no result" : `${passed} of ${line?.planned[at]}`);

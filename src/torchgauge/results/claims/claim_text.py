@@ -14,7 +14,14 @@ from torchgauge.results.units import integer, interval, quantity, shortened
 MODELS_SHOWN = 8
 """Models of each standing that are named unless all are asked for."""
 _REASON = 110
-_NAMED = (Standing.FAILED, Standing.REFUSED, Standing.NOT_COMPARABLE, Standing.NOT_MEASURED)
+_NAMED = (
+    Standing.FAILED,
+    Standing.REFUSED,
+    Standing.NOT_COMPARABLE,
+    Standing.UNCHECKED,
+    Standing.UNSTEADY,
+    Standing.NOT_MEASURED,
+)
 _CLEAR = (Standing.YES, Standing.NO, Standing.UNDECIDED, Standing.MEASURED)
 
 

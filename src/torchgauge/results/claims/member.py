@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, replace
 from enum import Enum
 
-from torchgauge.records import ATTEMPTED, INCOMPLETE, Status
+from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, number_counts
 from torchgauge.results.claims.claim import MEASURES, Aggregation, Condition, Measure, Question
 from torchgauge.results.claims.stored import Number, StoredCase
 
@@ -21,11 +21,16 @@ class Standing(str, Enum):
     FAILED = "failed"
     REFUSED = "refused"
     NOT_COMPARABLE = "not comparable"
+    UNCHECKED = "unchecked"
+    UNSTEADY = "unsteady"
     NOT_MEASURED = "not measured"
 
 
 COUNTED = frozenset({Standing.YES, Standing.NO, Standing.UNDECIDED, Standing.MEASURED})
 """Standings with a number, or for a pass rate a status, that enters the answer."""
+
+MISSING = frozenset({Standing.NOT_MEASURED, Standing.UNCHECKED, Standing.UNSTEADY})
+"""Standings of models that a further measurement could give one that counts."""
 
 
 _LOGARITHMIC = frozenset({Aggregation.GEOMEAN, Aggregation.RATIO})
@@ -71,7 +76,7 @@ def member_of(key: tuple[str, str], found: Measured | None, question: Question) 
         return Member(*key, Standing.NOT_MEASURED, "no row in the store")
     if question.aggregation is Aggregation.PASS_RATE:
         return _passing(key, found.case)
-    lack = lacking(found.case)
+    lack = lacking(found.case) or doubted(found.case, question)
     if lack is not None:
         return _of(key, found.case, *lack)
     number = number_of(found, MEASURES[question.measure])
@@ -92,10 +97,10 @@ def member_of_two(
             case = other.case
             reason = f"{name}: no row of the same workload"
             return replace(_of(key, case, Standing.NOT_MEASURED, reason), missing_side=name)
-        lack = lacking(side.case)
+        lack = lacking(side.case) or doubted(side.case, question)
         if lack is not None:
             found = _of(key, side.case, lack[0], f"{name}: {lack[1]}")
-            return replace(found, missing_side=name if lack[0] is Standing.NOT_MEASURED else "")
+            return replace(found, missing_side=name if lack[0] in MISSING else "")
     assert base is not None
     assert head is not None
     if base.case.realised and head.case.realised and base.case.realised != head.case.realised:
@@ -151,12 +156,21 @@ def lacking(case: StoredCase) -> tuple[Standing, str] | None:
     if case.passed:
         return None
     if case.status is Status.PASS:
+        if case.unchecked:
+            return Standing.UNCHECKED, f"unchecked: {case.unchecked}"
         return Standing.FAILED, f"degraded: {case.degraded}"
     cause = f" ({case.cause.value})" if case.cause else ""
     reason = f"{case.status.value}{cause}" + (f": {case.reason}" if case.reason else "")
     if case.status in ATTEMPTED:
         return Standing.FAILED, reason
     return (Standing.NOT_MEASURED if case.status in INCOMPLETE else Standing.REFUSED), reason
+
+
+def doubted(case: StoredCase, question: Question) -> tuple[Standing, str] | None:
+    """Why the number of ``case``, which passed, belongs in no claim; None where it may enter one."""
+    if number_counts(MEASURES[question.measure].metric, case.status, case.modifiers):
+        return None
+    return Standing.UNSTEADY, f"unsteady: {case.unsteady}"
 
 
 def decided(condition: Condition, number: Number, *, exact: bool) -> tuple[Standing, str]:

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.claims.answer import Where
 from torchgauge.results.claims.claim import MEASURES, Claim, Side
-from torchgauge.results.claims.member import Member, Standing
+from torchgauge.results.claims.member import MISSING, Member, Standing
 from torchgauge.results.claims.stored import EAGER
 
 MOST_NAMED = 30
@@ -23,7 +23,8 @@ def commands_for(
     """One command per side that has to be measured; none where nothing is missing.
 
     ``members`` are those that a suite lists. Only names that a selection can hold are in a command. Models
-    that failed or were refused are not missing, and neither are those that passed without the number.
+    that failed or were refused are not missing, and neither are those that passed without the number; those
+    whose number is in doubt are.
     """
     missing = [member for member in members if _is_missing(member)]
     sides = claim.question.sides
@@ -39,7 +40,7 @@ def commands_for(
 
 def _is_missing(member: Member) -> bool:
     says_nothing = member.status is None or member.status in INCOMPLETE or bool(member.missing_side)
-    lacks = member.standing is Standing.NOT_MEASURED and says_nothing
+    lacks = says_nothing if member.standing is Standing.NOT_MEASURED else member.standing in MISSING
     return lacks and _PLAIN.fullmatch(member.name) is not None
 
 

@@ -16,7 +16,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from torchgauge.errors import DamagedJournalError, UsageError
-from torchgauge.records import INCOMPLETE, Cause, DeviceTarget, Environment, Modifier, Status
+from torchgauge.records import (
+    INCOMPLETE,
+    Cause,
+    DeviceTarget,
+    Environment,
+    Modifier,
+    Status,
+    counts_as_pass,
+)
 from torchgauge.results.claims.claim import Select
 from torchgauge.results.dataset import read_run
 from torchgauge.results.rows import torch_version
@@ -75,6 +83,8 @@ class StoredCase:
     at: float
     numbers: Mapping[str, Number] = field(default_factory=dict)
     other_model: str = ""
+    unchecked: str = ""
+    unsteady: str = ""
 
     @property
     def key(self) -> tuple[str, str]:
@@ -83,8 +93,13 @@ class StoredCase:
 
     @property
     def passed(self) -> bool:
-        """Whether the named model passed by the path that was asked for."""
-        return self.status is Status.PASS and not (self.degraded or self.other_model)
+        """Whether the named model passed by the path that was asked for, and with a right result."""
+        return counts_as_pass(self.status, self.modifiers)
+
+    @property
+    def modifiers(self) -> tuple[str, ...]:
+        """Those of its modifiers that have a reason."""
+        return tuple(modifier.value for modifier in Modifier if getattr(self, modifier.value, ""))
 
 
 @dataclass(frozen=True)
@@ -324,9 +339,12 @@ def _newest(table: Any) -> dict[int, list[int]]:
 def _case(row: dict[str, Any], path: str, numbers: Mapping[str, Number]) -> StoredCase:
     extras = [f"{key} {value}" for key, value in sorted(json.loads(row["shape"] or "{}").items())]
     extras += [row["weights"]] if row["weights"] != "random" else []
-    degraded = Modifier.DEGRADED.value in (row["modifiers"] or ())
-    other = Modifier.OTHER_MODEL.value in (row["modifiers"] or ())
     facts = json.loads(row["facts"]) if row["facts"] else {}
+    why = {
+        name: str(facts.get(name) or otherwise)
+        for name, otherwise in _SAID.items()
+        if name in (row["modifiers"] or ())
+    }
     error = ": ".join(part for part in (row["error_type"], row["error_message"]) if part)
     return StoredCase(
         run_id=row["run_id"],
@@ -344,12 +362,23 @@ def _case(row: dict[str, Any], path: str, numbers: Mapping[str, Number]) -> Stor
         status=Status(row["status"]),
         cause=Cause(row["cause"]) if row["cause"] else None,
         reason=row["reason"] or error,
-        degraded=str(facts.get("degraded") or "not by the requested path") if degraded else "",
+        degraded=why.get("degraded", ""),
         environment=row["environment_id"],
         torch=row["torch_version"] or "",
         realised=row["realised_hash"] or "",
         parameters=row["parameters"],
         at=(row["started_at"] or row["run_created_at"]).timestamp(),
         numbers=numbers,
-        other_model=str(facts.get("other_model") or "not the model that its suite declares") if other else "",
+        other_model=why.get("other_model", ""),
+        unchecked=why.get("unchecked", ""),
+        unsteady=why.get("unsteady", ""),
     )
+
+
+_SAID = {
+    Modifier.DEGRADED.value: "not by the requested path",
+    Modifier.OTHER_MODEL.value: "not the model that its suite declares",
+    Modifier.UNCHECKED.value: "no result was compared with a reference",
+    Modifier.UNSTEADY.value: "its step times are in doubt",
+}
+"""What is said of a modifier whose fact is missing."""

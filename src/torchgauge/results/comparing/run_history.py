@@ -12,6 +12,7 @@ from collections import defaultdict
 from collections.abc import Collection, Iterable
 from dataclasses import dataclass, field
 
+from torchgauge.records import number_counts
 from torchgauge.results.comparing.noise import MAX_PRIOR_DF, Prior
 from torchgauge.results.dataset import read_table
 from torchgauge.results.store import Store
@@ -21,7 +22,7 @@ _COLUMNS = ("run_id", "case_key", "metric", "environment_id", "median")
 
 @dataclass
 class RunHistory:
-    """Log medians of earlier runs: by environment and case key, then by run."""
+    """Log medians of earlier runs: by environment and case key, then by run; those that may be compared."""
 
     metric: str
     logs: dict[tuple[str, str], dict[str, float]] = field(default_factory=dict)
@@ -46,8 +47,14 @@ def read_run_history(
     found: dict[tuple[str, str], dict[str, float]] = defaultdict(dict)
     if runs:
         table = read_table(store, "summaries", runs, _COLUMNS)
+        rows = read_table(store, "results", runs, ("run_id", "case_key", "status", "modifiers")).to_pylist()
+        apart = {
+            (row["run_id"], row["case_key"])
+            for row in rows
+            if not number_counts(metric, row["status"], row["modifiers"])
+        }
         for row in table.filter(_of_metric(table, metric, environments)).to_pylist():
-            if row["median"] is not None and row["median"] > 0:
+            if (row["run_id"], row["case_key"]) not in apart and (row["median"] or 0) > 0:
                 found[row["environment_id"], row["case_key"]][row["run_id"]] = math.log(row["median"])
     history.logs = dict(found)
     return history

@@ -8,7 +8,7 @@ from typing import Any
 
 from torchgauge.records import to_plain
 from torchgauge.results.compat.differences import Lacking, coverage, lacking, only_differences
-from torchgauge.results.compat.table import NOT_MEASURED, OTHER_MODEL, Cell, Entry, Section, Table
+from torchgauge.results.compat.table import NOT_MEASURED, Cell, Entry, Section, Table
 
 SCHEMA, VERSION = "torchgauge.compat", 1
 
@@ -74,7 +74,7 @@ def _section(section: Section, table: Table) -> dict[str, Any]:
 def _status(cell: Cell) -> str:
     if cell.worst is not None:
         return cell.worst.value
-    return OTHER_MODEL if cell.measured else NOT_MEASURED
+    return cell.others[0][0] if cell.measured else NOT_MEASURED
 
 
 def _entry(entry: Entry | None) -> dict[str, Any]:

@@ -119,6 +119,7 @@ def _entry(row: Row, now: float) -> Entry:
         modifiers=tuple(row["modifiers"] or ()),
         degraded=_said(row, facts, Modifier.DEGRADED, "not by the requested path"),
         other_model=_said(row, facts, Modifier.OTHER_MODEL, "not the model that its suite declares"),
+        unchecked=_said(row, facts, Modifier.UNCHECKED, "no result was compared with a reference"),
         fallback=_fallback(facts),
         fallback_unknown=str(facts.get("fallback_unknown") or ""),
     )

@@ -18,6 +18,8 @@ from torchgauge.results.staleness import STALE_AFTER_S
 NOT_MEASURED = "not measured"
 OTHER_MODEL = "another model"
 """The word for a row of another model than its name says, whatever its status."""
+UNCHECKED = "unchecked"
+"""The word for a pass whose result was compared with no reference."""
 NOT_APPLICABLE = "not applicable"
 """What the reason of an ``unsupported`` check begins with where the question makes no sense on the device."""
 
@@ -53,8 +55,8 @@ class Entry:
     ``age_s`` is in seconds before the newest row of the table. ``instead_of`` is the status of a newer row
     that says nothing of the part (``infra``, ``not_run``). ``degraded`` says by what other path than the
     requested one it ran, and ``other_model`` how what was built differs from the model of that name, of
-    which the row then says nothing. ``expectation`` and ``link`` are those of the data
-    file that knew of it.
+    which the row then says nothing; nor does a pass that is ``unchecked``, for that reason. ``expectation``
+    and ``link`` are those of the data file that knew of it.
     """
 
     status: Status
@@ -71,6 +73,7 @@ class Entry:
     modifiers: tuple[str, ...] = ()
     degraded: str = ""
     other_model: str = ""
+    unchecked: str = ""
     instead_of: Status | None = None
     fallback: Fallback | None = None
     fallback_unknown: str = ""
@@ -82,14 +85,19 @@ class Entry:
 
     @property
     def has(self) -> bool:
-        """Whether the device was seen to have it; another model under its name shows nothing."""
-        return self.status is Status.PASS and not self.other_model
+        """Whether the device was seen to have it, with right results."""
+        return self.status is Status.PASS and not self.tells_nothing
 
     @property
     def lacks(self) -> bool:
         """Whether the device was seen not to have it; a skip and a broken environment say neither."""
         said = self.status in ATTEMPTED or self.status is Status.UNSUPPORTED
-        return said and self.applicable and not self.other_model and not self.has
+        return said and self.applicable and not self.tells_nothing and not self.has
+
+    @property
+    def tells_nothing(self) -> str:
+        """Why its status says nothing of the part: of another model, or a pass that nothing checked."""
+        return self.other_model or (self.unchecked if self.status is Status.PASS else "")
 
     @property
     def helped(self) -> bool:
@@ -101,6 +109,8 @@ class Entry:
         """The status as a reader sees it."""
         if self.other_model:
             return OTHER_MODEL
+        if self.tells_nothing:
+            return UNCHECKED
         return self.status.value if self.applicable else NOT_APPLICABLE
 
 
@@ -230,7 +240,7 @@ def cell_of(entries: Iterable[Entry | None]) -> Cell:
     words = Counter(entry.word for entry in known if not entry.has)
     telling = [entry.status for entry in known if entry.has or entry.lacks]
     failing = [entry.status for entry in known if entry.lacks]
-    silent = [entry.status for entry in known if not (entry.has or entry.lacks or entry.other_model)]
+    silent = [entry.status for entry in known if not (entry.has or entry.lacks or entry.tells_nothing)]
     order = failing or telling or silent
     return Cell(
         passed=sum(entry.has for entry in known),

@@ -53,7 +53,7 @@ def reason_text(entry: Entry) -> str:
     missing = f"{entry.missing_op} is missing" if entry.missing_op else ""
     line = " ".join(
         (
-            entry.other_model or entry.reason or missing or entry.expectation or "no reason was recorded"
+            entry.tells_nothing or entry.reason or missing or entry.expectation or "no reason was recorded"
         ).split()
     )
     return units.shortened(line, REASON_LIMIT)

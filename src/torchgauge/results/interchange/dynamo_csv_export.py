@@ -53,6 +53,8 @@ def _row(run: ExportedRun, case: ExportedCase, kind: str) -> tuple[dict[str, str
         return None, "it is the eager side of other rows"
     if Modifier.OTHER_MODEL.value in (case.row["modifiers"] or ()):
         return None, "it is of another model than its name says, and upstream has no word for that"
+    if reason := _apart(case, kind):
+        return None, reason
     word = upstream_word(case.row, case.facts)
     if word is None:
         return None, f"upstream has no word for {case.row['status']}"
@@ -71,6 +73,20 @@ def _row(run: ExportedRun, case: ExportedCase, kind: str) -> tuple[dict[str, str
     return row, ""
 
 
+def _apart(case: ExportedCase, kind: str) -> str:
+    """Why a case that passed has no row, since the format has no mark for what is in doubt; else empty.
+
+    Readers of a performance file take its mean, and those of an accuracy file count its passes.
+    """
+    if case.row["status"] != Status.PASS.value:
+        return ""
+    unchecked = Modifier.UNCHECKED.value
+    modifier = unchecked if unchecked in (case.row["modifiers"] or ()) else ""
+    if kind == PERFORMANCE:
+        modifier = case.doubt("latency")
+    return f"it is {modifier} ({case.why(modifier)}), and upstream has no word for that" if modifier else ""
+
+
 def _exported_numbers(run: ExportedRun, case: ExportedCase) -> dict[str, float]:
     numbers = {
         column: float(case.facts[f"dynamo_{column}"])
@@ -78,7 +94,7 @@ def _exported_numbers(run: ExportedRun, case: ExportedCase) -> dict[str, float]:
         if f"dynamo_{column}" in case.facts
     }
     for column, (metric, _) in METRICS.items():
-        if metric in case.medians:
+        if metric in case.medians and not case.doubt(metric):
             numbers[column] = case.medians[metric] / unit_of(column, case.device)
     eager = run.eager_of(case)
     if eager is not None and "peak_memory" in eager.medians:

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import NothingSelectedError
+from torchgauge.records import doubt
 from torchgauge.results.dataset import read_table
 from torchgauge.results.store import Store
 
@@ -31,6 +32,14 @@ class ExportedCase:
     def compiled(self) -> bool:
         """Whether torch.compile took part."""
         return bool(self.row["backend"] != EAGER)
+
+    def doubt(self, metric: str) -> str:
+        """The modifier that keeps its number of ``metric`` out of what is compared; empty where none does."""
+        return doubt(metric, self.row["modifiers"] or ())
+
+    def why(self, modifier: str) -> str:
+        """What the fact of a modifier's name says."""
+        return str(self.facts.get(modifier) or "the row does not say why")
 
     @property
     def device(self) -> str:

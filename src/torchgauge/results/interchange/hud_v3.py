@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from torchgauge.errors import DataFileError
-from torchgauge.records import Case, Cause, Measurement, Phase, Realised, Scalar, Status, Workload
+from torchgauge.records import Case, Cause, Measurement, Modifier, Phase, Realised, Scalar, Status, Workload
 from torchgauge.results.interchange import upstream_names as names
 from torchgauge.results.interchange.dynamo_columns import METRICS, measurement
 from torchgauge.results.interchange.exported_run import EAGER
@@ -135,9 +135,12 @@ class _Found:
             self.source,
             self.origin,
             tuple(self.measurements.values()),
-            tuple(self.facts.items()),
+            (*self.facts.items(), *((m.value, str(info[m.value])) for m in Modifier if m.value in info)),
             float(self.first.timestamp),
             Realised(str(realised), 0, 0, "", ("imported: only its hash is known",)) if realised else None,
+            tuple(
+                modifier for modifier in Modifier if modifier.value in str(info.get("modifiers", "")).split()
+            ),
         )
 
 

@@ -1,8 +1,9 @@
 """A run as benchmark-results JSON, schema v3, for PyTorch's HUD: one line per metric of a case.
 
 ``benchmark_values`` holds every sample, in the unit that HUD expects of the metric's name; the hash of the
-workload, status and whatever else makes a case ours stand in ``extra_info``, as text. Repository, commit,
-workflow and time are added by HUD's own uploader. The word of the accuracy check stands in
+workload, status and whatever else makes a case ours stand in ``extra_info``, as text: there the modifiers of
+a case, with the reason of each, and beside a number that enters no comparison ``in_doubt``. Repository,
+commit, workflow and time are added by HUD's own uploader. The word of the accuracy check stands in
 ``metric.extra_info.benchmark_values``, since the column of values holds numbers only.
 """
 
@@ -55,6 +56,7 @@ def _records(run: ExportedRun, case: ExportedCase, benchmark: str) -> Iterator[d
         if metric == "peak_memory" and not case.compiled:
             name = EAGER_MEMORY
         told = {"metric": metric, "unit_in_base_units": f"{unit_in_base:g}", "base_unit": case.units[metric]}
+        told |= {"in_doubt": doubt} if (doubt := case.doubt(metric)) else {}
         values = [sample / unit_in_base for sample in samples]
         yield _record(run, case, benchmark, {"name": name, "benchmark_values": values, "extra_info": told})
     eager = run.eager_of(case) if case.compiled else None
@@ -76,6 +78,7 @@ def _record(run: ExportedRun, case: ExportedCase, benchmark: str, metric: dict[s
         "environment_id": row["environment_id"],
         "run_id": run.run_id,
         "modifiers": " ".join(row["modifiers"] or ()) or None,
+        **{name: case.why(name) for name in row["modifiers"] or () if name in case.facts},
         **{
             name: row[name]
             for name in ("size", "shape", "seed", "weights", "status", "phase", "cause", "reason")

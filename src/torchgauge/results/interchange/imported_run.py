@@ -20,6 +20,7 @@ from torchgauge.records import (
     Group,
     Measurement,
     Metric,
+    Modifier,
     Plan,
     PlannedCase,
     Provenance,
@@ -81,6 +82,7 @@ class ImportedCase:
     facts: tuple[tuple[str, Scalar], ...] = ()
     started_at: float = 0.0
     realised: Realised | None = None
+    modifiers: tuple[Modifier, ...] = ()
 
 
 def read_bytes(path: Path) -> bytes:
@@ -212,6 +214,7 @@ def _result(run_id: str, each: ImportedCase, known: Known) -> Result:
         expected=None,
         cause=ending.cause,
         reason=reason,
+        modifiers=each.modifiers,
         measurements=each.measurements,
         summaries=tuple(summarise(one, known.metrics[one.metric]) for one in each.measurements),
         realised=each.realised,

@@ -139,6 +139,10 @@ def _status_case(line: CaseLine) -> ET.Element:
         _say(case, "skipped", "other_model", f"{line.status.value}, but of another model: {line.other_model}")
     elif line.degraded:  # right, and no pass of what was asked for: no viewer may show it green
         _say(case, "skipped", "degraded", f"{line.status.value}, but {line.degraded}")
+    elif line.unchecked:
+        _say(case, "skipped", "unchecked", f"{line.status.value}, but unchecked: {line.unchecked}")
+    if line.unsteady:  # a pass all the same: what is in doubt are its step times
+        ET.SubElement(case, "system-out").text = _clean(f"unsteady step times: {line.unsteady}")
     return case
 
 

@@ -287,33 +287,47 @@ def _run(report: RunReport, limit: int) -> str:
         if report.incomplete or not report.planned
         else "**As expected**"
     )
-    degraded = report.degraded
     start = [f"{verdict}. Of {report.planned} cases: {counts}.", ""]
-    if degraded:
-        start[0] += f" **Degraded passes: {len(degraded)}**: not by the path that was asked for."
-    others = report.other_models
-    if others:
-        start[0] += f" **Of another model than their name says: {len(others)}**: no pass of the named one."
+    start[0] += "".join(
+        f" **{_APART[what][0]}: {len(found)}**: {_APART[what][1]}." for what, found in _apart(report)
+    )
     end = [f"Run {code(report.run_id)}, {units.moment(report.created_at)}, {_state(report.state)}.", ""]
     end += [fenced(shlex.join(report.command))]
     rows = _Rows(limit - _MARGIN - sum(len(line) + 1 for line in (*start, *end)))
     body = rows.take(
         0.7, ["case", "status", "reason"], [_case_row(each) for each in unexpected], "unexpected"
     )
-    body += rows.take(
-        0.9,
-        ["case", "pass, but"],
-        [[code(each.case_id), code(each.degraded)] for each in degraded],
-        "degraded",
-    )
-    body += rows.take(
-        0.95,
-        ["case", "status", "the model"],
-        [[code(each.case_id), each.status.value, code(each.other_model)] for each in others],
-        "other_model",
-    )
+    for what, found in _apart(report):
+        room, header = _APART[what][2:]
+        body += rows.take(
+            room, header, [[code(each.case_id), code(getattr(each, what))] for each in found], what
+        )
     body += rows.take(1.0, ["not run"], [[code(each)] for each in report.not_run], "not run")
     return "\n".join([*start, *body, *end]) + "\n"
+
+
+def _apart(report: RunReport) -> list[tuple[str, tuple[CaseLine, ...]]]:
+    """The cases that are told apart, by the field that says why; those that there are."""
+    found = {
+        "degraded": report.degraded,
+        "other_model": report.other_models,
+        "unchecked": report.unchecked,
+        "unsteady": report.unsteady,
+    }
+    return [(what, cases) for what, cases in found.items() if cases]
+
+
+_APART: dict[str, tuple[str, str, float, list[str]]] = {
+    "degraded": ("Degraded passes", "not by the path that was asked for", 0.9, ["case", "pass, but"]),
+    "other_model": (
+        "Of another model than their name says", "no pass of the named one", 0.95, ["case", "the model"],
+    ),
+    "unchecked": ("Unchecked", "compared with no reference, so no pass", 0.97, ["case", "unchecked, since"]),
+    "unsteady": (
+        "Unsteady", "their step times enter no mean and no comparison", 0.98, ["case", "unsteady, since"],
+    ),
+}  # fmt: skip
+"""What is said of them in the first line, how far their table may fill the room, and its heading."""
 
 
 def _case_row(case: CaseLine) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from torchgauge.records import INCOMPLETE, Status
+from torchgauge.records import INCOMPLETE, Modifier, Status, counts_as_pass
 from torchgauge.results.journal import RunState, results
 from torchgauge.results.reports.report import VERSION
 from torchgauge.results.store import RunFolder, Store
@@ -16,7 +16,8 @@ class CaseLine:
     """One case: how it ended, why, how long it took (seconds) and how to run it again.
 
     ``degraded`` says by what other path than the requested one it ran; empty where it did not. So does
-    ``other_model`` of a model that is not what its name says.
+    ``other_model`` of a model that is not what its name says, ``unchecked`` of a result that was compared
+    with no reference, and ``unsteady`` of step times in doubt.
     """
 
     case_id: str
@@ -29,6 +30,14 @@ class CaseLine:
     reproduce: str
     degraded: str = ""
     other_model: str = ""
+    unchecked: str = ""
+    unsteady: str = ""
+
+    @property
+    def counted(self) -> bool:
+        """Whether it is counted among the passes."""
+        told = [modifier.value for modifier in Modifier if getattr(self, modifier.value, "")]
+        return counts_as_pass(self.status, told)
 
 
 @dataclass(frozen=True)
@@ -67,6 +76,16 @@ class RunReport:
         return tuple(each for each in self.cases if each.other_model)
 
     @property
+    def unchecked(self) -> tuple[CaseLine, ...]:
+        """Cases whose numbers nothing checked, which count as no pass."""
+        return tuple(each for each in self.cases if each.unchecked)
+
+    @property
+    def unsteady(self) -> tuple[CaseLine, ...]:
+        """Cases whose step times are in doubt, which count as passes and are compared with nothing."""
+        return tuple(each for each in self.cases if each.unsteady)
+
+    @property
     def incomplete(self) -> bool:
         """Whether something that was planned has not been measured."""
         missing = bool(self.not_run) or any(each.status in INCOMPLETE for each in self.cases)
@@ -97,6 +116,8 @@ def run_report(store: Store, folder: RunFolder) -> RunReport:
                 row.reproduce,
                 row.degraded,
                 row.other_model,
+                row.unchecked,
+                row.unsteady,
             )
             for row in rows
         ),

@@ -18,8 +18,10 @@ import numpy as np
 import pandas as pd
 
 from torchgauge.clock import utc
+from torchgauge.records import doubt, number_counts
 from torchgauge.records.codec import digest
 from torchgauge.results import frames
+from torchgauge.results.dataset import read_table
 from torchgauge.results.store import Store
 from torchgauge.results.trends.change_points import ChangePoint, DetectorSettings, Findings, change_points
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, read_outcomes
@@ -48,7 +50,9 @@ class TrendFilter:
 
 @dataclass(frozen=True)
 class Night:
-    """One run's value of a series, in its base unit; None where the case has no number in that run.
+    """One run's value of a series, in its base unit; None where the case has no number that may be compared.
+
+    ``doubt`` is the modifier that keeps its number out, such as ``unsteady``; empty where none does.
 
     ``at`` is when the run was planned, in seconds since the epoch. ``python`` is the interpreter of the
     run's workers, empty where the plan is gone, and ``commit`` what its campaign was planned for, empty
@@ -62,6 +66,7 @@ class Night:
     environment_id: str
     python: str = ""
     commit: str = ""
+    doubt: str = ""
 
     @property
     def date(self) -> str:
@@ -193,14 +198,20 @@ def judged(
 def series_of(store: Store, wanted: TrendFilter) -> list[Series]:
     """The series that ``wanted`` selects, by case id, without their interpreters."""
     results = frames.results(store)
-    summaries = frames.summaries(store)
+    summaries = frames.frame_of(read_table(store, "summaries"))
     summaries = summaries[summaries["metric"] == wanted.metric]
     if results.empty or summaries.empty:
         return []
     keys = ["run_id", "case_key"]
     rows = results.merge(summaries[[*keys, "unit", "better", "median"]], on=keys, how="left")
     rows = rows[rows["case_key"].isin(set(summaries["case_key"]))]
-    rows = rows.assign(median=rows["median"].where(rows["status"].isin(_PASSED)))
+    doubts = [doubt(wanted.metric, modifiers) for modifiers in rows["modifiers"]]
+    rows = rows.assign(doubt=pd.Series(doubts, index=rows.index, dtype="string"))
+    counts = [
+        number_counts(wanted.metric, *row) for row in zip(rows["status"], rows["modifiers"], strict=True)
+    ]
+    usable = rows["status"].isin(_PASSED) & pd.Series(counts, index=rows.index, dtype=bool)
+    rows = rows.assign(median=rows["median"].where(usable))
     machines = _machines(store)
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     ordered = rows.sort_values(["run_created_at", "run_id"], kind="stable").to_dict("records")
@@ -282,6 +293,7 @@ def _series(rows: Sequence[dict[str, Any]], metric: str, machine: str) -> Series
                 value=_number(row["median"]),
                 torch_version=_text(row["torch_version"]),
                 environment_id=_text(row["environment_id"]),
+                doubt=_text(row["doubt"]),
             )
             for row in rows
         ),

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+from torchgauge.records import left_out
 from torchgauge.records.codec import to_plain
 from torchgauge.results.trends.trend import SeriesTrend, Suspicion, Trend
 from torchgauge.results.units import quantity
@@ -40,6 +41,8 @@ def summary_line(found: Trend) -> str:
     parts = [f"{len(found.series)} series", f"{nights} nights", f"changes: {counts or 'none'}"]
     if short:
         parts.append(f"{short} series too short to say anything")
+    if apart := left_out(night.doubt for each in found.series for night in each.series.nights):
+        parts.append(apart)
     return "; ".join(parts)
 
 
@@ -62,8 +65,11 @@ def series_line(trend: SeriesTrend) -> str:
     """One series: how long, how noisy, how far from its baseline."""
     found = trend.findings
     parts = [f"{found.nights} nights"]
-    if found.missing:
-        parts.append(f"{found.missing} missing")
+    apart = left_out(night.doubt for night in trend.series.nights)
+    if missing := found.missing - sum(bool(night.doubt) for night in trend.series.nights):
+        parts.append(f"{missing} missing")
+    if apart:
+        parts.append(apart)
     if found.unusable:
         parts.append(f"{found.unusable} not positive, left out")
     if found.noise is not None:
@@ -88,6 +94,7 @@ def trend_plain(found: Trend) -> dict[str, Any]:
                 "machine": each.series.machine,
                 "nights": each.findings.nights,
                 "missing": each.findings.missing,
+                "doubts": {night.run_id: night.doubt for night in each.series.nights if night.doubt},
                 "unusable": each.findings.unusable,
                 "noise": each.findings.noise,
                 "autocorrelation": each.findings.autocorrelation,
