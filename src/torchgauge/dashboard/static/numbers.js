@@ -77,7 +77,7 @@ export async function showRatios(table, rows, columns, anchor) {
       const own = shard.apart[order * width + place];
       if (typeof value !== "number" && !own) return;
       keep(table, cell);
-      if (own) return write(cell, "–", own);
+      if (own || typeof value !== "number") return write(cell, "–", own);
       if (place !== base && different.has(order)) return write(cell, "–", "built differently");
       if (doubt) return write(cell, "–", `baseline ${doubt}`);
       if (typeof below !== "number" || !(below > 0)) return write(cell, "–", "no baseline");

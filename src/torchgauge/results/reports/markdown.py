@@ -299,9 +299,7 @@ def _run(report: RunReport, limit: int) -> str:
     )
     for what, found in _apart(report):
         room, header = _APART[what][2:]
-        body += rows.take(
-            room, header, [[code(each.case_id), code(getattr(each, what))] for each in found], what
-        )
+        body += rows.take(room, header, [_apart_row(each, what, header) for each in found], what)
     body += rows.take(1.0, ["not run"], [[code(each)] for each in report.not_run], "not run")
     return "\n".join([*start, *body, *end]) + "\n"
 
@@ -320,7 +318,8 @@ def _apart(report: RunReport) -> list[tuple[str, tuple[CaseLine, ...]]]:
 _APART: dict[str, tuple[str, str, float, list[str]]] = {
     "degraded": ("Degraded passes", "not by the path that was asked for", 0.9, ["case", "pass, but"]),
     "other_model": (
-        "Of another model than their name says", "no pass of the named one", 0.95, ["case", "the model"],
+        "Of another model than their name says", "no pass of the named one", 0.95,
+        ["case", "status", "the model"],
     ),
     "unchecked": ("Unchecked", "compared with no reference, so no pass", 0.97, ["case", "unchecked, since"]),
     "unsteady": (
@@ -328,6 +327,12 @@ _APART: dict[str, tuple[str, str, float, list[str]]] = {
     ),
 }  # fmt: skip
 """What is said of them in the first line, how far their table may fill the room, and its heading."""
+
+
+def _apart_row(case: CaseLine, what: str, header: list[str]) -> list[str]:
+    """Another model may have ended in any way; the others are passes."""
+    status = [case.status.value] if "status" in header else []
+    return [code(case.case_id), *status, code(getattr(case, what))]
 
 
 def _case_row(case: CaseLine) -> list[str]:
