@@ -114,7 +114,7 @@ def test_two_runs_gate_by_status(invoke, store) -> None:
     assert (done.exit_code, "broken: status of" in done.output) == (1, True)
     done = invoke("gate", "run-0", "run-1", "--store", str(store.path))
     assert done.exit_code == 3
-    assert done.output.startswith("NOT MEASURED: run-0 -> run-1")
+    assert done.output.startswith("NOT KNOWN: run-0 -> run-1")
     assert "nothing was decided" in done.output
 
 

@@ -6,6 +6,7 @@ report, set and all three commands are real.
 
 from __future__ import annotations
 
+import json
 import re
 import sys
 from collections import Counter
@@ -93,6 +94,7 @@ def of_head(
 
 
 REPORT = "defaults: {action: report, reason: a trial}\n"
+STATUS_GATES = "defaults: {{action: {}, reason: a trial, metrics: {{status: {{action: gate}}}}}}\n"
 FIRST_REPORTED = "patterns: {'*noop*': {action: report, reason: known}}\n"
 
 FACTS: dict[str, tuple[Callable[[At], Said], Headline, tuple[str, ...], str]] = {
@@ -147,6 +149,13 @@ FACTS: dict[str, tuple[Callable[[At], Said], Headline, tuple[str, ...], str]] = 
     "the time ends": (fine, Headline.INCOMPLETE, ("0.001s",), ""),
     "the time ends after a head that broke": (of_first(of_head(CRASH)), Headline.REGRESSION, ("0.001s",), ""),
     "the policy only reports": (fine, Headline.NOTHING_GATES, (), REPORT),
+    "only the status gates": (slower, Headline.REPORTED, (), STATUS_GATES.format("report")),
+    "only the status gates, and times are ignored": (
+        fine,
+        Headline.NOTHING_COMPARED,
+        (),
+        STATUS_GATES.format("ignore"),
+    ),
     "what is worse is only reported": (of_first(slower), Headline.REPORTED, (), FIRST_REPORTED),
     "what is undecided is only reported": (of_first(noisy), Headline.REPORTED, (), FIRST_REPORTED),
     "all is ignored": (slower, Headline.NOTHING_COMPARED, (), REPORT.replace("report", "ignore")),
@@ -204,6 +213,8 @@ def endings(folder: Path, *, time: tuple[str, ...] = (), policy: str = "") -> di
         "ab": code_of("ab", *toys, "--config", "eager", *first, *(("--max-time", *time) if time else ())),
         "gate": code_of("gate", "latest", *first, *rules),
     }
+    told = CliRunner().invoke(cli, ["gate", "latest", *first, *rules, "--json"])
+    assert bool(json.loads(told.stdout)["reasons"]) == (found["gate"] != 0), "a code without a reason"
     pool = ("--pool", "cpu", "--exit-verdict", "--out", str(folder / "set"), "--work", str(folder / "work"))
     sides = ("--base-python", sys.executable, "--head-python", sys.executable)
     budget = ("--budget", *time) if time else ()
@@ -252,3 +263,15 @@ def test_a_mistake_and_an_empty_selection_end_alike(measured, tmp_path, monkeypa
         assert (
             code_of("ci", "gate", *suite, *words, "--configs", "eager", *pool, "--out", f"set{code}") == code
         )
+
+
+def test_ctrl_c_ends_alike_and_what_it_left_is_incomplete(measured, tmp_path, monkeypatch) -> None:
+    """130 for the command that was interrupted, whatever was found; a gate over the rest says 3."""
+    monkeypatch.chdir(tmp_path)
+    measured(fine)
+
+    def interrupt(series: Any, *launch: Any) -> None:
+        series.stop.set()
+
+    monkeypatch.setattr(LaunchSeries, "_measure", interrupt)
+    assert endings(tmp_path) == {"ab": 130, "gate": 3, "ci gate": 130}

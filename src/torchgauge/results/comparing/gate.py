@@ -11,7 +11,7 @@ from dataclasses import dataclass, replace
 
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing.blank_verdict import QUARANTINE_FACTOR
-from torchgauge.results.comparing.gate_verdict import exit_code
+from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GATE_VERDICTS, Headline, headline
 from torchgauge.results.comparing.policy import BUILT_IN, Policy, Rule
 from torchgauge.results.comparing.verdict_words import WORSE, in_doubt
 from torchgauge.results.units import small_number
@@ -45,9 +45,12 @@ def gate(verdicts: Sequence[MetricVerdict], policy: Policy | None = None, incomp
     undecided = tuple(each for each in gating if each.verdict is Verdict.UNDECIDED)
     reasons = [f"incomplete: {incomplete}"] if incomplete else []
     reasons += [f"in doubt: {in_doubt(seen)}"] if in_doubt(seen) else []
+    said = headline(seen, incomplete=bool(incomplete))
     reasons += _nothing(seen, gating)
+    if said is Headline.NOTHING_COMPARED and not (reasons or unmeasured):
+        reasons.append("no step time was compared: the policy ignores them")
     return GateResult(
-        exit_code=exit_code(seen, incomplete=bool(incomplete)),
+        exit_code=EXIT_CODES[GATE_VERDICTS[said]],
         reasons=(*map(_line, blocking), *map(_line, unmeasured), *reasons),
         blocking=blocking,
         unmeasured=unmeasured,
@@ -110,7 +113,7 @@ def _sized(seen: MetricVerdict, rule: Rule) -> MetricVerdict:
 
 
 def _nothing(seen: Sequence[MetricVerdict], gating: Sequence[MetricVerdict]) -> list[str]:
-    """Why there is nothing to be sure of, in words; empty where something that gates was decided."""
+    """Why there is nothing to be sure of, in words; empty where all that gates was decided."""
     if not any(not each.control for each in seen):
         return ["nothing was compared"]
     if not gating:
@@ -119,6 +122,9 @@ def _nothing(seen: Sequence[MetricVerdict], gating: Sequence[MetricVerdict]) -> 
     decided = [each for each in step_times if each.verdict not in (Verdict.UNDECIDED, Verdict.NOT_COMPARABLE)]
     if step_times and not decided:
         return [f"nothing was decided: none of {len(step_times)} step times that gate has a verdict"]
+    open_ = sum(each.verdict is Verdict.UNDECIDED for each in gating)
+    if open_:
+        return [f"undecided: {open_} of {len(gating)} verdicts that gate"]
     return []
 
 

@@ -69,7 +69,7 @@ def _goes_without_saying(verdict: MetricVerdict) -> bool:
 
 def gate_lines(result: GateResult, title: str) -> Iterator[str]:
     """``torchgauge gate`` for a person: what it says, and why."""
-    word = {0: "pass", 1: "FAIL", 3: "NOT MEASURED"}[result.exit_code]
+    word = {0: "pass", 1: "FAIL", 3: "NOT KNOWN"}[result.exit_code]
     seen = [each for each in result.verdicts if not each.control]
     counts = Counter(each.verdict for each in seen)
     said = ", ".join(f"{counts[verdict]} {verdict.value}" for verdict in ORDER if counts[verdict])
