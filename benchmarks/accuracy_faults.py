@@ -145,7 +145,7 @@ def of_eager(path: str, eager: Any, truth: Any, tolerance: Any) -> dict[str, Any
     most = float(e.abs().max())  # a multiple of eager is farthest off where eager is largest
     close = {str(c): most * (abs(1 - c) - limit * abs(c)) <= limit for c in (1.0, *FAULTS.values())}
     row = {"path": path, "n": e.numel(), "m": multiplier(eager, tolerance), "tol": limit, "closeE": close}
-    row["EE"] = float(e @ e)
+    row |= {"EE": float(e @ e), "filled": int(e.count_nonzero()) / e.numel()}
     if truth is not None:
         t = truth.flatten()
         row |= {"TT": float(t @ t), "TE": float(t @ e), "dTE": float((t - e).square_().sum())}
@@ -206,6 +206,7 @@ def tensor(row: Mapping[str, Any], factor: float = 1.0, base: str = "R") -> Tens
         row["EE"],
         factor**2 * square,
         max(0.0, gap),
+        row["filled"],
         truth=row["TT"],
         eager_error=row["dTE"],
         error=max(0.0, error),

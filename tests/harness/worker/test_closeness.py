@@ -113,6 +113,17 @@ def test_a_gradient_that_is_exactly_zero_passes() -> None:
     assert not verdict(eager | zero, planted(eager, 0.0) | zero, truth | wide).ok
 
 
+def test_a_step_that_is_rounded_away_is_no_fault() -> None:
+    """Beside its parameter most of a small step is lost: eager moved a few elements, another moves none."""
+    truth, eager = gradients(2.0)
+    _, other = gradients(2.0, seed=1)
+    few = torch.zeros(2000)
+    few[:3] = eager["iteration0.grad.second"][:3]
+    lost = eager | {"iteration0.grad.second": few}
+    assert verdict(lost, other | {"iteration0.grad.second": torch.zeros(2000)}, truth).ok
+    assert not verdict(eager, planted(other, 0.0), truth).ok, "eager moved them all"
+
+
 def test_two_eager_runs_are_held_to_the_tolerance_alone() -> None:
     """A device may repeat itself but for the rounding of small gradients: its two runs must not accuse it."""
     from torchgauge.harness.worker.accuracy import compare

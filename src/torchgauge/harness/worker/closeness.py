@@ -42,6 +42,8 @@ CHAOS = 3.0
 """Some networks turn rounding into other gradients altogether: then all of them are far off, not one."""
 USUAL = 3.0
 """The multiplier m that rounding is given at most; an exception with more widens all bounds in proportion."""
+FILLED = 0.5
+"""A step that is small beside its parameter is rounded away in most elements: one more is no fault."""
 SHRUNK = 0.8
 """A tensor below eager's error is nearer to float64 the smaller it is: so much smaller it has to be."""
 
@@ -52,7 +54,7 @@ class Closeness:
 
     ``eager``, ``result`` and ``truth`` are sums of squares, ``gap`` that of the result less eager, ``error``
     and ``eager_error`` those of the distances from float64. ``along`` is the scalar product of float64 with
-    the result less eager. ``multiplier`` is m.
+    the result less eager. ``multiplier`` is m, ``filled`` the share of eager's elements that are not zero.
     """
 
     path: str
@@ -61,6 +63,7 @@ class Closeness:
     eager: float
     result: float
     gap: float
+    filled: float = 1.0
     truth: float | None = None
     eager_error: float | None = None
     error: float | None = None
@@ -85,7 +88,8 @@ def measure(
     """The closeness of ``found``, all three real, finite and of one shape; ``truth`` in float64."""
     eager, result = expected.double().flatten(), found.double().flatten()
     apart = result - eager
-    sums = float(eager @ eager), float(result @ result), float(apart @ apart)
+    filled = int(torch.count_nonzero(eager)) / max(1, eager.numel())
+    sums = float(eager @ eager), float(result @ result), float(apart @ apart), filled
     if truth is None:
         return Closeness(path, eager.numel(), multiplier, *sums)
     wide = truth.flatten()
@@ -138,7 +142,7 @@ class Yardstick:
         own = each.noise
         if own is None or own >= NOTHING:
             return ""
-        if each.eager and not each.result:
+        if each.filled >= FILLED and not each.result:
             return "all zeros, which neither float64 nor eager is"
         if each.error <= each.eager_error and (own < 1.0 or each.result <= SHRUNK * each.eager):
             return ""
