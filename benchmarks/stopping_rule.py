@@ -1,143 +1,202 @@
-"""Whether the rule that ends sampling keeps its promise of 95 %, and what it costs, beside the earlier rule.
+"""Whether the interval of a latency holds the true one as often as it says, under what machines do.
 
-``replay`` draws series of step times from known processes and runs both rules on them: how often the interval
-that would be reported covers the true median, and how many rounds were taken. ``record FILE MODEL...`` times
-eager and inductor of timm models in turns for ``ROUNDS`` rounds; ``replay FILE`` then runs the rules from
-many places of these recordings, against the median of the whole. Prints one JSON object.
+``replay`` draws series of step times from known processes and runs the rule that ends sampling on them, with
+its visits and pauses: while a pause lasts the process goes on unseen. What is judged is what a row would say:
+the interval of the first of two configurations (the second is twice as fast), and whether it is ``unsteady``.
+``recorded`` does the same with the step times in ``data/ab_steps.json.gz``, each against the median of its
+whole recording, with a budget that lets the rule see a quarter of it. ``record FILE MODEL...`` times eager
+and inductor of timm models in turns for ``ROUNDS`` rounds; ``replay FILE`` then runs the rule from many
+places of these recordings, against the median of the whole. Prints one JSON object.
 """
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
 import random
 import sys
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import replace
-from itertools import repeat
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 
-from torchgauge.autocorrelation import resemblance, widening
+from torchgauge.harness.metrics import METRICS
+from torchgauge.harness.steadiness import doubts
 from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.purse import Purse
-from torchgauge.harness.worker.rounds import CEILING, Rounds
-from torchgauge.harness.worker.stopping import log_ratio_half_width, relative_half_width
-from torchgauge.records import RunSettings
-from torchgauge.results.stats import Estimate, median_interval
+from torchgauge.harness.worker.rounds import Rounds
+from torchgauge.records import Measurement, RunSettings
+from torchgauge.results.stats import summarise
 
+DATA = Path(__file__).parent / "data" / "ab_steps.json.gz"
 ROUNDS = 150
-TRIALS = 150
-SETTINGS = RunSettings()
+TRIALS = 400
+SETTINGS = replace(RunSettings(), measure_budget_s=2.0)
 Series = list[float]
 
 
-def before(lanes: Sequence[Lane], done: int, now: float, budget: float) -> str:
-    """The rule until November 2026: 30 rounds at least, one look is enough, correlation is not asked for."""
-    if done >= 30 and done in _CHECKS:
-        widths = [relative_half_width(lane.wall, 0.95) for lane in lanes]
-        widths += [log_ratio_half_width(lanes[0].wall, lane.wall, 0.95) for lane in lanes[1:]]
-        if max(widths) <= SETTINGS.precision_target:
-            return "precision"
-    over = (now > budget and done >= 30) or (now > CEILING * budget and done >= 3)
-    return "budget" if over else ""
+@dataclass(frozen=True)
+class Row:
+    """What one row would say of a series: its interval, whether it is in doubt, and what it took."""
+
+    low: float | None
+    high: float | None
+    doubt: str
+    samples: int
+    seconds: float
+    last: int
 
 
-def _checks() -> frozenset[int]:
-    found, number = [], 30
-    while number <= SETTINGS.max_blocks:
-        found.append(number)
-        number += max(2, number // 8)
-    return frozenset(found)
-
-
-_CHECKS = _checks()
-
-
-def run(series: Sequence[Series], *, new: bool) -> tuple[list[Lane], float]:
-    """The lanes with what a rule took of ``series``, one per lane, and the seconds of it."""
+def run(series: Sequence[Series], settings: RunSettings = SETTINGS) -> Row:
+    """The row of the first of ``series``, one per configuration, by the rule that ends sampling."""
     lanes = [Lane(str(number), lambda: None) for number in range(len(series))]
-    budget, now = SETTINGS.measure_budget_s * len(series), 0.0
-    rounds = Rounds(lanes, SETTINGS, Purse(), 0.0, budget)
-    for number in range(min(map(len, series))):
+    rounds, now, place = (
+        Rounds(lanes, settings, Purse(), 0.0, settings.measure_budget_s * len(series)),
+        0.0,
+        0,
+    )
+    for number in range(settings.max_blocks):
+        if place >= len(series[0]):
+            break
         for lane, samples in zip(lanes, series, strict=True):
             if not lane.stopped:
-                lane.wall.append(samples[number])
+                lane.wall.append(samples[place])
                 lane.rounds.append(number)
-                now += max(samples[number], SETTINGS.min_block_s)
-        if rounds.verdict(number + 1, now) if new else before(lanes, number + 1, now, budget):
+                now += max(samples[place], settings.min_block_s)
+        place += 1
+        if rounds.verdict(number + 1, now):
             break
-    return lanes, now
+        pause = rounds.rest(number + 1, now)
+        if pause:
+            rounds.rested(pause)
+            now += pause
+            place += round(pause / sum(samples[0] for samples in series))
+    walls = lanes[0].wall
+    latency = Measurement("latency", "s", tuple(walls), tuple(range(len(walls))))
+    summary = summarise(latency, METRICS["latency"])
+    return Row(summary.low, summary.high, doubts([latency], [summary], {}), len(walls), now, place)
 
 
-def reported(samples: Series, *, new: bool) -> Estimate:
-    """The interval that would be reported: samples that resemble the one before have a wider one now."""
-    return median_interval(samples, 0.95, widening(resemblance(samples)) if new else 1.0)
+def judged(draw: Callable[[], list[Series]], truth: Callable[[Row], float], trials: int) -> dict[str, object]:
+    """How often the interval held the truth, how often the row was in doubt, and how often neither."""
+    rows = [run(draw()) for _ in range(trials)]
+    return shares([(row, truth(row)) for row in rows])
 
 
-def covers(found: Estimate, truth: float) -> bool:
-    """Whether the interval of the median that would be reported holds ``truth``."""
-    return found.low is not None and found.low <= truth <= found.high
+def shares(rows: Sequence[tuple[Row, float]]) -> dict[str, object]:
+    """The figures of ``rows``, each with its truth."""
+    held = [
+        row.low is not None and row.high is not None and row.low <= truth <= row.high for row, truth in rows
+    ]
+    said = [bool(row.doubt) for row, _ in rows]
+    sure = [hit for hit, doubt in zip(held, said, strict=True) if not doubt]
+    none = mean(row.low is None for row, _ in rows)
+    return {
+        "held": round(mean(held), 3) if none < 1 else "no interval",
+        "unsteady": round(mean(said), 3),
+        "held or unsteady": round(mean(a or b for a, b in zip(held, said, strict=True)), 3),
+        "held of those not unsteady": round(mean(sure), 3) if sure else "none",
+        "samples": median(row.samples for row, _ in rows),
+        "seconds": round(mean(row.seconds for row, _ in rows), 1),
+    }
 
 
-def row(draw: Callable[[], list[Series]], truths: Sequence[float], trials: int) -> dict[str, float]:
-    """Coverage, rounds and seconds of both rules on the same series."""
-    found: dict[str, list[float]] = {}
-    for _ in range(trials):
-        series = draw()
-        for name, new in (("before", False), ("now", True)):
-            lanes, seconds = run(series, new=new)
-            intervals = [reported(lane.wall, new=new) for lane in lanes]
-            hits = [covers(each, truth) for each, truth in zip(intervals, truths, strict=True)]
-            widths = [(each.high - each.low) / 2 / each.estimate for each in intervals]
-            for what, value in (
-                ("coverage", mean(hits)),
-                ("rounds", mean(len(lane.wall) for lane in lanes)),
-                ("seconds", seconds),
-                ("half_width", median(widths)),
-            ):
-                found.setdefault(f"{what}_{name}", []).append(value)
-    return {name: round(mean(values), 4) for name, values in found.items()}
+def correlated(step_s: float, spread: float, r: float, dice: random.Random) -> Callable[[], list[Series]]:
+    """Two configurations whose logarithms are first-order autoregressive processes."""
 
-
-def process(step_s: float, spread: float, correlation: float, dice: random.Random) -> Callable[[], Series]:
-    """Series of a step of ``step_s`` whose logarithm is a first-order autoregressive process."""
-    fresh = spread * math.sqrt(1.0 - correlation**2)
-
-    def draw() -> Series:
+    def one(length_s: float) -> Series:
         value, found = dice.gauss(0.0, spread), []
-        for _ in repeat(None, max(ROUNDS, int(2 * SETTINGS.measure_budget_s / max(step_s, 0.01)))):
-            value = correlation * value + dice.gauss(0.0, fresh)
-            found.append(step_s * math.exp(value))
+        for _ in range(_rounds(step_s)):
+            value = r * value + dice.gauss(0.0, spread * math.sqrt(1.0 - r * r))
+            found.append(length_s * math.exp(value))
         return found
+
+    return lambda: [one(step_s), one(step_s / 2)]
+
+
+def two_speeds(step_s: float, apart: float, stay: float, dice: random.Random) -> Callable[[], list[Series]]:
+    """A machine that is as long fast as slow, for ``stay`` rounds in the mean; steps scatter by 1 %."""
+
+    def draw() -> list[Series]:
+        slow, found = dice.random() < 0.5, ([], [])
+        for _ in range(_rounds(step_s)):
+            slow ^= dice.random() < 1.0 / stay
+            for series, length_s in zip(found, (step_s, step_s / 2), strict=True):
+                series.append(length_s * (1.0 + (apart if slow else 0.0)) * math.exp(dice.gauss(0.0, 0.01)))
+        return list(found)
 
     return draw
 
 
-def replay_processes(trials: int) -> dict[str, dict[str, float]]:
-    """Known processes: the true median is the step's length. Two lanes, the second twice as fast."""
+def drifting(step_s: float, per_s: float, dice: random.Random) -> Callable[[], list[Series]]:
+    """A machine that becomes slower by ``per_s`` each second; steps scatter by 1 %."""
+
+    def draw() -> list[Series]:
+        each = per_s * step_s * 1.5
+        return [
+            [length_s * (1.0 + each * n) * math.exp(dice.gauss(0.0, 0.01)) for n in range(_rounds(step_s))]
+            for length_s in (step_s, step_s / 2)
+        ]
+
+    return draw
+
+
+def _rounds(step_s: float) -> int:
+    """Rounds of both configurations that the longest sampling may look over, its pauses included."""
+    return int(40 * SETTINGS.measure_budget_s / (1.5 * step_s)) + 40
+
+
+def replay_processes(trials: int) -> dict[str, dict[str, object]]:
+    """All processes; the truth is the median that the process has, or had while it was sampled."""
     dice, found = random.Random(0), {}
     for step_s in (0.02, 0.2):
-        for spread in (0.005, 0.015, 0.04):
-            for correlation in (0.0, 0.6):
-                lanes = [process(length, spread, correlation, dice) for length in (step_s, step_s / 2)]
-                name = f"step {step_s:g} s, spread {spread:.1%}, correlation {correlation:g}"
-                found[name] = row(lambda lanes=lanes: [f() for f in lanes], [step_s, step_s / 2], trials)
+        for r in (0.0, 0.6, 0.9):
+            name = f"step {step_s:g} s, spread 1.5 %, correlation {r:g}"
+            found[name] = judged(correlated(step_s, 0.015, r, dice), lambda _, s=step_s: s, trials)
+    for step_s, name in ((1.8, "about 12 slow steps"), (30.0, "three steps of 30 s")):
+        for r in (0.0, 0.9):
+            found[f"{name}, spread 1.5 %, correlation {r:g}"] = judged(
+                correlated(step_s, 0.015, r, dice), lambda _, s=step_s: s, trials
+            )
+    for step_s in (0.02, 0.2):
+        for apart in (0.03, 0.1):
+            name = f"step {step_s:g} s, two speeds {apart:.0%} apart that stay for 50 rounds"
+            truth = step_s * (1.0 + apart / 2)
+            found[name] = judged(two_speeds(step_s, apart, 50.0, dice), lambda _, t=truth: t, trials)
+    for step_s in (0.02, 0.2):
+        each = 0.01 * step_s * 1.5
+        found[f"step {step_s:g} s, slower by 1 % each second"] = judged(
+            drifting(step_s, 0.01, dice),
+            lambda row, s=step_s, e=each: s * (1.0 + e * (row.last - 1) / 2),
+            trials,
+        )
     return found
 
 
-def replay_recording(file: Path, trials: int) -> dict[str, dict[str, float]]:
+def replay_recorded() -> dict[str, dict[str, object]]:
+    """The base of every recorded comparison that ran alone, from its first step."""
+    rows: dict[str, list[tuple[Row, float]]] = {}
+    for each in json.loads(gzip.decompress(DATA.read_bytes()))["sequential"]:
+        series = [us * 1e-6 for us in each["base_us"]]
+        settings = replace(SETTINGS, measure_budget_s=sum(series) / 4, min_block_s=0.0)
+        name = f"{each['model']}, {each['regime']}"
+        rows.setdefault(name, []).append((run([series], settings), median(series)))
+    return {name: {**shares(found), "recordings": len(found)} for name, found in sorted(rows.items())}
+
+
+def replay_recording(file: Path, trials: int) -> dict[str, dict[str, object]]:
     """Recorded models, each from ``trials`` random places; "truth" is the median of the whole recording."""
     dice, found = random.Random(0), {}
     for model, lanes in json.loads(file.read_text(encoding="utf-8")).items():
-        length = len(lanes[0])
 
-        def draw(lanes: list[Series] = lanes, length: int = length) -> list[Series]:
-            start = dice.randrange(length)
+        def draw(lanes: list[Series] = lanes) -> list[Series]:
+            start = dice.randrange(len(lanes[0]))
             return [lane[start:] + lane[:start] for lane in lanes]
 
-        found[model] = row(draw, [median(lane) for lane in lanes], trials)
+        truth = median(lanes[0])
+        found[model] = judged(draw, lambda _, truth=truth: truth, trials)
     return found
 
 
@@ -175,18 +234,19 @@ def main(arguments: Sequence[str]) -> None:
     if arguments[:1] == ["record"]:
         record(Path(arguments[1]), arguments[2:])
         return
-    files = [Path(each) for each in arguments if each != "replay"]
-    results = replay_recording(files[0], TRIALS) if files else replay_processes(TRIALS)
+    files = [Path(each) for each in arguments if each not in ("replay", "recorded")]
+    if files:
+        results = replay_recording(files[0], TRIALS)
+    else:
+        results = replay_recorded() if "recorded" in arguments else replay_processes(TRIALS)
+    settings = {
+        name: getattr(SETTINGS, name) for name in ("precision_target", "measure_budget_s", "min_blocks")
+    }
     print(
         json.dumps(
-            {"benchmark": "stopping_rule", "trials": TRIALS, "settings": _settings(), **results}, indent=1
+            {"benchmark": "stopping_rule", "trials": TRIALS, "settings": settings, **results}, indent=1
         )
     )
-
-
-def _settings() -> dict[str, float]:
-    default = replace(SETTINGS)
-    return {name: getattr(default, name) for name in ("precision_target", "measure_budget_s", "min_blocks")}
 
 
 if __name__ == "__main__":

@@ -1,7 +1,14 @@
-"""How much samples resemble the one before, and how much wider that makes an interval of their median.
+"""How much samples resemble those before them, and how much wider that makes an interval of their median.
 
 Standard library only: the worker decides by it when to stop sampling, and the store says the interval by the
 same rule.
+
+Two things widen. Neighbours: the factor of a first-order autoregressive process, with the bias of a few
+samples taken out (Kendall, Note on bias in the estimation of autocorrelation, Biometrika 41, 1954). And what
+lasts: on a machine with two speeds that stay for fifty steps neighbours resemble each other little where
+steps scatter much, and yet all of them share its mood. So from ``LONG`` samples on all lags count, as far as
+the sums of two successive ones are positive and do not grow (the initial monotone sequence of Geyer,
+Practical Markov chain Monte Carlo, Statistical Science 7, 1992).
 """
 
 from __future__ import annotations
@@ -9,25 +16,90 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from itertools import pairwise
+from statistics import median
+
+MOOD = 8
+"""A mood is seen where it lasts for one in so many of the samples."""
+APART = 2.5
+"""Standard errors of its median by which a mood lies away from that of all samples."""
+FEWEST = 6
+"""Samples from which their resemblance is looked at: fewer have no interval that it could widen."""
+LONG = 30
+"""Samples from which more than the neighbours is looked at."""
+_NORMAL_STEP = 0.9539
+"""Median size of the difference of two independent standard normal numbers."""
+STRONGEST = 0.9
+"""Resemblance of neighbours that is believed at most, and so a factor of 4.4 at most from them alone."""
 
 
 def resemblance(samples: Sequence[float]) -> float:
-    """Rank correlation of consecutive samples: about 0 for independent ones, whose bias -1/n is taken out."""
+    """Rank correlation of consecutive samples: about 0 for independent ones, 1 for a drift.
+
+    0 for fewer than ``FEWEST``. The bias of n samples, -(1 + 3r) / n, is taken out.
+    """
     n = len(samples)
-    if n < 3:
-        return 0.0
+    return _unbiased(_correlation(_ranks(samples), 1), n) if n >= FEWEST else 0.0
+
+
+def widening(samples: Sequence[float]) -> float:
+    """By how much more the median of ``samples``, in their order, varies than that of independent ones."""
+    n = len(samples)
+    if n < FEWEST:
+        return 1.0
+    ranks = _ranks(samples)
+    first = _correlation(ranks, 1)
+    r = min(STRONGEST, max(0.0, _unbiased(first, n)))
+    neighbours = (1.0 + r) / (1.0 - r)
+    return math.sqrt(max(neighbours, _lasting(ranks, first) if n >= LONG else 1.0))
+
+
+def independent(samples: Sequence[float]) -> float:
+    """As many independent samples say as much of the median as ``samples`` do."""
+    return len(samples) / widening(samples) ** 2
+
+
+def moods(samples: Sequence[float]) -> tuple[float, float] | None:
+    """Medians of the lowest and the highest stretch of ``samples``, where one of them is a mood of its own.
+
+    None where no stretch of an eighth of them lies apart from the rest by more than their scatter and their
+    resemblance explain, and for fewer than ``LONG``. The scatter is that of neighbours: no mood widens it.
+    """
+    n = len(samples)
+    if n < LONG:
+        return None
+    size, middle = n // MOOD, median(samples)
+    found = [median(samples[start : start + size]) for start in range(n - size + 1)]
+    scatter = median(abs(b - a) for a, b in pairwise(samples)) / _NORMAL_STEP
+    limit = APART * math.sqrt(math.pi / 2.0 / size) * scatter * widening(samples)
+    low, high = min(found), max(found)
+    return (low, high) if max(middle - low, high - middle) > limit else None
+
+
+def _ranks(samples: Sequence[float]) -> list[float]:
+    """Ranks around 0, ties sharing theirs."""
     places: dict[float, list[int]] = {}
     for place, value in enumerate(sorted(samples)):
         places.setdefault(value, []).append(place)
-    ranks = [(places[value][0] + places[value][-1] - (n - 1)) / 2.0 for value in samples]
+    return [(places[value][0] + places[value][-1] - (len(samples) - 1)) / 2.0 for value in samples]
+
+
+def _correlation(ranks: Sequence[float], lag: int) -> float:
     whole = sum(rank * rank for rank in ranks)
-    return sum(a * b for a, b in pairwise(ranks)) / whole + 1.0 / n if whole else 0.0
+    return sum(a * b for a, b in zip(ranks, ranks[lag:], strict=False)) / whole if whole else 0.0
 
 
-def widening(correlation: float) -> float:
-    """By how much more an estimate varies than that from independent samples: sqrt((1 + r) / (1 - r)).
+def _unbiased(found: float, n: int) -> float:
+    return max(-1.0, min(1.0, (found * n + 1.0) / (n - 3.0))) if found else 0.0
 
-    For a first-order autoregressive process; 1 where ``correlation`` is negative, at most 4.4.
-    """
-    r = min(0.9, max(0.0, correlation))
-    return math.sqrt((1.0 + r) / (1.0 - r))
+
+def _lasting(ranks: Sequence[float], first: float) -> float:
+    """1 + twice the sum over lags, by the initial monotone sequence."""
+    pair = 1.0 + first
+    total, lag = pair, 2
+    while lag + 1 < len(ranks) // 2:
+        pair = min(pair, _correlation(ranks, lag) + _correlation(ranks, lag + 1))
+        if pair <= 0.0:
+            break
+        total += pair
+        lag += 2
+    return 2.0 * total - 1.0

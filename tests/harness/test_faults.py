@@ -297,9 +297,10 @@ def test_a_case_that_failed_gives_no_speedup(compiled: Finished) -> None:
 
 
 def test_a_healthy_pair_has_its_speedup(compiled: Finished) -> None:
-    """Where both ran, the speed-up has one sample per round."""
+    """Where both ran, the speed-up has one sample per round in which nobody had the cores of either."""
     values = {each.metric: each for each in compiled.row("healthy", configuration="aot_eager").measurements}
-    assert values["speedup"].blocks == values["latency"].blocks
+    assert values["speedup"].blocks
+    assert set(values["speedup"].blocks) <= set(values["latency"].blocks)
 
 
 # --- fresh processes -----------------------------------------------------------------------------

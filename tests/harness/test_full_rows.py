@@ -53,7 +53,8 @@ def test_a_small_model_does_not_pose_as_a_full_one(sandbox, poser: str) -> None:
     rows = {row.case.workload.model: row for row in sandbox.rows()}
     assert {row.status for row in rows.values()} == {Status.PASS}
     assert {row.realised.parameters for row in rows.values()} == {36}
-    assert (rows["honest"].modifiers, rows["honest"].other_model) == ((), "")
+    assert Modifier.OTHER_MODEL not in rows["honest"].modifiers
+    assert rows["honest"].other_model == ""
     assert Modifier.OTHER_MODEL in rows["poser"].modifiers
     said = "36 parameters were built, and its suite declares 1,000,000"
     assert rows["poser"].other_model == said

@@ -34,6 +34,16 @@ def test_steady_samples_are_not_in_doubt() -> None:
     assert doubts(absent, summaries(absent, 0.95), {}) == ""
 
 
+def test_samples_that_say_as_little_as_five_are_in_doubt() -> None:
+    """A slow machine that becomes slower: the interval is narrow, and the next minute lies outside of it."""
+    drift = [1.0 + 0.001 * number for number in range(12)]
+    assert found(*drift) == "its 12 samples resemble each other and say as little as 1 would"
+    assert found(*drift[:11]) == ""
+    steps = [1.0] * 20 + [1.05] * 20
+    assert "resemble each other" in found(*steps)
+    assert found(*([1.0, 1.05] * 20)) == ""
+
+
 def test_a_wide_interval_is_in_doubt() -> None:
     """Half its width, relative to the median, is at most a tenth."""
     assert WIDEST == 0.10

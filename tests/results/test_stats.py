@@ -70,6 +70,18 @@ def test_samples_that_resemble_the_one_before_have_a_wider_interval(n):
     assert wide / 600 > 0.93
 
 
+def test_an_interval_holds_both_speeds_of_a_machine():
+    """An eighth of the samples in a row at another speed: the true median may lie there as well."""
+    chance = random.Random(1)
+    samples = [1.0 + chance.gauss(0.0, 0.01) + (0.1 if 50 <= n < 70 else 0.0) for n in range(120)]
+    found = summarise(Measurement("latency", "s", tuple(samples)), LATENCY)
+    assert found.method == "order-statistic-moods"
+    assert found.low < 1.0
+    assert found.high > 1.08
+    mixed = chance.sample(samples, len(samples))
+    assert summarise(Measurement("latency", "s", tuple(mixed)), LATENCY).high < 1.02
+
+
 def test_a_widened_interval_says_so_and_never_leaves_the_samples():
     """A factor that changes no rank changes no word; a great one reaches from the least to the greatest."""
     samples = [float(i) for i in range(30)]

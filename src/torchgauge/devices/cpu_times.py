@@ -36,6 +36,14 @@ class CpuTimes:
         """Share of the time between ``since`` and now that a hypervisor took."""
         return self._share(since, self.stolen - since.stolen)
 
+    def without(self, since: CpuTimes, until: CpuTimes) -> CpuTimes:
+        """A beginning from which what passed between ``since`` and ``until`` is not counted."""
+        return CpuTimes(
+            self.total + until.total - since.total,
+            self.idle + until.idle - since.idle,
+            self.stolen + until.stolen - since.stolen,
+        )
+
     def _share(self, since: CpuTimes, ticks: int) -> float | None:
         return max(0.0, ticks / (self.total - since.total)) if self.total > since.total else None
 

@@ -5,9 +5,11 @@ Why the parent decides: the rule reads what is stored, so that a reader of the s
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 
+from torchgauge.autocorrelation import independent
 from torchgauge.harness.worker.lane import CONTENDED
 from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.records import Measurement, Scalar, Summary
@@ -17,6 +19,10 @@ WIDEST = 0.10
 """Half-width of the latency's interval, relative to its median, from which it is in doubt."""
 MOST_TAKEN = 0.10
 """Share of the cores' time that hypervisor or quota may take while a case is sampled."""
+FEWEST_INDEPENDENT = 6
+"""Independent samples that those of a row must be worth, in what they say of the median."""
+TELLING = 12
+"""Samples from which it can be told how much they resemble each other."""
 _WITHOUT_OTHERS = 0.1
 """Cores that others may use for a process with more threads than CPUs to be its own only hindrance."""
 
@@ -28,7 +34,12 @@ def doubts(
     latency = next((each for each in summaries if each.metric == "latency"), None)
     if latency is None or latency.median is None:
         return ""
-    reasons = (_wide(latency), _contended(measurements, summaries, facts), *_taken(facts))
+    reasons = (
+        _wide(latency),
+        _alike(measurements),
+        _contended(measurements, summaries, facts),
+        *_taken(facts),
+    )
     return "; ".join(reason for reason in reasons if reason)
 
 
@@ -40,6 +51,15 @@ def _wide(latency: Summary) -> str:
     if width <= 2 * WIDEST:
         return ""
     return f"its interval is {width:.0%} wide, and {2 * WIDEST:.0%} is the limit"
+
+
+def _alike(measurements: Sequence[Measurement]) -> str:
+    """That the samples resemble each other so much that the machine showed too few of its moods."""
+    samples = next(each.samples for each in measurements if each.metric == "latency")
+    worth = independent(samples) if len(samples) >= TELLING else math.inf
+    if worth >= FEWEST_INDEPENDENT:
+        return ""
+    return f"its {len(samples)} samples resemble each other and say as little as {max(1, int(worth))} would"
 
 
 def _contended(

@@ -18,7 +18,7 @@ EVENT = "turn"
 
 
 class Turn:
-    """What a worker holds while it times; :meth:`held` may be nested."""
+    """What a worker holds while it times; :meth:`held` may be nested, :meth:`away` leaves it for a while."""
 
     def __init__(self, pipes: str, events: EventWriter) -> None:
         """``pipes`` is the path of the pipes without their endings, "" where nobody else is about."""
@@ -38,6 +38,19 @@ class Turn:
             self._depth -= 1
             if self._pipes and self._depth == 0:
                 self._say(wanted=False)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """Give the turn that is held back to the others while the block runs, and wait for it again."""
+        depth, self._depth = self._depth, 0
+        if self._pipes and depth:
+            self._say(wanted=False)
+        try:
+            yield
+        finally:
+            if self._pipes and depth:
+                self._wait()
+            self._depth = depth
 
     def _wait(self) -> None:
         if self._grants < 0:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 from dataclasses import replace
+from itertools import pairwise
 from pathlib import Path
 
 import pytest
@@ -14,9 +15,13 @@ from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.rounds import (
     ALIKE_ROUNDS,
     CEILING,
+    HARD_CEILING,
+    LEAST_SHARE,
+    LONGEST_REST_S,
     MOST_BUDGETS,
     MOST_WAITS,
     PATIENCE_SHARE,
+    VISITS,
     Rounds,
 )
 from torchgauge.records import RunSettings
@@ -52,17 +57,18 @@ def play(*lanes: list[float], purse: Purse | None = None, settings: RunSettings 
 
 
 def test_steady_samples_end_early() -> None:
-    """Narrow and independent: the second of two looks that agree ends it."""
-    stopped, (lane,), _ = play(series(0.002))
-    assert (stopped, len(lane.wall)) == ("precision", SETTINGS.min_blocks + 2)
+    """Narrow and independent: the second of two looks after half of the budget ends it."""
+    stopped, _, now = play(series(0.002))
+    assert stopped == "precision"
+    assert LEAST_SHARE * BUDGET < now < 1.3 * LEAST_SHARE * BUDGET
 
 
 def test_nothing_ends_in_the_first_moments() -> None:
-    """However precise fast samples are, a quarter of a second of them is taken."""
+    """However precise fast samples are, half of the budget is taken: machines have moods."""
     stopped, (lane,), now = play(series(0.002, step_s=0.002))
     assert stopped == "precision"
-    assert 0.25 <= now < 0.35
-    assert len(lane.wall) > 100
+    assert LEAST_SHARE * BUDGET <= now < 1.3 * LEAST_SHARE * BUDGET
+    assert len(lane.wall) > 500
 
 
 def test_samples_that_resemble_each_other_take_thirty_rounds() -> None:
@@ -77,10 +83,54 @@ def test_samples_that_resemble_each_other_take_thirty_rounds() -> None:
 
 
 def test_very_slow_steps_end_at_the_ceiling() -> None:
-    """Beyond eight budgets three rounds are enough, whatever they say."""
-    stopped, (lane,), now = play(series(0.1, step_s=CEILING * BUDGET))
-    assert (stopped, len(lane.wall)) == ("budget", 3)
+    """Beyond eight budgets six rounds are enough; what is so slow that they are not had in 24 has three."""
+    stopped, (lane,), now = play(series(0.1, step_s=CEILING * BUDGET / 5))
+    assert (stopped, len(lane.wall)) == ("budget", 6)
     assert now > CEILING * BUDGET
+    stopped, (lane,), _ = play(series(0.1, step_s=HARD_CEILING * BUDGET))
+    assert (stopped, len(lane.wall)) == ("budget", 3)
+
+
+def test_slow_steps_that_resemble_each_other_are_sampled_on() -> None:
+    """Twelve of them say little: up to thirty are taken, and never more than 24 budgets."""
+    slow = [CEILING * BUDGET / 11 * (1.0 + 0.001 * number) for number in range(100)]
+    stopped, (lane,), _ = play(slow)
+    assert (stopped, len(lane.wall)) == ("budget", ALIKE_ROUNDS)
+    stopped, (lane,), now = play([2 * each for each in slow])
+    assert stopped == "budget"
+    assert HARD_CEILING * BUDGET < now < HARD_CEILING * BUDGET + 3 * slow[0]
+
+
+def visits(step_s: float, rounds: int) -> list[float]:
+    """When each visit to a case with steps of ``step_s`` ends, on the machine's clock, and the pause then."""
+    lane, now, found = Lane("0", lambda: None), 0.0, []
+    counted = Rounds([lane], SETTINGS, Purse(), 0.0, BUDGET)
+    for number in range(rounds):
+        now += step_s
+        pause = counted.rest(number + 1, now)
+        if pause:
+            found += [now, pause]
+            counted.rested(pause)
+            now += pause
+    return found
+
+
+def test_short_rounds_come_in_visits_apart_from_each_other() -> None:
+    """Each visit begins a second after the one before; after the last one there is no pause any more."""
+    found = visits(0.02, 1000)
+    ends, pauses = found[::2], found[1::2]
+    assert len(pauses) == VISITS - 1
+    begins = [0.0, *(end + pause for end, pause in zip(ends, pauses, strict=True))]
+    assert all(later - earlier == pytest.approx(LONGEST_REST_S) for earlier, later in pairwise(begins))
+    assert visits(0.5, 100) == []
+
+
+def test_a_pause_is_no_time_of_sampling() -> None:
+    """Budget and floor count what was sampled."""
+    counted = Rounds([Lane("0", lambda: None)], SETTINGS, Purse(), 0.0, BUDGET)
+    before = counted.deadline
+    counted.rested(4.0)
+    assert (counted.began, counted.deadline) == (4.0, before + 4.0)
 
 
 def test_wide_samples_spend_their_budget_and_no_more() -> None:
@@ -183,6 +233,6 @@ def test_all_groups_of_a_run_share_their_patience(tmp_path: Path) -> None:
 def test_a_quiet_group_waits_for_nobody(tmp_path: Path) -> None:
     """Blocks without contention, and blocks of a system that does not count it, end as they did."""
     stopped, lane, now = play_beside(0.0)
-    assert (stopped, len(lane.wall)) == ("precision", SETTINGS.min_blocks + 2)
-    assert now < 1.0
+    assert stopped == "precision"
+    assert now < BUDGET
     assert not lane.contended

@@ -14,6 +14,7 @@ from torchgauge.devices.fake import FakeEventTimer, FakeSession
 from torchgauge.harness.worker import timing
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.lane import Lane
+from torchgauge.harness.worker.rounds import VISITS
 from torchgauge.harness.worker.run_queue import RunQueue
 from torchgauge.harness.worker.timing import measure, steps_per_block, time_block, warm_up
 from torchgauge.records import RunSettings
@@ -174,7 +175,7 @@ def test_measuring_says_why_it_stopped(changes, reason, blocks) -> None:
 def test_precision_ends_the_rounds() -> None:
     """A target that anything meets is met at the first checks, long before the budget or the most blocks."""
     one = lane(step=lambda: time.sleep(0.001))
-    settings = replace(SETTINGS, precision_target=1e6, measure_budget_s=60.0, max_blocks=10**6)
+    settings = replace(SETTINGS, precision_target=1e6, measure_budget_s=1.0, max_blocks=10**6)
     assert measure([one], FakeSession(), settings) == "precision"
     assert len(one.wall) >= settings.min_blocks
 
@@ -196,6 +197,45 @@ def test_a_lane_that_raises_leaves_the_others_alone() -> None:
     assert isinstance(bad.failed, ValueError)
     assert (len(bad.wall), good.failed) == (2, None)
     assert len(good.wall) > 2
+
+
+class Absent(Contention):
+    """A machine whose others are let in: how often and for how long."""
+
+    def leave(self, seconds: float) -> None:
+        self.left = [*getattr(self, "left", []), seconds]
+
+
+def test_short_steps_are_visited_several_times(tmp_path: Path) -> None:
+    """Between the visits the machine is left; the block after each pause is no sample."""
+    ran = []
+    watched = Absent(RunQueue(tmp_path / "nowhere"))
+    one = lane(step=lambda: ran.append(time.sleep(0.002)))
+    settings = replace(SETTINGS, measure_budget_s=0.4, max_blocks=2000, precision_target=1e-12)
+    assert measure([one], FakeSession(), settings, contention=watched) == "budget"
+    assert 1 <= len(watched.left) <= VISITS - 1
+    assert all(0.0 < seconds <= 0.2 for seconds in watched.left)
+    assert len(ran) == len(one.wall) + len(watched.left)
+
+
+def test_a_settled_slow_step_is_warmed_up_once() -> None:
+    """Each further one would cost a sample; a compiled one may compile again in the first."""
+    for settled, blocks in ((True, 1), (False, 2)):
+        ran: list[None] = []
+        one = lane(step=lambda ran=ran: ran.append(time.sleep(0.03)), settled=settled)
+        warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=0.02))
+        assert len(ran) == blocks
+        assert one.warmup == "budget"
+
+
+def test_slow_blocks_are_compared_two_by_two(monkeypatch) -> None:
+    """Where forty do not fit into the budget, four are enough to see that times no longer fall."""
+    for step_s, blocks in ((0.1, 4), (0.01, 8)):
+        clock, ran = ScriptedTime(), []
+        monkeypatch.setattr(timing, "time", clock)
+        one = lane(step=lambda s=step_s, c=clock, r=ran: r.append(c.pass_(s)))
+        warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=2.0))
+        assert (one.warmup, len(ran)) == ("steady", 1 + blocks)
 
 
 def test_nothing_is_left_to_measure() -> None:

@@ -30,13 +30,31 @@ class Contention:
     """What others take of this process's cores, from its creation on."""
 
     def __init__(
-        self, queue: RunQueue | None = None, clock: Callable[[], int] = time.perf_counter_ns
+        self,
+        queue: RunQueue | None = None,
+        clock: Callable[[], int] = time.perf_counter_ns,
+        rest: Callable[[float], None] = time.sleep,
     ) -> None:
-        self._queue, self._clock = queue or RunQueue(), clock
+        """``rest`` lets others have the machine for as many seconds."""
+        self._queue, self._clock, self._rest = queue or RunQueue(), clock, rest
         self._before: dict[str, int] = {}
         self._block_began = 0
         self._began, self._own = time.perf_counter(), time.process_time()
         self._machine, self._throttled = CpuTimes.read(), throttled_s()
+
+    def leave(self, seconds: float) -> None:
+        """Leave the machine to others; what they do meanwhile is not counted."""
+        began, own = time.perf_counter(), time.process_time()
+        machine, throttled = CpuTimes.read(), throttled_s()
+        self._rest(seconds)
+        self._began += time.perf_counter() - began
+        self._own += time.process_time() - own
+        later = CpuTimes.read()
+        if self._machine is not None and machine is not None and later is not None:
+            self._machine = self._machine.without(machine, later)
+        now = throttled_s()
+        if self._throttled is not None and throttled is not None and now is not None:
+            self._throttled += now - throttled
 
     def begin_block(self) -> None:
         """Note what the threads have waited; a block begins."""

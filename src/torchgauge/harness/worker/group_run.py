@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -203,18 +204,24 @@ class GroupRun:
             if not lanes:
                 return
             self.enter(Phase.MEASURE)
-            contention, purse = Contention(), Purse(self.job.purse)
+            contention, purse = Contention(rest=self._rest), Purse(self.job.purse)
             stopped = measure(list(lanes.values()), self.session, self.settings, purse, contention)
             taken = contention.facts()
         self.events.point(NOBODY)
         self._report(lanes, stopped, taken)
 
+    def _rest(self, seconds: float) -> None:
+        """Let other workers have the machine: time passes between the visits to this group."""
+        with self.turn.away():
+            time.sleep(seconds)
+
     def _warm_up(self, steps: dict[int, Callable[[], Any]]) -> dict[int, Lane]:
         lanes: dict[int, Lane] = {}
         for state in self.live:
             self.enter(Phase.WARMUP, state)
-            lane = Lane(state.key, steps[state.index], partial(self.point_at, state))
-            if state.planned.case.configuration.compiled:  # another one's reset may have undone it
+            compiled = state.planned.case.configuration.compiled
+            lane = Lane(state.key, steps[state.index], partial(self.point_at, state), settled=not compiled)
+            if compiled:  # another one's reset may have undone it
                 compilation.use_cache(state.cache or self.job.cache, state.planned.case.configuration)
             try:
                 warm_up(lane, self.session, self.settings)

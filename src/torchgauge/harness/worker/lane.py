@@ -27,11 +27,15 @@ class Block:
 
 @dataclass
 class Lane:
-    """One configuration's step function with the samples taken so far."""
+    """One configuration's step function with the samples taken so far.
+
+    ``settled`` says that its step has run in this process and compiles nothing the next time.
+    """
 
     key: str
     step: Callable[[], Any]
     point: Callable[[], None] = lambda: None
+    settled: bool = False
     inner: int = 1
     warmup: str = ""
     wall: list[float] = field(default_factory=list)

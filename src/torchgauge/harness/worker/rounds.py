@@ -5,21 +5,32 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torchgauge.autocorrelation import resemblance, widening
+from torchgauge.autocorrelation import FEWEST, resemblance, widening
 from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.stopping import log_ratio_half_width, relative_half_width
 from torchgauge.records import RunSettings
 
 CEILING = 8.0
-"""How many budgets a slow step may take for the smallest number of rounds: few samples say little."""
+"""How many budgets a slow step may take for its rounds; then ``FEWEST`` are enough."""
+HARD_CEILING = 24.0
+"""How many budgets it may take for ``FEWEST`` rounds, or for more of them where they resemble each other."""
 AGREEING_CHECKS = 2
 """Checks in a row that must find a lane precise: one that does may have been lucky."""
 ALIKE = 0.3
 """Resemblance of consecutive samples from which fewer than ``ALIKE_ROUNDS`` are never enough."""
 ALIKE_ROUNDS = 30
-LEAST_S = 0.25
-"""Seconds that sampling lasts at least: a machine does not show all it does in a few milliseconds."""
+LEAST_SHARE = 0.5
+"""Share of its budget for which a group is sampled at least: a machine has moods, and shows one at a time.
+
+What precise groups left went to wide ones, so a campaign with any of those takes no longer for it.
+"""
+VISITS = 6
+"""In how many parts that share is sampled, apart from each other in time where rounds are short."""
+VISIT_ROUNDS = 3
+"""Rounds that a visit has at least."""
+LONGEST_REST_S = 1.0
+"""Seconds between the beginnings of two visits, or half a budget of one configuration where that is less."""
 WIDE = 2.0
 """How many times the target an interval must miss it by for others' unused time to be spent on it."""
 MOST_BUDGETS = 3.0
@@ -42,10 +53,12 @@ class Rounds:
     next_check: int = 0
     extended: bool = False
     waited: float = 0.0
+    visits: int = 1
+    visited: int = 0
 
     def __post_init__(self) -> None:
         self.next_check = self.settings.min_blocks
-        self.deadline = self.began + self.budget
+        self.deadline, self.visit_began = self.began + self.budget, self.began
         self.waits = Purse(self.purse.path and f"{self.purse.path}.waits")
 
     @property
@@ -60,7 +73,10 @@ class Rounds:
 
     def verdict(self, done: int, now: float) -> str:
         """Why to stop after ``done`` rounds, at ``now`` on the clock of ``began``; "" to go on."""
-        if now > self.began + CEILING * self.budget and done >= 3:
+        seconds = now - self.began
+        if seconds > HARD_CEILING * self.budget and done >= 3:
+            return "budget"
+        if seconds > CEILING * self.budget and done >= FEWEST and not (done < ALIKE_ROUNDS and self.alike()):
             return "budget"
         if done < self.settings.min_blocks:
             return ""
@@ -73,6 +89,25 @@ class Rounds:
         if now <= self.deadline or (done < ALIKE_ROUNDS and self.alike()) or self.wait(now):
             return ""
         return "" if self.extend(now) else "budget"
+
+    def rest(self, done: int, now: float) -> float:
+        """Seconds to leave the machine to others after ``done`` rounds, so that another mood may come.
+
+        Mostly 0; rounds that last long are apart by themselves.
+        """
+        part = LEAST_SHARE * self.budget / VISITS
+        over = now - self.began >= part * self.visits and done - self.visited >= VISIT_ROUNDS
+        if not over or self.visits == VISITS:
+            return 0.0
+        self.visits, self.visited = self.visits + 1, done
+        began, self.visit_began = self.visit_began, now
+        apart = min(LONGEST_REST_S, self.settings.measure_budget_s / 2.0)
+        return max(0.0, apart - (now - began))
+
+    def rested(self, seconds: float) -> None:
+        """Leave ``seconds`` that nothing was sampled in out of every count."""
+        self.began, self.deadline = self.began + seconds, self.deadline + seconds
+        self.visit_began += seconds
 
     def wait(self, now: float) -> bool:
         """Whether to go on for blocks that others leave alone: too few are there, and patience is left."""
@@ -91,7 +126,7 @@ class Rounds:
 
     def check(self, now: float) -> bool:
         """Judge every lane; whether all are precise."""
-        if now - self.began < min(LEAST_S, self.budget / 4.0):
+        if now - self.began < LEAST_SHARE * self.budget:
             return False
         whole = self.whole
         if not whole:
@@ -108,12 +143,12 @@ class Rounds:
     def width(self, base: Lane, lane: Lane) -> float:
         """Half the width of the interval of ``lane``, or of its ratio to ``base``: the greater, relative."""
         confidence = self.settings.confidence
-        found = relative_half_width(lane.wall, confidence) * widening(resemblance(lane.wall))
+        found = relative_half_width(lane.wall, confidence) * widening(lane.wall)
         if lane is base:
             return found
         pairs = _pairs(base, lane)
         ratio = log_ratio_half_width([a for a, _ in pairs], [b for _, b in pairs], confidence)
-        return max(found, ratio * widening(resemblance([a / b for a, b in pairs])))
+        return max(found, ratio * widening([a / b for a, b in pairs]))
 
     def alike(self) -> bool:
         """Whether consecutive samples of a lane that goes on resemble each other."""

@@ -22,6 +22,9 @@ from torchgauge.harness.worker.rounds import Rounds
 from torchgauge.records import RunSettings
 
 STEADY_WINDOW = 4
+SLOW_WINDOW = 2
+"""The same where ``SLOW_BLOCKS`` blocks do not fit into the warm-up's budget: samples are worth more."""
+SLOW_BLOCKS = 40
 STEADY_TOLERANCE = 0.03
 
 
@@ -48,23 +51,27 @@ def time_block(
 def warm_up(lane: Lane, session: DeviceSession, settings: RunSettings) -> None:
     """Step until block times no longer fall, or until the warm-up budget ends.
 
-    Warm-up has ended when the median of the last four blocks lies within three percent of the median of
-    the four before them, or above it. Sets ``lane.inner`` so that a block lasts at least
-    ``settings.min_block_s``.
+    Warm-up has ended when the median of the last four blocks (two, where they are slow) lies within three
+    percent of the median of as many before them, or above it. A settled step that is longer than the whole
+    budget has one block. Sets ``lane.inner`` so that a block lasts at least ``settings.min_block_s``.
     """
     lane.point()
     lane.inner = 1
     first = time_block(lane.step, 1, session)
+    if lane.settled and first.wall > settings.warmup_budget_s:  # one more would cost a sample
+        lane.warmup = "budget"
+        return
     deadline = time.perf_counter() + settings.warmup_budget_s  # the first step may compile again
     lane.inner = steps_per_block(first.wall, settings.min_block_s)
     times: list[float] = []
+    slow_s = settings.warmup_budget_s / SLOW_BLOCKS
     while True:
         block = time_block(lane.step, lane.inner, session)
         times.append(block.wall)
         needed = steps_per_block(block.wall, settings.min_block_s)
         if needed > 1.5 * lane.inner:
             lane.inner, times = needed, []
-        elif _steady(times):
+        elif _steady(times, SLOW_WINDOW if block.wall * lane.inner > slow_s else STEADY_WINDOW):
             lane.warmup = "steady"
             return
         if time.perf_counter() > deadline:
@@ -77,11 +84,11 @@ def steps_per_block(step_s: float, block_s: float) -> int:
     return max(1, min(1_000_000, int(block_s / max(step_s, 1e-9)) + 1)) if step_s < block_s else 1
 
 
-def _steady(times: Sequence[float]) -> bool:
-    if len(times) < 2 * STEADY_WINDOW:
+def _steady(times: Sequence[float], window: int) -> bool:
+    if len(times) < 2 * window:
         return False
-    before = median(times[-2 * STEADY_WINDOW : -STEADY_WINDOW])
-    return median(times[-STEADY_WINDOW:]) >= before * (1.0 - STEADY_TOLERANCE)
+    before = median(times[-2 * window : -window])
+    return median(times[-window:]) >= before * (1.0 - STEADY_TOLERANCE)
 
 
 def measure(
@@ -100,6 +107,7 @@ def measure(
     rounds. A group that is still wide may take up to ``MOST_BUDGETS`` where ``purse`` has the time, and one
     that needs less than its budget leaves the rest there. Blocks of which others had the cores are left out
     as long as there are enough others, and sampling goes on for them up to ``settings.quiet_wait_s`` longer.
+    Short rounds come in a few visits apart from each other, between which others have the machine.
     """
     order = random.Random(settings.order_seed)  # noqa: S311  an order, not a secret
     timers = {lane.key: session.event_timer() for lane in lanes}
@@ -125,9 +133,17 @@ def _rounds(
             block = sample(lane)
             if block is not None:
                 lane.add(block, number, contention.end_block())
-        stopped = rounds.verdict(number + 1, time.perf_counter())
+        now = time.perf_counter()
+        stopped = rounds.verdict(number + 1, now)
         if stopped:
             return stopped
+        pause = rounds.rest(number + 1, now)
+        if pause > 0.0:
+            contention.leave(pause)
+            for lane in rounds.live:  # others have used the caches meanwhile
+                lane.point()
+                sample(lane)
+            rounds.rested(time.perf_counter() - now)
     return "max_blocks"
 
 
