@@ -139,6 +139,7 @@ LINES: dict[str, tuple[str, Callable[[Path], str], str]] = {
     "claim": (r"\n", said(*CLAIM, "--all"), "1 unsteady"),
     "claim --markdown": (r"\n", said(*CLAIM, "--markdown"), "unsteady"),
     "claim --json": (r"\n", said(*CLAIM, "--json"), '"unsteady": 1'),
+    "compare": (r"\n(?! {8})", said("compare", run_id(NIGHTS - 2), NEWEST), "head is unsteady"),
     "compat": (r"\n", said("compat"), ""),
     "dynamo CSV": (r"\n", exported("dynamo-csv"), "it is unsteady"),
     "dynamo expected": (r"\n", exported("dynamo-expected"), "it is unchecked"),
@@ -181,7 +182,7 @@ def test_nothing_but_what_is_marked_depends_on_a_time_in_doubt(stores: tuple[Pat
 
 def test_no_output_is_forgotten() -> None:
     """The table has every command that shows numbers of a run, in every form."""
-    assert len(LINES) >= 24
+    assert len(LINES) >= 25
 
 
 def _columnar(left: Any, right: Any, marks: dict[str, list[int]]) -> bool:

@@ -7,7 +7,21 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.records import UNCOUNTED, UNTIMED, Modifier, Status, counts_as_pass, times_count
+from torchgauge.harness.metrics import METRICS
+from torchgauge.records import (
+    GRAVEST,
+    STEP_TIMES,
+    UNCOUNTED,
+    UNTIMED,
+    Modifier,
+    Status,
+    apart,
+    counts_as_pass,
+    doubt,
+    left_out,
+    number_counts,
+    times_count,
+)
 
 ROOT = Path(__file__).resolve().parents[2]
 
@@ -54,3 +68,52 @@ def test_no_other_code_has_a_rule_of_its_own() -> None:
         if again.search(path.read_text(encoding="utf-8"))
     ]
     assert found == ["src/torchgauge/records/status.py"]
+
+
+def test_step_times_are_metrics_that_divide_by_the_time_of_a_step() -> None:
+    """Every metric whose definition speaks of a step's time is one; none that a busy machine leaves alone."""
+    assert set(METRICS) >= STEP_TIMES
+    told = {
+        name
+        for name, each in METRICS.items()
+        if re.search(r"wall time|time of one step|CPU time of", each.doc)
+    }
+    calibration = {name for name in told if METRICS[name].doc.startswith("calibration")}
+    assert told - calibration == STEP_TIMES
+
+
+@pytest.mark.parametrize("metric", ["latency", "speedup", "compile_cold", "peak_memory"])
+def test_every_number_has_one_rule(metric: str) -> None:
+    """Step times stand apart for three modifiers, every other number for another model alone."""
+    keeping = {modifier for modifier in Modifier if doubt(metric, [modifier.value])}
+    assert keeping == (set(UNTIMED) if metric in STEP_TIMES else {Modifier.OTHER_MODEL})
+    for modifier in Modifier:
+        assert number_counts(metric, "pass", (modifier,)) is (modifier not in keeping)
+        assert bool(apart(metric, [modifier])) is (modifier in keeping or modifier in UNCOUNTED)
+    assert set(GRAVEST) == UNCOUNTED | UNTIMED
+
+
+def test_the_gravest_modifier_is_told_and_what_is_left_out_is_counted() -> None:
+    """One word for a row, and a sentence for many."""
+    assert doubt("latency", ["unsteady", "flaky", "unchecked"]) == "unchecked"
+    assert apart("latency", ["unsteady", "degraded"]) == "degraded"
+    assert left_out(["unsteady", "", "unchecked", "unsteady"]) == "1 unchecked, 2 unsteady left out"
+    assert left_out(["", ""]) == ""
+
+
+def test_no_other_code_says_again_whose_times_count() -> None:
+    """Whoever names unchecked and unsteady rows in one condition has written the rule again."""
+    again = re.compile(
+        r"(?:UNCHECKED|\bunchecked\"?)[^\n]*\b(?:or|and|\|\||&&)\b[^\n]*(?:UNSTEADY|\bunsteady\b)"
+    )
+    sources = [path for ending in ("py", "js") for path in sorted((ROOT / "src").rglob(f"*.{ending}"))]
+    assert len(sources) > 400
+    found = [
+        path.name for path in sources for line in path.read_text("utf-8").splitlines() if _code(line, again)
+    ]
+    assert found == []
+
+
+def _code(line: str, pattern: re.Pattern[str]) -> bool:
+    """Whether a line that is no sentence of a docstring or a comment fits ``pattern``."""
+    return pattern.search(line) is not None and re.search(r"\bif\b|return|=", line) is not None

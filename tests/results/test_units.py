@@ -39,3 +39,20 @@ def test_ages_and_durations_are_in_their_largest_unit() -> None:
 def test_an_age_that_lies_in_the_future_is_not_negative() -> None:
     """Clocks of two machines differ."""
     assert units.age(-4_000) == "under 1 min"
+
+
+@pytest.mark.parametrize(
+    ("value", "unit", "text"),
+    [
+        (1.9123, "s", "about 1.9 s"),
+        (0.1234, "s", "about 120 ms"),
+        (12_345.0, "1/s", "about 12,000 1/s"),
+        (57.31, "ratio", "about 57x"),
+        (0.0, "s", "about 0.0 s"),
+    ],
+)
+def test_a_number_in_doubt_has_two_digits(value: float, unit: str, text: str) -> None:
+    """More would pretend to know it."""
+    assert units.rough(value, unit) == text
+    assert units.told(value, unit, "unsteady") == text
+    assert units.told(value, unit, "unchecked") == units.told(value, unit, "") == units.quantity(value, unit)

@@ -10,7 +10,16 @@ from enum import Enum
 from torchgauge.records.status import UNCOUNTED, UNTIMED, Modifier, times_count
 
 STEP_TIMES = frozenset(
-    {"latency", "latency_device", "latency_cpu", "launch_overhead", "throughput", "speedup", "flops_rate"}
+    {
+        "latency",
+        "latency_contended",
+        "latency_device",
+        "latency_cpu",
+        "launch_overhead",
+        "throughput",
+        "speedup",
+        "flops_rate",
+    }
 )
 """Metrics that are made of how long a step takes: what a modifier says of step times holds for all."""
 
