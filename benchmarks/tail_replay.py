@@ -73,6 +73,7 @@ def main() -> None:
     parser.add_argument("--trials", type=int, default=2000)
     parser.add_argument("--records", type=int, default=5, help="records of 16 quads per launch")
     parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--only", default="", help="rows whose plant holds this")
     args = parser.parse_args()
     plants = {
         "nothing": (0, 1.0, False),
@@ -87,6 +88,8 @@ def main() -> None:
     for model, regime in (("encoder2x256", "busy"), ("encoder2x256", "calm"), ("resnet18_64px", "busy")):
         pairs = recorded(model, regime)
         for name, plant in plants.items():
+            if args.only not in name:
+                continue
             rng = np.random.default_rng(args.seed)
             done = [trial(pairs, plant, args, rng) for _ in range(args.trials)]
             said = [each for each, _ in done]
