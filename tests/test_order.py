@@ -19,7 +19,8 @@ CONFIGURATION = "[pytest]\naddopts = --strict-markers --import-mode=importlib\nm
 def suite(tmp_path: Path) -> Path:
     """A suite with our conftest.py: two quick files with many tests around a long one with few."""
     (tmp_path / "pytest.ini").write_text(CONFIGURATION)
-    (tmp_path / "conftest.py").write_text((ROOT / "tests" / "conftest.py").read_text())
+    for name in ("conftest.py", "empty_loops.py"):
+        (tmp_path / name).write_text((ROOT / "tests" / name).read_text())
     for name, text in (("a", QUICK), ("b", LONG), ("c", QUICK)):
         (tmp_path / f"test_{name}.py").write_text(text)
     return tmp_path

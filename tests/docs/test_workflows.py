@@ -76,7 +76,7 @@ def test_what_was_measured_is_handed_in_whatever_happened(path):
 @every_file
 def test_actions_are_pinned_by_the_commits_that_were_looked_at(path):
     """A tag can be moved, a full commit cannot. All are in one list, and the comment says the release."""
-    for line in re.findall(r"uses:\s*(.+)", path.read_text(encoding="utf-8")):
+    for line in re.findall(r"uses:\s*(.+)", path.read_text(encoding="utf-8")):  # may be empty: some use none
         if not line.startswith(LOCAL):
             action, commit, release = re.fullmatch(r"([\w./-]+)@([0-9a-f]{40}) # (v[\d.]+)", line).groups()
             assert (PINS[action].commit, PINS[action].release) == (commit, release)
