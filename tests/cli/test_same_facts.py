@@ -45,11 +45,12 @@ DEGRADED = (Status.PASS, Modifier.DEGRADED)
 
 @dataclass(frozen=True)
 class At:
-    """Where a launch stands: the model, its number within the pair, and whether it confirms."""
+    """Where a launch stands: the model, its number within the pair, whether it confirms and is A/A."""
 
     model: str
     number: int
     confirms: bool
+    control: bool
 
     @property
     def first(self) -> bool:
@@ -148,6 +149,12 @@ FACTS: dict[str, tuple[Callable[[At], Said], Headline, tuple[str, ...], str]] = 
     ),
     "the time ends": (fine, Headline.INCOMPLETE, ("0.001s",), ""),
     "the time ends after a head that broke": (of_first(of_head(CRASH)), Headline.REGRESSION, ("0.001s",), ""),
+    "head against head is called changed": (
+        lambda at: faster(at) if at.control else fine(at),
+        Headline.IN_DOUBT,
+        (),
+        "",
+    ),
     "the policy only reports": (fine, Headline.NOTHING_GATES, (), REPORT),
     "only the status gates": (slower, Headline.REPORTED, (), STATUS_GATES.format("report")),
     "only the status gates, and times are ignored": (
@@ -172,7 +179,7 @@ def measured(monkeypatch) -> Callable[[Callable[[At], Said]], None]:
         def measure(series: Any, number: int, hosts: Any, pair: Pair, wanted: Any, *cpus: Any) -> Launch:
             place = series.folder.run_id, pair.key
             counts[place] += 1
-            found = said(At(pair.head.workload.model, counts[place], wanted.confirms))
+            found = said(At(pair.head.workload.model, counts[place], wanted.confirms, pair.control))
             made = launch(pair, number, found if isinstance(found, float) else None, confirms=wanted.confirms)
             if isinstance(found, float):
                 return made
@@ -201,13 +208,16 @@ def code_of(*words: str) -> int:
     return done.exit_code
 
 
-def endings(folder: Path, *, time: tuple[str, ...] = (), policy: str = "") -> dict[str, int]:
+def endings(
+    folder: Path, *, time: tuple[str, ...] = (), policy: str = "", controls: bool = False
+) -> dict[str, int]:
     """The exit codes of the three commands."""
     rules: tuple[str, ...] = ()
     if policy:
         (folder / "policy.yml").write_text(policy)
         rules = ("--policy", str(folder / "policy.yml"))
-    toys = ("toy", "--models", ",".join(MODELS), "--device", "fake", "--no-control", "--seed", "1", *rules)
+    toys = ("toy", "--models", ",".join(MODELS), "--device", "fake", "--seed", "1", *rules)
+    toys += () if controls else ("--no-control",)
     first, second = (("--store", str(folder / name)) for name in ("first", "second"))
     found = {
         "ab": code_of("ab", *toys, "--config", "eager", *first, *(("--max-time", *time) if time else ())),
@@ -230,7 +240,9 @@ def test_three_commands_end_alike(name, measured, tmp_path, monkeypatch) -> None
     said, headline, time, policy = FACTS[name]
     measured(said)
     code = EXIT_CODES[GATE_VERDICTS[headline]]
-    assert endings(tmp_path, time=time, policy=policy) == {"ab": code, "gate": code, "ci gate": code}
+    controls = headline is Headline.IN_DOUBT
+    found = endings(tmp_path, time=time, policy=policy, controls=controls)
+    assert found == {"ab": code, "gate": code, "ci gate": code}
 
 
 def test_every_row_of_the_table_is_among_the_facts() -> None:

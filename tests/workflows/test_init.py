@@ -110,6 +110,7 @@ def test_a_night_confirms_what_it_suspects_and_is_judged_after_that():
     assert "settle" in jobs["gate"]["needs"]
     refs = [step["with"].get("ref") for step in confirm["steps"] if "checkout" in step.get("uses", "")]
     assert refs == [None, "${{ matrix.good_sha }}", "${{ matrix.suspect_sha }}"]
+    assert not [step for step in confirm["steps"] if "GITHUB_TOKEN" in step.get("env", {})]
 
 
 @pytest.mark.parametrize(

@@ -6,6 +6,7 @@ import math
 import random
 import sys
 import time
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -18,6 +19,7 @@ import stored_runs
 from stored_runs import BEGIN, DAY, case, control_run, environment, launch, outcome, verdict
 
 from torchgauge.errors import UsageError
+from torchgauge.records import Modifier
 from torchgauge.records.comparison import Pair, Verdict
 from torchgauge.results.comparing.noise import NoiseHistory, noise_history
 from torchgauge.results.comparing.noise_ledger import AlarmRate, read_ledger
@@ -53,6 +55,17 @@ def test_the_spread_is_that_of_launches(store) -> None:
     assert latency == ("latency", pytest.approx(math.sqrt(squares / 5)), 5)
     assert wall[0] == "latency_wall"
     assert (line.launches, line.controls, line.runner_class) == (3, 1, HERE)
+
+
+@pytest.mark.parametrize("modifier", [Modifier.UNSTEADY, Modifier.DEGRADED, Modifier.OTHER_MODEL])
+def test_a_launch_in_doubt_teaches_no_noise(store, modifier) -> None:
+    """Its ratio is not that of the case."""
+    pair = Pair(case(), case(), control=True)
+    launches = [launch(pair, n, value) for n, value in enumerate((0.02, -0.02, 0.01))]
+    launches.append(launch(pair, 3, 0.5, head=replace(outcome(pair.head), modifiers=(modifier,))))
+    stored_runs.comparison(store, "ab-x", launches, [verdict(pair)], [pair])
+    (line,) = read_ledger(store, BEGIN).cases
+    assert line.spreads[0] == ("latency", pytest.approx(math.sqrt((2 * 0.02**2 + 0.01**2) / 3)), 3)
 
 
 def test_history_is_a_prior_of_20_degrees_of_freedom_at_most(store) -> None:

@@ -106,6 +106,16 @@ def test_silence_counts_where_something_was_to_be_said(tmp_path, metric, action,
     assert bool(report.unclear) == (expected is not Headline.UNCHANGED)
 
 
+def test_better_memory_hides_no_undecided_latency(tmp_path) -> None:
+    """Of the same pair and of another: the headline, the counts and the comment all say what is open."""
+    better = [verdict(each, Verdict.IMPROVEMENT, "peak_memory") for each in (LINEAR, CONV)]
+    report = report_of(tmp_path, [LINEAR, CONV], [verdict(LINEAR, Verdict.UNDECIDED), verdict(CONV), *better])
+    assert (report.headline, report.counts.undecided, report.counts.changed) == (Headline.UNDECIDED, 1, 1)
+    comment = markdown.render(report)
+    assert "**Undecided**" in comment.splitlines()[1]
+    assert f"| `{LINEAR.id}` | `latency` | undecided |" in comment
+
+
 def test_every_pair_is_counted_once(tmp_path) -> None:
     """Counts add up to the plan, whatever each metric says; better memory hides no undecided latency."""
     pairs = [pair(name) for name in ("a", "b", "c", "d", "e", "f", "g", "h")]

@@ -6,11 +6,11 @@ import math
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from torchgauge.records import Status
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
 from torchgauge.results.comparing.estimators import Estimator, LaunchEstimate, choose_estimator, estimate
 from torchgauge.results.comparing.launch_samples import LaunchSamples
 from torchgauge.results.comparing.memory_change import METRIC as MEMORY
+from torchgauge.results.comparing.status_verdict import unfit
 
 _NAMES = frozenset(each.value for each in Estimator)
 
@@ -33,7 +33,7 @@ def launch_facts(
         None,
     )
     found = wall = None
-    if launch.blocks and launch.base.status is Status.PASS and launch.head.status is Status.PASS:
+    if launch.blocks and not unfit(launch):
         estimator = estimator or choose_estimator(launch)
         found, wall = estimate(launch, estimator), estimate(launch, Estimator.WALL)
     usable = isinstance(found, LaunchEstimate)
