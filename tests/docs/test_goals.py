@@ -91,9 +91,17 @@ def test_a_word_that_does_not_fit_its_figure_is_found(row: str, right: bool) -> 
 
 
 def test_no_text_calls_a_goal_of_95_met_by_less() -> None:
-    """The sentence on suites of 300 cases did."""
+    """The sentence on suites of 300 cases did, by 94.88 %: each of its rows is held against it."""
     text = (ROOT / "docs" / "performance.md").read_text(encoding="utf-8")
-    sentences = [each for each in re.split(r"(?<=[.;:])\s", text) if "94.88 %" in each or "94.9" in each]
-    assert sentences
-    assert all("met with history" not in " ".join(each.split()) for each in sentences)
-    assert any("missed" in each for each in sentences)
+    section = text.partition("### Suites of 300 cases")[2].partition("\n### ")[0]
+    assert "at least 95 % with six launches and\nhistory: 97 to 99.6 %, met" in section
+    assert "at least 80 % was asked for" in section
+    found, known = [], True
+    for row in rows(section):
+        if not row["noise and history"].startswith("the same"):
+            known = "no history" not in row["noise and history"]
+        if row["slow"] == "5 by 5%":
+            found.append((known, float(row["slow red"].partition("%")[0])))
+    assert len([share for known, share in found if known]) >= 4
+    assert len([share for known, share in found if not known]) >= 4
+    assert all(share >= (97 if known else 80) for known, share in found)
