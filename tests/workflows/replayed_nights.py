@@ -25,7 +25,7 @@ from click.testing import Result as Done
 import torchgauge
 from torchgauge.cli.main import cli
 from torchgauge.harness.metrics import METRICS
-from torchgauge.records import Environment, Plan, Result, from_plain
+from torchgauge.records import Environment, Modifier, Plan, Result, from_plain
 from torchgauge.results.journal import End, Kind, RunState, read, results
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import RunFolder, Store
@@ -104,7 +104,7 @@ class Nights:
         run_id = f"night-{self.number}"
         wanted = set(pool.shards[0].cases)
         shape = RunFolder(self.folder / "first")
-        rows = [edit(row) for row in results(shape.journal_path) if row.case_id in wanted]
+        rows = [edit(row) for row in steady(shape) if row.case_id in wanted]
         write_run(work, shape, run_id, time.time(), rows)
         artifacts = self.folder / f"artifacts-{self.number}"
         job = Job(campaign, pool, pool.shards[0])
@@ -165,7 +165,7 @@ def measured(nights: Nights) -> Nights:
     history = Store.open(folder / "history", create=True)
     rng = random.Random(1)
     for number in range(NIGHTS):
-        rows = [times(rng.gauss(1.0, 0.02))(row) for row in results(shape.journal_path)]
+        rows = [times(rng.gauss(1.0, 0.02))(row) for row in steady(shape)]
         assert rows
         assert all(row.counted for row in rows)
         run = write_run(history, shape, f"past-{number:02}", time.time() - (NIGHTS - number) * DAY, rows)
@@ -186,6 +186,18 @@ def copied(nights: Nights, folder: Path) -> Nights:
     """The same, for one test."""
     shutil.copytree(nights.folder, folder)
     return Nights(folder)
+
+
+def steady(shape: RunFolder) -> list[Result]:
+    """The rows of ``shape``, none of them unsteady: how busy this machine was is not what is replayed."""
+    return [
+        replace(
+            row,
+            modifiers=tuple(each for each in row.modifiers if each is not Modifier.UNSTEADY),
+            facts=tuple(fact for fact in row.facts if fact[0] != Modifier.UNSTEADY.value),
+        )
+        for row in results(shape.journal_path)
+    ]
 
 
 def write_run(store: Store, shape: RunFolder, run_id: str, at: float, rows: list[Result]) -> str:

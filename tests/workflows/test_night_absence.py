@@ -33,6 +33,7 @@ ENDINGS = {
     "degraded": {"modifiers": (Modifier.DEGRADED,), "facts": (("degraded", "nothing was captured"),)},
     "unchecked": {"modifiers": (Modifier.UNCHECKED,), "facts": (("unchecked", "--no-accuracy"),)},
 }
+UNSTEADY = {"modifiers": (Modifier.UNSTEADY,), "facts": (("unsteady", "its interval is 90% wide"),)}
 
 
 def row(model: str, ended: str = "", **changes) -> Result:
@@ -132,3 +133,22 @@ def test_a_case_that_never_was_measured_is_not_missed(store) -> None:
     rows = [*map(row, MODELS), result(case("sum"), None, status=Status.UNSUPPORTED)]
     assert gated(store, 1, rows).verdict is GateVerdict.PASS
     assert gated(store, 2, rows).verdict is GateVerdict.PASS
+
+
+def test_a_night_of_unsteady_step_times_alone_compared_nothing_and_is_not_green(store) -> None:
+    """Every such night, until one step time can be compared again; a row without one is no such time."""
+    rows = [row(model, **UNSTEADY) for model in MODELS]
+    other = result(case("sum"), None)
+    for number in (1, 2):
+        found = gated(store, number, [*rows, other])
+        assert (found.verdict, found.exit_code) == (GateVerdict.INCOMPLETE, 3)
+        told = "incomplete: no step time was compared: all 4 are unsteady, 4 were not before"
+        assert found.reasons == (told,)
+    assert gated(store, 3, [*rows[:3], row(MODELS[3]), other]).verdict is GateVerdict.PASS
+
+
+def test_unsteady_step_times_are_no_finding_where_none_was_ever_compared(tmp_path) -> None:
+    """The first night of a pool has nothing that it could compare."""
+    fresh = Store.open(tmp_path / "new", create=True)
+    rows = [row(model, **UNSTEADY) for model in MODELS]
+    assert [gated(fresh, number, rows).verdict for number in (0, 1)] == [GateVerdict.PASS] * 2

@@ -3,6 +3,9 @@
 A case is measured where its row is counted as a pass. One that was, in any earlier night of its pool, and is
 skipped, unsupported, degraded or unchecked tonight is a finding until it is measured again, a data file
 declares it, or the policy says otherwise. One that the campaign no longer plans is a finding of one night.
+
+A pool that compared step times before and has only unsteady ones tonight compared nothing: nobody would see a
+slow-down. One unsteady row of several is no finding, since every busy night has some; its page says so.
 """
 
 from __future__ import annotations
@@ -14,7 +17,8 @@ from dataclasses import dataclass, field
 from torchgauge.clock import utc
 from torchgauge.records import INCOMPLETE, Cause, Result, Status
 from torchgauge.records.codec import digest
-from torchgauge.records.status import UNCOUNTED, counts_as_pass
+from torchgauge.records.status import UNCOUNTED, counts_as_pass, times_count
+from torchgauge.results.comparing.gate_verdict import LATENCY
 from torchgauge.results.dataset import read_run
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.store import Store
@@ -39,9 +43,13 @@ class _Earlier:
 
 @dataclass
 class _History:
-    """What earlier nights of one pool measured, by case key; ``newest`` is what the last of them did."""
+    """What earlier nights of one pool measured, by case key; ``newest`` is what the last of them did.
+
+    ``timed`` are the keys of cases whose step times counted in any of them.
+    """
 
     night: str = ""
+    timed: set[str] = field(default_factory=set)
     measured: dict[str, _Earlier] = field(default_factory=dict)
     newest: dict[str, _Earlier] = field(default_factory=dict)
 
@@ -54,7 +62,7 @@ def is_fine(row: Result) -> bool:
 def absences(
     store: Store, rows: Iterable[Result], runs: Sequence[str], planned: Mapping[str, frozenset[str]]
 ) -> tuple[tuple[FailureCluster, ...], tuple[str, ...]]:
-    """What ``rows`` of tonight's ``runs`` lack of earlier nights, and which pools measured nothing.
+    """What ``rows`` of tonight's ``runs`` lack of earlier nights, and what pools left out altogether.
 
     ``planned`` maps pools to the ids of the cases that the campaign plans; a pool that is not in it is held
     against its rows.
@@ -69,7 +77,8 @@ def absences(
         for pool, held in of_pool.items()
         for each in _lost(pool, held, history[pool], planned.get(pool) or {row.case_id for row in held})
     ]
-    return largest_first(lost), tuple(filter(None, map(_nothing, of_pool, of_pool.values())))
+    empty = (_nothing(pool, held) or _untimed(pool, held, history[pool]) for pool, held in of_pool.items())
+    return largest_first(lost), tuple(filter(None, empty))
 
 
 def _nothing(pool: str, rows: Sequence[Result]) -> str:
@@ -77,7 +86,25 @@ def _nothing(pool: str, rows: Sequence[Result]) -> str:
     if not rows or any(row.counted for row in rows):
         return ""
     counts = ", ".join(f"{count} {how}" for how, count in Counter(map(_ended, rows)).most_common())
-    return f"{f'pool {pool}: ' if pool else ''}none of {len(rows)} cases was measured ({counts})"
+    return f"{_of(pool)}none of {len(rows)} cases was measured ({counts})"
+
+
+def _untimed(pool: str, rows: Sequence[Result], history: _History) -> str:
+    """That every step time of ``pool`` is unsteady, where earlier nights had some of them that were not."""
+    timed = [row for row in rows if row.counted and _has_latency(row)]
+    before = history.timed & {row.case.key for row in timed}
+    if not before or any(times_count(row.status.value, row.modifiers) for row in timed):
+        return ""
+    told = f"all {len(timed)} are unsteady, {len(before)} were not before"
+    return f"{_of(pool)}no step time was compared: {told}"
+
+
+def _has_latency(row: Result) -> bool:
+    return any(each.metric == LATENCY and each.median is not None for each in row.summaries)
+
+
+def _of(pool: str) -> str:
+    return f"pool {pool}: " if pool else ""
 
 
 def _lost(
@@ -121,20 +148,17 @@ def _histories(store: Store, runs: Sequence[str], pools: Iterable[str]) -> dict[
             continue
         if night != pool.night:
             pool.night, pool.newest = night, {}
-        pool.newest |= _measured(store, run, at)
+        rows = read_run(store, "results", run, _COLUMNS).to_pylist()
+        pool.newest |= {
+            row["case_key"]: _Earlier(
+                row["case_id"], row["case_key"], row["device"], run, row["reproduce"] or "", at
+            )
+            for row in rows
+            if counts_as_pass(row["status"], row["modifiers"] or ())
+        }
         pool.measured |= pool.newest
+        pool.timed |= {row["case_key"] for row in rows if times_count(row["status"], row["modifiers"] or ())}
     return found
-
-
-def _measured(store: Store, run: str, at: float) -> dict[str, _Earlier]:
-    table = read_run(store, "results", run, _COLUMNS)
-    return {
-        row["case_key"]: _Earlier(
-            row["case_id"], row["case_key"], row["device"], run, row["reproduce"] or "", at
-        )
-        for row in table.to_pylist()
-        if counts_as_pass(row["status"], row["modifiers"] or ())
-    }
 
 
 def _declared(row: Result) -> bool:

@@ -208,7 +208,7 @@ def test_the_host_is_not_looked_at(transformer: Any, configuration: str) -> None
     """There is nothing that it could fall back to: no fact, no mark."""
     row = transformer[2]["cpu", configuration]
     assert fallback_facts(row) == {}
-    assert row.modifiers == ()
+    assert Modifier.DEGRADED not in row.modifiers
 
 
 @needs_device
@@ -250,7 +250,7 @@ def test_it_can_be_switched_off(sandbox: Any) -> None:
     assert done.returncode == 0, done.stderr
     (row,) = sandbox.rows()
     assert fallback_facts(row) == {UNKNOWN: SWITCHED_OFF}
-    assert row.modifiers == ()
+    assert Modifier.DEGRADED not in row.modifiers
     assert "--no-fallback-check" in row.reproduce
 
 
@@ -267,7 +267,8 @@ def test_a_step_that_dies_under_the_profiler_takes_nothing_with_it(sandbox: Any)
     rows = {row.case.workload.model: row for row in sandbox.rows()}
     for name in names:
         row = rows[name]
-        assert (row.status, row.modifiers) == (Status.PASS, ()), row.reason
+        assert row.status is Status.PASS, row.reason
+        assert set(row.modifiers) <= {Modifier.UNSTEADY}  # which a busy machine may add
         assert any(each.metric == "latency" and each.samples for each in row.measurements)
     unknown = {name: fallback_facts(rows[name]) for name in names}
     assert unknown == {
