@@ -125,6 +125,27 @@ def test_an_outcome_that_did_not_repeat_leaves_the_baseline(store):
     assert noop.drift == pytest.approx(0.1, abs=0.01)
 
 
+@pytest.mark.parametrize(
+    ("state", "size"),
+    [(TrendState.NOT_REPRODUCED, 3.0), (TrendState.ENVIRONMENT, 1.3), (TrendState.CONFIRMED, 0.9)],
+)
+def test_an_answer_hides_no_second_change_close_behind(tmp_path, state, size):
+    """Two nights after the change that was measured again there is another one: it is open, with its size."""
+    levels = [*values(24, 1e-3, 1), *values(2, 1.1e-3, 2)]
+    for number, value in enumerate(levels):
+        nightly_store.night(tmp_path / "store", number, {"noop": value}, python="/builds/one")
+    store = Store.open(tmp_path / "store")
+    (first,) = trend(store, TrendFilter()).suspicions
+    append_outcome(store, outcome_of(first, state))
+    for number, value in enumerate(values(3, size * 1.1e-3, 3), start=len(levels)):
+        nightly_store.night(tmp_path / "store", number, {"noop": value}, python="/builds/one")
+    second, before = trend(Store.open(tmp_path / "store"), TrendFilter()).suspicions
+    assert (before.state, before.suspect.run_id) == (state, first.suspect.run_id)
+    assert before.change.size == pytest.approx(0.1, abs=0.01)
+    assert (second.state, second.outcome) == (TrendState.SUSPECTED, None)
+    assert second.change.size == pytest.approx(size - 1.0, abs=0.02)
+
+
 def test_outcomes_of_other_cases_do_not_count(store):
     """An outcome belongs to its case and metric."""
     (before,) = trend(store, TrendFilter()).suspicions

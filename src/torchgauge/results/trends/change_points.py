@@ -51,6 +51,8 @@ _OUTERMOST = 0.003
 """Probability beyond which one night is as far out as another."""
 _FAR = 20.0
 """Robust standard deviations beyond which one night is as far out as another."""
+_BESIDE = 2
+"""Nights by which the beginning of one level may be found beside itself."""
 _SETTLING = 21
 """The last nights, which may hold a change already and say nothing of the noise."""
 
@@ -120,12 +122,16 @@ class Alarm:
 
 @dataclass
 class Watch:
-    """A series as it grows, one usable night at a time, in logarithms."""
+    """A series as it grows, one usable night at a time, in logarithms.
+
+    Behind a start that is ``answered`` another one may come as soon as two nights make a level.
+    """
 
     settings: DetectorSettings = field(default_factory=DetectorSettings)
     values: list[float] = field(default_factory=list)
     starts: list[int] = field(default_factory=lambda: [0])
     known: int = 0
+    answered: frozenset[int] = frozenset()
 
     def night(self, value: float) -> Alarm | None:
         """Take the logarithm of one night's value; an alarm where it completes a change."""
@@ -151,7 +157,9 @@ class Watch:
         """The likeliest beginning of another level, with its raw score; None where nothing can be said."""
         rules, count = self.settings, len(self.values)
         begin = max(self.starts[-1], count - rules.memory)
-        low = max(begin + rules.nights_before, count - rules.reach)
+        answered = any(abs(self.starts[-1] - each) <= _BESIDE for each in self.answered)
+        between = rules.nights_after if answered else rules.nights_before
+        low = max(begin + between, count - rules.reach)
         high = count - rules.nights_after
         if count < rules.warm_up or low > high:
             return None
@@ -185,16 +193,21 @@ def change_points(
     values: Sequence[float | None],
     settings: DetectorSettings | None = None,
     known: Sequence[int] = (),
+    answered: Sequence[int] = (),
 ) -> Findings:
     """All changes in ``values`` (one per night, None where it is missing), as they would have been noticed.
 
     ``known`` are positions at which a new level is known to begin: they restart the baseline and are reported
-    without a score. Values that are zero, negative or not finite are left out and counted.
+    without a score. ``answered`` are those of changes that were measured again: what comes close behind one
+    of them is another change, which must not grow in its shadow. Values that are zero, negative or not finite
+    are left out and counted.
     """
     places = [place for place, value in enumerate(values) if _usable(value)]
     logs = [math.log(float(values[place] or 0.0)) for place in places]
     given = sorted({_position(places, each) for each in known} - {0, len(places)})
-    watch = Watch(settings or DetectorSettings())
+    watch = Watch(
+        settings or DetectorSettings(), answered=frozenset(_position(places, each) for each in answered)
+    )
     alarms: list[tuple[Alarm, int]] = []
     for night, value in enumerate(logs):
         if night in given:
@@ -226,8 +239,8 @@ def _position(places: Sequence[int], night: int) -> int:
 
 
 def _repeats(start: int, given: Sequence[int]) -> bool:
-    """Whether a change is one of those that are known: found a night or two beside it."""
-    return any(abs(start - each) <= 2 for each in given)
+    """Whether a change is one of those that are known: found a night or two before it."""
+    return any(0 <= each - start <= _BESIDE for each in given)
 
 
 def _refined(watch: Watch, alarms: Sequence[tuple[Alarm, int]], places: Sequence[int]) -> list[ChangePoint]:

@@ -189,9 +189,13 @@ def judged(
     places = {night.run_id: place for place, night in enumerate(series.nights)}
     last = {each.suspect_run: each for each in own if each.suspect_run in places}
     known = [places[run] for run, each in last.items() if each.state.settled]
-    findings = change_points([night.value for night in series.nights], settings, known)
+    answered = [places[run] for run, each in last.items() if not each.state.open]
+    findings = change_points([night.value for night in series.nights], settings, known, answered)
     by_place = {places[run]: each for run, each in last.items()}
-    suspicions = tuple(_suspicion(store, series, change, by_place) for change in findings.points)
+    suspicions = tuple(
+        _suspicion(store, series, change, _answer(change, findings.points, by_place))
+        for change in findings.points
+    )
     return SeriesTrend(series, findings, suspicions, _drift(series, suspicions))
 
 
@@ -300,12 +304,23 @@ def _series(rows: Sequence[dict[str, Any]], metric: str, machine: str) -> Series
     )
 
 
-def _suspicion(
-    store: Store, series: Series, change: ChangePoint, outcomes: dict[int, TrendOutcome]
-) -> Suspicion:
+def _answer(
+    change: ChangePoint, points: Sequence[ChangePoint], outcomes: dict[int, TrendOutcome]
+) -> TrendOutcome | None:
+    """What was said of ``change``, one of ``points``; more history may have moved it by a few nights.
+
+    An answer is to one change, the nearest: a second one close by was not measured with the first.
+    """
     near = range(change.first - _NEAR, change.last + _NEAR + 1)
-    places = sorted((place for place in outcomes if place in near), key=lambda each: abs(each - change.index))
-    outcome = outcomes[places[0]] if places else None
+    own = [
+        place
+        for place in outcomes
+        if place in near and min(points, key=lambda point: abs(point.index - place)) is change
+    ]
+    return outcomes[min(own, key=lambda place: abs(place - change.index))] if own else None
+
+
+def _suspicion(store: Store, series: Series, change: ChangePoint, outcome: TrendOutcome | None) -> Suspicion:
     nights = series.nights
     good = next(each for each in reversed(nights[: change.index]) if each.value is not None)
     return Suspicion(
