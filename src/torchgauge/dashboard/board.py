@@ -22,7 +22,7 @@ from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.names import CaseName, Column, Workload, json_object
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_column, plain_rows
-from torchgauge.records import Modifier, Status, counts_as_pass, doubt
+from torchgauge.records import Modifier, Status, counts_as_pass, doubt, why_marked
 from torchgauge.results.dataset import read_table
 from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
@@ -93,25 +93,24 @@ class Entry:
     @property
     def degraded(self) -> str:
         """By what other path than the requested one the case ran; empty where it is not degraded."""
-        return self._why(Modifier.DEGRADED, "")
+        return self._why(Modifier.DEGRADED)
 
     @property
     def unsteady(self) -> str:
         """Why the step times are in doubt; empty where they are not."""
-        return self._why(Modifier.UNSTEADY, "its step times are in doubt")
+        return self._why(Modifier.UNSTEADY)
 
     @property
     def unchecked(self) -> str:
         """Why nothing was compared with a reference; empty where something was."""
-        return self._why(Modifier.UNCHECKED, "no result was compared with a reference")
+        return self._why(Modifier.UNCHECKED)
 
     def doubt(self, metric: str) -> str:
         """The modifier that keeps its number of ``metric`` out of what is compared; empty where none does."""
         return doubt(metric, self.shown["modifiers"] or ())
 
-    def _why(self, modifier: Modifier, otherwise: str) -> str:
-        said = modifier.value in (self.shown["modifiers"] or ())
-        return str(self.facts.get(modifier.value) or otherwise) if said else ""
+    def _why(self, modifier: Modifier) -> str:
+        return why_marked(modifier, self.shown["modifiers"] or (), self.facts)
 
     @property
     def fully_passed(self) -> bool:

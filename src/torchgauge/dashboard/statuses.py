@@ -75,7 +75,7 @@ MARKS: dict[str, str] = {
     "expected": "no pass, as the data file says in advance, with a reason",
     "degraded": "ran, but not by the requested path (a silent fallback, a recompile limit): no pass",
     "other_model": "built with another number of parameters than its suite declares for size full",
-    "unchecked": "compared with no reference, as the run was told: no pass, and its times count nowhere",
+    "unchecked": "compared with no reference: no pass, and its times count nowhere",
     "unsteady": "its step times are in doubt: a pass, whose times enter no mean, trend or comparison",
     "flaky": "ended differently when it was repeated",
     "stale": "old, or standing in for a newer attempt that was never reached or lost to the environment",

@@ -63,6 +63,7 @@ from torchgauge.records.status import (
     counts_as_pass,
     left_out,
     times_count,
+    why_marked,
 )
 
 __all__ = [
@@ -120,4 +121,5 @@ __all__ = [
     "times_count",
     "to_json",
     "to_plain",
+    "why_marked",
 ]

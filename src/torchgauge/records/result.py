@@ -7,7 +7,16 @@ from dataclasses import dataclass
 from torchgauge.records.case import Case
 from torchgauge.records.codec import SCHEMA_VERSION, Scalar
 from torchgauge.records.measurement import Measurement, Summary
-from torchgauge.records.status import ATTEMPTED, CAUSES_OF, Cause, Modifier, Phase, Status, counts_as_pass
+from torchgauge.records.status import (
+    ATTEMPTED,
+    CAUSES_OF,
+    Cause,
+    Modifier,
+    Phase,
+    Status,
+    counts_as_pass,
+    why_marked,
+)
 
 
 @dataclass(frozen=True)
@@ -124,26 +133,25 @@ class Result:
     @property
     def degraded(self) -> str:
         """By what other path than the requested one the case ran; empty where it is not degraded."""
-        return self._why(Modifier.DEGRADED, "not by the requested path")
+        return self._why(Modifier.DEGRADED)
 
     @property
     def other_model(self) -> str:
         """How the built model differs from the one that its name says; empty where it does not."""
-        return self._why(Modifier.OTHER_MODEL, "not the model that its suite declares")
+        return self._why(Modifier.OTHER_MODEL)
 
     @property
     def unchecked(self) -> str:
         """Why no reference was compared with what the case computed; empty where one was."""
-        return self._why(Modifier.UNCHECKED, "no result was compared with a reference")
+        return self._why(Modifier.UNCHECKED)
 
     @property
     def unsteady(self) -> str:
         """Why the step times are in doubt; empty where they are not."""
-        return self._why(Modifier.UNSTEADY, "its step times are in doubt")
+        return self._why(Modifier.UNSTEADY)
 
-    def _why(self, modifier: Modifier, otherwise: str) -> str:
-        """The fact of the modifier's name where the row has the modifier; empty where it has not."""
-        return str(dict(self.facts).get(modifier.value) or otherwise) if modifier in self.modifiers else ""
+    def _why(self, modifier: Modifier) -> str:
+        return why_marked(modifier, self.modifiers, dict(self.facts))
 
 
 def check_cause(status: Status, cause: Cause | None) -> None:

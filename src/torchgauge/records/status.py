@@ -105,6 +105,14 @@ UNCOUNTED = frozenset({Modifier.DEGRADED, Modifier.OTHER_MODEL, Modifier.UNCHECK
 asked for, not the model that its name says, or nothing says that its numbers are right.
 """
 
+WITHOUT_FACT: Mapping[Modifier, str] = {
+    Modifier.DEGRADED: "not by the requested path",
+    Modifier.OTHER_MODEL: "not the model that its suite declares",
+    Modifier.UNCHECKED: "no result was compared with a reference",
+    Modifier.UNSTEADY: "its step times are in doubt",
+}
+"""What is said of a modifier whose reason, the fact of its name, a row lacks."""
+
 UNTIMED = frozenset({Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.UNSTEADY})
 """Modifiers that keep the step times of a row out of every mean, claim, trend and comparison."""
 
@@ -123,6 +131,11 @@ def times_count(status: str, modifiers: Collection[str]) -> bool:
     What does not count is shown all the same, apart from the others and with the reason.
     """
     return status == Status.PASS.value and not UNTIMED.intersection(modifiers)
+
+
+def why_marked(modifier: Modifier, modifiers: Collection[str], facts: Mapping[str, object]) -> str:
+    """Why a row has ``modifier``, as the fact of that name says; empty where it has not."""
+    return str(facts.get(modifier.value) or WITHOUT_FACT[modifier]) if modifier in modifiers else ""
 
 
 def left_out(doubts: Iterable[str]) -> str:

@@ -3,7 +3,7 @@
 /** @typedef {{schema: number, metric: string, unit: string, better: string, columns: string[],
  *   median: (number | null)[], half: (number | null)[], apart: Record<string, string>, built_differently: number[]}} MetricShard
  * Rows of the page one after the other, `columns` values each. `half` is half of the interval in percent, the
- * wider side; null where there is one sample. `apart` has the modifier of each number that may not be compared.
+ * wider side; null where there are too few samples. `apart` has the modifier of each number that may not be compared.
  * @typedef {{schema: number, columns: string[], snapshots: string[], status: string[]}} HistoryShard */
 
 /** @type {Map<string, Promise<any>>} */

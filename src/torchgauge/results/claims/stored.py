@@ -17,6 +17,7 @@ import pyarrow.compute as pc
 
 from torchgauge.errors import DamagedJournalError, UsageError
 from torchgauge.records import (
+    GRAVEST,
     INCOMPLETE,
     Cause,
     DeviceTarget,
@@ -24,6 +25,7 @@ from torchgauge.records import (
     Modifier,
     Status,
     counts_as_pass,
+    why_marked,
 )
 from torchgauge.results.claims.claim import Select
 from torchgauge.results.dataset import read_run
@@ -340,11 +342,7 @@ def _case(row: dict[str, Any], path: str, numbers: Mapping[str, Number]) -> Stor
     extras = [f"{key} {value}" for key, value in sorted(json.loads(row["shape"] or "{}").items())]
     extras += [row["weights"]] if row["weights"] != "random" else []
     facts = json.loads(row["facts"]) if row["facts"] else {}
-    why = {
-        name: str(facts.get(name) or otherwise)
-        for name, otherwise in _SAID.items()
-        if name in (row["modifiers"] or ())
-    }
+    why = {each: why_marked(each, row["modifiers"] or (), facts) for each in GRAVEST}
     error = ": ".join(part for part in (row["error_type"], row["error_message"]) if part)
     return StoredCase(
         run_id=row["run_id"],
@@ -362,23 +360,14 @@ def _case(row: dict[str, Any], path: str, numbers: Mapping[str, Number]) -> Stor
         status=Status(row["status"]),
         cause=Cause(row["cause"]) if row["cause"] else None,
         reason=row["reason"] or error,
-        degraded=why.get("degraded", ""),
+        degraded=why[Modifier.DEGRADED],
         environment=row["environment_id"],
         torch=row["torch_version"] or "",
         realised=row["realised_hash"] or "",
         parameters=row["parameters"],
         at=(row["started_at"] or row["run_created_at"]).timestamp(),
         numbers=numbers,
-        other_model=why.get("other_model", ""),
-        unchecked=why.get("unchecked", ""),
-        unsteady=why.get("unsteady", ""),
+        other_model=why[Modifier.OTHER_MODEL],
+        unchecked=why[Modifier.UNCHECKED],
+        unsteady=why[Modifier.UNSTEADY],
     )
-
-
-_SAID = {
-    Modifier.DEGRADED.value: "not by the requested path",
-    Modifier.OTHER_MODEL.value: "not the model that its suite declares",
-    Modifier.UNCHECKED.value: "no result was compared with a reference",
-    Modifier.UNSTEADY.value: "its step times are in doubt",
-}
-"""What is said of a modifier whose fact is missing."""

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from torchgauge.errors import DamagedJournalError, NothingSelectedError
-from torchgauge.records import INCOMPLETE, Modifier, Status, Workload
+from torchgauge.records import INCOMPLETE, Modifier, Status, Workload, why_marked
 from torchgauge.results.compat.columns import choose_columns
 from torchgauge.results.compat.reading import Reading, Row, read_stores
 from torchgauge.results.compat.table import Entry, Fallback, Feature, Part, Section, Table
@@ -102,7 +102,7 @@ def _place(row: Row) -> _Place:
 
 def _entry(row: Row, now: float) -> Entry:
     facts = _object(row["facts"])
-    status = Status(row["status"])
+    status, modifiers = Status(row["status"]), tuple(row["modifiers"] or ())
     expectation = None if status is Status.PASS else expectation_for(case_of(row))
     return Entry(
         status=status,
@@ -116,20 +116,13 @@ def _entry(row: Row, now: float) -> Entry:
         unexpected=row["unexpected"],
         expectation=expectation.reason if expectation else "",
         link=expectation.link if expectation else "",
-        modifiers=tuple(row["modifiers"] or ()),
-        degraded=_said(row, facts, Modifier.DEGRADED, "not by the requested path"),
-        other_model=_said(row, facts, Modifier.OTHER_MODEL, "not the model that its suite declares"),
-        unchecked=_said(row, facts, Modifier.UNCHECKED, "no result was compared with a reference"),
+        modifiers=modifiers,
+        degraded=why_marked(Modifier.DEGRADED, modifiers, facts),
+        other_model=why_marked(Modifier.OTHER_MODEL, modifiers, facts),
+        unchecked=why_marked(Modifier.UNCHECKED, modifiers, facts),
         fallback=_fallback(facts),
         fallback_unknown=str(facts.get("fallback_unknown") or ""),
     )
-
-
-def _said(row: Row, facts: dict[str, object], modifier: Modifier, otherwise: str) -> str:
-    """What the fact of a modifier's name says; empty where the row does not have the modifier."""
-    if modifier.value not in (row["modifiers"] or ()):
-        return ""
-    return str(facts.get(modifier.value) or otherwise)
 
 
 def _fallback(facts: dict[str, object]) -> Fallback | None:
