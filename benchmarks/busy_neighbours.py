@@ -207,7 +207,12 @@ def neighbour_table(lines: list[dict]) -> None:
     )
     for count in sorted({line["neighbours"] for line in lines}):
         some = [line for line in lines if line["neighbours"] == count]
-        rows = [(model, row) for line in some for model, row in line["rows"].items() if row["latency"]]
+        rows = [
+            (model, row)
+            for line in some
+            for model, row in line["rows"].items()
+            if row["latency"] and model in quiet
+        ]
         off = [(abs(row["latency"] / quiet[model] - 1), row["unsteady"]) for model, row in rows]
         plain = [error for error, unsteady in off if not unsteady]
         marked = len(off) - len(plain)
@@ -227,12 +232,13 @@ def neighbour_table(lines: list[dict]) -> None:
 
 
 def quiet_latencies(lines: list[dict]) -> dict[str, float]:
-    """By model the median over the runs beside no neighbour."""
-    found: dict[str, list[float]] = {}
+    """By model the median over the runs beside no neighbour, of what is not marked where there is any."""
+    found: dict[str, list[dict]] = {}
     for line in lines:
         for model, row in line["rows"].items() if line["neighbours"] == 0 else ():
-            found.setdefault(model, []).append(row["latency"])
-    return {model: median(values) for model, values in found.items()}
+            found.setdefault(model, []).extend([row] if row["latency"] else [])
+    steady = {model: [row for row in rows if not row["unsteady"]] or rows for model, rows in found.items()}
+    return {model: median(row["latency"] for row in rows) for model, rows in steady.items() if rows}
 
 
 def bare_table(lines: list[dict]) -> None:

@@ -65,8 +65,9 @@ def _alike(measurements: Sequence[Measurement]) -> str:
 def _contended(
     measurements: Sequence[Measurement], summaries: Sequence[Summary], facts: Mapping[str, Scalar]
 ) -> str:
-    """What others took of the blocks that the latency is made of, where that is most of them.
+    """That others had the cores in most of the blocks that count, or right before them.
 
+    A block that nobody disturbs is slower all the same where it begins with the caches of somebody else.
     An asynchronous device whose own clock is steady did not notice what its host waited for.
     """
     by_metric = {each.metric: each for each in measurements}
@@ -76,15 +77,12 @@ def _contended(
     device = next((each for each in summaries if each.metric == "latency_device"), None)
     if device is not None and device.median is not None and not _wide(device):
         return ""
-    counted = set(latency.blocks)
-    shares = [
-        share for block, share in zip(contention.blocks, contention.samples, strict=True) if block in counted
-    ]
-    taken = [share for share in shares if share > CONTENDED]
-    if 2 * len(taken) <= len(shares) or _own_threads_only(facts):
+    taken = {b: s for b, s in zip(contention.blocks, contention.samples, strict=True) if s > CONTENDED}
+    disturbed = [block for block in latency.blocks if block in taken or block - 1 in taken]
+    if 2 * len(disturbed) <= len(latency.blocks) or _own_threads_only(facts):
         return ""
-    blocks = f"{len(taken)} of {len(shares)} blocks"
-    return f"others had one of its cores for {median(taken):.0%} of the time in {blocks}"
+    blocks = f"{len(taken)} of {len(contention.blocks)} blocks"
+    return f"others had one of its cores for {median(taken.values()):.0%} of the time in {blocks}"
 
 
 def _own_threads_only(facts: Mapping[str, Scalar]) -> bool:
