@@ -135,6 +135,42 @@ def test_two_eager_runs_are_held_to_the_tolerance_alone() -> None:
     assert not compare(eager, planted(eager, 1000.0), None, LOOSE, own_scale=False).ok
 
 
+@pytest.mark.parametrize("factor", [*FAULTS.values(), 2.0], ids=[*FAULTS, "twice as much"])
+@pytest.mark.parametrize("noise", [1e-6, 0.05])
+def test_a_fault_of_all_tensors_excuses_none_without_float64(factor: float, noise: float) -> None:
+    """The median distance from eager is that of the fault, so only what no factor explains may excuse."""
+    _, eager = gradients(noise)
+    _, other = gradients(noise, seed=1)
+    assert verdict(eager, other).ok
+    assert len(verdict(eager, {path: factor * value for path, value in other.items()}).failed) == len(other)
+
+
+@pytest.mark.parametrize("noise", [1e-6, 0.05, 0.5, 2.0])
+def test_another_rounding_passes_without_float64(noise: float) -> None:
+    """Also in a tensor of a single element, whose scatter says nothing."""
+    for seed in range(1, 20):
+        eager, other = gradients(noise)[1], gradients(noise, seed=seed)[1]
+        bias = {"iteration0.grad.bias": torch.tensor([SMALL])}
+        off = {"iteration0.grad.bias": torch.tensor([SMALL * (1.0 + noise / 2)])}
+        assert verdict(eager | bias, other | off).ok
+
+
+@pytest.mark.parametrize("reference", ["with float64", "without"])
+@pytest.mark.parametrize("rounding", [0.0, 1e-9])
+def test_a_gradient_that_ought_to_be_zero_may_not_have_the_size_of_others(
+    reference: str, rounding: float
+) -> None:
+    """A parameter that was not used, or a bias before a batch norm: rounding is right, a gradient is not."""
+    truth, eager = gradients(1e-6)
+    path, zero = "iteration0.grad.unused", torch.zeros(5)
+    truth[path], eager[path] = zero.double(), zero + rounding
+    wide = truth if reference == "with float64" else None
+    assert verdict(eager, eager | {path: zero - 5 * rounding}, wide).ok
+    assert verdict(eager, eager | {path: zero + SMALL}, wide).failed == [
+        f"{path}: an RMS of 0.0001, where it ought to be zero"
+    ]
+
+
 def test_an_exception_widens_every_bound() -> None:
     """A model with a larger multiplier, whose reason is in the data file, may differ by more."""
     from torchgauge.harness.worker.accuracy import compare

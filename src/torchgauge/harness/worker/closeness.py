@@ -13,8 +13,9 @@ units of eager's own error: about 1 for independent implementations, 0 for the s
    times noise.
 
 What is nearer to float64 than eager passes, unless it is all zeros. The first two need a tensor that is
-larger than eager's error. Where float64 says zero, nothing can be judged. Without float64 the third alone is
-left. ``docs/method.md`` has what the rule finds, and where its numbers come from.
+larger than eager's error. Where float64 says zero, only what has grown to the size of other tensors is wrong.
+Without float64 the second, against eager, and the third are left: the third alone would excuse a fault that
+all tensors share. ``docs/method.md`` has what the rule finds, and where its numbers come from.
 """
 
 from __future__ import annotations
@@ -75,6 +76,16 @@ class Closeness:
         return max(1.0, self.multiplier / USUAL)
 
     @property
+    def slope(self) -> float:
+        """The regression of the result on eager; eager is not all zeros."""
+        return (self.result + self.eager - self.gap) / 2 / self.eager
+
+    @property
+    def scatter(self) -> float:
+        """How far the result lies from its regression on eager, in eager's RMS; no factor changes it much."""
+        return math.sqrt(max(0.0, self.result / self.eager - self.slope**2))
+
+    @property
     def noise(self) -> float | None:
         """Eager's error relative to the tensor; None without float64 or where that is zero."""
         if self.truth is None or self.eager_error is None or not self.truth:
@@ -110,38 +121,46 @@ def measure(
 class Yardstick:
     """What correct tensors of one observation differ by.
 
-    ``noise`` and ``size`` are those of each kind of tensor: the median noise over tensors that are larger
-    than eager's error, and eager's median RMS. ``discord`` is explained above; ``share`` is its like without
-    float64, the median distance of result and eager in units of eager's RMS.
+    ``noise``, ``size`` and ``largest`` are those of each kind of tensor: the median noise over tensors that
+    are larger than eager's error, and eager's median and largest RMS. ``discord`` is explained above;
+    ``share`` is its like without float64, the median distance of result and eager in units of eager's RMS,
+    and ``scatter`` the median of what no factor explains of that.
     """
 
     noise: Mapping[str, float]
     size: Mapping[str, float]
+    largest: Mapping[str, float]
     discord: float
     share: float
+    scatter: float
 
     @classmethod
     def of(cls, tensors: Sequence[Closeness]) -> Yardstick:
         """The yardstick that ``tensors``, all of one observation, make for each of them."""
+        sizes = [(each.path, _rms(each.eager, each)) for each in tensors]
+        scatters = [each.scatter for each in tensors if each.eager and each.count > 1]  # one has none
         return cls(
             noise=_noise_of_kinds(tensors),
-            size=_median_of_kinds((each.path, _rms(each.eager, each)) for each in tensors),
+            size=_median_of_kinds(sizes),
+            largest={kind_of(path): size for path, size in sorted(sizes, key=lambda item: item[1])},
             discord=_low_median(
                 math.sqrt(each.gap / each.eager_error) for each in tensors if each.eager_error
             ),
             share=_low_median(math.sqrt(each.gap / each.eager) for each in tensors if each.eager),
+            scatter=_low_median(scatters) if scatters else math.inf,
         )
 
     def judge(self, each: Closeness) -> str:
         """What is wrong with a tensor on its own scale; empty if nothing is."""
         kind = kind_of(each.path)
         if each.truth is None or each.error is None or each.eager_error is None or each.along is None:
-            if _rms(each.eager, each) < SLIGHT * self.size[kind]:
-                return ""
-            return _apart(each, (AGREE + DISCORDS * self.share) * math.sqrt(each.eager))
+            if not each.eager or _rms(each.eager, each) < SLIGHT * self.size[kind]:
+                return self._grown(each)
+            limit = (AGREE + DISCORDS * self.share) * math.sqrt(each.eager)
+            return self._turned(each) or _apart(each, limit)
         own = each.noise
         if own is None or own >= NOTHING:
-            return ""
+            return self._grown(each)
         if each.filled >= FILLED and not each.result:
             return "all zeros, which neither float64 nor eager is"
         if each.error <= each.eager_error and (own < 1.0 or each.result <= SHRUNK * each.eager):
@@ -157,12 +176,29 @@ class Yardstick:
                 return f"its slope against float64 is {turn:.2g} off eager's"
         return _apart(each, AGREE * math.sqrt(each.eager) + DISCORDS * self.discord * noise * size)
 
+    def _turned(self, each: Closeness) -> str:
+        """What is wrong with the slope against eager, where there is no float64 to ask."""
+        if each.filled >= FILLED and not each.result:
+            return "all zeros, which eager is not"
+        turn, noise = abs(each.slope - 1.0), max(each.scatter, self.scatter)
+        steady = SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count)
+        if noise > STEADY or turn <= steady * each.slack:
+            return ""
+        return f"its slope against eager is {turn:.2g} off one"
+
+    def _grown(self, each: Closeness) -> str:
+        """What is wrong with a tensor that ought to be zero: it has the size of those that are not."""
+        found = _rms(each.result, each)
+        limit = AGREE * self.largest.get(kind_of(each.path), 0.0)
+        if not limit or found <= (limit + DISCORDS * _rms(each.eager, each)) * each.slack:
+            return ""
+        return f"an RMS of {found:.2g}, where it ought to be zero"
+
 
 def strangers(tensors: Sequence[Closeness]) -> Iterator[tuple[str, str]]:
     """Path of each tensor that does not agree on its own scale, and what is wrong with it."""
-    judged = [each for each in tensors if each.eager or each.truth]
-    yardstick = Yardstick.of(judged)
-    for each in judged:
+    yardstick = Yardstick.of([each for each in tensors if each.eager or each.truth])
+    for each in tensors:
         if reason := yardstick.judge(each):
             yield each.path, reason
 
