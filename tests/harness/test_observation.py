@@ -47,6 +47,9 @@ def latency(row: Result) -> bool:
         ("counts_in_a_buffer aot_eager", 4 * 64 + 3),
         ("wrong_later aot_eager", 4 * 64),
         ("one_small_break aot_eager", 4 * 64),
+        ("refuses_float64 aot_eager", 4 * 64),
+        ("finds_more_in_float64 aot_eager", 4 * 64 + 8 + 1),
+        ("has_a_mask aot_eager training", 2 * (1 + 2 * (64 * 64 + 64) + 3 * 64 * 64 + 2 * 3)),
     ],
 )
 def test_a_row_says_how_much_was_compared(rows: dict[str, Result], case: str, elements: int) -> None:

@@ -37,6 +37,14 @@ def elements(observation: Mapping[str, Any]) -> int:
     return sum(leaf.numel() if isinstance(leaf, torch.Tensor) else 1 for leaf in observation.values())
 
 
+def finite(path: str, leaf: Any) -> Observation:
+    """``leaf`` with its infinities and NaNs apart: in a mask they are right, and have no distance."""
+    if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point() or bool(leaf.isfinite().all()):
+        return {path: leaf}
+    codes = 1 + leaf.isnan().to(torch.int8) + 2 * (leaf > 0).to(torch.int8)
+    return {path: leaf.nan_to_num(0.0, 0.0, 0.0), f"{path}.not_finite": codes * ~leaf.isfinite()}
+
+
 def to_host(leaf: Any) -> Any:
     """A leaf of its own on the host."""
     return leaf.detach().to(HOST, copy=True) if isinstance(leaf, torch.Tensor) else leaf

@@ -109,6 +109,28 @@ class WrongAfterRecompiling(Layer):
         return y
 
 
+class RefusesFloat64(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        assert x.dtype != torch.float64, "singles only"
+        return self.linear(x)
+
+
+class FindsMoreInFloat64(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        return y, y.flatten()[: 8 if y.dtype == torch.float32 else 7], 1e300
+
+
+class HasAMask(Layer):
+    def __init__(self) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.full((FEATURES, FEATURES), -torch.inf).triu(1))
+
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        return torch.softmax(y[:, None] + self.mask, -1)
+
+
 class OneSmallGraph(Layer):
     def forward(self, x: torch.Tensor) -> Any:
         return self.body(torch.relu(self.linear(x)))

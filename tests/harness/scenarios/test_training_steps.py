@@ -48,6 +48,32 @@ def test_what_a_step_changed_is_observed() -> None:
     assert seen["iteration1.buffer.1.num_batches_tracked"] == 2
 
 
+class Masked(torch.nn.Module):
+    """Attention's mask as a buffer; ``later`` puts infinities there that were not there before."""
+
+    def __init__(self, later: bool = False) -> None:
+        super().__init__()
+        self.register_buffer("mask", torch.full((3, 3), -torch.inf).triu(1))
+        self.later = later
+
+    def forward(self, x: Any) -> Any:
+        if self.later:
+            self.mask = self.mask - torch.inf
+            return x
+        return torch.softmax(x[:, None] + self.mask, -1)[:, 2]
+
+
+def test_infinities_that_were_there_are_no_mistake_of_a_step() -> None:
+    """They did not move, and they are where they were; what becomes infinite is not finite."""
+    from torchgauge.harness.worker.accuracy import nonfinite
+
+    seen = observed(Masked())
+    assert not nonfinite(seen)
+    assert not seen["iteration1.change.1.mask"].any()
+    assert seen["iteration1.buffer.1.mask.not_finite"].tolist() == [[0, 1, 1], [0, 0, 1], [0, 0, 0]]
+    assert nonfinite(observed(Masked(later=True))) == "iteration0.change.1.mask"
+
+
 class Frozen(torch.nn.BatchNorm1d):
     """A batch norm whose statistics a faulty compiler left as they were."""
 

@@ -37,6 +37,7 @@ def observe(subject: Subject) -> dict[str, Any]:
 
     A change and not the value after it: beside a parameter, a step of this rate lies below any tolerance.
     """
+    from torchgauge.suites.outputs import finite
     from torchgauge.suites.outputs import observe as to_host
 
     restore(subject)
@@ -53,7 +54,9 @@ def observe(subject: Subject) -> dict[str, Any]:
         optimizer.step()
         change = _move_on(before, subject)
         buffers = dict(subject.module.named_buffers())
-        seen.update(to_host({"change": change, "buffer": buffers}, f"iteration{iteration}"))
+        seen.update(to_host({"change": change}, f"iteration{iteration}"))
+        for path, value in to_host({"buffer": buffers}, f"iteration{iteration}").items():
+            seen.update(finite(path, value))  # what became infinite has an infinite change as well
     optimizer.zero_grad(set_to_none=True)
     restore(subject)
     return seen
@@ -74,7 +77,8 @@ def _move_on(before: dict[str, Any], subject: Subject) -> dict[str, Any]:
     change = {}
     for name, value in _state(subject).items():
         if name in before and before[name].shape == value.shape:
-            change[name] = value - before[name]
+            moved = value - before[name]
+            change[name] = moved if moved.isfinite().all() else moved.masked_fill(value == before[name], 0.0)
         before[name] = value.clone()
     return change
 

@@ -84,9 +84,9 @@ def compare(
             _compare_tensor(path, expected, result[path], truth, tolerance, verdict)
         elif isinstance(expected, float) and isinstance(result[path], (int, float)):
             _compare_tensor(
-                path, torch.tensor(expected), torch.tensor(float(result[path])), None, tolerance, verdict
+                path, _number(expected), _number(result[path]), None, tolerance, verdict
             )
-        elif isinstance(result[path], torch.Tensor) or expected != result[path]:
+        elif type(expected) is not type(result[path]) or expected != result[path]:
             verdict.fail(Cause.TOLERANCE, f"{path}: {result[path]!r} instead of {expected!r}")
     for path, reason in strangers(verdict.tensors) if own_scale else ():
         verdict.fail(Cause.TOLERANCE, f"{path}: {reason}")
@@ -144,7 +144,7 @@ def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
     if expected.dtype != found.dtype:
         verdict.fail(Cause.TOLERANCE, f"{path}: dtype {found.dtype} instead of {expected.dtype}")
         return
-    truth = _yardstick(truth, expected.is_complex())
+    truth = _yardstick(truth, expected)
     if expected.is_complex():
         expected, found = _reals(expected), _reals(found)
     if not expected.is_floating_point():
@@ -170,13 +170,21 @@ def _compare_tensor(  # noqa: PLR0917  one tensor with its three references
         verdict.fail(
             Cause.TOLERANCE, f"{path}: largest error {error:.3g} at tolerance {tolerance.absolute:g}"
         )
-    if bool(torch.isfinite(expected).all()):
+    if math.isfinite(near.eager + near.result):  # no infinity, and no square beyond float64's range
         verdict.tensors.append(near)
 
 
-def _yardstick(truth: torch.Tensor | None, pairs: bool) -> torch.Tensor | None:
-    """The float64 tensor to compare with, ``pairs`` of reals of a complex one; None where it is no such."""
-    if truth is None or truth.is_complex() is not pairs:
+def _number(value: float) -> torch.Tensor:
+    return torch.tensor(float(value), dtype=torch.float64)
+
+
+def _yardstick(truth: Any, expected: torch.Tensor) -> torch.Tensor | None:
+    """The float64 tensor to hold ``expected`` against, as pairs of reals of a complex one.
+
+    None where there is no such: float64 may find another number of things, or none.
+    """
+    pairs = expected.is_complex()
+    if not isinstance(truth, torch.Tensor) or truth.shape != expected.shape or truth.is_complex() is not pairs:
         return None
     wide = _reals(truth) if pairs else truth
     return wide if wide.dtype == torch.float64 else None

@@ -15,12 +15,11 @@ import torch
 
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.suites.leaves import Unknown, leaves
-from torchgauge.suites.outputs import Observation, to_host
+from torchgauge.suites.outputs import Observation, finite, to_host
 from torchgauge.suites.torchbench_state import Snapshot
 
 AFTER = "after"
 """Where an observation holds the inputs and buffers that a run has changed."""
-_NOT_FINITE = "not_finite"
 
 
 class Observer:
@@ -68,7 +67,7 @@ class Observer:
         found: Observation = {path: None for path in self._before if path not in now}
         for path, leaf in now.items():
             if path not in self._before or not _equal(self._before[path], leaf):
-                found.update(_finite(path, leaf))
+                found.update(finite(path, leaf))
         self.writes = self.writes or bool(found)
         return found
 
@@ -92,11 +91,3 @@ def _equal(before: Any, now: Any) -> bool:
     if before.shape != now.shape or before.dtype != now.dtype:
         return False
     return torch.equal(before, now) or bool(((before == now) | ((before != before) & (now != now))).all())  # noqa: PLR0124
-
-
-def _finite(path: str, leaf: Any) -> Observation:
-    """``leaf`` with its infinities and NaNs apart: in a mask they are right, and have no distance."""
-    if not isinstance(leaf, torch.Tensor) or not leaf.is_floating_point() or bool(leaf.isfinite().all()):
-        return {path: leaf}
-    codes = leaf.isnan().to(torch.int8) + 2 * (leaf > 0).to(torch.int8)
-    return {path: leaf.nan_to_num(0.0, 0.0, 0.0), f"{path}.{_NOT_FINITE}": codes * ~leaf.isfinite()}

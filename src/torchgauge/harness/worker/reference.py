@@ -65,7 +65,7 @@ def float64_reference(built: BuiltWorkload, workload: Workload, scenario: Any, o
         return Reference(f"{alone}: a float64 copy does not fit", None, host)
     try:
         fp64, drew = _observe(built, workload, scenario, torch.float64)
-    except (RuntimeError, TypeError, NotImplementedError) as error:
+    except Exception as error:  # noqa: BLE001  whatever a model says to float64, it was not asked for it
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         return Reference(f"eager alone: no float64 run ({first})", None, host)
     if nonfinite(fp64):
