@@ -107,11 +107,11 @@ def _parts(value: Any) -> Collection[tuple[str, Any]] | None:
     if numpy is not None and isinstance(value, (numpy.ndarray, numpy.generic)):
         return _of_array(value, numpy)
     if isinstance(value, Mapping):
-        return [(_label(key, place), item) for place, (key, item) in enumerate(value.items())]
+        return _with_more(value, [(_label(key, at), item) for at, (key, item) in enumerate(value.items())])
     if isinstance(value, AbstractSet):
         return _of_set(value)
     if isinstance(value, Sequence) and not isinstance(value, (memoryview, bytearray)):
-        return [(str(place), item) for place, item in enumerate(value)]
+        return _with_more(value, [(str(place), item) for place, item in enumerate(value)])
     if isinstance(value, (memoryview, bytearray)):
         return [("", bytes(value))]
     if isinstance(value, torch.nn.Module):
@@ -119,8 +119,18 @@ def _parts(value: Any) -> Collection[tuple[str, Any]] | None:
     return _of_object(value)
 
 
+def _with_more(value: Any, parts: list[tuple[str, Any]]) -> Collection[tuple[str, Any]]:
+    """``parts`` and the other attributes of a class of its own that is derived from a container."""
+    if not isinstance(value, (dict, list, tuple)) and not dataclasses.is_dataclass(value):
+        return parts
+    known = {id(part) for _, part in parts}
+    return [*parts, *(each for each in getattr(value, "__dict__", {}).items() if id(each[1]) not in known)]
+
+
 def _of_array(value: Any, numpy: Any) -> Collection[tuple[str, Any]] | None:
     """A tensor of a numpy array or number; text and objects one by one."""
+    if isinstance(value, numpy.ma.MaskedArray):
+        return [("mask", numpy.ma.getmaskarray(value)), ("values", value.filled())]
     value = numpy.asarray(value)
     if value.dtype.names:
         return [(name, value[name]) for name in value.dtype.names]
@@ -151,12 +161,13 @@ def _of_object(value: Any) -> Collection[tuple[str, Any]] | None:
     Objects of the standard library and of torch's C++ half hold what Python does not see.
     """
     if dataclasses.is_dataclass(value):
-        return [(field.name, getattr(value, field.name)) for field in dataclasses.fields(value)]
+        fields = [(each.name, getattr(value, each.name)) for each in dataclasses.fields(value)]
+        return _with_more(value, fields)
     kind = type(value)
     library = kind.__module__.partition(".")[0] in sys.stdlib_module_names
     if isinstance(value, _OPAQUE) or (library and kind.__module__ != "__main__" and not _record(value)):
         return None
-    slots = [name for each in kind.__mro__ for name in _names(each.__dict__.get("__slots__", ()))]
+    slots = [name for each in kind.__mro__ for name in _names(each)]
     found = {name: getattr(value, name) for name in slots if hasattr(value, name)}
     found.update(getattr(value, "__dict__", {}))
     return list(found.items()) or None
@@ -166,11 +177,19 @@ def _record(value: Any) -> bool:
     return isinstance(value, _RECORDS)
 
 
-def _names(slots: str | Sequence[str]) -> Sequence[str]:
+def _names(kind: type) -> list[str]:
+    """The attributes behind the slots of ``kind``; Python puts the class into the name of a private one."""
+    slots = kind.__dict__.get("__slots__", ())
     named = (slots,) if isinstance(slots, str) else slots
-    return [name for name in named if name not in ("__dict__", "__weakref__")]
+    inside = f"_{kind.__name__.lstrip('_')}"
+    private = [name.startswith("__") and not name.endswith("__") for name in named]
+    found = [inside + name if hidden else name for name, hidden in zip(named, private, strict=True)]
+    return [name for name in found if name not in ("__dict__", "__weakref__")]
 
 
 def _label(key: Any, place: int) -> str:
     """A name for the key of a mapping that is equal in every run; an object's own may hold its address."""
-    return str(key) if isinstance(key, (str, int, enum.Enum)) else f"{type(key).__name__}{place}"
+    plain = all(
+        isinstance(each, (*_PLAIN, enum.Enum)) for each in (key if isinstance(key, tuple) else (key,))
+    )
+    return str(key) if plain else f"{type(key).__name__}{place}"

@@ -43,6 +43,27 @@ class Layer:
         self.kind, self.device, self.dtype = Layer, torch.device("cpu"), torch.float32
 
 
+class Private:
+    __slots__ = ("__hidden", "shown")
+
+    def __init__(self) -> None:
+        self.shown, self.__hidden = 1, ONE
+
+
+class Rows(list[Any]):
+    """Containers of a library's own, with more than their items."""
+
+
+class Table(dict[str, Any]):
+    pass
+
+
+def more(value: Any) -> Any:
+    """``value`` with an attribute of its own, and one that is an item as well, as in model outputs."""
+    value.same, value.scores = ONE, torch.ones(3)
+    return value
+
+
 class Cycle:
     def __init__(self) -> None:
         self.me, self.value = self, 3
@@ -95,6 +116,12 @@ VALUES = {
     "quantised": quantised,
     "nested": lambda: torch.nested.nested_tensor([ONE, torch.ones(3)]),
     "keys that read alike": lambda: {1: ONE, "1": ONE, "a.b": ONE, "a": {"b": ONE}},
+    "private slot": Private,
+    "list with an attribute": lambda: more(Rows([ONE])),
+    "mapping with an attribute": lambda: more(Table(a=ONE)),
+    "dataclass with an attribute": lambda: more(Held(ONE, 2)),
+    "masked array": lambda: np.ma.MaskedArray([1.0, 2.0], [False, True], fill_value=0.0),
+    "keys of several kinds": lambda: {0.5: 1, (0, "a"): 2, b"b": 3, (ONE, 1): 4},
     "keys that are objects": lambda: {ONE: 1, torch.float32: 2},
     "nothing": lambda: [None, {}, ()],
     "module": lambda: torch.nn.Linear(2, 1),

@@ -16,6 +16,32 @@ from torchgauge.harness.worker import memory
 SIDE, ROWS = 2896, 2172  # 32 MiB of weights, 24 MiB of product
 
 
+class Slots:
+    """An object without a dictionary."""
+
+    __slots__ = ("mask",)
+
+
+def odd(case: str) -> tuple[Subject, Any]:
+    """The inference of :func:`product` by a model that keeps tensors where they are hard to see."""
+    subject, step = product()
+    kept: list[torch.Tensor] = []
+    if case == "traced":
+        subject.module = subject.call = torch.jit.trace(subject.module, subject.args)
+    elif case == "slots":
+        subject.module.held = Slots()
+        subject.module.held.mask = torch.ones(16 << 18)
+    else:
+        subject.module.kept = kept
+
+    def keep() -> None:
+        step()
+        if case == "growing":
+            kept.append(torch.ones(8 << 18))
+
+    return subject, keep
+
+
 def product(*, attribute: bool = False, training: bool = False) -> tuple[Subject, Any]:
     """A matrix product, and its step."""
     module = torch.nn.Linear(SIDE, SIDE, bias=False)
@@ -41,7 +67,10 @@ def read(case: str) -> dict[str, Any]:
     if case == "python":
         found = memory.peak_of_steps(lambda: len(bytearray(b"\1") * (24 << 20)), SESSION, rss, None)
         return {"bytes": found.samples[0], "provenance": found.provenance}
-    subject, step = product(attribute=case == "attribute", training=case == "training")
+    if case in ("traced", "slots", "growing"):
+        subject, step = odd(case)
+    else:
+        subject, step = product(attribute=case == "attribute", training=case == "training")
     beside = [bytearray(b"\1") * (1 << 16) for _ in range(1024)] if case == "beside" else []
     if case == "kept":
         memory._allocator = lambda name: None  # as where the C library has no such functions

@@ -21,6 +21,9 @@ EXPECTED = {
     + 24
     + 32,  # and the gradients of the weights; that of the product is one number, expanded
     "attribute": 32 + 16 + 24 + 24,  # and a tensor that is no parameter
+    "slots": 32 + 16 + 24 + 24,  # in an object without a dictionary
+    "traced": 32 + 24 + 24,  # whose weights Python does not hold
+    "growing": 32 + 24 + 3 * 8 + 24,  # what one step kept, and the two that are measured; once each
 }
 """MiB that the tensors of each case of ``child_memory.py`` take at most at once, counted by hand."""
 

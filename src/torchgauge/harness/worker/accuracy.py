@@ -83,9 +83,7 @@ def compare(
         if isinstance(expected, torch.Tensor):
             _compare_tensor(path, expected, result[path], truth, tolerance, verdict)
         elif isinstance(expected, float) and isinstance(result[path], (int, float)):
-            _compare_tensor(
-                path, _number(expected), _number(result[path]), None, tolerance, verdict
-            )
+            _compare_tensor(path, _number(expected), _number(result[path]), None, tolerance, verdict)
         elif type(expected) is not type(result[path]) or expected != result[path]:
             verdict.fail(Cause.TOLERANCE, f"{path}: {result[path]!r} instead of {expected!r}")
     for path, reason in strangers(verdict.tensors) if own_scale else ():
@@ -184,7 +182,11 @@ def _yardstick(truth: Any, expected: torch.Tensor) -> torch.Tensor | None:
     None where there is no such: float64 may find another number of things, or none.
     """
     pairs = expected.is_complex()
-    if not isinstance(truth, torch.Tensor) or truth.shape != expected.shape or truth.is_complex() is not pairs:
+    if (
+        not isinstance(truth, torch.Tensor)
+        or truth.shape != expected.shape
+        or truth.is_complex() is not pairs
+    ):
         return None
     wide = _reals(truth) if pairs else truth
     return wide if wide.dtype == torch.float64 else None

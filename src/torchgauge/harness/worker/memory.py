@@ -14,7 +14,7 @@ import sys
 import types
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from functools import partial
 from pathlib import Path
 from typing import Any, cast
@@ -63,7 +63,7 @@ class RssProbe:
             self._before = None
 
     def peak(self, tensors: int | None) -> MemoryReading | Absent:
-        """``tensors`` bytes that the model holds and what was resident above :meth:`reset` at most.
+        """``tensors`` bytes that the model held and what was resident above :meth:`reset` at most.
 
         Where ``tensors`` is None, or freed memory stays in the process and would hide what the steps need:
         what was resident at most above the time of creation.
@@ -80,6 +80,7 @@ def peak_of_steps(
     step: Callable[[], Any], session: DeviceSession, rss: RssProbe, subject: Subject | None
 ) -> Measurement:
     """``peak_memory`` of two calls of ``step``, which has run before; ``subject`` is None without torch."""
+    held = None if subject is None else tensor_bytes(subject, step)  # what a step adds and keeps is growth
     rss.reset()
     session.reset_peak_memory()
     with _large_blocks_given_back():
@@ -89,7 +90,7 @@ def peak_of_steps(
     reading = session.peak_memory()
     if isinstance(reading, Absent):
         reason = reading.reason
-        reading = rss.peak(None if subject is None else tensor_bytes(subject, step))
+        reading = rss.peak(held)
         if isinstance(reading, Absent):
             return absent("peak_memory", f"{reason}; {reading.reason}")
     return single("peak_memory", float(reading.bytes), reading.provenance)
@@ -112,13 +113,23 @@ def tensor_bytes(*roots: Any) -> int:
         seen[id(value)] = value
         if not isinstance(value, torch.Tensor):
             pending.extend(_below(value))
-        elif value.layout is torch.sparse_coo:
-            pending += [value._indices(), value._values()]
-        elif value.layout is torch.strided and value.device.type == HOST:
+        elif value.layout is not torch.strided:
+            pending += _of_sparse(value)
+        elif value.device.type == HOST:
             storage = value.untyped_storage()
             storages[storage.data_ptr()] = storage.nbytes()
             pending.append(value.grad if value.is_leaf else None)
     return sum(storages.values())
+
+
+def _of_sparse(value: Any) -> list[Any]:
+    """The dense tensors that a sparse one consists of."""
+    names = ("_indices", "_values", "crow_indices", "ccol_indices", "col_indices", "row_indices", "values")
+    found = []
+    for name in names:
+        with suppress(RuntimeError, NotImplementedError):  # each layout has some of them
+            found.append(getattr(value, name)())
+    return found
 
 
 def _below(value: Any) -> Iterable[Any]:
@@ -139,8 +150,15 @@ def _below(value: Any) -> Iterable[Any]:
     harness = room.startswith("torchgauge.") and not dataclasses.is_dataclass(value)
     if harness or room.startswith(("torch._", "torch.fx")):
         return ()
-    table = getattr(value, "__dict__", None)
-    return table.values() if isinstance(table, dict) else ()
+    slots = (each.__dict__.get("__slots__", ()) for each in type(value).__mro__)
+    found = [
+        getattr(value, name, None)
+        for names in slots
+        for name in ((names,) if isinstance(names, str) else names)
+    ]
+    if hasattr(value, "parameters") and hasattr(value, "buffers"):  # those of a traced module are in C++
+        found += [*value.parameters(), *value.buffers()]
+    return [*found, *getattr(value, "__dict__", {}).values()]
 
 
 def _memory_goes_back() -> bool:
