@@ -357,8 +357,10 @@ def test_a_suspicion_is_measured_again_by_a_job_of_the_night(tmp_path, github):
     put_history(forge, nights.folder / "history", tmp_path)
     tonight = {"TORCHGAUGE_NIGHT": "2026-07-01"}
     run = dispatch(forge, github, "nightly.yml", labels="ubuntu-24.04 self-hosted", **tonight)
-    names = ("plan", "device/bench 1 of 1", "collect", "confirm", "settle", "gate", "issues")
-    assert run.jobs == {(name, "success") for name in names} | PUBLISHED, run.log[-6000:]
+    names = ("plan", "device/bench 1 of 1", "collect", "confirm", "settle", "issues")
+    # tonight is measured for real: beside other work its one step time may be unsteady, which is no pass
+    gate = "failure" if "no step time was compared" in run.output else "success"
+    assert run.jobs == {(name, "success") for name in names} | {("gate", gate)} | PUBLISHED, run.log[-6000:]
     (answers,) = [name for name in forge.artifact_names() if name.startswith("confirmed-")]
     with forge.artifact(answers) as archive:
         told = json.loads(archive.read("outcomes.json"))["outcomes"]
