@@ -19,7 +19,7 @@ from stored_runs import case, result
 
 from torchgauge.cli.main import cli
 from torchgauge.errors import UsageError
-from torchgauge.records import Cause, Failure, Status
+from torchgauge.records import Cause, Failure, Modifier, Status
 from torchgauge.results.store import Store
 from torchgauge.workflows.relay import RelayRefusedError, oidc_token, send
 
@@ -103,6 +103,24 @@ def test_success_is_only_what_was_measured_and_is_as_expected(tmp_path, github) 
     told = [each["workflow"] for each in github.relayed]
     assert [each["conclusion"] for each in told] == ["success", "failure"]
     assert [each["test_results"]["skipped"] for each in told] == [1, 1]
+
+
+@pytest.mark.parametrize(
+    "ended",
+    [
+        {"status": Status.SKIPPED, "cause": Cause.MISSING_PACKAGE, "reason": "no timm"},
+        {"modifiers": (Modifier.DEGRADED,)},
+        {"modifiers": (Modifier.UNCHECKED,)},
+    ],
+    ids=["skipped", "degraded", "unchecked"],
+)
+def test_a_run_that_measured_nothing_is_no_success(tmp_path, github, ended) -> None:
+    """However its cases ended: nothing failed, and nothing was found to be right."""
+    numbers = None if "status" in ended else 1e-3
+    assert report("--relay", "--store", store_of(tmp_path, result(case(), numbers, **ended))).exit_code == 0
+    (told,) = [each["workflow"] for each in github.relayed]
+    counts = {"passed": 0, "failed": 0, "skipped": 1}
+    assert (told["conclusion"], told["test_results"]) == ("failure", counts)
 
 
 def test_a_nightly_names_its_upstream_commit_itself(tmp_path, github) -> None:

@@ -93,7 +93,8 @@ class Told:
 def told_of(report: RunReport) -> Told:
     """What a finished run says: success only where everything was measured and ended as expected.
 
-    A pass that is none of what was asked for, or that nothing checked, is told as skipped.
+    A pass that is none of what was asked for, or that nothing checked, is told as skipped. Where nothing else
+    is left, it is no success.
     """
     failed = len(report.unexpected)
     unmeasured = sum(each.status in INCOMPLETE for each in report.cases if not each.unexpected)
@@ -105,7 +106,7 @@ def told_of(report: RunReport) -> Told:
         each.status is Status.PASS and not each.counted for each in report.cases if not each.unexpected
     )
     passed = len(report.cases) + len(report.not_run) - failed - unmeasured - skipped
-    fine = failed == 0 and not report.incomplete and report.planned > 0
+    fine = failed == 0 and not report.incomplete and passed > 0
     counts = {"passed": passed, "failed": failed, "skipped": skipped + unmeasured}
     return Told("completed", "success" if fine else "failure", counts)
 
