@@ -1,14 +1,16 @@
 """What ``torchgauge run`` publishes beside busy neighbours, and how far that is from a user's own process.
 
-``--part neighbours`` runs six models as a user would, beside 0, 1, 2 and 4 processes that never rest, in
-random order, ``--rounds`` times. Every latency is to lie within 10 % of the quiet one (median of the quiet
+``--part neighbours`` runs each of six models as a user would, beside 0, 1, 2 and 4 processes that never rest,
+in random order, ``--rounds`` times. Every latency is to lie within 10 % of the quiet one (median of the quiet
 runs) or to be marked ``unsteady``; beside one neighbour at most 20 % may be marked. ``--part bare``
 alternates launches of ``torchgauge run`` (its own number of threads, and torch's) with processes that only
 build the model and time it in a loop, with torch's settings and with one thread: like is to differ by at
 most 2 %.
 
 Each measurement is a line of the file that ``--into`` names, and the tables are made of all its lines, so a
-long benchmark may be run in pieces. A store is made for each run in a temporary folder and removed.
+long benchmark may be run in pieces. Each begins once the rest of the machine has used less than a tenth of a
+core for a second, or after ``--calm`` seconds; what it used right before and right after is in the line, and
+tables leave out lines with more than that. A store is made for each run in a temporary folder and removed.
 """
 
 from __future__ import annotations
@@ -22,10 +24,16 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
 from statistics import median
+
+from torchgauge.devices.cpu_times import CpuTimes, allowed_cpus
+from torchgauge.records import Modifier, Result
+from torchgauge.results import journal
+from torchgauge.results.store import Store
 
 MODELS = (
     "timm/resnet18",
@@ -36,11 +44,14 @@ MODELS = (
     "huggingface/ElectraForCausalLM",
 )
 NEIGHBOURS = (0, 1, 2, 4)
-NEAR, PARITY, MOST_MARKED = 0.10, 0.02, 0.20
+NEAR, PARITY = 0.10, 0.02
 BARE_S = 3.0
+CALM_CORES, LOOK_S = 0.1, 1.0
+"""Cores that the rest of the machine may use, and seconds for which it is looked at."""
 QUICK = ("--no-memory-probe", "--no-warm-compile", "--no-calibration")
 CHOSEN = ("OMP_", "GOMP_", "KMP_", "MKL_", "MALLOC_")
 """Beginnings of variables that would be no default."""
+Measure = Callable[[], dict[str, object]]
 
 
 def main() -> None:
@@ -50,6 +61,7 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--models", default=",".join(MODELS))
     parser.add_argument("--into", type=Path, default=Path("busy-neighbours.jsonl"))
+    parser.add_argument("--calm", type=float, default=60.0)
     parser.add_argument("--step", metavar="MODEL", help="(the bare process itself)")
     parser.add_argument("--threads", type=int, default=0)
     options = parser.parse_args()
@@ -59,9 +71,13 @@ def main() -> None:
     models = tuple(options.models.split(","))
     parts = {"neighbours": beside_neighbours, "bare": beside_bare, "report": lambda *_: iter(())}
     with options.into.open("a", encoding="utf-8") as file:
-        for line in parts[options.part](models, options.rounds):
-            print(json.dumps({**line, "load_1min": round(os.getloadavg()[0], 2)}), file=file, flush=True)
-    lines = [json.loads(text) for text in options.into.read_text(encoding="utf-8").splitlines()]
+        for measure in parts[options.part](models, options.rounds):
+            before = wait_for_calm(options.calm)
+            line = {**measure(), "others": round(max(before, busy_cores()), 2)}
+            print(json.dumps(line), file=file, flush=True)
+    every = [json.loads(text) for text in options.into.read_text(encoding="utf-8").splitlines()]
+    lines = [line for line in every if line["others"] <= CALM_CORES]
+    print(f"{len(every) - len(lines)} of {len(every)} lines are left out: the machine was not calm")
     report([line for line in lines if line["part"] == "neighbours"], neighbour_table)
     report([line for line in lines if line["part"] == "bare"], bare_table)
 
@@ -69,56 +85,75 @@ def main() -> None:
 # --- measuring -------------------------------------------------------------------------------
 
 
-def beside_neighbours(models: tuple[str, ...], rounds: int) -> Iterator[dict[str, object]]:
-    """One run of all models beside each number of neighbours, in random order, ``rounds`` times."""
-    for _ in range(rounds):
-        for count in random.sample(NEIGHBOURS, len(NEIGHBOURS)):
-            began = time.perf_counter()
-            with neighbours(count):
-                rows = published(models)
-            seconds = round(time.perf_counter() - began, 1)
-            yield {"part": "neighbours", "neighbours": count, "seconds": seconds, "rows": rows}
+def beside_neighbours(models: tuple[str, ...], rounds: int) -> Iterator[Measure]:
+    """A run of each model beside each number of neighbours, in random order, ``rounds`` times."""
 
+    def measure(model: str, count: int) -> dict[str, object]:
+        began = time.perf_counter()
+        with neighbours(count):
+            row = published(model)
+        seconds = round(time.perf_counter() - began, 1)
+        return {"part": "neighbours", "model": model, "neighbours": count, "seconds": seconds, "row": row}
 
-def beside_bare(models: tuple[str, ...], rounds: int) -> Iterator[dict[str, object]]:
-    """Launches of each kind for each model, in random order, ``rounds`` times."""
-    own = os.process_cpu_count() if hasattr(os, "process_cpu_count") else len(os.sched_getaffinity(0))
     for _ in range(rounds):
         for model in random.sample(models, len(models)):
-            found: dict[str, object] = {}
-            for kind in random.sample(("ours", f"ours {own}", "bare", "bare 1"), 4):
-                if kind.startswith("ours"):
-                    extra = ("--threads", str(own)) if kind != "ours" else ()
-                    found[kind] = published((model,), extra)[model]
-                else:
-                    found[kind] = bare_process(model, 1 if kind == "bare 1" else 0)
-            yield {"part": "bare", "model": model, "own": own, "found": found}
+            for count in random.sample(NEIGHBOURS, len(NEIGHBOURS)):
+                yield partial(measure, model, count)
 
 
-def published(models: tuple[str, ...], extra: tuple[str, ...] = ()) -> dict[str, dict[str, object]]:
-    """What a run of ``models`` publishes of each."""
-    from torchgauge.results import journal
-    from torchgauge.results.store import Store
+def beside_bare(models: tuple[str, ...], rounds: int) -> Iterator[Measure]:
+    """Launches of each kind for each model, in random order, ``rounds`` times."""
+    own = len(allowed_cpus())
 
+    def measure(model: str) -> dict[str, object]:
+        found: dict[str, object] = {}
+        for kind in random.sample(("ours", f"ours {own}", "bare", "bare 1"), 4):
+            if kind.startswith("ours"):
+                found[kind] = published(model, () if kind == "ours" else ("--threads", str(own)))
+            else:
+                found[kind] = bare_process(model, 1 if kind == "bare 1" else 0)
+        return {"part": "bare", "model": model, "own": own, "found": found}
+
+    for _ in range(rounds):
+        for model in random.sample(models, len(models)):
+            yield partial(measure, model)
+
+
+def wait_for_calm(seconds: float) -> float:
+    """Wait until the machine is calm, or ``seconds`` have passed; the cores in use then."""
+    end = time.perf_counter() + seconds
+    while (busy := busy_cores()) > CALM_CORES and time.perf_counter() < end:
+        pass
+    return busy
+
+
+def busy_cores() -> float:
+    """Cores in use by anybody for the next second; nothing where the system does not tell."""
+    before = CpuTimes.read()
+    time.sleep(LOOK_S)
+    after = CpuTimes.read()
+    share = after.busy_share(before) if before is not None and after is not None else None
+    return (share or 0.0) * len(allowed_cpus())
+
+
+def published(model: str, extra: tuple[str, ...] = ()) -> dict[str, object]:
+    """What a run of ``model`` publishes of it."""
     with tempfile.TemporaryDirectory() as folder:
-        words = ("run", *models, "--device", "cpu", "--config", "eager", *QUICK, *extra, "--store", folder)
+        words = ("run", model, "--device", "cpu", "--config", "eager", *QUICK, *extra, "--store", folder)
         subprocess.run(
             [sys.executable, "-m", "torchgauge.cli.main", *words],
             env=defaults(),
-            check=False,
+            check=True,
             stdout=subprocess.DEVNULL,
             stderr=subprocess.DEVNULL,
         )
         store = Store.open(Path(folder))
-        rows = [row for run in store.run_ids() for row in journal.results(store.run(run).journal_path)]
-    return {f"{row.case.workload.suite}/{row.case.workload.model}": facts_of(row) for row in rows}
+        (row,) = journal.results(store.run(store.run_ids()[0]).journal_path)
+    return facts_of(row)
 
 
-def facts_of(row: object) -> dict[str, object]:
+def facts_of(row: Result) -> dict[str, object]:
     """What counts of one row: its latency with interval, its blocks, whether and why it is unsteady."""
-    from torchgauge.records import Modifier, Result
-
-    assert isinstance(row, Result)
     latency = next((each for each in row.summaries if each.metric == "latency"), None)
     sizes = {each.metric: len(each.samples) for each in row.measurements}
     facts = dict(row.facts)
@@ -190,55 +225,47 @@ def bare_loop(name: str, threads: int) -> dict[str, object]:
 # --- judging ---------------------------------------------------------------------------------
 
 
-def report(lines: list[dict], table) -> None:
+def report(lines: list[dict], table: Callable[[list[dict]], None]) -> None:
     """Print a table of ``lines`` and the machine, where there are any."""
     if lines:
-        loads = [line["load_1min"] for line in lines]
-        machine = f"{platform.machine()}, {os.cpu_count()} cores"
-        print(f"\n{machine}; {len(lines)} lines, load {min(loads)} to {max(loads)}")
+        print(f"\n{platform.machine()}, {len(allowed_cpus())} cores; {len(lines)} lines")
         table(lines)
 
 
 def neighbour_table(lines: list[dict]) -> None:
     """By number of neighbours: how far from quiet, how many are marked, and what misses the goal."""
     quiet = quiet_latencies(lines)
+    lines = [line for line in lines if line["model"] in quiet and line["row"]["latency"]]
     print(
         "neighbours | latencies | marked | unmarked beyond 10 % | worst unmarked | worst of all | s per run"
     )
     for count in sorted({line["neighbours"] for line in lines}):
         some = [line for line in lines if line["neighbours"] == count]
-        rows = [
-            (model, row)
-            for line in some
-            for model, row in line["rows"].items()
-            if row["latency"] and model in quiet
-        ]
-        off = [(abs(row["latency"] / quiet[model] - 1), row["unsteady"]) for model, row in rows]
-        plain = [error for error, unsteady in off if not unsteady]
-        marked = len(off) - len(plain)
+        off = {id(line): abs(line["row"]["latency"] / quiet[line["model"]] - 1) for line in some}
+        plain = [line for line in some if not line["row"]["unsteady"]]
+        beyond = [line for line in plain if off[id(line)] > NEAR]
+        marked = len(some) - len(plain)
         cells = (
             str(count),
-            str(len(off)),
-            f"{marked} ({marked / max(1, len(off)):.0%})",
-            str(sum(error > NEAR for error in plain)),
-            f"{max(plain, default=0):.1%}",
-            f"{max((error for error, _ in off), default=0):.1%}",
+            str(len(some)),
+            f"{marked} ({marked / len(some):.0%})",
+            str(len(beyond)),
+            f"{max((off[id(line)] for line in plain), default=0):.1%}",
+            f"{max(off.values()):.1%}",
             f"{median(line['seconds'] for line in some):.0f}",
         )
         print(" | ".join(cells))
-        for model, row in rows:
-            if not row["unsteady"] and abs(row["latency"] / quiet[model] - 1) > NEAR:
-                print(f"  {model}, quiet {quiet[model] * 1e3:.1f} ms: {row}")
+        for line in beyond:
+            print(f"  {line['model']}, quiet {quiet[line['model']] * 1e3:.2f} ms: {line['row']}")
 
 
 def quiet_latencies(lines: list[dict]) -> dict[str, float]:
-    """By model the median over the runs beside no neighbour, of what is not marked where there is any."""
-    found: dict[str, list[dict]] = {}
+    """By model the median over the runs beside no neighbour that are not marked."""
+    found: dict[str, list[float]] = {}
     for line in lines:
-        for model, row in line["rows"].items() if line["neighbours"] == 0 else ():
-            found.setdefault(model, []).extend([row] if row["latency"] else [])
-    steady = {model: [row for row in rows if not row["unsteady"]] or rows for model, rows in found.items()}
-    return {model: median(row["latency"] for row in rows) for model, rows in steady.items() if rows}
+        if line["neighbours"] == 0 and line["row"]["latency"] and not line["row"]["unsteady"]:
+            found.setdefault(line["model"], []).append(line["row"]["latency"])
+    return {model: median(values) for model, values in found.items()}
 
 
 def bare_table(lines: list[dict]) -> None:
