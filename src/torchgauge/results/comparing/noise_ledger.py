@@ -19,12 +19,13 @@ import pandas as pd
 from torchgauge.records.comparison import Verdict
 from torchgauge.results.comparing.comparison_store import read_comparisons
 from torchgauge.results.comparing.quarantine import WINDOW_DAYS, Night, standing
+from torchgauge.results.comparing.verdict_words import CHANGED
 from torchgauge.results.frames import frame_of
 from torchgauge.results.runner_class import UNKNOWN
 from torchgauge.results.store import Store
 
 DAY_S = 86_400.0
-ALARMS = frozenset({Verdict.REGRESSION.value, Verdict.IMPROVEMENT.value, Verdict.BROKEN.value, "fixed"})
+ALARMS = frozenset(each.value for each in CHANGED)
 """Verdicts that are false alarms where head was measured against head."""
 
 _LAUNCH_COLUMNS = (
