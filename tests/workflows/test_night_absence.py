@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -126,6 +127,26 @@ def test_the_policy_acknowledges_what_is_missing(tmp_path, store, action) -> Non
     rows = [row("linear", "skipped"), *map(row, MODELS[1:])]
     found = gated(store, 1, rows, load_policy(policy, date(2026, 5, 28)))
     assert (found.verdict, len(found.findings.lost)) == (GateVerdict.PASS, 1)
+
+
+def test_a_case_of_another_key_and_the_same_id_is_missed(store) -> None:
+    """A suite that changed its data is no way for a case to leave unseen."""
+    skipped = row("linear", "skipped")
+    other = replace(skipped, case=replace(skipped.case, workload=replace(skipped.case.workload, seed=7)))
+    assert (other.case_id, other.case.key == skipped.case.key) == (skipped.case_id, False)
+    found = gated(store, 1, [other, *map(row, MODELS[1:])])
+    assert (found.verdict, found.reasons) == (
+        GateVerdict.INCOMPLETE,
+        ("measured before, skipped now: 1 case",),
+    )
+
+
+def test_a_pass_without_the_step_times_that_it_had_is_a_gap(store) -> None:
+    """It was checked and not timed: nobody would see it become slower."""
+    found = gated(store, 1, [result(case("linear"), None), *map(row, MODELS[1:])])
+    assert found.verdict is GateVerdict.INCOMPLETE
+    (reason,) = found.reasons
+    assert reason.startswith("incomplete: 1 of the cases that passed have no latency, which they had before")
 
 
 def test_a_case_that_never_was_measured_is_not_missed(store) -> None:

@@ -162,6 +162,8 @@ def _problem(each: TrendOutcome, of: Suspicion | None, own: bool) -> str:
         return "a ratio that cannot be"
     if each.state is TrendState.SUSPECTED:
         return "an answer that says nothing"
+    if each.state.closed and each.ratio is None:
+        return "an answer that closes a suspicion without a ratio"
     if each.state is TrendState.CONFIRMED:
         same = each.ratio is not None and (each.ratio - 1.0) * of.change.size > 0.0
         return "" if same else "a confirmation whose ratio does not confirm"

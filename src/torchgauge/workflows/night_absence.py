@@ -112,8 +112,9 @@ def _lost(
 ) -> Iterable[FailureCluster]:
     """The clusters of one pool; failures and rows that say nothing are findings of their own."""
     grouped: dict[tuple[str, str], list[FailedCase]] = {}
-    for row in rows:
-        before = history.measured.get(row.case.key)
+    by_id = {each.case_id: each for each in history.measured.values()}
+    for row in rows:  # a suite that changed its data gives the case another key, and the same id
+        before = history.measured.get(row.case.key) or by_id.get(row.case_id)
         if before is None or is_fine(row) or row.unexpected or row.status in INCOMPLETE:
             continue
         why = _why(row) or f"last measured on {utc(before.at):%Y-%m-%d}"

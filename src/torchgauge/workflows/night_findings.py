@@ -13,7 +13,7 @@ from torchgauge.records import INCOMPLETE, Result
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.journal import results
 from torchgauge.results.store import Store
-from torchgauge.results.trends.trend import TrendFilter, trend
+from torchgauge.results.trends.trend import Trend, TrendFilter, trend
 from torchgauge.results.trends.trend_findings import keep
 from torchgauge.workflows.night_absence import absences, is_fine
 from torchgauge.workflows.night_changes import NightlyChange, changes_of, measured_series
@@ -83,6 +83,7 @@ def night_findings(
         seen = trend(store, TrendFilter(metric=metric))
         changes += changes_of(seen, set(runs), of.since, rules)
         calm |= measured_series(seen, set(runs))
+        found += _without(metric, seen, rows)
     worse = {member for change in changes for member in change.members}
     return NightFindings(
         campaign_id=of.campaign_id,
@@ -106,6 +107,24 @@ def keep_changes(store: Store, now: float) -> None:
     for metric in METRICS:
         wanted = TrendFilter(metric=metric)
         keep(store, trend(store, wanted), wanted, now)
+
+
+def _without(metric: str, seen: Trend, rows: Iterable[Result]) -> list[str]:
+    """That cases passed without a number of ``metric``, which ``seen`` has of earlier nights."""
+    known = {
+        each.series.case_key
+        for each in seen.series
+        if any(night.value is not None for night in each.series.nights)
+    }
+    silent = [
+        row.case_id
+        for row in rows
+        if row.counted
+        and row.case.key in known
+        and not any(each.metric == metric and each.median is not None for each in row.summaries)
+    ]
+    told = f"{len(silent)} of the cases that passed have no {metric}, which they had before: "
+    return [told + ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")] if silent else []
 
 
 def _rows(store: Store, run_id: str) -> list[Result]:

@@ -99,7 +99,7 @@ def read_outcomes(store: Store) -> list[TrendOutcome]:
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
             data = json.loads(line)
-        except ValueError:
+        except (ValueError, RecursionError):
             continue  # what a kill left of a line
         try:
             found.append(from_plain(TrendOutcome, data))
