@@ -130,7 +130,10 @@ def _with_more(value: Any, parts: list[tuple[str, Any]]) -> Collection[tuple[str
 def _of_array(value: Any, numpy: Any) -> Collection[tuple[str, Any]] | None:
     """A tensor of a numpy array or number; text and objects one by one."""
     if isinstance(value, numpy.ma.MaskedArray):
-        return [("mask", numpy.ma.getmaskarray(value)), ("values", value.filled())]
+        return [
+            ("mask", numpy.ma.getmaskarray(value)),
+            ("values", value.filled(0 if value.dtype.kind in "biufc" else None)),
+        ]
     value = numpy.asarray(value)
     if value.dtype.names:
         return [(name, value[name]) for name in value.dtype.names]

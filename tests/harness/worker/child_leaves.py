@@ -120,7 +120,7 @@ VALUES = {
     "list with an attribute": lambda: more(Rows([ONE])),
     "mapping with an attribute": lambda: more(Table(a=ONE)),
     "dataclass with an attribute": lambda: more(Held(ONE, 2)),
-    "masked array": lambda: np.ma.MaskedArray([1.0, 2.0], [False, True], fill_value=0.0),
+    "masked array": lambda: np.ma.MaskedArray([1.0, 2.0], [False, True]),
     "keys of several kinds": lambda: {0.5: 1, (0, "a"): 2, b"b": 3, (ONE, 1): 4},
     "keys that are objects": lambda: {ONE: 1, torch.float32: 2},
     "nothing": lambda: [None, {}, ()],

@@ -171,6 +171,23 @@ def test_a_gradient_that_ought_to_be_zero_may_not_have_the_size_of_others(
     ]
 
 
+def test_one_chaotic_iteration_beside_a_calm_one_accuses_nobody_without_float64() -> None:
+    """What correct implementations differ by is read from the tensors of the same kind."""
+    (_, calm), (_, other) = gradients(1e-6), gradients(1e-6, seed=1)
+    (_, wild), (_, found) = gradients(0.5), gradients(0.5, seed=1)
+    second = {path.replace("iteration0", "iteration1"): value for path, value in wild.items()}
+    result = {path.replace("iteration0", "iteration1"): value for path, value in found.items()}
+    loss = {f"iteration0.buffer.{number}": torch.ones(3) for number in range(3)}
+    assert verdict(calm | second | loss, other | result | loss).ok
+    assert not verdict(calm | second | loss, planted(other, 1.1) | result | loss).ok
+
+
+def test_one_tensor_that_correct_implementations_turn_is_not_accused_without_float64() -> None:
+    """The gradient behind a gate of a few numbers is off by a factor: seen in `regnety_002`, autocast."""
+    _, eager = gradients(0.1)
+    assert verdict(eager, planted(gradients(0.1, seed=1)[1], 1.3)).ok
+
+
 def test_an_exception_widens_every_bound() -> None:
     """A model with a larger multiplier, whose reason is in the data file, may differ by more."""
     from torchgauge.harness.worker.accuracy import compare

@@ -123,22 +123,28 @@ class Yardstick:
 
     ``noise``, ``size`` and ``largest`` are those of each kind of tensor: the median noise over tensors that
     are larger than eager's error, and eager's median and largest RMS. ``discord`` is explained above;
-    ``share`` is its like without float64, the median distance of result and eager in units of eager's RMS,
-    and ``scatter`` the median of what no factor explains of that.
+    ``share`` is its like without float64, the median distance of result and eager in units of eager's RMS:
+    over the tensors of a kind, since one iteration may be chaotic and another not, but at least that over
+    all. ``scatter`` is the median of what no factor explains of that, ``turn`` that of how far slopes
+    against eager are off one.
     """
 
     noise: Mapping[str, float]
     size: Mapping[str, float]
     largest: Mapping[str, float]
     discord: float
-    share: float
-    scatter: float
+    share: Mapping[str, float]
+    scatter: Mapping[str, float]
+    turn: Mapping[str, float]
 
     @classmethod
     def of(cls, tensors: Sequence[Closeness]) -> Yardstick:
         """The yardstick that ``tensors``, all of one observation, make for each of them."""
         sizes = [(each.path, _rms(each.eager, each)) for each in tensors]
-        scatters = [each.scatter for each in tensors if each.eager and each.count > 1]  # one has none
+        some = [each for each in tensors if each.eager]
+        gaps = [(each.path, math.sqrt(each.gap / each.eager)) for each in some]
+        usual = _median_of_kinds(gaps)
+        several = [each for each in some if each.count > 1]  # one element has no scatter
         return cls(
             noise=_noise_of_kinds(tensors),
             size=_median_of_kinds(sizes),
@@ -146,8 +152,9 @@ class Yardstick:
             discord=_low_median(
                 math.sqrt(each.gap / each.eager_error) for each in tensors if each.eager_error
             ),
-            share=_low_median(math.sqrt(each.gap / each.eager) for each in tensors if each.eager),
-            scatter=_low_median(scatters) if scatters else math.inf,
+            share={kind: max(own, _low_median(gap for _, gap in gaps)) for kind, own in usual.items()},
+            scatter=_median_of_kinds((each.path, each.scatter) for each in several),
+            turn=_median_of_kinds((each.path, abs(each.slope - 1.0)) for each in several),
         )
 
     def judge(self, each: Closeness) -> str:
@@ -156,7 +163,7 @@ class Yardstick:
         if each.truth is None or each.error is None or each.eager_error is None or each.along is None:
             if not each.eager or _rms(each.eager, each) < SLIGHT * self.size[kind]:
                 return self._grown(each)
-            limit = (AGREE + DISCORDS * self.share) * math.sqrt(each.eager)
+            limit = (AGREE + DISCORDS * self.share[kind]) * math.sqrt(each.eager)
             return self._turned(each) or _apart(each, limit)
         own = each.noise
         if own is None or own >= NOTHING:
@@ -180,9 +187,11 @@ class Yardstick:
         """What is wrong with the slope against eager, where there is no float64 to ask."""
         if each.filled >= FILLED and not each.result:
             return "all zeros, which eager is not"
-        turn, noise = abs(each.slope - 1.0), max(each.scatter, self.scatter)
+        kind = kind_of(each.path)
+        turn, noise = abs(each.slope - 1.0), max(each.scatter, self.scatter.get(kind, math.inf))
         steady = SLOPE + noise / 4 + 3 * noise / math.sqrt(each.count)
-        if noise > STEADY or turn <= steady * each.slack:
+        shared = self.turn.get(kind, 0.0) > (SLOPE + noise / 4) * each.slack  # correct ones have odd tensors
+        if noise > STEADY or not shared or turn <= steady * each.slack:
             return ""
         return f"its slope against eager is {turn:.2g} off one"
 
