@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torchgauge.clock import utc
-from torchgauge.records import INCOMPLETE, Cause, Result, Status
+from torchgauge.records import GRAVEST, INCOMPLETE, Cause, Modifier, Result, Status
 from torchgauge.records.codec import digest
 from torchgauge.records.status import UNCOUNTED, counts_as_pass, times_count
 from torchgauge.results.comparing.gate_verdict import LATENCY
@@ -170,9 +170,12 @@ def _declared(row: Result) -> bool:
 
 
 def _ended(row: Result) -> str:
-    """The modifier that keeps the row out of the passes, else its status."""
-    worst = [each for each in row.modifiers if each in UNCOUNTED]
-    return min(worst).value if worst and row.status is Status.PASS else row.status.value
+    """The modifier that keeps the row out of the passes, else its status; degraded first: that is red."""
+    if row.status is not Status.PASS:
+        return row.status.value
+    order = (Modifier.DEGRADED, *GRAVEST)
+    apart = [each.value for each in order if each in UNCOUNTED and each in row.modifiers]
+    return apart[0] if apart else row.status.value
 
 
 def _why(row: Result) -> str:
