@@ -171,11 +171,9 @@ def _declared(row: Result) -> bool:
 
 def _ended(row: Result) -> str:
     """The modifier that keeps the row out of the passes, else its status; degraded first: that is red."""
-    if row.status is not Status.PASS:
-        return row.status.value
     order = (Modifier.DEGRADED, *GRAVEST)
     apart = [each.value for each in order if each in UNCOUNTED and each in row.modifiers]
-    return apart[0] if apart else row.status.value
+    return apart[0] if apart and row.status is Status.PASS else row.status.value
 
 
 def _why(row: Result) -> str:
