@@ -26,10 +26,10 @@ SUITES = [
 
 
 def test_python_models_need_no_torch() -> None:
-    """``noop`` returns nothing; ``sum`` returns the same float each time; neither has a loss."""
+    """``noop`` returns zero; ``sum`` returns the same float each time; neither has a loss."""
     noop = toy_models.build(Workload("toy", "noop"), {})
     assert noop.framework == "python"
-    assert noop.module() is None
+    assert noop.module() == 0
     one, two = (toy_models.build(Workload("toy", "sum", batch=2), {}) for _ in range(2))
     assert one.module() == one.module() == two.module() > 0
     assert one.items_per_step == 2

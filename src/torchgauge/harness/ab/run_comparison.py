@@ -25,15 +25,8 @@ from torchgauge.results.comparing.comparison_store import (
     begin_comparison,
     finish_comparison,
 )
-from torchgauge.results.comparing.gate_verdict import (
-    EXIT_CODES,
-    GATE_VERDICTS,
-    INTERRUPTED,
-    Headline,
-    exit_code,
-)
+from torchgauge.results.comparing.gate_verdict import INTERRUPTED, control_exit_code, exit_code
 from torchgauge.results.comparing.judgement import Wanted
-from torchgauge.results.comparing.verdict_words import alarms
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
 
 
@@ -77,12 +70,11 @@ class ComparisonEnding:
 
     @property
     def exit_code(self) -> int:
-        """130 interrupted; else what the gate says; an A/A run gates nothing, but may be in doubt."""
+        """130 interrupted; else what the gate says, or of an A/A run whether it compared anything."""
         if self.interrupted:
             return INTERRUPTED
-        if self.control:
-            return EXIT_CODES[GATE_VERDICTS[Headline.IN_DOUBT]] if alarms(self.verdicts) else 0
-        return exit_code(self.verdicts, incomplete=self.out_of_time)
+        code = control_exit_code if self.control else exit_code
+        return code(self.verdicts, incomplete=self.out_of_time)
 
 
 def run_comparison(

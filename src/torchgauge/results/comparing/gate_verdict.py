@@ -92,6 +92,17 @@ def exit_code(verdicts: Sequence[MetricVerdict], *, incomplete: bool) -> int:
     return EXIT_CODES[GATE_VERDICTS[headline(verdicts, incomplete=incomplete)]]
 
 
+def control_exit_code(verdicts: Sequence[MetricVerdict], *, incomplete: bool) -> int:
+    """The exit code of an A/A run: it gates nothing, but may have compared nothing, or raised an alarm."""
+    holds = {
+        Headline.NOTHING_COMPARED: not any(map(_compared, verdicts)),
+        Headline.INCOMPLETE: incomplete,
+        Headline.IN_DOUBT: bool(alarms(verdicts)),
+    }
+    found = [GateVerdict.PASS, *(GATE_VERDICTS[each] for each, held in holds.items() if held)]
+    return EXIT_CODES[worst(found)]
+
+
 def worst(verdicts: Iterable[GateVerdict]) -> GateVerdict:
     """The worst of ``verdicts``; nothing at all is incomplete."""
     found: Collection[GateVerdict] = set(verdicts)
