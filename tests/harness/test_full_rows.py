@@ -47,7 +47,7 @@ def poser(tmp_path: Path) -> str:
 def test_a_small_model_does_not_pose_as_a_full_one(sandbox, poser: str) -> None:
     """Its row passes and is marked, with both counts, and no claim counts it; small ones declare nothing."""
     path = os.pathsep.join([sandbox.environment["PYTHONPATH"], poser])
-    words = ("poser", "--device", "cpu", "--config", "eager", "--no-accuracy")
+    words = ("poser", "--device", "cpu", "--config", "eager")
     done = sandbox.measure(*words, "--size", "full", PYTHONPATH=path)
     assert done.returncode == 0, done.stderr
     rows = {row.case.workload.model: row for row in sandbox.rows()}
