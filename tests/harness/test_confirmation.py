@@ -125,6 +125,14 @@ def test_a_change_the_other_way_is_no_confirmation():
     assert confirmer(reading(0.9, Answer.CHANGED)).confirm(suspicion()).state is TrendState.NOT_REPRODUCED
 
 
+def test_a_small_difference_is_no_confirmation_of_a_large_one():
+    """Four per cent side by side are not the change to twice the time, whatever they are; a part of it is."""
+    assert judged(suspicion(1.0), reading(1.04, Answer.CHANGED, 0.03), "")[0] is TrendState.NOT_REPRODUCED
+    assert judged(suspicion(1.0), reading(1.2, Answer.CHANGED, 0.03), "")[0] is TrendState.CONFIRMED
+    assert judged(suspicion(0.1), reading(1.04, Answer.CHANGED, 0.01), "")[0] is TrendState.CONFIRMED
+    assert judged(suspicion(-0.5), reading(0.97, Answer.CHANGED, 0.01), "")[0] is TrendState.NOT_REPRODUCED
+
+
 def test_a_reference_that_moved_as_well_is_the_environment():
     """The pinned build became slower on the same night, and the builds do not differ."""
     outcome = confirmer(reading(1.001, Answer.SAME), reference(0.09)).confirm(suspicion())

@@ -27,6 +27,8 @@ Measure = Callable[[Contestant, Contestant, Suspicion], Reading]
 """Compares the last good build with the suspect one on the case of a suspicion."""
 SHARE = 0.5
 """What must have moved at least as well, as a share of the suspected change on a logarithmic scale."""
+PART = 0.25
+"""What a measured change must be at least, as such a share: less is another change, or a false alarm."""
 _SLACK_S = 43_200.0
 """Half a day: how far apart the nights of two series may begin and still be one night."""
 _NIGHTS = 3
@@ -157,7 +159,8 @@ def judged(suspicion: Suspicion, reading: Reading, moved: str) -> tuple[TrendSta
             return TrendState.ENVIRONMENT, moved
         return TrendState.NOT_CONFIRMABLE, reading.reason or "the comparison gave no number"
     measured = math.log(reading.ratio)
-    if reading.answer is Answer.CHANGED and measured * expected > 0.0:
+    alike = measured * expected > 0.0 and not _excludes(reading, PART * expected)
+    if reading.answer is Answer.CHANGED and alike:
         return TrendState.CONFIRMED, f"measured again, {reading.text}"
     if reading.answer is Answer.UNCLEAR and not _excludes(reading, SHARE * expected):
         return TrendState.NOT_CONFIRMABLE, f"undecided, {reading.text}: {reading.reason}".rstrip(": ")
