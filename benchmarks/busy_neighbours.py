@@ -260,12 +260,13 @@ def neighbour_table(lines: list[dict]) -> None:
 
 
 def quiet_latencies(lines: list[dict]) -> dict[str, float]:
-    """By model the median over the runs beside no neighbour that are not marked."""
-    found: dict[str, list[float]] = {}
+    """By model the median over the runs beside no neighbour: those that are not marked, if there are such."""
+    found: dict[str, dict[bool, list[float]]] = {}
     for line in lines:
-        if line["neighbours"] == 0 and line["row"]["latency"] and not line["row"]["unsteady"]:
-            found.setdefault(line["model"], []).append(line["row"]["latency"])
-    return {model: median(values) for model, values in found.items()}
+        if line["neighbours"] == 0 and line["row"]["latency"]:
+            by_mark = found.setdefault(line["model"], {True: [], False: []})
+            by_mark[bool(line["row"]["unsteady"])].append(line["row"]["latency"])
+    return {model: median(values[False] or values[True]) for model, values in found.items()}
 
 
 def bare_table(lines: list[dict]) -> None:

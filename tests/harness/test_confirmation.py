@@ -8,7 +8,14 @@ from dataclasses import replace
 
 import pytest
 
-from torchgauge.harness.confirmation import Confirmer, judged, moved_with, open_suspicions, torch_version
+from torchgauge.harness.confirmation import (
+    Confirmer,
+    contradiction,
+    judged,
+    moved_with,
+    open_suspicions,
+    torch_version,
+)
 from torchgauge.harness.reading import Answer, Reading, reading_of
 from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.trends.change_points import ChangePoint
@@ -131,6 +138,40 @@ def test_a_small_difference_is_no_confirmation_of_a_large_one():
     assert judged(suspicion(1.0), reading(1.2, Answer.CHANGED, 0.03), "")[0] is TrendState.CONFIRMED
     assert judged(suspicion(0.1), reading(1.04, Answer.CHANGED, 0.01), "")[0] is TrendState.CONFIRMED
     assert judged(suspicion(-0.5), reading(0.97, Answer.CHANGED, 0.01), "")[0] is TrendState.NOT_REPRODUCED
+
+
+@pytest.mark.parametrize("size", [1.0, 0.1, -0.3])
+@pytest.mark.parametrize("answer", [Answer.CHANGED, Answer.SAME, Answer.UNCLEAR])
+@pytest.mark.parametrize("ratio", [0.5, 0.75, 0.97, 1.001, 1.04, 1.1, 2.0])
+def test_what_we_answer_ourselves_contradicts_nothing(size, answer, ratio):
+    """But for builds that are alike by more than half of the change, which no rule calls alike."""
+    outcome = confirmer(reading(ratio, answer)).confirm(suspicion(size))
+    half = math.log1p(size) / 2.0
+    beyond = math.log(ratio) > half if size > 0 else math.log(ratio) < half
+    if answer is Answer.SAME and beyond:
+        assert "its own ratio confirms" in contradiction(outcome, suspicion(size))
+    else:
+        assert contradiction(outcome, suspicion(size)) == ""
+
+
+@pytest.mark.parametrize(
+    ("state", "ratio", "low", "high", "words"),
+    [
+        (TrendState.NOT_REPRODUCED, 1.98, 1.97, 1.99, "its own ratio confirms"),
+        (TrendState.NOT_REPRODUCED, 1.98, None, None, "its own ratio confirms"),
+        (TrendState.ENVIRONMENT, 1.98, 1.97, 1.99, "its own ratio confirms"),
+        (TrendState.NOT_REPRODUCED, 1.0, 1.97, 1.99, "outside its interval"),
+        (TrendState.NOT_REPRODUCED, 1.0, 0.99, None, "half an interval"),
+        (TrendState.NOT_REPRODUCED, None, None, None, "without a ratio"),
+        (TrendState.CONFIRMED, None, 0.9, 1.1, "half an interval"),
+        (TrendState.CONFIRMED, 1.04, 1.03, 1.05, "does not confirm"),
+        (TrendState.CONFIRMED, 0.5, 0.4, 0.6, "does not confirm"),
+    ],
+)
+def test_an_answer_whose_numbers_say_something_else_is_seen_through(state, ratio, low, high, words):
+    """A stranger's file may say anything: of a change to twice the time."""
+    told = confirmer(reading(2.0, Answer.CHANGED)).confirm(suspicion(1.0))
+    assert words in contradiction(replace(told, state=state, ratio=ratio, low=low, high=high), suspicion(1.0))
 
 
 def test_a_reference_that_moved_as_well_is_the_environment():

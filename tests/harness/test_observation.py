@@ -68,6 +68,15 @@ def test_what_cannot_be_compared_fails_with_its_path(rows: dict[str, Result], co
     assert not latency(row)
 
 
+def test_an_answer_from_memory_fails(rows: dict[str, Result]) -> None:
+    """Every step has the same inputs, so it is right each time, and of no use."""
+    assert rows["remembers_its_answer eager"].status is Status.PASS
+    row = rows["remembers_its_answer aot_eager"]
+    assert (row.status, row.phase, row.cause) == (Status.FAIL_ACCURACY, Phase.ACCURACY, Cause.TOLERANCE)
+    assert row.reason == "out: the result stays the same where the inputs change"
+    assert not latency(row)
+
+
 @pytest.mark.parametrize("configuration", ["eager", "aot_eager"])
 def test_an_observation_of_nothing_fails(rows: dict[str, Result], configuration: str) -> None:
     """Nothing is equal to nothing, and says nothing."""

@@ -16,7 +16,7 @@ def found(
     blocks = tuple(range(len(samples)))
     measured = [Measurement("latency", "s", samples, blocks)]
     if contention:
-        measured.append(Measurement("contention", "ratio", contention, tuple(range(len(contention)))))
+        measured.append(Measurement("contention", "share", contention, tuple(range(len(contention)))))
     if device:
         measured.append(Measurement("latency_device", "s", device, blocks))
     return doubts(measured, summaries(measured, 0.95), facts)
@@ -75,7 +75,7 @@ def around(counted: tuple[int, ...], contended: tuple[int, ...]) -> str:
     shares = dict.fromkeys(counted, 0.0) | dict.fromkeys(contended, 0.9)
     measured = [
         Measurement("latency", "s", tuple(STEADY[: len(counted)]), counted),
-        Measurement("contention", "ratio", tuple(shares.values()), tuple(shares)),
+        Measurement("contention", "share", tuple(shares.values()), tuple(shares)),
     ]
     return doubts(measured, summaries(measured, 0.95), {})
 

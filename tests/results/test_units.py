@@ -54,5 +54,5 @@ def test_an_age_that_lies_in_the_future_is_not_negative() -> None:
 def test_a_number_in_doubt_has_two_digits(value: float, unit: str, text: str) -> None:
     """More would pretend to know it."""
     assert units.rough(value, unit) == text
-    assert units.told(value, unit, "unsteady") == text
-    assert units.told(value, unit, "unchecked") == units.told(value, unit, "") == units.quantity(value, unit)
+    assert units.told(value, unit, True) == text
+    assert units.told(value, unit, False) == units.quantity(value, unit)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -21,6 +22,7 @@ from torchgauge.results.store import Store
 from torchgauge.workflows.gate import NightlyGate, nightly_gate
 from torchgauge.workflows.gate_verdict import GateVerdict
 from torchgauge.workflows.issues import Do, plan_issues, wanted_issues
+from torchgauge.workflows.night_absence import UNSEEN_NIGHTS
 from torchgauge.workflows.night_findings import NightOf, night_findings
 
 MODELS = ("linear", "conv", "norm", "attention")
@@ -41,6 +43,21 @@ def row(model: str, ended: str = "", **changes) -> Result:
     """A row of ``model`` that passed, or ended as :data:`ENDINGS` says."""
     told = {**ENDINGS.get(ended, {}), **changes}
     return result(case(model), None if "status" in told else 1e-3, **told)
+
+
+def gated_pools(
+    store: Store, number: int, pools: dict[str, Sequence[Result]], left_out: Sequence[str] = ()
+) -> NightlyGate:
+    """The gate over a night in which each pool of a campaign has rows."""
+    at, night = BEGIN + number * DAY, f"nightly-{number}"
+    runs = [f"{night}-{pool}" for pool in pools]
+    for run, (pool, rows) in zip(runs, pools.items(), strict=True):
+        stored_runs.run(store, run, rows, at=at)
+        said = {"pool": pool, "campaign_id": night}
+        (store.run(run).path / "provenance.json").write_text(json.dumps(said))
+    planned = {pool: frozenset(row.case_id for row in rows) for pool, rows in pools.items()}
+    of = NightOf(night, "2026-05-28", at - 60, planned, tuple(left_out))
+    return nightly_gate(night_findings(store, runs, of))
 
 
 def gated(store: Store, number: int, rows: Sequence[Result], policy: Policy | None = None) -> NightlyGate:
@@ -173,3 +190,31 @@ def test_unsteady_step_times_are_no_finding_where_none_was_ever_compared(tmp_pat
     fresh = Store.open(tmp_path / "new", create=True)
     rows = [row(model, **UNSTEADY) for model in MODELS]
     assert [gated(fresh, number, rows).verdict for number in (0, 1)] == [GateVerdict.PASS] * 2
+
+
+def test_a_case_that_is_unsteady_night_after_night_is_a_finding(store) -> None:
+    """Chance marks a case five nights in a row once in thousands; one steady time ends it."""
+    shaky = [row(MODELS[0], **UNSTEADY), *map(row, MODELS[1:])]
+    for number in range(1, UNSEEN_NIGHTS):
+        assert gated(store, number, shaky).verdict is GateVerdict.PASS
+    for number in (UNSEEN_NIGHTS, UNSEEN_NIGHTS + 1):
+        found = gated(store, number, shaky)
+        assert (found.verdict, found.exit_code) == (GateVerdict.UNDECIDED, 3)
+        assert found.reasons == ("measured before, unsteady now: 1 case",)
+        assert "in doubt in each of its last 5 nights or more" in found.findings.lost[0].title
+    assert gated(store, UNSEEN_NIGHTS + 2, [row(model) for model in MODELS]).verdict is GateVerdict.PASS
+    assert gated(store, UNSEEN_NIGHTS + 3, shaky).verdict is GateVerdict.PASS
+
+
+def test_a_pool_that_is_gone_takes_none_of_its_cases_along_unseen(tmp_path) -> None:
+    """Dropped or renamed: a finding of one night. A night that is started for one pool asks for no other."""
+    found = Store.open(tmp_path / "pools", create=True)
+    rows = [row(model) for model in MODELS]
+    assert gated_pools(found, 0, {"cpu": rows, "npu": rows[:3]}).verdict is GateVerdict.PASS
+    assert gated_pools(found, 1, {"cpu": rows}, left_out=["npu"]).verdict is GateVerdict.PASS
+    assert gated_pools(found, 2, {"cpu": rows, "npu": rows[:3]}).verdict is GateVerdict.PASS
+    gone = gated_pools(found, 3, {"cpu": rows, "ascend": rows[:3]})
+    assert (gone.verdict, gone.exit_code) == (GateVerdict.INCOMPLETE, 3)
+    assert gone.reasons == ("measured before, not planned now: 3 cases",)
+    assert {each.run_id for each in gone.findings.lost[0].cases} == {"nightly-2-npu"}
+    assert gated_pools(found, 4, {"cpu": rows, "ascend": rows[:3]}).verdict is GateVerdict.PASS

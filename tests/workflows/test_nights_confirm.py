@@ -174,7 +174,7 @@ def test_an_answer_to_another_question_is_refused(slowed: Nights) -> None:
     for old, new, words in (
         ('"campaign_id": "2026', '"campaign_id": "2025', "it is not of 2026"),
         (leg["suspect_run"], "another-run", "nobody asked"),
-        ('"not_confirmable"', '"confirmed"', "does not confirm"),
+        ('"not_confirmable"', '"confirmed"', "without a ratio"),
         ('"not_confirmable"', '"not_reproduced"', "without a ratio"),
         ('"not_confirmable"', '"environment"', "without a ratio"),
         ('"pool": "bench"', '"pool": "other"', "of another pool"),

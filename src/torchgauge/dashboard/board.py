@@ -22,7 +22,8 @@ from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.names import CaseName, Column, Workload, json_object
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_column, plain_rows
-from torchgauge.records import Modifier, Status, counts_as_pass, doubt, why_marked
+from torchgauge.records import Modifier, Status, counts_as_pass, doubt, inexact, why_marked
+from torchgauge.results import units
 from torchgauge.results.dataset import read_table
 from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
@@ -108,6 +109,11 @@ class Entry:
     def doubt(self, metric: str) -> str:
         """The modifier that keeps its number of ``metric`` out of what is compared; empty where none does."""
         return doubt(metric, self.shown["modifiers"] or ())
+
+    def told(self, number: Number) -> str:
+        """A number in doubt, in its unit; rough where that is all that may be said."""
+        rough = inexact(number.metric, self.shown["modifiers"] or ())
+        return units.told(number.median or 0.0, number.unit, rough)
 
     def _why(self, modifier: Modifier) -> str:
         return why_marked(modifier, self.shown["modifiers"] or (), self.facts)

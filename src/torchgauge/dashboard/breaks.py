@@ -1,4 +1,7 @@
-"""Cases that passed and then did not, anywhere in the recent snapshots: what a feed tells of."""
+"""Cases that passed and then did not, anywhere in the recent snapshots: what a feed tells of.
+
+To pass by another path than the requested one is not to pass.
+"""
 
 from __future__ import annotations
 
@@ -6,23 +9,20 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from torchgauge.dashboard.history import STATUSES, History
+from torchgauge.dashboard.history import History
 from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.snapshots import Snapshot
-from torchgauge.dashboard.statuses import SAYS_NOTHING
-from torchgauge.records import ATTEMPTED, Status
-
-_OTHERS = [False] * (256 - len(STATUSES))
-_FAILED = np.array([s in ATTEMPTED and s is not Status.PASS for s in STATUSES] + _OTHERS)
-_SAID = np.array([s not in SAYS_NOTHING for s in STATUSES] + _OTHERS)
 
 
 @dataclass(frozen=True)
 class Break:
-    """A case that failed in ``snapshot`` after it passed in ``before``, the last one that said anything."""
+    """A case that failed in ``snapshot`` after it passed in ``before``, the last one that said anything.
+
+    ``ended`` is its status, or ``degraded``.
+    """
 
     case: CaseName
-    status: Status
+    ended: str
     snapshot: Snapshot
     before: Snapshot
 
@@ -32,18 +32,18 @@ def breaks(history: History, most: int) -> tuple[Break, ...]:
     if len(history.snapshots) < 2 or not len(history.cases):
         return ()
     status = history.status
-    places = np.where(_SAID[status], np.arange(status.shape[1]), -1)
+    places = np.where(history.said, np.arange(status.shape[1]), -1)
     reached = np.maximum.accumulate(places, axis=1)[:, :-1]
     rows = np.arange(len(status))[:, None]
-    before = history.passed[rows, np.maximum(reached, 0)]
-    hit = _FAILED[status[:, 1:]] & (reached >= 0) & before
+    fine = history.passed & ~history.worse
+    hit = history.worse[:, 1:] & (reached >= 0) & fine[rows, np.maximum(reached, 0)]
     columns = np.flatnonzero(hit.any(axis=0))[::-1][:most]
     found: list[Break] = []
     for column in columns.tolist():
         found += [
             Break(
                 history.cases[row],
-                STATUSES[status[row, column + 1]],
+                history.ending(row, column + 1),
                 history.snapshots[column + 1],
                 history.snapshots[reached[row, column]],
             )

@@ -22,17 +22,13 @@ from torchgauge.dashboard.history import HIGH, LOW, MEDIAN, NOTHING_PLANNED, STA
 from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.trend_lines import mean_and_half
-from torchgauge.records import ATTEMPTED, Status
+from torchgauge.records import Status
 
 ASSUMED = float(np.log(1.1))
 """The threshold of a series with too little history, as a log-ratio; such a row is never unchanged."""
 
 FLOOR = 0.002
 """The least threshold: what repeats to the last digit would otherwise be different for nothing."""
-
-_FAILED = np.array(
-    [s in ATTEMPTED and s is not Status.PASS for s in STATUSES] + [False] * (256 - len(STATUSES))
-)
 
 
 class Word(IntEnum):
@@ -116,7 +112,6 @@ def contrast(
     ok_a, ok_b = _bits(passed, a), _bits(passed, b)
     counts = history.comparable(metric)
     sure_a, sure_b = _bits(counts, a), _bits(counts, b)
-    status_a, status_b = _status(history, a), _status(history, b)
     usable = ok_a & ok_b & sure_a & sure_b & alike & (left[MEDIAN] > 0) & (right[MEDIAN] > 0)
     ratio, low, high = ratio_of(left, right)
     limit = np.fmax(_threshold(thresholds, a), _threshold(thresholds, b))
@@ -124,8 +119,8 @@ def contrast(
     limit = np.where(known, np.maximum(limit, FLOOR), ASSUMED)
     words = _words((ratio, low, high), limit, known, lower_is_better=lower_is_better)
     words = np.where(usable, words, Word.INCOMPARABLE)
-    words = np.where(ok_a & _FAILED[status_b], Word.ONLY_A, words)
-    words = np.where(ok_b & _FAILED[status_a], Word.ONLY_B, words)
+    words = np.where(ok_a & _bits(history.failed, b), Word.ONLY_A, words)
+    words = np.where(ok_b & _bits(history.failed, a), Word.ONLY_B, words)
     factor = np.where(usable, np.abs(ratio) / limit, -np.inf)
     logs = np.where(usable, ratio, 0.0)
     mean, half = mean_and_half(logs[:, None], usable[:, None])

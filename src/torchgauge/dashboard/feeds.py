@@ -135,7 +135,7 @@ def _failure(context: SiteContext, device: str, members: list[Break], created: d
     times = [created[run] for run in snapshot.runs if run in created] or [context.now]
     number = len(members)
     lines = [
-        f"{each.case.workload.name} on {each.case.column.configuration}: {each.status.value}, "
+        f"{each.case.workload.name} on {each.case.column.configuration}: {each.ended}, "
         f"passed {each.before.date}"
         for each in members[:MOST_CASES]
     ]

@@ -17,7 +17,8 @@ import numpy.typing as npt
 from torchgauge.dashboard.arrow_columns import Bits, Floats
 from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.snapshots import Snapshot
-from torchgauge.records import STEP_TIMES, UNCOUNTED, UNTIMED, Modifier, Status, apart
+from torchgauge.dashboard.statuses import SAYS_NOTHING
+from torchgauge.records import ATTEMPTED, STEP_TIMES, UNCOUNTED, UNTIMED, Modifier, Status, apart
 
 STATUSES: tuple[Status, ...] = tuple(Status)
 """The statuses by their index in the arrays."""
@@ -26,6 +27,10 @@ _PASS = STATUSES.index(Status.PASS)
 
 NOTHING_PLANNED = 255
 """What stands in the array of statuses where no case was planned."""
+
+_OTHERS = [False] * (256 - len(STATUSES))
+_FAILED = np.array([each in ATTEMPTED and each is not Status.PASS for each in STATUSES] + _OTHERS)
+_SAID = np.array([each not in SAYS_NOTHING for each in STATUSES] + _OTHERS)
 
 MEDIAN, LOW, HIGH = 0, 1, 2
 """Places in the first axis of ``values``."""
@@ -75,6 +80,29 @@ class History:
         """Where a case passed as what it is: another model that passes under its name says nothing of it."""
         found: Bits = (self.status == _PASS) & ~self.mark(Modifier.OTHER_MODEL.value)
         return found
+
+    @cached_property
+    def said(self) -> Bits:
+        """Where a result says something of its case."""
+        found: Bits = _SAID[self.status]
+        return found
+
+    @cached_property
+    def failed(self) -> Bits:
+        """Where a case was attempted and did not pass."""
+        found: Bits = _FAILED[self.status]
+        return found
+
+    @cached_property
+    def worse(self) -> Bits:
+        """Where a case failed, or ran by another path than the requested one."""
+        return self.failed | ((self.status == _PASS) & self.mark(Modifier.DEGRADED.value))
+
+    def ending(self, row: int, place: int) -> str:
+        """How a case ended: its status, or ``degraded`` where it passed by another path."""
+        status = STATUSES[self.status[row, place]]
+        degraded = status is Status.PASS and self.mark(Modifier.DEGRADED.value)[row, place]
+        return Modifier.DEGRADED.value if degraded else status.value
 
     @cached_property
     def timed(self) -> Bits:

@@ -159,10 +159,10 @@ def judged(suspicion: Suspicion, reading: Reading, moved: str) -> tuple[TrendSta
             return TrendState.ENVIRONMENT, moved
         return TrendState.NOT_CONFIRMABLE, reading.reason or "the comparison gave no number"
     measured = math.log(reading.ratio)
-    alike = measured * expected > 0.0 and not _excludes(reading, PART * expected)
+    alike = measured * expected > 0.0 and not _excludes(reading.low, reading.high, PART * expected)
     if reading.answer is Answer.CHANGED and alike:
         return TrendState.CONFIRMED, f"measured again, {reading.text}"
-    if reading.answer is Answer.UNCLEAR and not _excludes(reading, SHARE * expected):
+    if reading.answer is Answer.UNCLEAR and not _excludes(reading.low, reading.high, SHARE * expected):
         return TrendState.NOT_CONFIRMABLE, f"undecided, {reading.text}: {reading.reason}".rstrip(": ")
     again = f"measured again, {reading.text}"
     if moved:
@@ -206,11 +206,38 @@ def _last_good_moved(suspicion: Suspicion, reading: Reading) -> str:
     return f"the last good build itself is {math.expm1(step):+.1%} off its own nights today"
 
 
-def _excludes(reading: Reading, change: float) -> bool:
-    """Whether the interval of ``reading`` has no room for ``change`` (a log ratio) or more of it."""
-    if not reading.low or not reading.high:
+def contradiction(outcome: TrendOutcome, suspicion: Suspicion) -> str:
+    """How the numbers of ``outcome``, which a stranger wrote, contradict its state; empty where they do not.
+
+    The bounds are those of :func:`judged`.
+    """
+    ratio, low, high = outcome.ratio, outcome.low, outcome.high
+    if (low is None) is not (high is None) or (ratio is None and low is not None):
+        return "a ratio with half an interval"
+    if ratio is None:
+        closes = outcome.state.settled or outcome.state.closed
+        return "an answer that decides a suspicion without a ratio" if closes else ""
+    if low is not None and high is not None and not low <= ratio <= high:
+        return "a ratio outside its interval"
+    expected = math.log1p(suspicion.change.size)
+    if outcome.state is TrendState.CONFIRMED:
+        alike = math.log(ratio) * expected > 0.0 and not _excludes(low, high, PART * expected)
+        return "" if alike else "a confirmation whose ratio does not confirm"
+    if outcome.state.closed and _shows(low or ratio, high or ratio, SHARE * expected):
+        return "an answer that closes a suspicion which its own ratio confirms"
+    return ""
+
+
+def _excludes(low: float | None, high: float | None, change: float) -> bool:
+    """Whether an interval has no room for ``change`` (a log ratio) or more of it."""
+    if not low or not high:
         return False
-    return math.log(reading.high) < change if change > 0.0 else math.log(reading.low) > change
+    return math.log(high) < change if change > 0.0 else math.log(low) > change
+
+
+def _shows(low: float, high: float, change: float) -> bool:
+    """Whether a whole interval lies beyond ``change`` (a log ratio)."""
+    return math.log(low) > change if change > 0.0 else math.log(high) < change
 
 
 def open_suspicions(suspicions: Sequence[Suspicion], limit: int) -> list[Suspicion]:

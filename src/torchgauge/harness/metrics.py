@@ -13,7 +13,7 @@ METRICS: dict[str, Metric] = {
         Metric("latency_device", "s", _LOWER, "time of one step between two device events"),
         Metric("latency_cpu", "s", _LOWER, "CPU time of the whole process during one step, all threads"),
         Metric("launch_overhead", "s", _LOWER, "wall time less device-event time of one step"),
-        Metric("contention", "ratio", _LOWER, "share of a block in which one of its threads had no core"),
+        Metric("contention", "share", _LOWER, "share of a block in which one of its threads had no core"),
         Metric("latency_contended", "s", _LOWER, "wall time of one step in blocks left out for contention"),
         Metric("throughput", "1/s", _HIGHER, "items per second: items of one step divided by its wall time"),
         Metric("speedup", "ratio", _HIGHER, "eager wall time divided by this configuration's, same round"),

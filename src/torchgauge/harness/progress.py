@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
-from torchgauge.records import Group, Plan, Result, Status, doubt
+from torchgauge.records import Group, Plan, Result, Status, inexact
 from torchgauge.results import units
 
 if TYPE_CHECKING:
@@ -169,8 +169,8 @@ def _describe(result: Result) -> str:
         return f"{text} ({units.shortened(result.reason, 100)})" if result.reason else text
     values = {s.metric: s.median for s in result.summaries if s.median is not None}
     if "latency" in values:
-        text += f" {units.told(values['latency'], 's', doubt('latency', result.modifiers))}"
+        text += f" {units.told(values['latency'], 's', inexact('latency', result.modifiers))}"
     if "speedup" in values:
-        text += f" ({units.told(values['speedup'], 'ratio', doubt('speedup', result.modifiers))})"
+        text += f" ({units.told(values['speedup'], 'ratio', inexact('speedup', result.modifiers))})"
     marks = "".join(f" [{modifier.value}]" for modifier in result.modifiers)
     return text + marks

@@ -26,6 +26,7 @@ from torchgauge.records import (
     Plan,
     Result,
     Status,
+    says_something,
 )
 from torchgauge.registry import load
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
@@ -38,13 +39,15 @@ class RunReport:
     """What came out of a run, for people and for exit codes.
 
     ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
-    model. The lists hold rows that are told apart, without their measurements.
+    model; ``telling`` what :func:`says_something` does. The lists hold rows that are told apart, without
+    their measurements.
     """
 
     run_id: str
     planned: int
     counts: Counter[Status] = field(default_factory=Counter)
     passed: int = 0
+    telling: int = 0
     compiled: Counter[CodeOrigin] = field(default_factory=Counter)
     unexpected: list[Result] = field(default_factory=list)
     degraded: list[Result] = field(default_factory=list)
@@ -61,10 +64,10 @@ class RunReport:
 
     @property
     def exit_code(self) -> int:
-        """130 interrupted, 3 incomplete, 1 unexpected status, 0 as expected; in this order."""
+        """130 interrupted, 3 incomplete or nothing measured, 1 unexpected status, 0 as expected; in order."""
         if self.interrupted:
             return 130
-        if self.incomplete:
+        if self.incomplete or not self.telling:
             return 3
         return 1 if self.unexpected else 0
 
@@ -72,6 +75,7 @@ class RunReport:
         """Count one row."""
         self.counts[result.status] += 1
         self.passed += result.counted
+        self.telling += says_something(result.status, result.modifiers)
         origin = code_origin(result)
         if origin is not None:
             self.compiled[origin] += 1

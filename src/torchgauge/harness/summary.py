@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
 from torchgauge.harness.code_origin import CodeOrigin
 from torchgauge.harness.cold_turn import cold_count
 from torchgauge.harness.runner import RunReport
-from torchgauge.records import ATTEMPTED, Accuracy, Plan, Result, Status, Summary, doubt
+from torchgauge.records import ATTEMPTED, Accuracy, Plan, Result, Status, Summary, doubt, inexact
 from torchgauge.results import units
 
 
@@ -42,6 +42,8 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
         lines.append(f"the budget is spent; go on with: torchgauge run --resume {folder}")
     elif report.incomplete:
         lines.append("incomplete: some cases are infra or not_run")
+    elif not report.telling:
+        lines.append("nothing was measured, so this run says nothing of any model")
     lines.append(f"run {report.run_id} in {store}; logs in {folder / 'logs'}")
     return lines
 
@@ -131,10 +133,7 @@ def result_lines(result: Result) -> list[str]:
     lines += [f"  {name:<10} {why}" for name, why in _in_doubt(result)]
     if result.teardown:
         lines.append(f"  teardown   {result.teardown}")
-    lines += [
-        f"  {each.metric:<16} {describe_summary(each, doubt(each.metric, result.modifiers))}"
-        for each in result.summaries
-    ]
+    lines += [f"  {each.metric:<16} {describe_summary(each, result.modifiers)}" for each in result.summaries]
     if result.accuracy is not None:
         lines.append(f"  accuracy   against {result.accuracy.reference}: {_accuracy(result.accuracy)}")
     if result.realised is not None:
@@ -151,7 +150,7 @@ def result_lines(result: Result) -> list[str]:
 def brief_lines(result: Result) -> list[str]:
     """One result in one line, and a further one where there is a reason or where it is degraded."""
     numbers = [
-        f"{each.metric} {units.told(each.median, each.unit, doubt(each.metric, result.modifiers))}"
+        f"{each.metric} {units.told(each.median, each.unit, inexact(each.metric, result.modifiers))}"
         for each in result.summaries
         if each.metric in ("latency", "speedup", "compile_cold", "peak_memory") and each.median is not None
     ]
@@ -172,17 +171,17 @@ def _in_doubt(result: Result) -> list[tuple[str, str]]:
     return [(name, why) for name, why in found if why]
 
 
-def describe_summary(summary: Summary, doubted: str = "") -> str:
+def describe_summary(summary: Summary, modifiers: Collection[str] = ()) -> str:
     """``12.3 ms [12.1, 12.6] n=40, median of ...`` or the reason why there is no value.
 
-    ``doubted`` is the modifier that keeps the number apart; one that is unsteady is rough.
+    The modifier that keeps the number apart is named; one that is unsteady is rough.
     """
     if summary.median is None:
         return f"not measured: {summary.absent}"
     text = units.interval(summary.median, summary.low, summary.high, summary.unit)
-    if doubted:
+    if doubted := doubt(summary.metric, modifiers):
         _, between = units.interval_parts(summary.median, summary.low, summary.high, summary.unit)
-        value = units.told(summary.median, summary.unit, doubted)
+        value = units.told(summary.median, summary.unit, inexact(summary.metric, modifiers))
         text = " ".join(part for part in (value, between) if part)
     details = [
         doubted and f"{doubted}: compared with nothing",

@@ -35,6 +35,7 @@ from torchgauge.records.measurement import (
     Summary,
     apart,
     doubt,
+    inexact,
     number_counts,
 )
 from torchgauge.records.plan import (
@@ -62,6 +63,7 @@ from torchgauge.records.status import (
     Status,
     counts_as_pass,
     left_out,
+    says_something,
     times_count,
     why_marked,
 )
@@ -113,11 +115,13 @@ __all__ = [
     "counts_as_pass",
     "digest",
     "doubt",
+    "inexact",
     "from_plain",
     "key_of_plain",
     "left_out",
     "number_counts",
     "prepare",
+    "says_something",
     "times_count",
     "to_json",
     "to_plain",

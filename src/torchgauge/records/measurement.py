@@ -44,6 +44,11 @@ def doubt(metric: str, modifiers: Iterable[str]) -> str:
     return next((each.value for each in GRAVEST if each in keeping and each in found), "")
 
 
+def inexact(metric: str, modifiers: Collection[str]) -> bool:
+    """Whether a number of ``metric`` is told with two digits: a busy machine made it."""
+    return metric in STEP_TIMES and Modifier.UNSTEADY in modifiers
+
+
 def apart(metric: str, modifiers: Iterable[str]) -> str:
     """The modifier for which a pass has no number of ``metric`` in a mean over passes; empty where it may."""
     found = set(modifiers)

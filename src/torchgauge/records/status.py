@@ -125,6 +125,17 @@ def counts_as_pass(status: str, modifiers: Collection[str]) -> bool:
     return status == Status.PASS.value and not UNCOUNTED.intersection(modifiers)
 
 
+def says_something(status: str, modifiers: Collection[str]) -> bool:
+    """Whether a row says anything of its case: it was measured, or failed, expected or not.
+
+    An unchecked pass does: its times were asked for. What was skipped, is unsupported, ran by another path or
+    is another model does not, and neither does what a run has lost.
+    """
+    if status == Status.PASS.value:
+        return not UNCOUNTED.difference({Modifier.UNCHECKED}).intersection(modifiers)
+    return Status(status) in ATTEMPTED
+
+
 def times_count(status: str, modifiers: Collection[str]) -> bool:
     """Whether the step times of a row may enter a mean, a claim, a trend or a comparison: the one rule.
 

@@ -11,7 +11,6 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from torchgauge.clock import utc
-from torchgauge.records import Modifier
 
 _SECONDS = ((1.0, "s"), (1e-3, "ms"), (1e-6, "µs"), (1e-9, "ns"))
 _BYTES = ((2.0**40, "TiB"), (2.0**30, "GiB"), (2.0**20, "MiB"), (2.0**10, "KiB"), (1.0, "B"))
@@ -22,6 +21,7 @@ _SCALES: dict[str, Sequence[tuple[float, str]]] = {
     "B": [(factor, f" {name}") for factor, name in _BYTES],
     "FLOP": [(factor, f" {prefix}FLOP") for factor, prefix in _SI],
     "FLOP/s": [(factor, f" {prefix}FLOP/s") for factor, prefix in _SI],
+    "share": [(0.01, "%")],
     "B/s": [(factor, f" {prefix}B/s") for factor, prefix in _SI],
 }
 """Factors of a base unit with what stands after the number, the largest first."""
@@ -47,9 +47,9 @@ def rough_decimals(value: float) -> int:
     return 1 - math.floor(math.log10(abs(value))) if value else 1
 
 
-def told(value: float, unit: str, doubted: str) -> str:
-    """A number in its unit, rough where the modifier ``doubted`` says that it is unsteady."""
-    return rough(value, unit) if doubted == Modifier.UNSTEADY else quantity(value, unit)
+def told(value: float, unit: str, inexact: bool) -> str:
+    """A number in its unit, rough where it is ``inexact``."""
+    return rough(value, unit) if inexact else quantity(value, unit)
 
 
 def interval(value: float, low: float | None, high: float | None, unit: str) -> str:
@@ -122,6 +122,8 @@ def _scale(value: float, unit: str) -> tuple[float, str]:
 def _suffix(unit: str) -> str:
     if unit == "ratio":
         return "x"
+    if unit == "share":
+        return "%"
     return "" if unit in _WHOLE else f" {unit}"
 
 

@@ -49,7 +49,10 @@ class PoolPlan:
 
 @dataclass(frozen=True)
 class CampaignPlan:
-    """A whole campaign; ``created_at`` is in seconds since the epoch (UTC), ``night`` a date (ISO 8601)."""
+    """A whole campaign; ``created_at`` is in seconds since the epoch (UTC), ``night`` a date (ISO 8601).
+
+    ``left_out`` names the pools of torchgauge.yml that somebody asked it to do without.
+    """
 
     campaign_id: str
     created_at: float
@@ -59,6 +62,7 @@ class CampaignPlan:
     torch: str
     suite_digest: str
     pools: tuple[PoolPlan, ...]
+    left_out: tuple[str, ...] = ()
     schema: int = CAMPAIGN_SCHEMA
 
     @property

@@ -20,7 +20,7 @@ from pathlib import Path
 import msgspec
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
-from torchgauge.harness.confirmation import Confirmer
+from torchgauge.harness.confirmation import Confirmer, contradiction
 from torchgauge.harness.reading import Answer, Reading
 from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
@@ -162,12 +162,7 @@ def _problem(each: TrendOutcome, of: Suspicion | None, own: bool) -> str:
         return "a ratio that cannot be"
     if each.state is TrendState.SUSPECTED:
         return "an answer that says nothing"
-    if each.state.closed and each.ratio is None:
-        return "an answer that closes a suspicion without a ratio"
-    if each.state is TrendState.CONFIRMED:
-        same = each.ratio is not None and (each.ratio - 1.0) * of.change.size > 0.0
-        return "" if same else "a confirmation whose ratio does not confirm"
-    return ""
+    return contradiction(each, of)
 
 
 def _cleaned(each: TrendOutcome, of: Suspicion) -> TrendOutcome:

@@ -48,8 +48,11 @@ OUTCOMES = {
     "lost": GateVerdict.INCOMPLETE,
     "not confirmable": GateVerdict.INCOMPLETE,
     "suspected": GateVerdict.UNDECIDED,
+    "unsteady": GateVerdict.UNDECIDED,
 }
 """What each kind of finding makes of a night, worst first: the one place that says so."""
+_LOST = {Modifier.DEGRADED.value: "degraded", Modifier.UNSTEADY.value: "unsteady"}
+"""What was measured before and is not is a finding of a kind of its own where it ended so."""
 
 
 def nightly_gate(
@@ -72,8 +75,10 @@ def _reasons(found: NightFindings, policy: Policy) -> Iterator[tuple[str, str]]:
             yield "failed", words
     for each in found.lost:
         if _gates(each, policy):
-            kind = "degraded" if each.ended == Modifier.DEGRADED.value else "lost"
-            yield kind, f"measured before, {each.ended} now: {_count(len(each.cases))}"
+            yield (
+                _LOST.get(each.ended, "lost"),
+                f"measured before, {each.ended} now: {_count(len(each.cases))}",
+            )
     for gap in found.gaps:
         yield "not measured", f"incomplete: {gap}"
     for change in found.changes:

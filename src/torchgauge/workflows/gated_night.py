@@ -51,7 +51,7 @@ def gated_night(
     return night_findings(
         store,
         [run.run_id for run in collected.runs],
-        NightOf(campaign.campaign_id, campaign.night, campaign.created_at, planned),
+        NightOf(campaign.campaign_id, campaign.night, campaign.created_at, planned, campaign.left_out),
         gaps,
         policy,
     )

@@ -2,16 +2,18 @@
 
 A case is measured where its row is counted as a pass. One that was, in any earlier night of its pool, and is
 skipped, unsupported, degraded or unchecked tonight is a finding until it is measured again, a data file
-declares it, or the policy says otherwise. One that the campaign no longer plans is a finding of one night.
+declares it, or the policy says otherwise. One that the campaign no longer plans is a finding of one night,
+and so is every case of a pool that torchgauge.yml no longer has.
 
 A pool that compared step times before and has only unsteady ones tonight compared nothing: nobody would see a
-slow-down. One unsteady row of several is no finding, since every busy night has some; its page says so.
+slow-down. One unsteady row of several is no finding, since every busy night has some; its page says so. One
+whose case has been so for :data:`UNSEEN_NIGHTS` nights in a row is.
 """
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torchgauge.clock import utc
@@ -26,6 +28,10 @@ from torchgauge.workflows.ingest.intake import read_provenance
 from torchgauge.workflows.night_clusters import FailedCase, FailureCluster, failed_case, largest_first
 
 NOT_PLANNED = "not planned"
+UNSEEN_NIGHTS = 5
+"""Nights in a row without a step time that counts, tonight among them, after which a case is a finding: where
+a busy machine marks one row of five, chance does that to one case in 3,000.
+"""
 _COLUMNS = ("case_key", "case_id", "device", "status", "modifiers", "reproduce")
 
 
@@ -45,11 +51,13 @@ class _Earlier:
 class _History:
     """What earlier nights of one pool measured, by case key; ``newest`` is what the last of them did.
 
-    ``timed`` are the keys of cases whose step times counted in any of them.
+    ``timed`` are the keys of cases whose step times counted in any of them, ``unsteady`` the nights since
+    then in which those of a case were in doubt.
     """
 
     night: str = ""
     timed: set[str] = field(default_factory=set)
+    unsteady: dict[str, set[str]] = field(default_factory=dict)
     measured: dict[str, _Earlier] = field(default_factory=dict)
     newest: dict[str, _Earlier] = field(default_factory=dict)
 
@@ -59,19 +67,38 @@ def is_fine(row: Result) -> bool:
     return row.counted or _declared(row)
 
 
+@dataclass(frozen=True)
+class _Run:
+    """An earlier run, at seconds since the epoch: without a pool, and its own night, if of no campaign."""
+
+    at: float
+    run_id: str
+    pool: str
+    night: str
+
+
 def absences(
-    store: Store, rows: Iterable[Result], runs: Sequence[str], planned: Mapping[str, frozenset[str]]
+    store: Store,
+    rows: Iterable[Result],
+    runs: Sequence[str],
+    planned: Mapping[str, frozenset[str]],
+    left_out: Collection[str] = (),
 ) -> tuple[tuple[FailureCluster, ...], tuple[str, ...]]:
     """What ``rows`` of tonight's ``runs`` lack of earlier nights, and what pools left out altogether.
 
     ``planned`` maps pools to the ids of the cases that the campaign plans; a pool that is not in it is held
-    against its rows.
+    against its rows. ``left_out`` are pools that somebody asked this night to do without.
     """
     of_pool: dict[str, list[Result]] = {pool: [] for pool in planned}
     pools = {run: _place(store, run)[0] for run in runs}
     for row in rows:
         of_pool.setdefault(pools[row.run_id], []).append(row)
-    history = _histories(store, runs, of_pool)
+    before = _earlier(store, runs)
+    if planned:
+        of_pool |= {
+            pool: [] for pool in _newest_pools(before) if pool not in of_pool and pool not in left_out
+        }
+    history = _histories(store, before, of_pool)
     lost = [
         each
         for pool, held in of_pool.items()
@@ -91,7 +118,7 @@ def _nothing(pool: str, rows: Sequence[Result]) -> str:
 
 def _untimed(pool: str, rows: Sequence[Result], history: _History) -> str:
     """That every step time of ``pool`` is unsteady, where earlier nights had some of them that were not."""
-    timed = [row for row in rows if row.counted and _has_latency(row)]
+    timed = [row for row in rows if row.counted and has_number(row, LATENCY)]
     before = history.timed & {row.case.key for row in timed}
     if not before or any(times_count(row.status.value, row.modifiers) for row in timed):
         return ""
@@ -99,8 +126,9 @@ def _untimed(pool: str, rows: Sequence[Result], history: _History) -> str:
     return f"{_of(pool)}no step time was compared: {told}"
 
 
-def _has_latency(row: Result) -> bool:
-    return any(each.metric == LATENCY and each.median is not None for each in row.summaries)
+def has_number(row: Result, metric: str) -> bool:
+    """Whether ``row`` has a value of ``metric``."""
+    return any(each.metric == metric and each.median is not None for each in row.summaries)
 
 
 def _of(pool: str) -> str:
@@ -113,6 +141,11 @@ def _lost(
     """The clusters of one pool; failures and rows that say nothing are findings of their own."""
     grouped: dict[tuple[str, str], list[FailedCase]] = {}
     by_id = {each.case_id: each for each in history.measured.values()}
+    for row in rows:
+        nights = len(history.unsteady.get(row.case.key, ())) + 1
+        if row.unsteady and row.counted and nights >= UNSEEN_NIGHTS and row.case.key in history.timed:
+            why = f"its step times were in doubt in each of its last {UNSEEN_NIGHTS} nights or more"
+            grouped.setdefault((Modifier.UNSTEADY.value, why), []).append(failed_case(row, row.unsteady))
     for row in rows:  # a suite that changed its data gives the case another key, and the same id
         before = history.measured.get(row.case.key) or by_id.get(row.case_id)
         if before is None or is_fine(row) or row.unexpected or row.status in INCOMPLETE:
@@ -137,28 +170,42 @@ def _lost(
         )
 
 
-def _histories(store: Store, runs: Sequence[str], pools: Iterable[str]) -> dict[str, _History]:
-    """What each of ``pools`` measured in runs that are older than ``runs``, and of other campaigns."""
-    found = {pool: _History() for pool in pools}
+def _earlier(store: Store, runs: Sequence[str]) -> list[_Run]:
+    """The runs that are older than ``runs``, and of other campaigns, the oldest first."""
     begin = min((store.info(run).created_at for run in runs), default=0.0)
     ours = {_place(store, run)[1] for run in runs}
-    for at, run in sorted((store.info(run).created_at, run) for run in store.published()):
-        name, night = _place(store, run)
-        pool = found.get(name)
-        if pool is None or at >= begin or night in ours:
+    every = sorted((store.info(run).created_at, run) for run in store.published())
+    found = [_Run(at, run, *_place(store, run)) for at, run in every if at < begin]
+    return [each for each in found if each.night not in ours]
+
+
+def _newest_pools(before: Sequence[_Run]) -> set[str]:
+    """The pools of the newest campaign before tonight's."""
+    nights = [each for each in before if each.pool]
+    return {each.pool for each in nights if each.night == nights[-1].night}
+
+
+def _histories(store: Store, before: Iterable[_Run], pools: Iterable[str]) -> dict[str, _History]:
+    """What each of ``pools`` measured in the runs ``before``."""
+    found = {pool: _History() for pool in pools}
+    for run in before:
+        pool = found.get(run.pool)
+        if pool is None:
             continue
-        if night != pool.night:
-            pool.night, pool.newest = night, {}
-        rows = read_run(store, "results", run, _COLUMNS).to_pylist()
-        pool.newest |= {
-            row["case_key"]: _Earlier(
-                row["case_id"], row["case_key"], row["device"], run, row["reproduce"] or "", at
-            )
-            for row in rows
-            if counts_as_pass(row["status"], row["modifiers"] or ())
-        }
+        if run.night != pool.night:
+            pool.night, pool.newest = run.night, {}
+        for row in read_run(store, "results", run.run_id, _COLUMNS).to_pylist():
+            key, status, modifiers = row["case_key"], row["status"], row["modifiers"] or ()
+            if counts_as_pass(status, modifiers):
+                pool.newest[key] = _Earlier(
+                    row["case_id"], key, row["device"], run.run_id, row["reproduce"] or "", run.at
+                )
+            if times_count(status, modifiers):
+                pool.timed.add(key)
+                pool.unsteady.pop(key, None)
+            elif Modifier.UNSTEADY in modifiers:
+                pool.unsteady.setdefault(key, set()).add(run.night)
         pool.measured |= pool.newest
-        pool.timed |= {row["case_key"] for row in rows if times_count(row["status"], row["modifiers"] or ())}
     return found
 
 

@@ -15,7 +15,7 @@ from torchgauge.results.journal import results
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Trend, TrendFilter, trend
 from torchgauge.results.trends.trend_findings import keep
-from torchgauge.workflows.night_absence import absences, is_fine
+from torchgauge.workflows.night_absence import absences, has_number, is_fine
 from torchgauge.workflows.night_changes import NightlyChange, changes_of, measured_series
 from torchgauge.workflows.night_clusters import FailureCluster, clusters
 
@@ -27,13 +27,15 @@ METRICS = ("latency",)
 class NightOf:
     """Which night is asked about: its campaign, its date, and when it began in seconds since the epoch.
 
-    ``planned`` maps pools to the ids of the cases that the campaign plans, as far as that is known.
+    ``planned`` maps pools to the ids of the cases that the campaign plans, as far as that is known;
+    ``left_out`` are the pools that somebody asked it to do without.
     """
 
     campaign_id: str
     night: str
     since: float
     planned: Mapping[str, frozenset[str]]
+    left_out: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -76,7 +78,7 @@ def night_findings(
         found.append(f"{len(missing)} of {len(rows)} planned cases were not measured")
     if not rows:
         found.append("no case has a result")
-    lost, nothing = absences(store, rows, runs, of.planned)
+    lost, nothing = absences(store, rows, runs, of.planned, of.left_out)
     changes: list[NightlyChange] = []
     calm: set[str] = set()
     for metric in METRICS:
@@ -117,11 +119,7 @@ def _without(metric: str, seen: Trend, rows: Iterable[Result]) -> list[str]:
         if any(night.value is not None for night in each.series.nights)
     }
     silent = [
-        row.case_id
-        for row in rows
-        if row.counted
-        and row.case.key in known
-        and not any(each.metric == metric and each.median is not None for each in row.summaries)
+        row.case_id for row in rows if row.counted and row.case.key in known and not has_number(row, metric)
     ]
     told = f"{len(silent)} of the cases that passed have no {metric}, which they had before: "
     return [told + ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")] if silent else []

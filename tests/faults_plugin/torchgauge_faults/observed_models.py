@@ -109,6 +109,18 @@ class WrongAfterRecompiling(Layer):
         return y
 
 
+class RemembersItsAnswer(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        y = self.linear(x)
+        return self.remembered(y) if torch.compiler.is_compiling() else y
+
+    @torch.compiler.disable
+    def remembered(self, y: torch.Tensor) -> torch.Tensor:
+        """The first answer of all, as a graph gives it whose inputs nobody copies."""
+        self.__dict__.setdefault("answer", y.clone())
+        return self.answer
+
+
 class RefusesFloat64(Layer):
     def forward(self, x: torch.Tensor) -> Any:
         assert x.dtype != torch.float64, "singles only"

@@ -75,6 +75,8 @@ def _hand_on_nothing(campaign: str) -> None:
 
 
 def _plan(config: Config, options: dict[str, Any]) -> CampaignPlan:
+    from dataclasses import replace
+
     from torchgauge.clock import SYSTEM_CLOCK, utc
     from torchgauge.results.durations import recorded_durations
     from torchgauge.workflows import planning
@@ -89,7 +91,9 @@ def _plan(config: Config, options: dict[str, Any]) -> CampaignPlan:
         pools = planning.in_one_job(pools)
     work = planning.select_cases(config.campaign, planning.devices_of(pools))
     recorded = recorded_durations(options["store"], work.case_ids)
-    return planning.plan_campaign(pools, occasion, work, recorded)
+    plan = planning.plan_campaign(pools, occasion, work, recorded)
+    asked = {pool.name for pool in pools}
+    return replace(plan, left_out=tuple(pool.name for pool in config.pools if pool.name not in asked))
 
 
 def _write(plan: CampaignPlan, out: str) -> None:

@@ -182,13 +182,13 @@ def _metrics(entry: Entry) -> str:
     if not numbers:
         return '<p class="muted">No metric was measured.</p>'
     order = sorted(numbers, key=lambda metric: (_ORDER.get(metric, len(_ORDER)), metric))
-    rows = "".join([_metric(numbers[metric], entry.doubt(metric)) for metric in order])
+    rows = "".join([_metric(entry, numbers[metric]) for metric in order])
     return scroll_html(
         f"Metrics of {entry.newest['case_id']}", f"{_HEAD}<tbody>{rows}</tbody>", "plain metrics"
     )
 
 
-def _metric(number: Number, doubt: str) -> str:
+def _metric(entry: Entry, number: Number) -> str:
     head = _metric_head(number.metric)
     if number.median is None:
         why = repeated(number.absent or "no reason given")
@@ -196,9 +196,8 @@ def _metric(number: Number, doubt: str) -> str:
     value, bracket = number_parts(number.median, number.low, number.high, number.unit)
     interval = f"{bracket}{_confidence(number.confidence)}" if bracket else "none: too few samples"
     beside = _beside(number.n, number.method, number.provenance, number.stopped)
-    if doubt:
-        told = shown(units.told(number.median, number.unit, doubt))
-        apart = f'<span class="doubt">{told}</span> <small>{repeated(doubt)}</small>'
+    if doubt := entry.doubt(number.metric):
+        apart = f'<span class="doubt">{shown(entry.told(number))}</span> <small>{repeated(doubt)}</small>'
         return f'{head}<td class="num">{apart}</td><td class="nowrap doubt">{interval}{beside}'
     return f'{head}<td class="num"><b>{value}</b></td><td class="nowrap">{interval}{beside}'
 

@@ -10,22 +10,20 @@ import numpy.typing as npt
 
 from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
 from torchgauge.dashboard.names import CaseName
-from torchgauge.dashboard.statuses import SAYS_NOTHING
 from torchgauge.dashboard.subjects import Subject, subject_of
-from torchgauge.records import ATTEMPTED, Status
-
-_FAILED = np.array(
-    [s in ATTEMPTED and s is not Status.PASS for s in STATUSES] + [False] * (256 - len(STATUSES))
-)
-_SAID = np.array([s not in SAYS_NOTHING for s in STATUSES] + [False] * (256 - len(STATUSES)))
+from torchgauge.records import Status
 
 
 @dataclass(frozen=True)
 class NewFailure:
-    """A case whose newest result is a failure and whose result before passed."""
+    """A case whose newest result is a failure and whose result before passed.
+
+    ``ended`` is its status, or ``degraded``: to pass by another path than the requested one is not to pass.
+    """
 
     case: CaseName
     status: Status
+    ended: str
     failed: str
     passed: str
 
@@ -57,8 +55,8 @@ def device_history(history: History, rows: npt.NDArray[np.int64]) -> DeviceHisto
     """What the window says of the cases in ``rows``."""
     status = history.status[rows]
     passes = history.counted[rows]
-    said: npt.NDArray[np.bool_] = np.any(_SAID[status], axis=0)
-    others: npt.NDArray[np.bool_] = np.any(_SAID[history.status], axis=0)
+    said: npt.NDArray[np.bool_] = np.any(history.said[rows], axis=0)
+    others: npt.NDArray[np.bool_] = np.any(history.said, axis=0)
     spoke = np.flatnonzero(said)
     last = int(spoke[-1]) if len(spoke) else -1
     return DeviceHistory(
@@ -76,16 +74,18 @@ def new_failures(history: History, rows: npt.NDArray[np.int64]) -> Iterator[NewF
     if not len(rows) or len(history.snapshots) < 2:
         return
     status = history.status[rows]
-    said = _SAID[status]
+    said = history.said[rows]
     places = np.maximum.accumulate(np.where(said, np.arange(status.shape[1]), -1), axis=1)
     newest = places[:, -1]
     at = np.arange(len(rows))
     before = np.where(newest > 0, places[at, np.maximum(newest - 1, 0)], -1)
-    hit = (newest >= 0) & (before >= 0) & _FAILED[status[at, newest]] & history.passed[rows][at, before]
+    fine, worse = (history.passed & ~history.worse)[rows], history.worse[rows]
+    hit = (newest >= 0) & (before >= 0) & worse[at, newest] & fine[at, before]
     for i in np.flatnonzero(hit).tolist():
         yield NewFailure(
             case=history.cases[rows[i]],
             status=STATUSES[status[i, newest[i]]],
+            ended=history.ending(int(rows[i]), int(newest[i])),
             failed=history.snapshots[newest[i]].date,
             passed=history.snapshots[before[i]].date,
         )

@@ -320,7 +320,7 @@ def _multiple(site: _Site, entry: Entry) -> str:
         return f'{head}{drawing}<p><span class="muted">no number: {repeated(why)}</span></p></li>'
     value, _ = number_parts(number.median, number.low, number.high, number.unit)
     if doubt := entry.doubt(METRIC):
-        told = f'<span class="doubt">{shown(units.told(number.median, number.unit, doubt))}</span>'
+        told = f'<span class="doubt">{shown(entry.told(number))}</span>'
         why = f'<span class="muted">{repeated(doubt)}: compared with nothing</span>'
         return f"{head}{drawing}<p>{told} {spread(half_percent(number))} {why}</p></li>"
     moved = _moved(site.moved.get(entry.newest["case_key"]))

@@ -21,7 +21,12 @@ class Scale:
     name: str
 
 
-SCALES: dict[str, Scale] = {"s": Scale(1e-3, "ms"), "B": Scale(2.0**20, "MiB"), "ratio": Scale(1.0, TIMES)}
+SCALES: dict[str, Scale] = {
+    "s": Scale(1e-3, "ms"),
+    "B": Scale(2.0**20, "MiB"),
+    "ratio": Scale(1.0, TIMES),
+    "share": Scale(0.01, "%"),
+}
 SECONDS = Scale(1.0, "s")
 
 

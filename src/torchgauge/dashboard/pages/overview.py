@@ -307,13 +307,19 @@ def _failure(board: Board, found: NewFailure) -> Finding:
         workload=found.case.workload.name,
         column=found.case.column.name,
         look=LOOKS[found.status],
-        against=f"passed {found.passed}, failed {found.failed}",
+        against=f"passed {found.passed}, {_broke(found)} {found.failed}",
         detail=_detail(entry) if entry else "",
     )
 
 
+def _broke(found: NewFailure) -> str:
+    return found.ended if found.status is Status.PASS else "failed"
+
+
 def _detail(entry: Entry) -> str:
     row = entry.newest
+    if entry.degraded:
+        return first_line(entry.degraded)
     message = first_line(
         row["error_message"] or row["reason"] or row["accuracy_detail"] or row["cause"] or ""
     )

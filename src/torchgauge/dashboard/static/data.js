@@ -119,6 +119,7 @@ export function complaint(error) {
 /** @type {Record<string, [number, string][]>} */
 const SCALES = {
   s: [[1, "s"], [1e-3, "ms"], [1e-6, "µs"], [1e-9, "ns"]],
+  share: [[0.01, "%"]],
   B: [[2 ** 40, "TiB"], [2 ** 30, "GiB"], [2 ** 20, "MiB"], [2 ** 10, "KiB"], [1, "B"]],
 };
 

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 
 from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.harness.worker.other_inputs import alter
 from torchgauge.suites.leaves import Unknown, leaves
 from torchgauge.suites.outputs import Observation, finite, to_host
 from torchgauge.suites.torchbench_state import Snapshot
@@ -44,6 +45,18 @@ class Observer:
         finally:
             self._snapshot.restore()
         return seen
+
+    def observe_other(self, call: Callable[..., Any] | None = None) -> Observation | None:
+        """What a run shows that finds other values in its inputs; None where none of them can change."""
+        subject = self.subject if call is None else replace(self.subject, call=call)
+        self._snapshot.restore()
+        try:
+            inputs = {name: self._live[name] for name in ("args", "kwargs")}
+            if not alter(inputs, self._snapshot.tensors.values()):
+                return None
+            return dict(self.scenario.observe(subject))
+        finally:
+            self._snapshot.restore()
 
     def restore(self) -> None:
         """Put inputs and buffers back where runs change them; costs nothing where they do not."""

@@ -18,8 +18,9 @@ HARD_CEILING = 24.0
 AGREEING_CHECKS = 2
 """Checks in a row that must find a lane precise: one that does may have been lucky."""
 ALIKE = 0.3
-"""Resemblance of consecutive samples from which fewer than ``ALIKE_ROUNDS`` are never enough."""
+"""Resemblance of consecutive samples (their autocorrelation) from which on they count as alike."""
 ALIKE_ROUNDS = 30
+"""Rounds that a group takes at least where its samples are alike: fewer say too little of their spread."""
 LEAST_SHARE = 0.5
 """Share of its budget for which a group is sampled at least: a machine has moods, and shows one at a time.
 

@@ -20,6 +20,7 @@ from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import nonsense
 from torchgauge.harness.worker.flops import count_flops
 from torchgauge.harness.worker.observer import Observer
+from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.reference import Reference, float64_reference
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
@@ -43,10 +44,12 @@ class TorchChecks:
 
     ``observer`` is there where results are checked, with ``eager``, what eager showed, and ``reference``:
     they are kept until what was timed has been checked again. ``calls`` runs the cases that are right.
+    ``others`` is there where a step leaves nothing behind that would tell it from one before.
     """
 
     observer: Observer | None = None
     eager: Observation
+    others: OtherInputs | None = None
     reference: Reference
 
     def __init__(self, run: GroupRun, built: BuiltWorkload) -> None:
@@ -125,6 +128,8 @@ class TorchChecks:
         self.observer = Observer(self.scenario, self.subject)
         runs = [self.observer.observe() for _ in range(self.settings.eager_runs)]
         self.eager = runs[0]
+        if self.workload.mode == "inference":
+            self.others = OtherInputs(self.observer, self.eager, self.run_.group.cases[0].tolerance)
         self._count_flops()
         self.run_.enter(Phase.ACCURACY)
         self._count_elements()
@@ -247,7 +252,10 @@ class TorchChecks:
         verdict = None
         if self.observer is not None:
             run.enter(Phase.ACCURACY, state)
-            verdict = self._judge(state, self.observer.observe(call))
+            found = self.observer.observe(call)
+            verdict = self._judge(state, found)
+            if verdict.ok and self.others and (path := self.others.unmoved(call, found)):
+                verdict.fail(Cause.TOLERANCE, f"{path}: the result stays the same where the inputs change")
         self._count(state)
         if verdict is not None and not verdict.ok:
             raise _WrongResultError(verdict)

@@ -16,7 +16,7 @@ from torchgauge.records import INCOMPLETE, Status
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results import units
 from torchgauge.results.comparing.gate_verdict import Headline
-from torchgauge.results.comparing.verdict_words import WORSE, in_doubt
+from torchgauge.results.comparing.verdict_words import WORSE, in_doubt, launches
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.reports.publisher import Publisher, Report
 from torchgauge.results.reports.report import ComparisonReport
@@ -52,13 +52,15 @@ def _comparison(report: ComparisonReport) -> list[ET.Element]:
         case = _case(pair.partition("/")[0], pair, 0.0)
         _say(case, "error", "not run", "the pair was planned and has no verdict")
         by_suite.setdefault(pair.partition("/")[0], []).append(case)
-    if report.headline in (Headline.NOTHING_COMPARED, Headline.INCOMPLETE, Headline.IN_DOUBT):
+    words = {
+        Headline.NOTHING_COMPARED: "nothing could be compared",
+        Headline.INCOMPLETE: f"the run is not complete: {report.state.value}",
+        Headline.IN_DOUBT: in_doubt(report.verdicts),
+        Headline.NOTHING_GATES: "nothing that was compared gates, as the policy says",
+        Headline.UNDECIDED: "what gates is not decided",
+    }
+    if report.headline in words:
         case = _case("torchgauge", "the comparison", 0.0)
-        words = {
-            Headline.NOTHING_COMPARED: "nothing could be compared",
-            Headline.INCOMPLETE: f"the run is not complete: {report.state.value}",
-            Headline.IN_DOUBT: in_doubt(report.verdicts),
-        }
         _say(case, "error", report.headline.value, words[report.headline])
         by_suite.setdefault("torchgauge", []).append(case)
     return [
@@ -94,7 +96,7 @@ def _text(verdict: MetricVerdict) -> str:
         parts.append(" -> ".join(ends))
     if verdict.p_adjusted is not None:
         parts.append(f"adjusted p {verdict.p_adjusted:.2g}")
-    parts.append(f"{verdict.launches} launches")
+    parts.append(launches(verdict.launches))
     return _clean(", ".join([*parts, *([verdict.reason] if verdict.reason else [])]))
 
 

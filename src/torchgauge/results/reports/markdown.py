@@ -286,6 +286,8 @@ def _run(report: RunReport, limit: int) -> str:
         else "**Incomplete**: this is no pass"
         if report.incomplete or not report.planned
         else "**As expected**"
+        if any(each.tells for each in report.cases)
+        else "**Nothing measured**: this is no pass"
     )
     start = [f"{verdict}. Of {report.planned} cases: {counts}.", ""]
     start[0] += "".join(
@@ -345,7 +347,7 @@ def _change(verdict: MetricVerdict) -> str:
 
 
 def _percent(value: float) -> str:
-    return f"{100 * value:.2g} %"
+    return f"{100 * value:.2g} %" if value < 0.1 else f"{value:.0%}".replace("%", " %")
 
 
 def _pairs(number: int) -> str:

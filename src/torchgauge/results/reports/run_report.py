@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from torchgauge.records import INCOMPLETE, Modifier, Status, counts_as_pass
+from torchgauge.records import INCOMPLETE, Modifier, Status, counts_as_pass, says_something
 from torchgauge.results.journal import RunState, results
 from torchgauge.results.reports.report import VERSION
 from torchgauge.results.store import RunFolder, Store
@@ -36,8 +36,15 @@ class CaseLine:
     @property
     def counted(self) -> bool:
         """Whether it is counted among the passes."""
-        told = [modifier.value for modifier in Modifier if getattr(self, modifier.value, "")]
-        return counts_as_pass(self.status, told)
+        return counts_as_pass(self.status, self._modifiers())
+
+    @property
+    def tells(self) -> bool:
+        """Whether it says anything of its case."""
+        return says_something(self.status, self._modifiers())
+
+    def _modifiers(self) -> list[str]:
+        return [modifier.value for modifier in Modifier if getattr(self, modifier.value, "")]
 
 
 @dataclass(frozen=True)
