@@ -60,6 +60,7 @@ def main() -> None:
     parser.add_argument("--part", choices=("neighbours", "bare", "report"), default="report")
     parser.add_argument("--rounds", type=int, default=1)
     parser.add_argument("--models", default=",".join(MODELS))
+    parser.add_argument("--neighbours", default=",".join(map(str, NEIGHBOURS)))
     parser.add_argument("--into", type=Path, default=Path("busy-neighbours.jsonl"))
     parser.add_argument("--calm", type=float, default=60.0)
     parser.add_argument("--step", metavar="MODEL", help="(the bare process itself)")
@@ -69,7 +70,12 @@ def main() -> None:
         print(json.dumps(bare_loop(options.step, options.threads)))
         return
     models = tuple(options.models.split(","))
-    parts = {"neighbours": beside_neighbours, "bare": beside_bare, "report": lambda *_: iter(())}
+    counts = tuple(map(int, options.neighbours.split(",")))
+    parts = {
+        "neighbours": partial(beside_neighbours, counts),
+        "bare": beside_bare,
+        "report": lambda *_: iter(()),
+    }
     with options.into.open("a", encoding="utf-8") as file:
         for measure in parts[options.part](models, options.rounds):
             before = wait_for_calm(options.calm)
@@ -85,8 +91,8 @@ def main() -> None:
 # --- measuring -------------------------------------------------------------------------------
 
 
-def beside_neighbours(models: tuple[str, ...], rounds: int) -> Iterator[Measure]:
-    """A run of each model beside each number of neighbours, in random order, ``rounds`` times."""
+def beside_neighbours(counts: tuple[int, ...], models: tuple[str, ...], rounds: int) -> Iterator[Measure]:
+    """A run of each model beside each of ``counts`` neighbours, in random order, ``rounds`` times."""
 
     def measure(model: str, count: int) -> dict[str, object]:
         began = time.perf_counter()
@@ -97,7 +103,7 @@ def beside_neighbours(models: tuple[str, ...], rounds: int) -> Iterator[Measure]
 
     for _ in range(rounds):
         for model in random.sample(models, len(models)):
-            for count in random.sample(NEIGHBOURS, len(NEIGHBOURS)):
+            for count in random.sample(counts, len(counts)):
                 yield partial(measure, model, count)
 
 
