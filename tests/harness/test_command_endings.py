@@ -63,7 +63,7 @@ def test_an_empty_selection_has_its_own_exit_code(sandbox, words) -> None:
     ],
 )
 def test_the_exit_code_of_a_run(sandbox, words, code) -> None:
-    """As expected is 0, an unexpected status 1, an incomplete run 3 before 1, an unsupported case 0 or, alone, 3."""
+    """As expected 0, an unexpected status 1, an incomplete run 3 before 1; unsupported is 0, and alone 3."""
     done = sandbox.measure(*words, "--device", "fake", "--config", "eager", "--json")
     assert done.returncode == code, done.stderr
     assert json.loads(done.stdout)["exit_code"] == code
