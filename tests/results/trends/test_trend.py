@@ -161,8 +161,12 @@ def test_a_torn_line_is_passed_over_and_a_wrong_one_is_not(store):
     file.write_bytes(file.read_bytes() + b'{"case_key": "ab')
     append_outcome(store, outcome_of(suspicion, TrendState.ENVIRONMENT))
     assert [each.state for each in read_outcomes(store)] == [TrendState.CONFIRMED, TrendState.ENVIRONMENT]
-    file.write_bytes(file.read_bytes() + b'{"surprise": 1}\n')
+    whole = file.read_bytes()
+    file.write_bytes(whole + b'{"surprise": 1}\n')
     with pytest.raises(DamagedJournalError, match=r"outcomes\.jsonl:4"):
+        read_outcomes(store)
+    file.write_bytes(whole.replace(b'"confirmed"', b'"confirmed'))
+    with pytest.raises(DamagedJournalError, match=r"outcomes\.jsonl:1"):
         read_outcomes(store)
 
 

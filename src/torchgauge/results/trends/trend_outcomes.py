@@ -4,7 +4,8 @@
 
     STORE/trend/outcomes.jsonl
 
-The last line on a change is the one that counts. A line that a kill left unfinished is passed over.
+The last line on a change is the one that counts. A line that a kill left unfinished, without its last brace,
+is passed over.
 """
 
 from __future__ import annotations
@@ -90,7 +91,7 @@ def append_outcome(store: Store, outcome: TrendOutcome) -> None:
 def read_outcomes(store: Store) -> list[TrendOutcome]:
     """All outcomes in the order in which they were decided.
 
-    Raises :class:`DamagedJournalError` for a whole line that is none.
+    Raises :class:`DamagedJournalError` for a whole line that is none: no answer is forgotten in silence.
     """
     path = store.path / "trend" / "outcomes.jsonl"
     if not path.is_file():
@@ -99,7 +100,9 @@ def read_outcomes(store: Store) -> list[TrendOutcome]:
     for number, line in enumerate(path.read_bytes().splitlines(), start=1):
         try:
             data = json.loads(line)
-        except (ValueError, RecursionError):
+        except (ValueError, RecursionError) as error:
+            if line.endswith(b"}"):
+                raise DamagedJournalError(f"{path}:{number}: {error}", hint="remove this line") from error
             continue  # what a kill left of a line
         try:
             found.append(from_plain(TrendOutcome, data))
