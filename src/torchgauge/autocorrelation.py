@@ -14,8 +14,10 @@ Practical Markov chain Monte Carlo, Statistical Science 7, 1992).
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from itertools import pairwise
+from bisect import bisect_left, insort
+from collections.abc import Iterator, Sequence
+from itertools import accumulate, pairwise
+from operator import mul
 from statistics import median
 
 MOOD = 8
@@ -26,6 +28,8 @@ FEWEST = 6
 """Samples from which their resemblance is looked at: fewer have no interval that it could widen."""
 LONG = 30
 """Samples from which more than the neighbours is looked at."""
+FEW_LAGS = 8
+"""Lags that are looked at one by one: independent samples end the sum before."""
 _NORMAL_STEP = 0.9539
 """Median size of the difference of two independent standard normal numbers."""
 STRONGEST = 0.9
@@ -58,8 +62,10 @@ def independent(samples: Sequence[float]) -> float:
     return len(samples) / widening(samples) ** 2
 
 
-def moods(samples: Sequence[float]) -> tuple[float, float] | None:
+def moods(samples: Sequence[float], wider: float | None = None) -> tuple[float, float] | None:
     """Medians of the lowest and the highest stretch of ``samples``, where one of them is a mood of its own.
+
+    ``wider`` is their :func:`widening`, where it is known.
 
     None where no stretch of an eighth of them lies apart from the rest by more than their scatter and their
     resemblance explain, and for fewer than ``LONG``. The scatter is that of neighbours: no mood widens it.
@@ -68,11 +74,22 @@ def moods(samples: Sequence[float]) -> tuple[float, float] | None:
     if n < LONG:
         return None
     size, middle = n // MOOD, median(samples)
-    found = [median(samples[start : start + size]) for start in range(n - size + 1)]
+    found = list(_medians(samples, size))
     scatter = median(abs(b - a) for a, b in pairwise(samples)) / _NORMAL_STEP
-    limit = APART * math.sqrt(math.pi / 2.0 / size) * scatter * widening(samples)
+    wider = widening(samples) if wider is None else wider
+    limit = APART * math.sqrt(math.pi / 2.0 / size) * scatter * wider
     low, high = min(found), max(found)
     return (low, high) if max(middle - low, high - middle) > limit else None
+
+
+def _medians(samples: Sequence[float], size: int) -> Iterator[float]:
+    """The median of each stretch of ``size`` samples: one comes and one goes, and the others stay sorted."""
+    window, middle = sorted(samples[:size]), size // 2
+    for place in range(size, len(samples) + 1):
+        yield window[middle] if size % 2 else (window[middle - 1] + window[middle]) / 2
+        if place < len(samples):
+            del window[bisect_left(window, samples[place - size])]
+            insort(window, samples[place])
 
 
 def _ranks(samples: Sequence[float]) -> list[float]:
@@ -84,8 +101,33 @@ def _ranks(samples: Sequence[float]) -> list[float]:
 
 
 def _correlation(ranks: Sequence[float], lag: int) -> float:
-    whole = sum(rank * rank for rank in ranks)
-    return sum(a * b for a, b in zip(ranks, ranks[lag:], strict=False)) / whole if whole else 0.0
+    whole = sum(map(mul, ranks, ranks))
+    return sum(map(mul, ranks, ranks[lag:])) / whole if whole else 0.0
+
+
+def _correlations(ranks: Sequence[float]) -> list[float]:
+    """:func:`_correlation` of every lag up to half of the ranks, all by one product of two long integers.
+
+    Halves are doubled and shifted to be whole and not negative, so that the sums stand apart as digits.
+    """
+    n = len(ranks)
+    whole = [round(2 * rank) for rank in ranks]
+    shift, width = n - 1, (n * 4 * n * n).bit_length() // 8 + 1
+    digits = [(value + shift).to_bytes(width, "little") for value in whole]
+    product = int.from_bytes(b"".join(digits), "little") * int.from_bytes(b"".join(digits[::-1]), "little")
+    data, squares = product.to_bytes(2 * n * width, "little"), sum(map(mul, whole, whole))
+    found = []
+    for lag, head, tail in zip(range(n // 2), _ahead(whole), _ahead(whole[::-1]), strict=False):
+        at = (n - 1 + lag) * width
+        shifted = int.from_bytes(data[at : at + width], "little")
+        total = shifted + shift * (head + tail) - (n - lag) * shift * shift
+        found.append(total / squares if squares else 0.0)
+    return found
+
+
+def _ahead(values: Sequence[int]) -> Iterator[int]:
+    """The sum of what stands before each value."""
+    return accumulate(values, initial=0)
 
 
 def _unbiased(found: float, n: int) -> float:
@@ -96,8 +138,13 @@ def _lasting(ranks: Sequence[float], first: float) -> float:
     """1 + twice the sum over lags, by the initial monotone sequence."""
     pair = 1.0 + first
     total, lag = pair, 2
+    every: Sequence[float] = ()
     while lag + 1 < len(ranks) // 2:
-        pair = min(pair, _correlation(ranks, lag) + _correlation(ranks, lag + 1))
+        if lag >= FEW_LAGS:  # a drift has thousands, and each of them costs as much as all samples
+            every = every or _correlations(ranks)
+            pair = min(pair, every[lag] + every[lag + 1])
+        else:
+            pair = min(pair, _correlation(ranks, lag) + _correlation(ranks, lag + 1))
         if pair <= 0.0:
             break
         total += pair

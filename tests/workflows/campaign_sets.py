@@ -14,13 +14,13 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
 
 import stored_runs
-from stored_runs import BEGIN, case, environment, result
+from stored_runs import BEGIN, TOLERANCE, case, environment, result
 
-from torchgauge.records import Case, Result
+from torchgauge.records import Accuracy, Case, PlannedCase, Result, Status, digest
 from torchgauge.results.journal import RunState
 from torchgauge.results.journal_record import split_line
 from torchgauge.results.store import Store
-from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
+from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, terms_of
 from torchgauge.workflows.ingest.validator import Expected
 from torchgauge.workflows.result_set import MANIFEST, Job, Manifest, pack
 
@@ -28,6 +28,12 @@ SHA = "a" * 40
 HOUR = 3600.0
 MODELS = ("linear", "conv", "norm", "attention")
 Files = dict[str, bytes]
+ACCURACY = Accuracy("float64 on the host", 1e-6, 2e-7, 1e-7, 2.0, 0.0)
+
+
+def terms(cases: Sequence[Case]) -> str:
+    """What the suites hold ``cases`` to, by the tolerance of every plan here."""
+    return terms_of({each.id: PlannedCase(each, TOLERANCE) for each in cases})
 
 
 class FixedClock:
@@ -51,7 +57,8 @@ class Night:
         self.cases = [case(name) for name in MODELS]
         parts = [self.cases[2 * i : 2 * i + 2] for i in range(shards)]
         planned = tuple(
-            ShardPlan(i + 1, shards, tuple(each.id for each in part), 2.0) for i, part in enumerate(parts)
+            ShardPlan(i + 1, shards, tuple(each.id for each in part), 2.0, terms(part))
+            for i, part in enumerate(parts)
         )
         fields: dict[str, Any] = {
             "campaign_id": "2026-05-28-torch-2.9.0-aabbccdd",
@@ -89,7 +96,9 @@ class Night:
         return [self.result(each, **changes) for each in wanted]
 
     def result(self, of: Case, **changes: Any) -> Result:
-        """A result with the command that a run writes."""
+        """A result with the command that a run writes, and what a pass was compared with."""
+        if changes.get("status", Status.PASS) is Status.PASS:
+            changes = {"accuracy": ACCURACY, **changes}
         return result(of, started_at=self.begin + 1, reproduce=f"torchgauge repro {of.id}", **changes)
 
     def pack(
@@ -177,6 +186,31 @@ def in_plan(files: Files, old: bytes, new: bytes) -> Files:
     """``files`` with ``old`` in the plan written as ``new``."""
     assert old in files["plan.json"], old
     return sealed({**files, "plan.json": files["plan.json"].replace(old, new, 1)})
+
+
+def rerowed(files: Files, edit: Callable[[dict[str, Any]], object]) -> Files:
+    """``files`` with the first row as ``edit`` leaves it."""
+
+    def change(lines: list[Line]) -> list[Line]:
+        at = next(i for i, (kind, _) in enumerate(lines) if kind == b"result")
+        row = json.loads(lines[at][1])
+        edit(row)
+        lines[at] = (b"result", json.dumps(row, separators=(",", ":")).encode())
+        return lines
+
+    return relined(files, change)
+
+
+def replanned(files: Files, edit: Callable[[dict[str, Any]], object]) -> Files:
+    """``files`` with the plan as ``edit`` leaves it, and a journal that belongs to it."""
+    plan = json.loads(files["plan.json"])
+    edit(plan)
+
+    def stamp(lines: list[Line]) -> list[Line]:
+        said = {**json.loads(lines[0][1]), "digest": digest(plan["groups"])}
+        return [(b"plan", json.dumps(said).encode()), *lines[1:]]
+
+    return relined({**files, "plan.json": json.dumps(plan).encode()}, stamp)
 
 
 def write_folder(path: Path, files: Files) -> Path:

@@ -25,6 +25,7 @@ from campaign_sets import (
     in_row,
     relined,
     sealed,
+    terms,
     write_folder,
     write_zip,
 )
@@ -310,7 +311,7 @@ SETS: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
     "foreign SHA": (Reason.FOREIGN_SHA, manifest(sha="b" * 40)),
     "foreign campaign": (Reason.FOREIGN_CAMPAIGN, manifest(campaign_id="2026-05-27-torch-2.9.0-aabbccdd")),
     "another campaign digest": (Reason.PLAN_DIGEST, manifest(campaign_digest="0" * 16)),
-    "wrong plan digest": (Reason.PLAN_DIGEST, lambda f: in_plan(f, b'"absolute": 0.001', b'"absolute": 0.9')),
+    "wrong plan digest": (Reason.PLAN_DIGEST, lambda f: in_plan(f, b'"checks": false', b'"checks": true')),
     "foreign pool": (Reason.FOREIGN_SHARD, manifest(pool="other")),
     "no such shard": (Reason.FOREIGN_SHARD, manifest(shard=9)),
     "another shard": (Reason.FOREIGN_CASE, manifest(shard=2)),
@@ -356,7 +357,10 @@ SETS: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
     "unknown metric": (Reason.SCHEMA, lambda f: in_row(f, b'"metric":"latency"', b'"metric":"latencx"')),
     "cause of another status": (Reason.ROW, lambda f: in_row(f, b'"cause":null', b'"cause":"signal"')),
     "row of another run": (Reason.ROW, lambda f: in_row(f, b'"run_id":"run-1-1"', b'"run_id":"run-2-1"')),
-    "unknown environment": (Reason.ROW, lambda f: in_row(f, b'"environment_id":"', b'"environment_id":"0')),
+    "unknown environment": (
+        Reason.ENVIRONMENT,
+        lambda f: in_row(f, b'"environment_id":"', b'"environment_id":"0'),
+    ),
     "before the campaign": (
         Reason.TIME,
         lambda f: in_row(f, b'"started_at":1780000001.0', b'"started_at":1770000001.0'),
@@ -515,9 +519,12 @@ def test_a_configuration_of_the_campaigns_own_is_known_by_its_file(tmp_path: Pat
     night = Night(tmp_path / "night")
     mine = Configuration("mine", "eager", threads=2)
     night.cases = [replace(each, configuration=mine) for each in night.cases]
-    shards = night.campaign.pools[0].shards
+    found = [
+        (shard, night.cases[2 * shard.index - 2 : 2 * shard.index])
+        for shard in night.campaign.pools[0].shards
+    ]
     parts = tuple(
-        replace(s, cases=tuple(c.id for c in night.cases[2 * i : 2 * i + 2])) for i, s in enumerate(shards)
+        replace(shard, cases=tuple(each.id for each in cases), terms=terms(cases)) for shard, cases in found
     )
     night.campaign = replace(night.campaign, pools=(replace(night.campaign.pools[0], shards=parts),))
     files = files_of(night.pack(1))

@@ -23,14 +23,15 @@ from torchgauge.records import (
     PlannedCase,
     Result,
     RunSettings,
+    Scalar,
     Status,
     Summary,
 )
 from torchgauge.results.stats import summarise
 
 EXCERPT_BYTES = 4096
-OTHER_MODEL = "other_model"
-"""The fact that says how the built model differs from the declared one."""
+DERIVED = frozenset({Modifier.EXPECTED, Modifier.OTHER_MODEL, Modifier.UNSTEADY})
+"""Modifiers that the parent decides, with a fact of the same name where there is a reason to tell."""
 
 
 @dataclass(frozen=True)
@@ -46,19 +47,39 @@ class RowContext:
     log_excerpt: str = ""
 
 
-def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext) -> Result:
-    """The result of ``planned`` with summaries, expectation and the command that reproduces it."""
+@dataclass(frozen=True)
+class Derived:
+    """What follows from a plan and an outcome and is nobody's to say: its fields are those of a result."""
+
+    expected: Status | None
+    modifiers: tuple[Modifier, ...]
+    summaries: tuple[Summary, ...]
+    facts: tuple[tuple[str, Scalar], ...]
+
+
+def derived(planned: PlannedCase, outcome: Outcome, confidence: float) -> Derived:
+    """What the parent adds to ``outcome``; whoever reads results of others computes it again.
+
+    Modifiers in :data:`DERIVED`, and facts of their names, are no part of an outcome.
+    """
     expected = planned.expectation.status if planned.expectation else None
     modifiers = list(outcome.modifiers)
     if expected is not None and expected is outcome.status and expected is not Status.PASS:
         modifiers.append(Modifier.EXPECTED)
+    facts = dict(outcome.facts)
     if other := other_model(planned, outcome):
         modifiers.append(Modifier.OTHER_MODEL)
-    facts = {**dict(outcome.facts), **({OTHER_MODEL: other} if other else {})}
-    found = summaries(outcome.measurements, plan.settings.confidence)
+        facts[Modifier.OTHER_MODEL.value] = other
+    found = summaries(outcome.measurements, confidence)
     if doubt := doubts(outcome.measurements, found, facts):
         modifiers.append(Modifier.UNSTEADY)
         facts[Modifier.UNSTEADY.value] = doubt
+    return Derived(expected, tuple(modifiers), found, tuple(sorted(facts.items())))
+
+
+def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext) -> Result:
+    """The result of ``planned`` with summaries, expectation and the command that reproduces it."""
+    added = derived(planned, outcome, plan.settings.confidence)
     quiet = outcome.status is Status.PASS and not context.teardown
     return Result(
         run_id=plan.run_id,
@@ -66,16 +87,16 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
         case=planned.case,
         status=outcome.status,
         phase=outcome.phase,
-        expected=expected,
+        expected=added.expected,
         cause=outcome.cause,
         reason=_reason(plan, planned, outcome),
         failure=outcome.failure,
-        modifiers=tuple(modifiers),
+        modifiers=added.modifiers,
         measurements=outcome.measurements,
-        summaries=found,
+        summaries=added.summaries,
         realised=outcome.realised,
         accuracy=outcome.accuracy,
-        facts=tuple(sorted(facts.items())),
+        facts=added.facts,
         environment_id=context.environment_id,
         started_at=context.started_at,
         duration_s=context.duration_s,

@@ -46,7 +46,8 @@ def doubts(
 def _wide(latency: Summary) -> str:
     if latency.low is None or latency.high is None or not interval_rank(latency.n, latency.confidence):
         return f"{latency.n} {'samples give' if latency.n > 1 else 'sample gives'} no interval"
-    assert latency.median is not None
+    if not latency.median:
+        return "its clock stood still"
     width = (latency.high - latency.low) / latency.median
     if width <= 2 * WIDEST:
         return ""

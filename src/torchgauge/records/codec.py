@@ -10,7 +10,7 @@ import hashlib
 import json
 import types
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
@@ -44,8 +44,21 @@ class RecordError(ValueError):
 
 def digest(value: object) -> str:
     """Sixteen hex digits of SHA-256 over the canonical JSON of ``value``."""
-    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()[:16]
+    return hashlib.sha256(_canonical(value)).hexdigest()[:16]
+
+
+def digest_of_list(values: Iterable[object]) -> str:
+    """:func:`digest` of the list of ``values``, of which only one at a time is in memory."""
+    found, before = hashlib.sha256(b"["), b""
+    for value in values:
+        found.update(before + _canonical(value))
+        before = b","
+    found.update(b"]")
+    return found.hexdigest()[:16]
+
+
+def _canonical(value: object) -> bytes:
+    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
 
 
 def to_plain(value: Any) -> Any:

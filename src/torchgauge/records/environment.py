@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from torchgauge.records.codec import Scalar, digest
 
@@ -16,7 +17,7 @@ class Environment:
     conditions: tuple[tuple[str, Scalar], ...] = ()
     notes: tuple[str, ...] = ()
 
-    @property
+    @cached_property
     def id(self) -> str:
         """Sixteen hex digits over device and identity."""
         return digest([self.device, [list(pair) for pair in self.identity]])

@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from torchgauge.records.case import Configuration
 
-_RANGE = re.compile(r"(\d+)(?:-(\d+))?")
+_RANGE = re.compile(r"(\d{1,9})(?:-(\d{1,9}))?", re.ASCII)
+MOST_CPUS = 1 << 16
+"""CPUs that a list may name, again and again included: Linux knows 8,192, and some lists are a stranger's."""
 
 
 class CpuListError(ValueError):
@@ -40,10 +42,14 @@ def placement_of(configuration: Configuration) -> Placement:
 def parse_cpus(text: str) -> tuple[int, ...]:
     """The CPUs of a list such as ``0-3,8``, sorted; raises :class:`CpuListError`."""
     found: set[int] = set()
+    named = 0
     for item in text.split(","):
         match = _RANGE.fullmatch(item.strip())
         if match is None or (match[2] is not None and int(match[2]) < int(match[1])):
             raise CpuListError(f"{text!r} is no list of CPUs")
+        named += int(match[2] or match[1]) - int(match[1]) + 1
+        if named > MOST_CPUS:
+            raise CpuListError(f"{text[:40]!r} names more than {MOST_CPUS:,} CPUs")
         found.update(range(int(match[1]), int(match[2] or match[1]) + 1))
     return tuple(sorted(found))
 

@@ -11,10 +11,9 @@ import json
 import os
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
-from itertools import chain
 from pathlib import Path
 from typing import Any
 
@@ -25,9 +24,7 @@ import pyarrow.parquet as pq
 from torchgauge.errors import InfrastructureError
 from torchgauge.records import (
     SCHEMA_VERSION,
-    Calibration,
     Cause,
-    Environment,
     Phase,
     Plan,
     PlannedCase,
@@ -44,7 +41,7 @@ from torchgauge.results.atomic_file import (
     write_atomically,
     writing_aside,
 )
-from torchgauge.results.journal import Kind, RunState, read, results
+from torchgauge.results.journal import Kind, RunState, read
 from torchgauge.results.rows import Row, RunContext
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.results.tables import TABLES, Table
@@ -60,6 +57,9 @@ CUT_SHORT = {
 
 _CHUNK_ROWS = 2_000
 """Rows that are held in memory per table while a run is published."""
+
+_CHUNK_BYTES = 8 << 20
+"""Bytes of logs, tracebacks and messages that are held, where they are long."""
 
 
 def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None) -> None:
@@ -97,11 +97,21 @@ class TableWriter:
         self._schema = table.schema.with_metadata(metadata)
         self._writer = pq.ParquetWriter(aside, self._schema, compression="zstd")
         self._rows: list[Row] = []
+        self._columns: dict[str, list[Any]] = {column.name: [] for column in table.columns}
+        self._held = 0
 
-    def add(self, new_rows: Iterable[Row]) -> None:
-        """Append rows; raises ``ValueError`` for a non-finite number."""
+    def add(self, new_rows: Iterable[Row], size: int = 0) -> None:
+        """Append rows, of ``size`` bytes of text; raises ``ValueError`` for a non-finite number."""
         self._rows.extend(new_rows)
-        if len(self._rows) >= _CHUNK_ROWS:
+        self._held += size
+        if len(self._rows) >= _CHUNK_ROWS or self._held >= _CHUNK_BYTES:
+            self._flush()
+
+    def add_columns(self, new: Mapping[str, Sequence[Any]]) -> None:
+        """Append rows that are given by column; raises as :meth:`add`, beside which it is not used."""
+        for name, values in self._columns.items():
+            values.extend(new[name])
+        if len(self._columns[self.table.columns[0].name]) >= _CHUNK_ROWS:
             self._flush()
 
     def close(self) -> None:
@@ -116,15 +126,21 @@ class TableWriter:
             self._writer.close()
 
     def _flush(self) -> None:
+        if any(self._columns.values()):
+            self._write(pa.Table.from_pydict(self._columns, schema=self._schema))
+            self._columns = {column.name: [] for column in self.table.columns}
         if not self._rows:
             return
         try:
             chunk = pa.Table.from_pylist(self._rows, schema=self._schema)
         except UnicodeEncodeError:
             chunk = pa.Table.from_pylist([_storable(row) for row in self._rows], schema=self._schema)
+        self._write(chunk)
+        self._rows, self._held = [], 0
+
+    def _write(self, chunk: Any) -> None:
         check_finite(self.table, chunk)
         self._writer.write_table(chunk)
-        self._rows = []
 
 
 def _storable(row: Row) -> Row:
@@ -148,11 +164,10 @@ def check_finite(table: Table, chunk: Any) -> None:
 
 @dataclass
 class _Survey:
-    """What the first pass over a journal finds."""
+    """What the first pass over a journal finds; ``versions`` of torch are by environment."""
 
     statuses: dict[str, str] = field(default_factory=dict)
-    environments: list[Environment] = field(default_factory=list)
-    calibrations: list[Calibration] = field(default_factory=list)
+    versions: dict[str, str] = field(default_factory=dict)
     state: RunState | None = None
     never_reached: list[Result] = field(default_factory=list)
 
@@ -164,9 +179,9 @@ def _survey(folder: RunFolder, version: int) -> _Survey:
         if record.kind is Kind.RESULT:
             found.statuses.setdefault(record.case_key, record.data["status"])
         elif record.kind is Kind.ENVIRONMENT:
-            found.environments.append(record.payload(version))
-        elif record.kind is Kind.CALIBRATION:
-            found.calibrations.append(record.payload(version))
+            environment = record.payload(version)
+            if name := to_rows.torch_version(environment):
+                found.versions[environment.id] = name
         elif record.kind is Kind.END:
             found.state = record.payload(version).state
     return found
@@ -230,21 +245,34 @@ def _check_complete(plan: Plan, found: _Survey) -> None:
 def _fill(
     writers: dict[str, TableWriter], folder: RunFolder, plan: Plan, found: _Survey, version: int
 ) -> None:
-    versions = {e.id: name for e in found.environments if (name := to_rows.torch_version(e))}
-    context = RunContext(plan.run_id, plan.created_at, versions)
-    for result in chain(results(folder.journal_path, version), found.never_reached):
-        writers["results"].add([to_rows.result_row(result, context)])
-        writers["summaries"].add(to_rows.summary_rows(result, context))
-        writers["samples"].add(to_rows.sample_rows(result))
+    context = RunContext(plan.run_id, plan.created_at, found.versions)
     seen: Counter[str] = Counter()
-    for environment in found.environments:
-        observation = seen[environment.id]
-        seen[environment.id] += 1
-        writers["environments"].add(to_rows.environment_rows(plan.run_id, environment, observation))
-    writers["calibrations"].add(
-        to_rows.calibration_row(plan.run_id, calibration, index)
-        for index, calibration in enumerate(found.calibrations)
-    )
+    done: set[str] = set()
+    calibrations = 0
+    for record in read(folder.journal_path):
+        if record.kind is Kind.RESULT and record.case_key not in done:
+            done.add(record.case_key)
+            _add_result(writers, record.payload(version), context)
+        elif record.kind is Kind.ENVIRONMENT:
+            environment = record.payload(version)
+            observation = seen[environment.id]
+            seen[environment.id] += 1
+            writers["environments"].add(to_rows.environment_rows(plan.run_id, environment, observation))
+        elif record.kind is Kind.CALIBRATION:
+            row = to_rows.calibration_row(plan.run_id, record.payload(version), calibrations)
+            writers["calibrations"].add([row])
+            calibrations += 1
+    for result in found.never_reached:
+        _add_result(writers, result, context)
+
+
+def _add_result(writers: dict[str, TableWriter], result: Result, context: RunContext) -> None:
+    said = result.failure
+    long = len(result.log_excerpt) + len(result.reason) + len(result.teardown)
+    long += len(said.traceback) + len(said.message) if said else 0
+    writers["results"].add([to_rows.result_row(result, context)], long)
+    writers["summaries"].add(to_rows.summary_rows(result, context))
+    writers["samples"].add_columns(to_rows.sample_columns(result))
 
 
 def _info(plan: Plan, found: _Survey) -> bytes:

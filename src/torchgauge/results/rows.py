@@ -88,19 +88,17 @@ def summary_rows(result: Result, context: RunContext) -> Iterator[Row]:
         }
 
 
-def sample_rows(result: Result) -> Iterator[Row]:
-    """The rows of ``samples`` for ``result``."""
-    case_key = result.case.key
+def sample_columns(result: Result) -> dict[str, list[Any]]:
+    """The rows of ``samples`` for ``result``, by column: a long journal has millions of them."""
+    columns: dict[str, list[Any]] = {name: [] for name in ("metric", "block", "index", "value")}
     for measurement in result.measurements:
-        for index, value in enumerate(measurement.samples):
-            yield {
-                "run_id": result.run_id,
-                "case_key": case_key,
-                "metric": measurement.metric,
-                "block": measurement.blocks[index] if measurement.blocks else None,
-                "index": index,
-                "value": value,
-            }
+        count = len(measurement.samples)
+        columns["metric"] += [measurement.metric] * count
+        columns["block"] += measurement.blocks or [None] * count
+        columns["index"] += range(count)
+        columns["value"] += measurement.samples
+    count = len(columns["value"])
+    return {"run_id": [result.run_id] * count, "case_key": [result.case.key] * count, **columns}
 
 
 def environment_rows(run_id: str, environment: Environment, observation: int) -> Iterator[Row]:

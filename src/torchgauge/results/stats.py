@@ -94,7 +94,8 @@ def series_interval(samples: Sequence[float], confidence: float = 0.95) -> Estim
     It is wider where they resemble each other, and holds the moods that they show. Raises as
     :func:`median_interval`.
     """
-    found, seen = median_interval(samples, confidence, widening(samples)), moods(samples)
+    wider = widening(samples)
+    found, seen = median_interval(samples, confidence, wider), moods(samples, wider)
     if seen is None or found.low is None or found.high is None:
         return found
     return replace(found, low=min(found.low, seen[0]), high=max(found.high, seen[1]), method=MOODS)

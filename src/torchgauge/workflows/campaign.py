@@ -6,24 +6,29 @@ Every later step trusts this file and compares what jobs hand in with it.
 from __future__ import annotations
 
 import json
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 from torchgauge.errors import DataFileError, UnknownNameError, UsageError
-from torchgauge.records import RecordError, digest, from_plain, to_plain
+from torchgauge.records import PlannedCase, RecordError, digest, from_plain, to_plain
 
-CAMPAIGN_SCHEMA = 1
+CAMPAIGN_SCHEMA = 2
 """Version of ``campaign.json``."""
 
 
 @dataclass(frozen=True)
 class ShardPlan:
-    """The cases of one job, by their ids; ``index`` counts from 1 to ``of``."""
+    """The cases of one job, by their ids; ``index`` counts from 1 to ``of``.
+
+    ``terms`` is :func:`terms_of` its cases; empty in a campaign that leaves them to its jobs.
+    """
 
     index: int
     of: int
     cases: tuple[str, ...]
     expected_s: float = 0.0
+    terms: str = ""
 
 
 @dataclass(frozen=True)
@@ -76,6 +81,21 @@ class CampaignPlan:
             if pool.name == name:
                 return pool
         raise UnknownNameError("pool", name, [pool.name for pool in self.pools])
+
+
+def terms_of(cases: Mapping[str, PlannedCase]) -> str:
+    """Sixteen hex digits over what the suites hold each of ``cases``, by id, to.
+
+    That is its tolerance and the number of parameters of its model. What a device's package adds is no part
+    of it: where a campaign is planned that package may be missing.
+    """
+    terms = []
+    for name in sorted(cases):
+        planned = cases[name]
+        said = planned.tolerance
+        bounds = [float(said.absolute), float(said.relative), float(said.rmse_multiplier)]
+        terms.append([name, *bounds, planned.parameters])
+    return digest(terms)
 
 
 def campaign_json(plan: CampaignPlan) -> str:

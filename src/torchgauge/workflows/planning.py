@@ -25,7 +25,7 @@ from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.planning.shares import Part, share_out
 from torchgauge.records import Group, digest
 from torchgauge.suites.suite import Suite
-from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
+from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, terms_of
 from torchgauge.workflows.config import CampaignChoice, Config, Pool
 from torchgauge.workflows.config_fields import MAX_SHARDS
 from torchgauge.workflows.runner_labels import is_hosted
@@ -149,8 +149,15 @@ def plan_campaign(
 def plan_pool(pool: Pool, groups: Sequence[Group], forecast: Forecast) -> PoolPlan:
     """The jobs of one pool; a pool without a case has none."""
     shares = share_out(parts_of(groups, expected_seconds(groups, forecast)), pool.shards)
+    planned = {each.case.id: each for group in groups for each in group.cases}
     shards = tuple(
-        ShardPlan(number, len(shares), share.cases, round(share.expected_s, 3))
+        ShardPlan(
+            number,
+            len(shares),
+            share.cases,
+            round(share.expected_s, 3),
+            terms_of({case: planned[case] for case in share.cases}),
+        )
         for number, share in enumerate(shares, start=1)
     )
     total = round(sum(share.expected_s for share in shares), 3)

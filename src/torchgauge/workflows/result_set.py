@@ -25,6 +25,7 @@ from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import UsageError
 from torchgauge.records import Environment, Plan, from_plain, to_plain
 from torchgauge.results.atomic_file import aside_of, fsync_path, storage_errors
+from torchgauge.results.hostile_text import tail
 from torchgauge.results.journal import Kind, RunState, read
 from torchgauge.results.journal_record import End, JournalRecord, PlanStamp, encode_line
 from torchgauge.results.publication import CUT_SHORT, unreached_row
@@ -38,6 +39,10 @@ RESULT_SET_SCHEMA = 1
 MANIFEST, PLAN_FILE, JOURNAL_FILE = "manifest.json", "plan.json", "journal.jsonl"
 RUN_FILES = frozenset({MANIFEST, PLAN_FILE, JOURNAL_FILE})
 """The files of the result set of a run."""
+JOURNAL_BYTES = 80 << 20
+"""Most bytes of a journal: forges take no file of more than 100 MB into a branch, where it is kept."""
+SHORT_TEXT_BYTES = 512
+"""What is kept of each log and traceback of a journal that would be longer."""
 
 
 @dataclass(frozen=True)
@@ -100,16 +105,14 @@ def pack(folder: RunFolder, job: Job, out: Path, *, clock: Clock = SYSTEM_CLOCK)
     if out.exists():
         raise UsageError(f"{out} exists", hint="name a new folder: a result set is written once")
     plan = folder.plan()
-    lines = _Lines(plan, clock)
     aside = aside_of(out)
     with storage_errors(out):
         aside.mkdir(parents=True)
     try:
         with storage_errors(aside):
-            text = json.dumps(plain_values(to_plain(plan)), indent=1, allow_nan=False)
+            text = json.dumps(plain_values(to_plain(plan)), allow_nan=False)
             (aside / PLAN_FILE).write_text(text, encoding="ascii")
-            with (aside / JOURNAL_FILE).open("wb") as stream:
-                stream.writelines(lines.of(read(folder.journal_path)))
+            lines = _write_journal(aside / JOURNAL_FILE, folder, plan, clock)
         stamps = tuple(_stamp(aside / name) for name in (JOURNAL_FILE, PLAN_FILE))
         manifest = Manifest(
             campaign_id=job.campaign.campaign_id,
@@ -128,6 +131,17 @@ def pack(folder: RunFolder, job: Job, out: Path, *, clock: Clock = SYSTEM_CLOCK)
     finally:
         shutil.rmtree(aside, ignore_errors=True)
     return manifest
+
+
+def _write_journal(file: Path, folder: RunFolder, plan: Plan, clock: Clock) -> _Lines:
+    """Write the journal, with the ends of its logs and tracebacks alone where it would be too long."""
+    for text_bytes in (None, SHORT_TEXT_BYTES):
+        lines = _Lines(plan, clock, text_bytes)
+        with file.open("wb") as stream:
+            stream.writelines(lines.of(read(folder.journal_path)))
+        if file.stat().st_size <= JOURNAL_BYTES:
+            break
+    return lines
 
 
 def seal(aside: Path, out: Path, manifest: Any) -> None:
@@ -154,10 +168,11 @@ def differences(campaign: CampaignPlan, environments: Iterable[Environment]) -> 
 class _Lines:
     """The lines of the packed journal, and what they say as a whole."""
 
-    def __init__(self, plan: Plan, clock: Clock) -> None:
+    def __init__(self, plan: Plan, clock: Clock, text_bytes: int | None) -> None:
+        """Of logs and tracebacks the last ``text_bytes`` are kept; None: all."""
         self.state = RunState.INTERRUPTED
         self.environments: list[Environment] = []
-        self._plan, self._clock = plan, clock
+        self._plan, self._clock, self._text_bytes = plan, clock, text_bytes
         self._renamed: dict[str, str] = {}
         self._count = 0
 
@@ -187,6 +202,7 @@ class _Lines:
     def _cleaned(self, record: JournalRecord) -> dict[str, Any]:
         data: dict[str, Any] = plain_values(record.data)
         if record.kind is Kind.ENVIRONMENT:
+            data["identity"].sort(key=lambda pair: pair[0])  # cleaned names may be in another order
             self.environments.append(from_plain(Environment, data))
             self._renamed[from_plain(Environment, record.data).id] = self.environments[-1].id
         elif record.kind is Kind.RESULT:
@@ -194,7 +210,15 @@ class _Lines:
             data["environment_id"] = self._renamed.get(there, there)
             if not is_plain_command(data["reproduce"], data["case_id"]):
                 data["reproduce"] = shlex.join(["torchgauge", "repro", data["case_id"]])
+            if self._text_bytes is not None:
+                self._shorten(data, self._text_bytes)
         return data
+
+    @staticmethod
+    def _shorten(data: dict[str, Any], most: int) -> None:
+        data["log_excerpt"] = tail(data["log_excerpt"], most)
+        for name in ("traceback", "message") if data["failure"] else ():
+            data["failure"][name] = tail(data["failure"][name], most)
 
     def _line(self, kind: Kind, record: Any) -> bytes:
         self._count += 1

@@ -38,6 +38,7 @@ from torchgauge.records import Group, PlannedCase, Provenance, RunSettings
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.suite import Suite
+from torchgauge.workflows.campaign import terms_of
 from torchgauge.workflows.result_set import Job, Manifest, pack
 
 DEADLINE_MARGIN = 0.1
@@ -146,13 +147,17 @@ def _groups(
 
 def _check_exact(job: Job, groups: Sequence[Group]) -> None:
     """Raise where the groups are not the cases that were asked for, whose ids may be from another version."""
-    made = {planned.case.id for group in groups for planned in group.cases}
-    asked = set(job.shard.cases)
-    if made != asked:
-        first = min(asked ^ made)
+    hint = "run the job with the torchgauge that planned the campaign"
+    made = {planned.case.id: planned for group in groups for planned in group.cases}
+    other = made.keys() ^ set(job.shard.cases)
+    if other:
         raise UsageError(
-            f"{job.artifact}: {len(asked ^ made)} cases mean something else here, first {first}",
-            hint="run the job with the torchgauge that planned the campaign",
+            f"{job.artifact}: {len(other)} cases mean something else here, first {min(other)}", hint=hint
+        )
+    if job.shard.terms and terms_of(made) != job.shard.terms:
+        raise UsageError(
+            f"{job.artifact}: its cases have other tolerances here, or other models, than the campaign's",
+            hint=hint,
         )
 
 

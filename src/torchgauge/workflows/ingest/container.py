@@ -5,6 +5,7 @@ Why in memory: a name is then no path, a link no file, and a bomb ends at a cap 
 
 from __future__ import annotations
 
+import io
 import os
 import stat
 import struct
@@ -18,7 +19,7 @@ from pathlib import Path
 from typing import IO
 
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.result_set import JOURNAL_FILE, MANIFEST, PLAN_FILE
+from torchgauge.workflows.result_set import JOURNAL_BYTES, JOURNAL_FILE, MANIFEST, PLAN_FILE
 
 KIB, MIB = 1 << 10, 1 << 20
 CHUNK = 256 * KIB
@@ -28,8 +29,10 @@ END_MARK, END_64_MARK = b"PK\x05\x06", b"PK\x06\x07"
 LONGEST_TAIL = 65_535 + END.size + 20
 LONGEST_DIRECTORY = 16 * KIB
 """Most bytes of the list of contents; four entries with every extra field have less than one thousand."""
-SIZES: Mapping[str, int] = {MANIFEST: 64 * KIB, PLAN_FILE: 64 * MIB, JOURNAL_FILE: 256 * MIB}
-"""Most bytes of each file: ten times what the largest planned night of one shard writes (20,000 checks)."""
+SIZES: Mapping[str, int] = {MANIFEST: 64 * KIB, PLAN_FILE: 16 * MIB, JOURNAL_FILE: JOURNAL_BYTES}
+"""Most bytes of each file: what forges take into a branch (GitHub: 100 MB a file), and a shard of 20,000
+checks, which has a plan of 13 MB and a journal of 40 MB.
+"""
 
 
 @dataclass(frozen=True)
@@ -42,7 +45,7 @@ class Caps:
 
     sizes: Mapping[str, int] = field(default_factory=lambda: SIZES)
     files: int = 4
-    packed: int = 128 * MIB
+    packed: int = 100 * MIB
     ratio: int = 200
     ratio_from: int = 4 * MIB
 
@@ -156,13 +159,12 @@ def _check_entry(info: zipfile.ZipInfo, caps: Caps) -> None:
 
 def _read(stream: IO[bytes], name: str, most: int) -> bytes:
     """The bytes of ``stream``; refused as soon as there are more than ``most``, whatever was declared."""
-    chunks, size = [], 0
-    while chunk := stream.read(min(CHUNK, most + 1 - size)):
-        chunks.append(chunk)
-        size += len(chunk)
-        if size > most:
+    found = io.BytesIO()  # which gives away its one copy
+    while chunk := stream.read(min(CHUNK, most + 1 - found.tell())):
+        found.write(chunk)
+        if found.tell() > most:
             raise RefusedSetError(Reason.TOO_LARGE, f"{name} has more than the {most} bytes that it may have")
-    return b"".join(chunks)
+    return found.getvalue()
 
 
 @contextmanager

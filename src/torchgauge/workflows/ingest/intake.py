@@ -32,6 +32,8 @@ from torchgauge.results.atomic_file import TEMPORARY_SUFFIX, fsync_path, storage
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
 from torchgauge.workflows.ingest.container import Caps, read_container
+from torchgauge.workflows.ingest.plan_check import planned_cases
+from torchgauge.workflows.ingest.recomputed import mended
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.validator import Expected, ValidSet, check_stamps, set_digest, validate
 from torchgauge.workflows.plain_text import plain
@@ -81,11 +83,16 @@ class Candidate:
     valid: ValidSet
 
     def files(self) -> dict[str, bytes]:
-        """The files that were checked; raises :class:`RefusedSetError` where they are others by now."""
+        """The files that were checked, their rows as we compute them.
+
+        Raises :class:`RefusedSetError` where they are others by now.
+        """
         files = read_container(self.path)
         check_stamps(files, self.valid.manifest.files)
         if set_digest(files) != self.valid.digest:
             raise RefusedSetError(Reason.HASH, "the artifact changed while it was looked at")
+        if self.valid.recomputed:
+            files[JOURNAL_FILE] = mended(files[JOURNAL_FILE], planned_cases(files[PLAN_FILE]))
         return files
 
 
@@ -248,6 +255,7 @@ def provenance(
         "contributor": contributor,
         "manifest_sha256": valid.digest,
         "differs": list(valid.differs),
+        "recomputed": valid.recomputed,
         "supersedes": list(supersedes),
         "received_at": utc(clock.now()).isoformat(timespec="seconds"),
     }

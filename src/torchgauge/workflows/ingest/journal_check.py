@@ -8,7 +8,9 @@ from dataclasses import dataclass
 
 from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Result
 from torchgauge.results.journal_record import End, Kind, Note, PlanStamp, RunState, split_line
+from torchgauge.results.rows import TORCH_VERSION_KEYS
 from torchgauge.workflows.ingest.plan_check import CheckedPlan
+from torchgauge.workflows.ingest.recomputed import recomputed
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.row_check import Window, check_row
 from torchgauge.workflows.ingest.strict_records import decode
@@ -16,15 +18,22 @@ from torchgauge.workflows.ingest.strict_records import decode
 MORE_LINES = 20_000
 """Lines that a journal may have beside its rows: notes, environments and calibrations."""
 
+MOST_ENVIRONMENTS, ENVIRONMENT_BYTES = 64, 256 << 10
+"""Environments in a journal, one for each device and resumption, and bytes of one."""
+
 
 @dataclass(frozen=True)
 class CheckedJournal:
-    """What a journal that was found true says as a whole."""
+    """What a journal that was found true says as a whole.
+
+    Of ``environments`` it has what they say of torch; ``recomputed`` rows said something else than we do.
+    """
 
     state: RunState
     rows: int
     counts: dict[str, int]
     environments: tuple[Environment, ...]
+    recomputed: int = 0
 
 
 def check_journal(raw: bytes, plan: CheckedPlan, device: str, window: Window) -> CheckedJournal:
@@ -51,6 +60,7 @@ class _Reading:
         self._left = dict(plan.cases)
         self._statuses: Counter[str] = Counter()
         self._environments: dict[str, Environment] = {}
+        self._recomputed = self._observed = 0
         self._end: RunState | None = None
         self._steps = {
             Kind.PLAN.value.encode(): self._stamp,
@@ -78,7 +88,8 @@ class _Reading:
             first = min(self._left)
             raise RefusedSetError(Reason.MISSING_CASE, f"{len(self._left)} cases have no row: {first}, ...")
         counts = dict(sorted(self._statuses.items()))
-        return CheckedJournal(self._end, sum(counts.values()), counts, tuple(self._environments.values()))
+        environments = tuple(self._environments.values())
+        return CheckedJournal(self._end, sum(counts.values()), counts, environments, self._recomputed)
 
     def _stamp(self, body: bytes, what: str) -> None:
         stamp = decode(body, PlanStamp, what)
@@ -88,11 +99,20 @@ class _Reading:
             raise RefusedSetError(Reason.PLAN_DIGEST, "the journal does not belong to the plan beside it")
 
     def _environment(self, body: bytes, what: str) -> None:
+        self._observed += 1
+        if self._observed > MOST_ENVIRONMENTS or len(body) > ENVIRONMENT_BYTES:
+            most = f"{MOST_ENVIRONMENTS} environments of {ENVIRONMENT_BYTES} bytes"
+            raise RefusedSetError(Reason.TOO_LARGE, f"{what}: more than {most}")
         found = decode(body, Environment, what)
         if found.device.partition(".")[0] != self._device:
             raise RefusedSetError(Reason.DEVICE, f"{what}: an environment of another device than the pool's")
-        record = Environment(found.device, found.identity, found.conditions, found.notes)
-        self._environments[record.id] = record
+        keys = [key for key, _ in found.identity]
+        if keys != sorted(set(keys)):
+            # the id is a hash of the pairs as they stand: one machine must not have two
+            raise RefusedSetError(Reason.ENVIRONMENT, f"{what}: facts that are not in order, each once")
+        whole = Environment(found.device, found.identity)
+        told = tuple(pair for pair in found.identity if pair[0] in TORCH_VERSION_KEYS)
+        self._environments[whole.id] = Environment(found.device, told)
 
     def _calibration(self, body: bytes, what: str) -> None:
         found = decode(body, Calibration, what)
@@ -111,9 +131,10 @@ class _Reading:
         planned = self._left.pop(case_id, None)
         if planned is None:
             raise RefusedSetError(Reason.CASE_TWICE, f"{what}: {case_id} has a row already")
-        if row.case != planned:
+        if row.case != planned.case:
             raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: {case_id} is not the case of that name")
-        check_row(row, case_id, self._plan.run_id, self._environments, self._window)
+        check_row(row, planned, self._plan.run_id, self._environments, self._window)
+        self._recomputed += recomputed(row, planned) is not None
         self._statuses[row.status.value] += 1
 
     def _ended(self, body: bytes, what: str) -> None:

@@ -3,21 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 
-from torchgauge.records import SCHEMA_VERSION, Case, Configuration, Plan, digest
-from torchgauge.workflows.campaign import PoolPlan, ShardPlan
+from torchgauge.records import SCHEMA_VERSION, Case, Configuration, Group, Plan, digest_of_list
+from torchgauge.workflows.campaign import PoolPlan, ShardPlan, terms_of
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.row_check import Window
-from torchgauge.workflows.ingest.strict_records import check_depth, decode_large
+from torchgauge.workflows.ingest.strict_records import check_depth, decode, decode_outline
+
+RECIPES_BYTES = 1 << 20
+"""Most bytes of what suites say of how to build all models of a shard; one recipe has some hundred."""
 
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan that is the campaign's: its digest, and the strict twin of each case by the case's id."""
+    """A plan that is the campaign's: its digest, and the strict twin of each planned case by its id."""
 
     run_id: str
     created_at: float
@@ -32,28 +35,61 @@ def check_plan(
 
     ``known`` are the configurations that the campaign's names mean.
     """
-    plan = decode_large(raw, Plan, "the plan")
+    plan = decode_outline(raw, Plan, "groups", "the plan")
     if plan.schema_version != SCHEMA_VERSION:
         raise RefusedSetError(
             Reason.SCHEMA, f"the plan is of schema {plan.schema_version}, not {SCHEMA_VERSION}"
         )
     window.check(plan.created_at, "the plan")
-    cases: dict[str, Any] = {}
-    wanted = frozenset(shard.cases)
-    for group in plan.groups:
-        check_depth(group.recipe, "the recipe of a group")
-        for planned in group.cases:
-            case = msgspec.convert(planned.case, Case, from_attributes=True)
-            _check_case(case, pool, wanted, known)
-            if case.id in cases:
-                raise RefusedSetError(Reason.CASE_TWICE, f"{case.id} is in the plan twice")
-            cases[case.id] = planned.case
-    missing = wanted - cases.keys()
+    reading = _Reading(pool, frozenset(shard.cases), known)
+    found = digest_of_list(map(reading.group, plan.groups))
+    missing = reading.wanted - reading.cases.keys()
     if missing:
         raise RefusedSetError(
             Reason.MISSING_CASE, f"{len(missing)} cases are not planned: {min(missing)}, ..."
         )
-    return CheckedPlan(plan.run_id, plan.created_at, digest(msgspec.to_builtins(plan.groups)), cases)
+    if shard.terms and terms_of(reading.cases) != shard.terms:
+        raise RefusedSetError(
+            Reason.TOLERANCE, "its cases have other tolerances, or other models, than the campaign's"
+        )
+    return CheckedPlan(plan.run_id, plan.created_at, found, reading.cases)
+
+
+def planned_cases(raw: bytes) -> dict[str, Any]:
+    """The strict twin of each planned case of a plan that was checked, by the case's id."""
+    found = {}
+    for part in decode_outline(raw, Plan, "groups", "the plan").groups:
+        for planned in decode(bytes(part), Group, "a group of the plan").cases:
+            found[msgspec.convert(planned.case, Case, from_attributes=True).id] = planned
+    return found
+
+
+@dataclass
+class _Reading:
+    """One pass over the groups of a plan, with what was seen so far."""
+
+    pool: PoolPlan
+    wanted: frozenset[str]
+    known: Mapping[str, Configuration]
+    cases: dict[str, Any] = field(default_factory=dict)
+    recipes: int = 0
+
+    def group(self, raw: msgspec.Raw) -> Any:
+        """The group in ``raw`` as plain values, once its cases were checked."""
+        group = decode(bytes(raw), Group, "a group of the plan")
+        check_depth(group.recipe, "the recipe of a group")
+        self.recipes += len(msgspec.json.encode(group.recipe))
+        if self.recipes > RECIPES_BYTES:
+            raise RefusedSetError(Reason.TOO_LARGE, f"its recipes have more than {RECIPES_BYTES} bytes")
+        if not group.cases:
+            raise RefusedSetError(Reason.SCHEMA, "a group of the plan without a case")
+        for planned in group.cases:
+            case = msgspec.convert(planned.case, Case, from_attributes=True)
+            _check_case(case, self.pool, self.wanted, self.known)
+            if case.id in self.cases:
+                raise RefusedSetError(Reason.CASE_TWICE, f"{case.id} is in the plan twice")
+            self.cases[case.id] = planned
+        return msgspec.to_builtins(group)
 
 
 def _check_case(

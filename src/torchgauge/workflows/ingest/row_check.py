@@ -12,7 +12,9 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchgauge.harness.metrics import METRICS
-from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Status
+from torchgauge.harness.planning.plan import BY_THE_CHECK
+from torchgauge.harness.rows import DERIVED
+from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Modifier, Phase, RunSettings, Status
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import is_plain_command
 
@@ -27,6 +29,12 @@ _LIMITS = {
     for most in (MOST_OF_UNIT.get(metric.unit, math.inf),)
 }
 """Smallest and largest value of each metric in its unit."""
+MOST_SAMPLES = RunSettings().max_blocks
+"""Samples of one metric that a run takes at most."""
+MOST_COSINE = 1.0 + 1e-6
+"""Of a cosine that was computed in float32."""
+OF_A_RUN = DERIVED | {Modifier.DEGRADED, Modifier.UNCHECKED}
+"""The modifiers that a run gives; the others are a reader's."""
 _LOG = re.compile(r"(logs/)?[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -43,18 +51,22 @@ class Window:
             raise RefusedSetError(Reason.TIME, f"{what} is at {moment:.0f}, outside the campaign's time")
 
 
-def check_row(row: Any, case_id: str, run_id: str, environments: Container[str], window: Window) -> None:
-    """Raise :class:`RefusedSetError` where ``row``, of the planned case ``case_id``, cannot be true."""
+def check_row(row: Any, planned: Any, run_id: str, environments: Container[str], window: Window) -> None:
+    """Raise :class:`RefusedSetError` where ``row``, of the case ``planned``, cannot be true."""
+    case_id = row.case_id
     if row.run_id != run_id:
         raise RefusedSetError(Reason.ROW, f"{case_id}: the row is of another run")
     if row.schema_version != SCHEMA_VERSION:
         raise RefusedSetError(Reason.SCHEMA, f"{case_id}: the row is of schema {row.schema_version}")
-    if row.cause is not None and row.cause not in CAUSES_OF.get(row.status, frozenset()):
+    causes = CAUSES_OF.get(row.status, frozenset())
+    if row.cause is not None and row.cause not in causes:
         raise RefusedSetError(Reason.ROW, f"{case_id}: {row.status.value} cannot carry {row.cause.value}")
+    if row.cause is None and causes:
+        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: {row.status.value} without a cause")
     if row.environment_id and row.environment_id not in environments:
-        raise RefusedSetError(Reason.ROW, f"{case_id}: it names an environment that is not in the journal")
-    if row.status is Status.PASS and not row.environment_id:
-        raise RefusedSetError(Reason.ROW, f"{case_id}: it passed nowhere")
+        raise RefusedSetError(
+            Reason.ENVIRONMENT, f"{case_id}: it names an environment of which no facts came before it"
+        )
     if not 0 <= row.duration_s <= window.end - window.begin:
         raise RefusedSetError(Reason.NUMBER, f"{case_id}: it took {row.duration_s:g} s")
     if row.started_at or row.environment_id:
@@ -63,6 +75,68 @@ def check_row(row: Any, case_id: str, run_id: str, environments: Container[str],
         raise RefusedSetError(Reason.TEXT, f"{case_id}: its log is no file of the run")
     _check_command(row.reproduce, case_id)
     _check_numbers(row, case_id)
+    _check_modifiers(row, case_id)
+    if row.accuracy is not None:
+        _check_accuracy(row.accuracy, case_id)
+    if row.status is Status.PASS:
+        _check_pass(row, planned, case_id)
+
+
+def is_check(planned: Any) -> bool:
+    """Whether ``planned`` is a check, which judges by itself; its tolerance, the campaign's, says so."""
+    said = planned.tolerance
+    own = (BY_THE_CHECK.absolute, BY_THE_CHECK.relative, BY_THE_CHECK.rmse_multiplier)
+    return (said.absolute, said.relative, said.rmse_multiplier) == own
+
+
+def _check_pass(row: Any, planned: Any, case_id: str) -> None:
+    """A pass says that the numbers are right and were measured: both must be there, and to the end."""
+    if not row.environment_id:
+        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed nowhere")
+    if row.phase is not Phase.DONE:
+        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed in phase {row.phase.value}")
+    if is_check(planned):
+        return
+    latency = next((each for each in row.measurements if each.metric == "latency"), None)
+    if latency is None or not latency.samples:
+        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed without a latency")
+    if row.realised is None:
+        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed and nothing says what was built")
+    compared = row.accuracy is not None and bool(row.accuracy.reference)
+    if not compared and Modifier.UNCHECKED not in row.modifiers:
+        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed, compared with nothing")
+    graphs = next((each for each in row.measurements if each.metric == "graph_count"), None)
+    captured = graphs is None or not graphs.samples or max(graphs.samples) > 0
+    if row.case.configuration.backend != "eager" and not captured and Modifier.DEGRADED not in row.modifiers:
+        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: nothing was captured, and it is not degraded")
+
+
+def _check_modifiers(row: Any, case_id: str) -> None:
+    """Those that a worker says, each with its reason; those that a run derives are computed again."""
+    facts = dict(row.facts)
+    if len(facts) != len(row.facts):
+        raise RefusedSetError(Reason.ROW, f"{case_id}: a fact is there twice")
+    if len(set(row.modifiers)) != len(row.modifiers) or not OF_A_RUN.issuperset(row.modifiers):
+        raise RefusedSetError(Reason.ROW, f"{case_id}: its modifiers are not those of a run")
+    told = {
+        Modifier.DEGRADED: bool(facts.get(Modifier.DEGRADED.value)),
+        Modifier.UNCHECKED: row.status is Status.PASS and Modifier.UNCHECKED.value in facts,
+    }
+    for modifier, reason in told.items():
+        if reason != (modifier in row.modifiers):
+            raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: {modifier.value} and its reason go together")
+
+
+def _check_accuracy(accuracy: Any, case_id: str) -> None:
+    rmse, eager, ratio = accuracy.rmse, accuracy.rmse_eager, accuracy.rmse_ratio
+    errors = (accuracy.max_abs_error, rmse, eager, ratio, accuracy.eager_spread)
+    if any(value is not None and value < 0 for value in errors) or abs(accuracy.cosine or 0.0) > MOST_COSINE:
+        raise RefusedSetError(Reason.NUMBER, f"{case_id}: its accuracy cannot be")
+    follows: Any = rmse / eager if rmse is not None and eager else None
+    known = ratio is not None and follows is not None
+    same = math.isclose(ratio, follows, rel_tol=1e-9) if known else ratio is follows
+    if not same:
+        raise RefusedSetError(Reason.RECOMPUTED, f"{case_id}: the RMSE ratio is not that of its RMSEs")
 
 
 def _check_numbers(row: Any, case_id: str) -> None:
@@ -86,6 +160,8 @@ def _check_measurement(measurement: Any, case_id: str) -> None:
         raise RefusedSetError(Reason.SCHEMA, f"{case_id}: a metric that does not exist, or in another unit")
     if bool(samples) == bool(measurement.absent):
         raise RefusedSetError(Reason.ROW, f"{case_id}: a metric needs samples or a reason")
+    if len(samples) > MOST_SAMPLES:
+        raise RefusedSetError(Reason.TOO_LARGE, f"{case_id}: {len(samples)} samples; at most {MOST_SAMPLES}")
     if measurement.blocks and len(measurement.blocks) != len(samples):
         raise RefusedSetError(Reason.ROW, f"{case_id}: a metric has blocks for other samples")
     if samples:

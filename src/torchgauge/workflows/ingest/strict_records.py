@@ -23,8 +23,8 @@ import numpy as np
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import unplain_field
 
-LINE_BYTES = 4 << 20
-"""Most bytes of one record; the largest real ones have two thousand samples of five metrics."""
+LINE_BYTES = 1 << 20
+"""Most bytes of one record: ten metrics with two thousand samples each, and their texts, have half of it."""
 TEXT_CHARACTERS = 64 << 10
 """Most characters of one text: a log's excerpt is 4 KiB, a traceback less than this."""
 ITEMS = 100_000
@@ -42,7 +42,6 @@ _SAID = re.compile(
     r"|Object missing required field `[a-z_]+`|[A-Za-z ]+"
 )
 _PATH = re.compile(r" - at `(\$[a-z_.0-9\[\]]*)`$")
-_ESCAPE = re.compile(rb"\\.")
 _FLOAT = Annotated[float, msgspec.Meta(ge=-LARGEST, le=LARGEST)]
 _INT = Annotated[int, msgspec.Meta(ge=-int(MOST), le=int(MOST))]
 _STR = Annotated[str, msgspec.Meta(max_length=TEXT_CHARACTERS)]
@@ -87,6 +86,28 @@ def decode_large(raw: bytes, cls: type, what: str) -> Any:
     return found
 
 
+def decode_outline(raw: bytes, cls: type, field: str, what: str) -> Any:
+    """:func:`decode_large` for a file most of which is the list ``field``, whose records stay as they are.
+
+    They are of :class:`msgspec.Raw`, for :func:`decode` one by one: a large file never is a large tree.
+    """
+    _check_ascii(raw, what)
+    try:
+        found = msgspec.json.Decoder(_outline(cls, field)).decode(raw)
+    except (msgspec.DecodeError, RecursionError, UnicodeError, ValueError) as error:
+        raise _refused(error, what) from error
+    _refuse_unplain(msgspec.to_builtins(msgspec.structs.replace(found, **{field: ()})), what)
+    _check_quotes(raw, found, what)
+    return found
+
+
+@cache
+def _outline(cls: type, field: str) -> Any:
+    kinds = {item.name: item.type for item in msgspec.structs.fields(twin(cls))}
+    kinds[field] = Annotated[tuple[msgspec.Raw, ...], msgspec.Meta(max_length=ITEMS)]
+    return msgspec.defstruct(cls.__name__, list(kinds.items()), frozen=True, forbid_unknown_fields=True)
+
+
 def _check_keys(raw: bytes, found: Any, cls: type, what: str) -> None:
     """Refuse ``raw``, of which ``found`` was decoded, where a key is in it twice.
 
@@ -101,11 +122,19 @@ def _check_keys(raw: bytes, found: Any, cls: type, what: str) -> None:
         blank = bool((before <= ord(" ")).any())
         if not blank and np.count_nonzero(before == ord('"')) == wanted(found):
             return
-    encoded = _ENCODER.encode(found)
-    if b"\\" in raw or b"\\" in encoded:
-        raw, encoded = _ESCAPE.sub(b"", raw), _ESCAPE.sub(b"", encoded)
-    if raw.count(b'"') != encoded.count(b'"'):
+    _check_quotes(raw, found, what)
+
+
+def _check_quotes(raw: bytes, found: Any, what: str) -> None:
+    if _quotes(raw) != _quotes(_ENCODER.encode(found)):
         raise RefusedSetError(Reason.DUPLICATE_KEY, f"{what} has a key twice")
+
+
+def _quotes(raw: bytes) -> int:
+    """Quotation marks in JSON that begin or end a text."""
+    if b"\\" in raw:
+        raw = raw.replace(b"\\\\", b"").replace(b'\\"', b"")  # a run of backslashes is paired from its left
+    return raw.count(b'"')
 
 
 @cache
@@ -162,18 +191,26 @@ def _nests(cls: type) -> bool:
 
 def check_text(raw: bytes, what: str) -> None:
     """Refuse text that hides, reverses or acts; JSON that is not ASCII is none of our writers'."""
-    if not raw.isascii() or b"\x7f" in raw:
-        raise RefusedSetError(Reason.TEXT, f"{what} has bytes that are not printable ASCII")
+    _check_ascii(raw, what)
     if b"\\" not in raw:
         return
     try:
-        field = unplain_field(msgspec.json.decode(raw))
+        _refuse_unplain(msgspec.json.decode(raw), what)
     except RecursionError as error:
         raise _refused(error, what) from error
     except (msgspec.DecodeError, UnicodeError, ValueError) as error:
         surrogate = b"\\ud" in raw.lower()
         reason = Reason.TEXT if surrogate else _refused(error, what).reason
         raise RefusedSetError(reason, f"{what}: {_words_of(error)}") from error
+
+
+def _check_ascii(raw: bytes, what: str) -> None:
+    if not raw.isascii() or b"\x7f" in raw:
+        raise RefusedSetError(Reason.TEXT, f"{what} has bytes that are not printable ASCII")
+
+
+def _refuse_unplain(value: Any, what: str) -> None:
+    field = unplain_field(value)
     if field is not None:
         named = field if _FIELD.fullmatch(field) else "a field"
         raise RefusedSetError(Reason.TEXT, f"{what}: the text of {named} is not plain")

@@ -63,6 +63,8 @@ class Expected:
 class ValidSet:
     """A set that passed every check, with what it says in total; ``differs`` is ours, not the set's.
 
+    ``recomputed`` rows said something else of their own samples than we do, and are kept as we say it.
+
     ``digest`` is that of its manifest, which has those of the files: they are read again when the set is
     imported, since the sets of a whole night may not fit into memory.
     """
@@ -74,6 +76,7 @@ class ValidSet:
     created_at: float
     counts: dict[str, int]
     differs: tuple[str, ...]
+    recomputed: int = 0
 
     @property
     def rows(self) -> int:
@@ -103,7 +106,16 @@ def validate(files: Mapping[str, bytes], expected: Expected, artifact: str = "")
     if journal.state is not manifest.state:
         raise RefusedSetError(Reason.SCHEMA, "manifest and journal do not say the same of the run's end")
     differs = differences(expected.campaign, journal.environments)
-    return ValidSet(manifest, pool, shard, set_digest(files), plan.created_at, journal.counts, differs)
+    return ValidSet(
+        manifest=manifest,
+        pool=pool,
+        shard=shard,
+        digest=set_digest(files),
+        created_at=plan.created_at,
+        counts=journal.counts,
+        differs=differs,
+        recomputed=journal.recomputed,
+    )
 
 
 def check_manifest(files: Mapping[str, bytes], expected: Expected) -> Manifest:

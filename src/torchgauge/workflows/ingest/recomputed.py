@@ -1,0 +1,95 @@
+"""What a row says that follows from other things in it, computed again by the functions that a run uses.
+
+Expectation, summaries and the modifiers of :data:`torchgauge.harness.rows.DERIVED` are not what a worker
+measured: a run derives them from its plan and its samples. Ours replace the set's, so that a false one gains
+nothing and an older torchgauge, whose rule of an interval was another, is not turned away.
+"""
+
+from __future__ import annotations
+
+import io
+from collections.abc import Mapping
+from dataclasses import dataclass, fields
+from typing import Any
+
+import msgspec
+
+from torchgauge.harness.rows import DERIVED, Derived, derived
+from torchgauge.records import Modifier, Result, RunSettings, Status, Summary
+from torchgauge.results.journal_record import Kind, encode_line, split_line
+from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+from torchgauge.workflows.ingest.strict_records import decode
+
+CONFIDENCE = RunSettings().confidence
+"""That of every interval: no run lets it be chosen."""
+_OF_THE_SAMPLES = ("unit", "better", "n", "median", "provenance", "stopped", "absent")
+"""What a summary says by no rule that ever changed: anything else was not made of these samples."""
+_NAMES = {modifier.value for modifier in DERIVED}
+_SUMMARY = tuple(item.name for item in fields(Summary))
+
+
+@dataclass(frozen=True)
+class _Said:
+    """What the worker said of a case, with the names of an :class:`torchgauge.records.Outcome`."""
+
+    status: Status
+    modifiers: tuple[Modifier, ...]
+    measurements: tuple[Any, ...]
+    realised: Any
+    facts: tuple[tuple[str, Any], ...]
+
+
+def recomputed(row: Any, planned: Any) -> Any | None:
+    """``row`` with what follows from ``planned`` and its samples; None where it says just that.
+
+    Both are strict twins. Raises :class:`RefusedSetError` where a count or a median is not that of the
+    samples: no version of torchgauge would have written it.
+    """
+    said = _Said(
+        row.status,
+        tuple(each for each in row.modifiers if each not in DERIVED),
+        row.measurements,
+        row.realised,
+        tuple(pair for pair in row.facts if pair[0] not in _NAMES),
+    )
+    try:
+        ours = derived(planned, said, CONFIDENCE)  # type: ignore[arg-type]  # twins have the records' names
+    except ValueError as error:
+        raise RefusedSetError(Reason.ROW, f"{row.case_id}: its blocks or CPUs are no such") from error
+    same = _check_samples(row, ours)
+    if same and (row.expected, row.modifiers, row.facts) == (ours.expected, ours.modifiers, ours.facts):
+        return None
+    return msgspec.structs.replace(
+        row, expected=ours.expected, modifiers=ours.modifiers, summaries=ours.summaries, facts=ours.facts
+    )
+
+
+def mended(journal: bytes, cases: Mapping[str, Any]) -> bytes:
+    """``journal``, which was checked, with every row as :func:`recomputed` has it; ``cases`` are planned."""
+    lines = []
+    for line in io.BytesIO(journal):
+        parts = split_line(line)
+        assert parts is not None
+        number, kind, body = parts
+        if kind == Kind.RESULT.value.encode():
+            row = decode(body, Result, f"line {number}")
+            ours = recomputed(row, cases[row.case_id])
+            if ours is not None:
+                line = encode_line(number, Kind.RESULT, msgspec.to_builtins(ours))  # noqa: PLW2901
+        lines.append(line)
+    return b"".join(lines)
+
+
+def _check_samples(row: Any, ours: Derived) -> bool:
+    """Whether the row's summaries are all as ours; raises where one was not made of the row's samples."""
+    mine = {summary.metric: summary for summary in ours.summaries}
+    for summary in row.summaries:
+        found = mine.get(summary.metric)
+        wrong = next((n for n in _OF_THE_SAMPLES if getattr(found, n, None) != getattr(summary, n)), "")
+        if found is None or wrong:
+            what = wrong or "metric"
+            raise RefusedSetError(
+                Reason.RECOMPUTED, f"{row.case_id}: the {what} of {summary.metric} is not of its samples"
+            )
+    pairs = zip(row.summaries, ours.summaries, strict=True)
+    return all(getattr(a, name) == getattr(b, name) for a, b in pairs for name in _SUMMARY)
