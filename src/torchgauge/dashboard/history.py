@@ -96,7 +96,8 @@ class History:
     @cached_property
     def worse(self) -> Bits:
         """Where a case failed, or ran by another path than the requested one."""
-        return self.failed | ((self.status == _PASS) & self.mark(Modifier.DEGRADED.value))
+        found: Bits = self.failed | ((self.status == _PASS) & self.mark(Modifier.DEGRADED.value))
+        return found
 
     def ending(self, row: int, place: int) -> str:
         """How a case ended: its status, or ``degraded`` where it passed by another path."""
