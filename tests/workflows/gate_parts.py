@@ -16,15 +16,35 @@ from torchgauge.records.comparison import MetricVerdict, Pair, Verdict
 from torchgauge.results.comparing.gate_verdict import headline
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports.report import ComparisonReport, SideFacts, count
+from torchgauge.workflows.config import Pool, parse_config
+from torchgauge.workflows.gate_plan import GateJob, GatePlan
 from torchgauge.workflows.gate_set import Origin, write_gate_set
 from torchgauge.workflows.workflow_event import GateRun
 
 SHA, NEWER = "a" * 40, "b" * 40
 FORK = "stranger/project"
 RUN = GateRun("owner/project", 77, 1, SHA, "topic", FORK, "success")
+PLAN = GatePlan(("cpu",))
 ORIGIN = Origin("owner/project", SHA, 77, 1)
 WORSE = {"ratio": 1.1, "low": 1.05, "high": 1.15, "base": 1.0, "head": 1.1, "p_adjusted": 0.001}
 FINE = {"ratio": 1.0, "low": 0.99, "high": 1.01, "base": 1.0, "head": 1.0, "spread": 0.005}
+
+
+def config_of(*pools: str, own: tuple[str, ...] = ()) -> str:
+    """The text of a torchgauge.yml with ``pools`` for everyone and ``own`` ones for collaborators."""
+    lines = [f"  - {{name: {name}, device: fake, runs-on: ubuntu-24.04, trust: anyone}}" for name in pools]
+    lines += [f"  - {{name: {name}, device: fake, runs-on: [self-hosted, tg-{name}]}}" for name in own]
+    return "version: 1\ncampaign: {suites: [toy]}\npools:\n" + "\n".join(lines) + "\n"
+
+
+def pools_of(*pools: str, own: tuple[str, ...] = ()) -> tuple[Pool, ...]:
+    """The pools of :func:`config_of`."""
+    return parse_config(config_of(*pools, own=own)).pools
+
+
+def job(name: str, conclusion: str = "success") -> GateJob:
+    """A job of a run."""
+    return GateJob(name, conclusion)
 
 
 def pair(model: str = "linear") -> Pair:

@@ -43,6 +43,7 @@ class GitHub:
     comments: list[dict[str, Any]] = field(default_factory=list)
     issues: list[dict[str, Any]] = field(default_factory=list)
     check_runs: list[dict[str, Any]] = field(default_factory=list)
+    jobs: list[dict[str, Any]] = field(default_factory=list)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
     zips: dict[int, bytes] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
@@ -67,6 +68,7 @@ class GitHub:
             (f"{HOME}/pulls", "GET", self._list_pulls),
             (rf"{HOME}/pulls/(\d+)", "GET", self._pull),
             (rf"{HOME}/actions/runs/(\d+)", "GET", self._run),
+            (rf"{HOME}/actions/runs/(\d+)/jobs", "GET", self._jobs),
             (rf"{HOME}/actions/runs/(\d+)/artifacts", "GET", self._artifacts),
             (rf"{HOME}/actions/artifacts/(\d+)/zip", "GET", self._zip),
             (rf"{HOME}/issues/(\d+)/comments", "GET", self._list_comments),
@@ -99,6 +101,9 @@ class GitHub:
 
     def _run(self, groups: Any, _query: Any, _body: Any) -> Answer:
         return Answer(200, self.runs[int(groups[0])])
+
+    def _jobs(self, groups: Any, query: dict[str, str], _body: Any) -> Answer:
+        return self._paged(self.jobs, f"{HOME}/actions/runs/{groups[0]}/jobs", query, "jobs")
 
     def _artifacts(self, groups: Any, query: dict[str, str], _body: Any) -> Answer:
         return self._paged(self.artifacts, f"{HOME}/actions/runs/{groups[0]}/artifacts", query, "artifacts")

@@ -14,14 +14,15 @@ from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parent))
 
-from gate_parts import NEWER, RUN, SHA, event, gate_set, of, pull, report, zipped
+from gate_parts import NEWER, PLAN, RUN, SHA, config_of, event, gate_set, of, pull, report, zipped
 from github_server import BOT, TOKEN, Answer, GitHub, serving
 
 from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError
 from torchgauge.records.comparison import Action, Verdict
-from torchgauge.results.comparing.gate_verdict import GateVerdict
-from torchgauge.workflows.comment import LIMIT, comment_text, handed_in
+from torchgauge.workflows.comment import LIMIT, comment_text
+from torchgauge.workflows.gate_handed import gather
+from torchgauge.workflows.gate_plan import GatePlan
 from torchgauge.workflows.github_api import ApiError
 from torchgauge.workflows.workflow_event import SkippedError, gate_run
 
@@ -43,6 +44,8 @@ def github(monkeypatch, tmp_path) -> Iterator[GitHub]:
         monkeypatch.setenv("GITHUB_SERVER_URL", "https://github.example")
         monkeypatch.setenv("GITHUB_STEP_SUMMARY", str(tmp_path / "summary.md"))
         monkeypatch.delenv("GITHUB_EVENT_PATH", raising=False)
+        monkeypatch.chdir(tmp_path)
+        (tmp_path / "torchgauge.yml").write_text(config_of("cpu"))
         yield github
 
 
@@ -52,6 +55,11 @@ def comment(tmp_path: Path, *more: str, told: dict | None = None, artifacts: Pat
     path.write_text(json.dumps(told or event()))
     given = ("--artifacts", str(artifacts)) if artifacts else ()
     return CliRunner().invoke(cli, ["ci", "comment", "--event", str(path), *given, *more])
+
+
+def text_of(folder: Path) -> str:
+    """The comment about what lies in ``folder``."""
+    return comment_text(gather(folder, RUN, PLAN), name="torchgauge", url=URL)
 
 
 def regression(tmp_path: Path, pool: str = "cpu") -> Path:
@@ -95,6 +103,7 @@ def test_the_check_run_has_the_conclusion_of_the_verdict(tmp_path, github, made,
 
 def test_artifacts_are_fetched_without_showing_the_token(tmp_path, github) -> None:
     """By the run's number; others are passed over, and what is too large is not fetched but said."""
+    (tmp_path / "torchgauge.yml").write_text(config_of("cpu", "npu"))
     folder = regression(tmp_path)
     github.zips[1] = zipped(folder / "pr-gate-v1-cpu")
     github.artifacts = [
@@ -113,6 +122,7 @@ def test_artifacts_are_fetched_without_showing_the_token(tmp_path, github) -> No
 
 def test_a_poisoned_artifact_is_no_pass_and_changes_nothing_else(tmp_path, github) -> None:
     """It is said to be rejected, with the reason, beside the pool that is fine."""
+    (tmp_path / "torchgauge.yml").write_text(config_of("cpu", "npu"))
     gate_set(tmp_path / "artifacts", report(of(Verdict.UNCHANGED)), "cpu")
     bad = gate_set(tmp_path / "artifacts", report(of(Verdict.UNCHANGED)), "npu")
     (bad / "report.json").write_text('{"headline": "unchanged"}')
@@ -165,7 +175,8 @@ def test_without_the_one_pull_request_nothing_is_written(tmp_path, github, pulls
         ({"event": "push"}, "not for a pull request"),
         ({"path": ".github/workflows/evil.yml"}, "another workflow file"),
         ({"name": "another"}, "another workflow file or name"),
-        ({"conclusion": "cancelled"}, "cancelled"),
+        ({"conclusion": "skipped"}, "every job of the run was skipped"),
+        ({"conclusion": "action_required"}, "waits for somebody to approve it"),
         ({"status": "in_progress"}, "not ended"),
     ],
 )
@@ -217,7 +228,7 @@ def test_only_our_own_comment_is_edited(tmp_path, github) -> None:
 
 def test_an_api_that_is_down_ends_with_3_and_writes_nothing(tmp_path, github) -> None:
     """After the summary, which then has all of it."""
-    github.trouble = [Answer(400, {"message": "no"})]
+    github.trouble = [Answer(200, {"jobs": []}), Answer(400, {"message": "no"})]
     done = comment(tmp_path, artifacts=regression(tmp_path))
     assert isinstance(done.exception, ApiError)
     assert (done.exception.exit_code, github.writes()) == (3, [])
@@ -229,24 +240,26 @@ def test_a_thousand_cases_fit_into_one_comment(tmp_path) -> None:
     said = (Verdict.REGRESSION, Verdict.UNDECIDED)
     verdicts = [of(said[number % 2], f"model{number:04}" + "x" * 60) for number in range(1000)]
     gate_set(tmp_path / "artifacts", report(*verdicts))
-    text = comment_text(RUN, handed_in(tmp_path / "artifacts", RUN), name="torchgauge", url=URL)
+    text = text_of(tmp_path / "artifacts")
     assert 45_000 < len(text) < LIMIT == 60_000
     assert re.search(r"\d+ more changed rows are cut", text)
     assert re.search(r"\d+ more unclear rows are cut", text)
     assert "500 worse" in text
 
 
-def test_sixteen_pools_of_a_thousand_cases_fit_too(tmp_path) -> None:
-    """Each pool keeps its line in the table."""
-    handed = []
+def test_sixteen_pools_of_a_thousand_cases_fit_and_more_are_judged_and_counted(tmp_path) -> None:
+    """Each of the worst sixteen keeps its line in the table."""
     gate_set(
-        tmp_path / "a", report(*(of(Verdict.REGRESSION, f"m{number:04}") for number in range(1000))), "p"
+        tmp_path / "a", report(*(of(Verdict.REGRESSION, f"m{number:04}") for number in range(1000))), "cpu"
     )
-    one = handed_in(tmp_path / "a", RUN)[0]
-    handed = [replace(one, pool=f"pool-{number}") for number in range(16)]
-    text = comment_text(RUN, handed, name="torchgauge", url=URL)
+    gate_set(tmp_path / "a", report(of(Verdict.UNCHANGED)), "fine")
+    found = gather(tmp_path / "a", RUN, GatePlan(("fine", "cpu")))
+    fine, one = found.handed
+    handed = (fine, *(replace(one, pool=f"pool-{number}") for number in range(16)))
+    text = comment_text(replace(found, handed=handed), name="torchgauge", url=URL)
     assert len(text) < LIMIT
     assert all(f"| `pool-{number}` | Regression |" in text for number in range(16))
+    assert "1 more pools are not shown: 1 Pass." in text
 
 
 def test_hostile_text_does_nothing_in_a_comment(tmp_path) -> None:
@@ -254,7 +267,7 @@ def test_hostile_text_does_nothing_in_a_comment(tmp_path) -> None:
     bad = of(Verdict.REGRESSION, pair_id=HOSTILE, reason=HOSTILE, metric="a|b`c")
     made = report(bad, not_run=(HOSTILE,), policy=HOSTILE)
     gate_set(tmp_path / "artifacts", made)
-    text = comment_text(RUN, handed_in(tmp_path / "artifacts", RUN), name="torchgauge", url=URL)
+    text = text_of(tmp_path / "artifacts")
     outside = re.sub(r"`[^`\n]*`|<code>[^\n]*?</code>|```.*?```", "", text, flags=re.DOTALL)
     for acting in ("@everyone", "${{", "<img", "](http://b)", "#1 "):
         assert acting not in outside
@@ -266,10 +279,7 @@ def test_a_pool_s_name_is_as_hostile_as_any(tmp_path) -> None:
     """An artifact's name is its job's."""
     folder = tmp_path / "artifacts" / "pr-gate-v1-@everyone"
     folder.mkdir(parents=True)
-    handed = handed_in(tmp_path / "artifacts", RUN)
-    text = comment_text(RUN, handed, name="torchgauge", url=URL)
-    assert "| `@everyone` | Incomplete: this is no pass |" in text
-    assert handed[0].verdict is GateVerdict.INCOMPLETE
+    assert "| `@everyone` | Incomplete: this is no pass |" in text_of(tmp_path / "artifacts")
 
 
 def test_the_policy_of_the_base_decides_what_gates(tmp_path, github) -> None:

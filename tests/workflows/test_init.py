@@ -172,21 +172,19 @@ def test_a_pull_request_has_no_secret_and_no_right_to_write():
     assert "pull_request_target" not in gate
     assert all(job["permissions"] == {"contents": "read"} for job in parsed("pr-gate")["jobs"].values())
     assert comment[True]["workflow_run"]["workflows"] == [parsed("pr-gate")["name"]]
-    assert not any("checkout" in step.get("uses", "") for step in steps_of(comment))
+    (checkout,) = (step for step in steps_of(comment) if "checkout" in step.get("uses", ""))
+    assert checkout["with"] == {"persist-credentials": False}  # no ref: the default branch
 
 
 def test_the_policy_of_a_comment_is_never_the_pull_request_s():
     """Without one in torchgauge.yml the built-in policy gates; with one, that of the default branch does."""
     strict = parsed("pr-comment")["jobs"]["comment"]
     assert strict["steps"][-1]["env"]["POLICY"] == "default"
-    assert "contents" not in strict["permissions"]
+    assert strict["permissions"]["contents"] == "read"  # the pools that must hand in
     own = parsed("pr-comment", parse_config(TEXT + "gate: {policy: 'ci/it''s.yml'}\n"))["jobs"]["comment"]
     assert '--policy "$POLICY"' in own["steps"][-1]["run"]
     assert own["steps"][-1]["env"]["POLICY"] == "ci/it's.yml"
-    assert own["permissions"]["contents"] == "read"
-    checkout = own["steps"][0]
-    assert checkout["uses"].startswith("actions/checkout@")
-    assert checkout["with"] == {"persist-credentials": False}  # no ref: the default branch
+    assert own["steps"][-1]["env"]["CONFIG"] == "a b/torchgauge.yml"
 
 
 def test_the_history_is_fetched_and_saved_by_one_step_each():

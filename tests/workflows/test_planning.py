@@ -60,6 +60,19 @@ def test_recorded_durations_size_the_shards():
     assert max(shard.expected_s for shard in shards) == 500.0 * len(slow)
 
 
+def test_a_pool_without_a_case_is_planned_as_empty_and_said():
+    """It gets no job, and the plan does not pass over it."""
+    work = planning.select_cases(CONFIG.campaign, planning.devices_of(CONFIG.pools, ask_torch=False))
+    one, two = CONFIG.pools
+    work = replace(work, groups={"fake": work.groups["fake"], "other": ()})
+    plan = planning.plan_campaign((one, replace(two, device="other")), NIGHT, work, {})
+    assert ([pool.name for pool in plan.pools], plan.empty) == (["one"], ("two",))
+    assert plan.told_of == {"one", "two"}
+    (remark,) = planning.remarks_of(plan, CONFIG)
+    assert remark.startswith("pool two: nothing is planned for it")
+    assert "Left out, as asked: `two`." in planning.summary_of(replace(plan, empty=(), left_out=("two",)))
+
+
 def test_a_night_has_one_name_however_often_it_is_planned():
     """Date, torch and suites make the name; the time, the pools and durations do not."""
     first = planned()

@@ -56,7 +56,8 @@ class PoolPlan:
 class CampaignPlan:
     """A whole campaign; ``created_at`` is in seconds since the epoch (UTC), ``night`` a date (ISO 8601).
 
-    ``left_out`` names the pools of torchgauge.yml that somebody asked it to do without.
+    ``left_out`` names the pools of torchgauge.yml that somebody asked it to do without, ``empty`` those for
+    whose device the campaign has no case.
     """
 
     campaign_id: str
@@ -68,12 +69,18 @@ class CampaignPlan:
     suite_digest: str
     pools: tuple[PoolPlan, ...]
     left_out: tuple[str, ...] = ()
+    empty: tuple[str, ...] = ()
     schema: int = CAMPAIGN_SCHEMA
 
     @property
     def digest(self) -> str:
         """Sixteen hex digits over everything in the plan."""
         return digest(to_plain(self))
+
+    @property
+    def told_of(self) -> frozenset[str]:
+        """The pools of torchgauge.yml of which the plan says what becomes of them."""
+        return frozenset((*(pool.name for pool in self.pools), *self.left_out, *self.empty))
 
     def pool(self, name: str) -> PoolPlan:
         """The pool called ``name``; raises :class:`UnknownNameError` with suggestions."""
@@ -96,6 +103,12 @@ def terms_of(cases: Mapping[str, PlannedCase]) -> str:
         bounds = [float(said.absolute), float(said.relative), float(said.rmse_multiplier)]
         terms.append([name, *bounds, planned.parameters])
     return digest(terms)
+
+
+def no_case(pool: str) -> str:
+    """That ``pool`` has nothing to run, and what to try."""
+    told = "nothing is planned for it, since the campaign has no case for its device"
+    return f"pool {pool}: {told}; mend `campaign` or `pools` of torchgauge.yml"
 
 
 def campaign_json(plan: CampaignPlan) -> str:

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import UsageError
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.store import Store
+from torchgauge.workflows.campaign import no_case
 from torchgauge.workflows.ingest.intake import (
     Attempts,
     Candidate,
@@ -25,7 +26,9 @@ from torchgauge.workflows.ingest.intake import (
 )
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.validator import Expected
+from torchgauge.workflows.planned_nights import keep_plan
 from torchgauge.workflows.result_set import MANIFEST
+from torchgauge.workflows.workflow_event import SUCCESS
 
 COLLECTION_SCHEMA = 1
 """Version of ``collect.json``."""
@@ -92,12 +95,18 @@ def artifacts_in(folder: Path) -> list[Path]:
 
 
 def collect(
-    folder: Path, expected: Expected, store: Store, *, named: bool = True, clock: Clock = SYSTEM_CLOCK
+    folder: Path,
+    expected: Expected,
+    store: Store,
+    *,
+    named: bool = True,
+    ended: str = "",
+    clock: Clock = SYSTEM_CLOCK,
 ) -> Collection:
     """Import all valid artifacts in ``folder`` and say what the campaign lacks.
 
     Every artifact is looked at before any is imported. Of several attempts at a shard the newest valid one
-    is imported, the others are kept as superseded.
+    is imported, the others are kept as superseded. ``ended`` is how the forge says that the jobs ended.
     """
     refused: list[Refused] = []
     attempts: dict[tuple[str, int], list[Candidate]] = defaultdict(list)
@@ -110,13 +119,18 @@ def collect(
     taken: list[Taken] = []
     replaced: list[Replaced] = []
     with only_intake(store):
+        keep_plan(store, expected.campaign)
         earlier = attempts_in(store)
         for candidates in attempts.values():
             run = _newest(candidates, store, earlier, refused, replaced, clock=clock)
             if run is not None:
                 taken.append(run)
         record_refusals(store, refused, clock)
-    return _summary(expected, taken, refused, replaced)
+    whole = _summary(expected, taken, refused, replaced)
+    if ended in ("", SUCCESS) or whole.missing:
+        return whole
+    gap = f"the jobs that measure ended as {ended}, although each handed a result set in: look at the run"
+    return replace(whole, state="incomplete", gaps=(*whole.gaps, gap))
 
 
 def _newest(
@@ -173,7 +187,7 @@ def _summary(
     counts: Counter[str] = Counter()
     for run in runs:
         counts.update(run.counts)
-    gaps = tuple(_gaps(missing, runs))
+    gaps = (*_gaps(missing, runs), *map(no_case, campaign.empty))
     return Collection(
         campaign_id=campaign.campaign_id,
         campaign_digest=campaign.digest,

@@ -6,21 +6,18 @@ any report, and what decides (which pull request, which commit) comes from the e
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
 
-from torchgauge.results.comparing.gate_verdict import GateVerdict, worst
-from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.reports.markdown import render
 from torchgauge.results.reports.markdown_text import code, table
 from torchgauge.workflows.check_run import put_check_run
-from torchgauge.workflows.gate_set import ARTIFACT_PREFIX, POOL, GateSet, Origin, read_gate_set
+from torchgauge.workflows.gate_handed import Gathered, Handed
 from torchgauge.workflows.gate_verdict import TITLES
 from torchgauge.workflows.github_api import GitHubApi, repository_path
-from torchgauge.workflows.ingest.refusal import RefusedSetError
 from torchgauge.workflows.pull_request import PullRequest, check_attempt, pull_request_of
 from torchgauge.workflows.workflow_event import GateRun
 
@@ -29,26 +26,15 @@ LIMIT = 60_000
 BOT = "github-actions[bot]"
 """Who writes with the token of a workflow."""
 MOST_POOLS = 16
-MOST_PACKED = 32 * 1024 * 1024
-"""Bytes of a packed artifact that is downloaded at all."""
+"""Pools that a comment shows, the worst first; the others are counted, and all of them are judged."""
 _HEAD_ROOM = 4_000
 """Characters kept for everything around the reports."""
-_ROW = 400
+_ROW = 600
 """Characters that a line of the table of pools may need."""
-
-
-@dataclass(frozen=True)
-class Handed:
-    """What one pool handed in: its set, or in ``trouble`` why there is none."""
-
-    pool: str
-    found: GateSet | None
-    trouble: str = ""
-
-    @property
-    def verdict(self) -> GateVerdict:
-        """The set's verdict; what was refused is incomplete."""
-        return GateVerdict.INCOMPLETE if self.found is None else self.found.verdict
+_ADVICE = (
+    "What is missing is no pass: start the jobs that failed again on the page of the run, or push the commit"
+    " anew. A pool that is gone for good is taken out of `torchgauge.yml` on the default branch."
+)
 
 
 @dataclass(frozen=True)
@@ -62,77 +48,32 @@ class Posted:
     edited: bool
 
 
-def handed_in(folder: Path, run: GateRun, policy: Policy | None = None) -> list[Handed]:
-    """What lies in ``folder``: one zip or one folder for each artifact, named after it, each looked at.
-
-    Other artifacts of the run are passed over: a gate may keep logs beside its sets. With ``policy``, that of
-    the base, verdicts gate as it says: a pull request may have brought another one.
-    """
-    names: dict[str, list[Path]] = {}
-    for each in sorted(folder.iterdir()) if folder.is_dir() else []:
-        name = each.name.removesuffix(".zip")
-        if name.startswith(ARTIFACT_PREFIX):
-            names.setdefault(name.removeprefix(ARTIFACT_PREFIX), []).append(each)
-    return [_read(pool, paths, run, policy) for pool, paths in list(names.items())[: MOST_POOLS + 1]]
-
-
-def download(api: GitHubApi, run: GateRun, folder: Path) -> None:
-    """Fetch the zips of the gate's artifacts of ``run`` into ``folder``; raises :class:`ApiError`.
-
-    Of two with one name, which two attempts may leave, the later one is fetched.
-    One that is too large is left as an empty file, which is refused and said.
-    """
-    home = repository_path(run.repository)
-    listed = api.pages(f"{home}/actions/runs/{run.run_id}/artifacts", "artifacts")
-    wanted: dict[str, dict[str, Any]] = {}
-    for each in sorted(listed, key=lambda found: int(found["id"])):  # a later attempt's is the later one
-        if str(each.get("name", "")).startswith(ARTIFACT_PREFIX):
-            wanted[str(each["name"])] = each
-    for number, each in enumerate(list(wanted.values())[: MOST_POOLS + 1]):
-        pool = str(each["name"]).removeprefix(ARTIFACT_PREFIX)
-        named = pool if POOL.fullmatch(pool) else f"{number}-not-a-pool"
-        path = folder / f"{ARTIFACT_PREFIX}{named}.zip"
-        size = each.get("size_in_bytes")
-        small = isinstance(size, int) and 0 < size <= MOST_PACKED and not each.get("expired")
-        data = api.download(f"{home}/actions/artifacts/{int(each['id'])}/zip", MOST_PACKED) if small else b""
-        path.write_bytes(data)
-
-
-def comment_on(
-    api: GitHubApi,
-    run: GateRun,
-    handed: Sequence[Handed],
-    *,
-    name: str,
-    server: str,
-    bot: str = BOT,
-) -> Posted:
-    """Write the comment and the check run of ``run``.
+def comment_on(api: GitHubApi, found: Gathered, *, name: str, server: str, bot: str = BOT) -> Posted:
+    """Write the comment and the check run of the run in ``found``.
 
     Raises :class:`SkippedError` where there is no pull request to write to, and :class:`ApiError`.
     """
+    run, title = found.run, found.plan.title(name)
     check_attempt(api, run)
     request = pull_request_of(api, run)
-    verdict = worst(each.verdict for each in handed)
     url = f"{server}/{run.repository}/actions/runs/{run.run_id}"
-    body = comment_text(run, handed, name=name, url=url)
-    number, edited = _put(api, run, request, body, first=marker(name), bot=bot)
-    put_check_run(api, run, name, verdict, summary=body, details_url=url)
-    return Posted(request.number, number, verdict, body, edited)
+    body = comment_text(found, name=name, url=url)
+    number, edited = _put(api, run, request, body, first=marker(title), bot=bot)
+    put_check_run(api, run, title, found.verdict, summary=body, details_url=url)
+    return Posted(request.number, number, found.verdict, body, edited)
 
 
-def comment_text(run: GateRun, handed: Sequence[Handed], *, name: str, url: str, limit: int = LIMIT) -> str:
+def comment_text(found: Gathered, *, name: str, url: str, limit: int = LIMIT) -> str:
     """The comment, at most ``limit`` characters; rows that do not fit are counted in a line."""
-    verdict = worst(each.verdict for each in handed)
-    shown = list(handed)[:MOST_POOLS]
-    start = [marker(name), f"### {code(name, 60)}: {TITLES[verdict]}", ""]
-    start.append(f"Measured at {code(run.head_sha)}, base and head on the same machine ([run]({url})).")
-    if not handed:
-        start.append("No result set was handed in: the job ended before it had measured anything.")
+    title = found.plan.title(name)
+    order = list(GateVerdict)
+    shown = sorted(found.handed, key=lambda each: order.index(each.verdict))[:MOST_POOLS]
+    start = [marker(title), f"### {code(title, 90)}: {TITLES[found.verdict]}", ""]
+    start.append(f"Measured at {code(found.run.head_sha)}, base and head on the same machine ([run]({url})).")
+    start += _missing(found)
     rows = [[code(each.pool, 60), TITLES[each.verdict], _about(each)] for each in shown]
     start += ["", *table(["pool", "verdict", "base -> head"], rows), ""] if rows else [""]
-    if len(handed) > len(shown):
-        start.append(f"More than {MOST_POOLS} pools were handed in; the others are not shown.")
+    start += _uncounted(found.handed, shown)
     room = limit - _HEAD_ROOM - _ROW * len(shown)
     parts = [_section(each, room // len(shown)) for each in shown]
     text = "\n".join([*start, *parts]).rstrip() + "\n"
@@ -147,19 +88,28 @@ def marker(name: str) -> str:
     return f"<!-- torchgauge:pr-gate:{name} -->"
 
 
-def _read(pool: str, paths: Sequence[Path], run: GateRun, policy: Policy | None) -> Handed:
-    if len(paths) > 1 or POOL.fullmatch(pool) is None:
-        return Handed(pool, None, "the artifact is there twice, or its name is no pool's")
-    origin = Origin(run.repository, run.head_sha, run.run_id, run.attempt)
-    try:
-        return Handed(pool, read_gate_set(paths[0], origin, pool, policy))
-    except RefusedSetError as error:
-        return Handed(pool, None, f"the result set was rejected ({error.reason.value}): {error.detail}")
+def _missing(found: Gathered) -> list[str]:
+    """What is wrong beyond the numbers, and what to try; nothing where nothing is."""
+    lines = [f"Not every job ended well: {code(found.trouble, 600)}."] if found.trouble else []
+    if not found.plan.pools:
+        lines.append("No pool was planned: `torchgauge.yml` has none that anyone may use.")
+    elif all(each.found is None for each in found.handed):
+        lines.append("No result set was handed in: there is no number to judge.")
+    absent = any(each.found is None for each in found.handed)
+    return [*lines, _ADVICE] if lines or absent else []
+
+
+def _uncounted(handed: Sequence[Handed], shown: Sequence[Handed]) -> list[str]:
+    """How the pools that are not shown ended."""
+    rest = Counter(each.verdict for each in handed)
+    rest.subtract(each.verdict for each in shown)
+    told = ", ".join(f"{rest[each]} {TITLES[each]}" for each in GateVerdict if rest[each])
+    return [f"{len(handed) - len(shown)} more pools are not shown: {told}.", ""] if told else []
 
 
 def _about(handed: Handed) -> str:
     if handed.found is None:
-        return code(handed.trouble)
+        return code(handed.trouble, 300)
     manifest = handed.found.manifest
     return f"{code(manifest.base, 80)} -> {code(manifest.head, 80)}"
 

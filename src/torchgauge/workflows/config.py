@@ -112,6 +112,12 @@ def policy_file(named: str | None, config: str | None = None) -> str:
     return read_config(config or CONFIG_FILE).policy
 
 
+def configured_pools(config: str | None = None) -> tuple[str, ...]:
+    """The names of the pools of the file ``config``, else of the ``torchgauge.yml`` here, if there is one."""
+    there = config or Path(CONFIG_FILE).is_file()
+    return tuple(pool.name for pool in read_config(config or CONFIG_FILE).pools) if there else ()
+
+
 def parse_config(text: str, file: str = CONFIG_FILE) -> Config:
     """The configuration in ``text``, called ``file`` in messages."""
     return config_of(parse_document(text, file))

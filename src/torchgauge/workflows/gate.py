@@ -109,6 +109,8 @@ def gate_json(result: NightlyGate) -> dict[str, Any]:
         "campaign_id": found.campaign_id,
         "night": found.night,
         "gaps": list(found.gaps),
+        "rejected": list(found.rejected),
+        "left_out": list(found.left_out),
         "runs": list(found.runs),
         "cases": found.cases,
         "failures": [to_plain(each) for each in found.failures],
@@ -137,7 +139,11 @@ def _blocks(result: NightlyGate) -> Iterator[str]:
     yield f"Campaign {code(found.campaign_id)}, {len(found.runs)} runs, {_count(found.cases)}.\n"
     for gap in found.gaps:
         yield f"- Missing: {code(gap)}"
-    if found.gaps:
+    for refused in found.rejected:
+        yield f"- Rejected: {code(refused)}"
+    if found.left_out:
+        yield f"- Left out, as asked: {', '.join(map(code, found.left_out))}"
+    if found.gaps or found.rejected or found.left_out:
         yield ""
     for change in found.changes:
         yield "\n".join(change_block(change)) + "\n"

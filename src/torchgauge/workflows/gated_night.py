@@ -3,15 +3,20 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from torchgauge.errors import DataFileError
 from torchgauge.records import RecordError, from_plain
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.store import Store
-from torchgauge.workflows.campaign import read_campaign
+from torchgauge.workflows.campaign import CampaignPlan, no_case, read_campaign
 from torchgauge.workflows.collect import COLLECTION_SCHEMA, Collection
-from torchgauge.workflows.night_findings import NightFindings, NightOf, night_findings
+from torchgauge.workflows.night_findings import AbsentPool, NightFindings, NightOf, night_findings
+
+UNPLANNED = (
+    "torchgauge.yml has it, the plan does not, and nobody asked to do without it; plan the night again"
+)
 
 
 def read_collection(path: Path | str) -> Collection:
@@ -29,11 +34,16 @@ def read_collection(path: Path | str) -> Collection:
 
 
 def gated_night(
-    store: Store, campaign_file: Path | str, collect_file: Path | str, policy: Policy | None = None
+    store: Store,
+    campaign_file: Path | str,
+    collect_file: Path | str,
+    policy: Policy | None = None,
+    configured: Iterable[str] = (),
 ) -> NightFindings:
     """What the campaign in ``campaign_file`` found, of which ``collect_file`` says what came.
 
-    Raises :class:`DataFileError` where the two are of different campaigns.
+    ``configured`` are the pools of torchgauge.yml, of each of which the plan must say what becomes. Raises
+    :class:`DataFileError` where the two files are of different campaigns.
     """
     campaign, collected = read_campaign(campaign_file), read_collection(collect_file)
     if collected.campaign_digest != campaign.digest:
@@ -45,13 +55,31 @@ def gated_night(
         gaps.append(f"the campaign is {collected.state}")
     if collected.planned > collected.recorded and not gaps:
         gaps.append(f"{collected.planned - collected.recorded} planned cases have no row")
-    planned = {
-        pool.name: frozenset(case for shard in pool.shards for case in shard.cases) for pool in campaign.pools
-    }
-    return night_findings(
-        store,
-        [run.run_id for run in collected.runs],
-        NightOf(campaign.campaign_id, campaign.night, campaign.created_at, planned, campaign.left_out),
-        gaps,
-        policy,
+    unplanned = [pool for pool in configured if pool not in campaign.told_of]
+    gaps += [f"pool {pool}: {UNPLANNED}" for pool in unplanned]
+    of = NightOf(
+        campaign.campaign_id,
+        campaign.night,
+        campaign.created_at,
+        planned={
+            pool.name: frozenset(case for shard in pool.shards for case in shard.cases)
+            for pool in campaign.pools
+        },
+        left_out=campaign.left_out,
+        absent=(*_absent(campaign, collected), *(AbsentPool(pool, UNPLANNED) for pool in unplanned)),
+        rejected=tuple(f"{each.artifact}: {each.reason.value}" for each in collected.rejected),
     )
+    return night_findings(store, [run.run_id for run in collected.runs], of, gaps, policy)
+
+
+def _absent(campaign: CampaignPlan, collected: Collection) -> Iterator[AbsentPool]:
+    """The pools of which a shard, or every case, is missing."""
+    for pool in campaign.pools:
+        gone = [each for each in collected.missing if each.pool == pool.name]
+        if gone:
+            which = ", ".join(str(each.shard) for each in gone)
+            cases = sum(each.cases for each in gone)
+            told = f"no valid result set came for {len(gone)} of {len(pool.shards)} shards ({which})"
+            yield AbsentPool(pool.name, f"{told}, so {cases} planned cases have no row")
+    for name in campaign.empty:
+        yield AbsentPool(name, no_case(name))

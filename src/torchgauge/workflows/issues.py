@@ -1,4 +1,4 @@
-"""Issues about what a night found: one for each change of level and each cluster of failures.
+"""Issues about what a night found: for each change of level, each cluster of failures, each absent pool.
 
 An issue is found again by a hidden first line that names what it is about, by its label and by its author, so
 that running twice writes nothing twice. It is closed once everything that it names was measured and is fine;
@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from enum import Enum
 from typing import Any
 
+from torchgauge.records import digest
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.reports.markdown_text import code
 from torchgauge.results.trends.trend_outcomes import TrendState
@@ -22,7 +23,7 @@ from torchgauge.workflows.gate import change_block, cluster_block
 from torchgauge.workflows.github_api import GitHubApi, repository_path
 from torchgauge.workflows.night_changes import NightlyChange
 from torchgauge.workflows.night_clusters import FailureCluster
-from torchgauge.workflows.night_findings import NightFindings
+from torchgauge.workflows.night_findings import AbsentPool, NightFindings
 
 LABEL = "torchgauge"
 MOST_NEW = 10
@@ -38,7 +39,7 @@ _STATES = {
 }
 """What the title of a change says, the worst of its cases first."""
 _FIRST_LINE = re.compile(
-    r"<!-- torchgauge:issue:v1 (?P<kind>failure|change) (?P<key>[0-9a-f]{16})"
+    r"<!-- torchgauge:issue:v1 (?P<kind>failure|change|absence) (?P<key>[0-9a-f]{16})"
     r" (?P<state>open|closed) (?P<members>[0-9a-f]{16}(?:,[0-9a-f]{16})*) -->"
 )
 
@@ -48,6 +49,7 @@ class Kind(str, Enum):
 
     FAILURE = "failure"
     CHANGE = "change"
+    ABSENCE = "absence"
 
 
 class Do(str, Enum):
@@ -139,9 +141,10 @@ def plan_issues(
 
 
 def wanted_issues(found: NightFindings, url: str = "") -> list[Wanted]:
-    """An issue for each change and each cluster, the confirmed and the largest ones first."""
+    """An issue for each absent pool, change and cluster, the confirmed and the largest ones first."""
     changes = sorted(found.changes, key=lambda each: (not each.confirmed, -len(each.cases), each.key))
     return [
+        *(_of_absence(each, url) for each in found.absent),
         *(_of_change(each, url) for each in changes),
         *(_of_cluster(each, url) for each in (*found.failures, *found.lost)),
     ]
@@ -201,6 +204,20 @@ def harmless_title(text: str, limit: int = 120) -> str:
     line = re.sub(r"([@#])(?=\w)", r"\1 ", line)
     line = line.replace("${{", "$ { {").replace("<!--", "< !--").replace("`", "'")
     return line if len(line) <= limit else line[: limit - 1] + "…"
+
+
+def _of_absence(absent: AbsentPool, url: str) -> Wanted:
+    title = harmless_title(f"Missing: results of pool {absent.pool}")
+    rule = (
+        "Look at the jobs of the pool; one that waits has no machine. This issue is closed once all results "
+        "of the pool come. One that is gone for good: out of `torchgauge.yml`, and close this by hand."
+    )
+    key, told = _key_of(absent.pool), f"{code(absent.pool)}: {code(absent.told, 600)}"
+    return Wanted(Kind.ABSENCE, key, (key,), title, _text(told, rule, url))
+
+
+def _key_of(pool: str) -> str:
+    return digest(["absence", pool])
 
 
 def _of_change(change: NightlyChange, url: str) -> Wanted:
@@ -264,7 +281,7 @@ def _match(wanted: Wanted, known: Sequence[Known]) -> Known | None:
 
 
 def _is_recent(wanted: Wanted, found: NightFindings) -> bool:
-    if wanted.kind is Kind.FAILURE:
+    if wanted.kind is not Kind.CHANGE:
         return True
     change = next(each for each in found.changes if each.key == wanted.key)
     try:
@@ -274,5 +291,9 @@ def _is_recent(wanted: Wanted, found: NightFindings) -> bool:
 
 
 def _is_over(known: Known, found: NightFindings) -> bool:
-    fine = found.passed if known.kind is Kind.FAILURE else found.calm
-    return fine.issuperset(known.members)
+    fine = {
+        Kind.FAILURE: found.passed,
+        Kind.CHANGE: found.calm,
+        Kind.ABSENCE: frozenset(map(_key_of, found.whole)),
+    }
+    return fine[known.kind].issuperset(known.members)

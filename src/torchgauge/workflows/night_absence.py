@@ -26,6 +26,7 @@ from torchgauge.results.hostile_text import first_line
 from torchgauge.results.store import Store
 from torchgauge.workflows.ingest.intake import read_provenance
 from torchgauge.workflows.night_clusters import FailedCase, FailureCluster, failed_case, largest_first
+from torchgauge.workflows.planned_nights import planned_nights
 
 NOT_PLANNED = "not planned"
 UNSEEN_NIGHTS = 5
@@ -96,7 +97,7 @@ def absences(
     before = _earlier(store, runs)
     if planned:
         of_pool |= {
-            pool: [] for pool in _newest_pools(before) if pool not in of_pool and pool not in left_out
+            pool: [] for pool in _newest_pools(store, before) if pool not in of_pool and pool not in left_out
         }
     history = _histories(store, before, of_pool)
     lost = [
@@ -179,10 +180,14 @@ def _earlier(store: Store, runs: Sequence[str]) -> list[_Run]:
     return [each for each in found if each.night not in ours]
 
 
-def _newest_pools(before: Sequence[_Run]) -> set[str]:
-    """The pools of the newest campaign before tonight's."""
+def _newest_pools(store: Store, before: Sequence[_Run]) -> set[str]:
+    """The pools of the newest campaign before tonight's, also those that it was asked to do without."""
     nights = [each for each in before if each.pool]
-    return {each.pool for each in nights if each.night == nights[-1].night}
+    if not nights:
+        return set()
+    newest = nights[-1].night
+    asked = {pool for plan in planned_nights(store) if plan.campaign_id == newest for pool in plan.left_out}
+    return {each.pool for each in nights if each.night == newest or each.pool in asked}
 
 
 def _histories(store: Store, before: Iterable[_Run], pools: Iterable[str]) -> dict[str, _History]:

@@ -24,11 +24,20 @@ METRICS = ("latency",)
 
 
 @dataclass(frozen=True)
+class AbsentPool:
+    """A pool of which result sets did not come; ``told`` says it without a night or a run, for its issue."""
+
+    pool: str
+    told: str
+
+
+@dataclass(frozen=True)
 class NightOf:
     """Which night is asked about: its campaign, its date, and when it began in seconds since the epoch.
 
     ``planned`` maps pools to the ids of the cases that the campaign plans, as far as that is known;
-    ``left_out`` are the pools that somebody asked it to do without.
+    ``left_out`` are the pools that somebody asked it to do without, ``absent`` those of which something or
+    everything did not come, and ``rejected`` says what came and was refused.
     """
 
     campaign_id: str
@@ -36,11 +45,15 @@ class NightOf:
     since: float
     planned: Mapping[str, frozenset[str]]
     left_out: tuple[str, ...] = ()
+    absent: tuple[AbsentPool, ...] = ()
+    rejected: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
 class NightFindings:
     """One night; ``gaps`` says what is missing, in words, and ``lost`` what earlier nights measured.
+
+    ``absent`` are the pools of which result sets did not come, ``whole`` those of which all came.
 
     ``passed`` holds keys of cases that ended as expected tonight, ``calm`` keys of series that were measured
     tonight and have no open change for the worse: only those let an issue be closed.
@@ -56,6 +69,10 @@ class NightFindings:
     changes: tuple[NightlyChange, ...]
     passed: frozenset[str]
     calm: frozenset[str]
+    absent: tuple[AbsentPool, ...] = ()
+    whole: tuple[str, ...] = ()
+    left_out: tuple[str, ...] = ()
+    rejected: tuple[str, ...] = ()
 
 
 def night_findings(
@@ -98,6 +115,10 @@ def night_findings(
         changes=tuple(changes),
         passed=frozenset(row.case.key for row in rows if is_fine(row)),
         calm=frozenset(calm - worse),
+        absent=of.absent,
+        whole=tuple(sorted(of.planned.keys() - {each.pool for each in of.absent})),
+        left_out=of.left_out,
+        rejected=of.rejected,
     )
 
 

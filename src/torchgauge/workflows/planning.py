@@ -25,7 +25,7 @@ from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.planning.shares import Part, share_out
 from torchgauge.records import Group, digest
 from torchgauge.suites.suite import Suite
-from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, terms_of
+from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, no_case, terms_of
 from torchgauge.workflows.config import CampaignChoice, Config, Pool
 from torchgauge.workflows.config_fields import MAX_SHARDS
 from torchgauge.workflows.runner_labels import is_hosted
@@ -122,9 +122,8 @@ def plan_campaign(
     """
     usual = {case: float(median(seconds)) for case, seconds in recorded.items() if seconds}
     forecast = Forecast(usual, work.parameters)
-    planned = tuple(
-        plan for pool in pools if (plan := plan_pool(pool, work.groups[pool.device], forecast)).shards
-    )
+    every = [plan_pool(pool, work.groups[pool.device], forecast) for pool in pools]
+    planned = tuple(plan for plan in every if plan.shards)
     if not planned:
         raise NothingSelectedError(
             "the campaign is empty: no pool has a case to run",
@@ -143,6 +142,7 @@ def plan_campaign(
         torch=torch,
         suite_digest=work.suite_digest,
         pools=planned,
+        empty=tuple(plan.name for plan in every if not plan.shards),
     )
 
 
@@ -281,12 +281,14 @@ def summary_of(plan: CampaignPlan) -> list[str]:
         cases = sum(len(shard.cases) for shard in pool.shards)
         minutes = f"{pool.expected_s / 60:.1f} min | {longest / 60:.1f} min"
         lines.append(f"| `{pool.name}` | `{pool.device}` | {len(pool.shards)} | {cases} | {minutes} |")
+    if plan.left_out:
+        lines += ["", f"Left out, as asked: {', '.join(f'`{name}`' for name in plan.left_out)}."]
     return lines
 
 
 def remarks_of(plan: CampaignPlan, config: Config) -> list[str]:
     """What a person should hear of ``plan``: fewer jobs than asked for, jobs longer than their budget."""
-    remarks = []
+    remarks = [no_case(name) for name in plan.empty]
     for planned in plan.pools:
         pool = config.pool(planned.name)
         if len(planned.shards) < pool.shards:

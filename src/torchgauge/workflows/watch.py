@@ -1,7 +1,7 @@
 """Is every night there that must be? What a dropped schedule, a dead runner or a lost artifact leaves behind.
 
-Read from the store alone, from what the intake wrote beside each run, so that the watch does not trust the
-night that it watches.
+Read from the store alone, from the plans that the intake kept and what it wrote beside each run, so that the
+watch does not trust the night that it watches.
 """
 
 from __future__ import annotations
@@ -16,9 +16,10 @@ from pathlib import Path
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.reports.markdown_text import code
 from torchgauge.results.store import Store
-from torchgauge.workflows.campaign import CampaignPlan
+from torchgauge.workflows.campaign import CampaignPlan, no_case
 from torchgauge.workflows.ingest.intake import read_provenance
 from torchgauge.workflows.nights import due_night
+from torchgauge.workflows.planned_nights import PlannedNight, planned_nights
 
 
 class NightState(str, Enum):
@@ -31,7 +32,10 @@ class NightState(str, Enum):
 
 @dataclass(frozen=True)
 class ShardSeen:
-    """A run of a campaign: which shard of which pool it is, and how many of its cases say nothing."""
+    """A run of a campaign: which shard of which pool it is, and how many of its cases say nothing.
+
+    ``plan`` is the digest of the plan that it was made with.
+    """
 
     pool: str
     shard: int
@@ -40,6 +44,7 @@ class ShardSeen:
     run_id: str
     rows: int
     silent: int
+    plan: str = ""
 
 
 @dataclass(frozen=True)
@@ -80,15 +85,16 @@ def watch(store: Path | str, expected: Expectations, now: datetime, nights: int 
     """The last ``nights`` nights that are due at ``now``; a store that is not there holds none of them."""
     newest = due_night(now, expected.expect_by, expected.begins)
     days = [newest - timedelta(days=back) for back in range(nights)]
-    there = Path(store, "store.json").is_file()
-    seen = seen_campaigns(Store.open(store), days[-1]) if there else {}
-    reports = tuple(report_of(day, seen, expected.pools) for day in days)
+    there = Store.open(store) if Path(store, "store.json").is_file() else None
+    seen = seen_campaigns(there, days[-1]) if there else {}
+    plans = planned_nights(there) if there else []
+    reports = tuple(report_of(day, seen, plans, expected.pools) for day in days)
     return WatchReport(now.isoformat(timespec="minutes"), f"{expected.expect_by:%H:%M}", reports)
 
 
 def seen_campaigns(store: Store, since: date) -> dict[str, list[ShardSeen]]:
     """Campaigns with a run since the day ``since``, each with the newest attempt at every shard."""
-    newest: dict[str, dict[tuple[str, int], ShardSeen]] = defaultdict(dict)
+    newest: dict[str, dict[tuple[str, int, str], ShardSeen]] = defaultdict(dict)
     for run_id in store.run_ids():
         if run_id < f"{since:%Y%m%d}":  # an id begins with its time
             continue
@@ -104,29 +110,40 @@ def seen_campaigns(store: Store, since: date) -> dict[str, list[ShardSeen]]:
             run_id=run_id,
             rows=sum(counts.values()),
             silent=sum(counts.get(status.value, 0) for status in INCOMPLETE),
+            plan=str(said.get("campaign_digest", "")),
         )
         shards = newest[str(said["campaign_id"])]
-        known = shards.get((shard.pool, shard.shard))
+        place = shard.pool, shard.shard, shard.plan
+        known = shards.get(place)
         if known is None or shard.attempt > known.attempt:
-            shards[shard.pool, shard.shard] = shard
+            shards[place] = shard
     return {campaign: list(shards.values()) for campaign, shards in newest.items()}
 
 
 def report_of(
-    night: date, seen: Mapping[str, Sequence[ShardSeen]], pools: Collection[str] = ()
+    night: date,
+    seen: Mapping[str, Sequence[ShardSeen]],
+    plans: Sequence[PlannedNight] = (),
+    pools: Collection[str] = (),
 ) -> NightReport:
-    """What ``seen`` holds of ``night``; of several campaigns the one with the fewest gaps counts."""
+    """What ``seen`` holds of ``night``; of several campaigns the one with the fewest gaps counts.
+
+    ``plans`` are those that the store keeps, ``pools`` those that every night must have.
+    """
+    begin = f"{night.isoformat()}-"
     candidates = []
-    for campaign, shards in seen.items():
-        if campaign.startswith(f"{night.isoformat()}-"):
-            gaps = tuple(_gaps(shards, pools))
+    for campaign in sorted({*seen, *(plan.campaign_id for plan in plans)}):
+        if campaign.startswith(begin):
+            shards = seen.get(campaign, ())
+            own = [plan for plan in plans if plan.campaign_id == campaign]
+            gaps = tuple(gap for held in pool_gaps(shards, own, pools).values() for gap in held)
             candidates.append((len(gaps), campaign, gaps, len(shards)))
     if not candidates:
         return NightReport(
             night.isoformat(), NightState.MISSING, "", 0, ("no result of that night is there",)
         )
     _, campaign, gaps, runs = min(candidates)
-    state = NightState.INCOMPLETE if gaps else NightState.COMPLETE
+    state = (NightState.INCOMPLETE if runs else NightState.MISSING) if gaps else NightState.COMPLETE
     return NightReport(night.isoformat(), state, campaign, runs, gaps)
 
 
@@ -134,10 +151,27 @@ def is_complete(store: Path | str | None, plan: CampaignPlan) -> bool:
     """Whether ``store`` holds every shard of ``plan`` already, with rows that all say something."""
     if store is None or not Path(store, "store.json").is_file():
         return False
-    night = date.fromisoformat(plan.night)
-    shards = seen_campaigns(Store.open(store), night).get(plan.campaign_id, [])
-    pools = [pool.name for pool in plan.pools]
-    return bool(shards) and report_of(night, {plan.campaign_id: shards}, pools).state is NightState.COMPLETE
+    opened = Store.open(store)
+    shards = seen_campaigns(opened, date.fromisoformat(plan.night)).get(plan.campaign_id, [])
+    plans = [each for each in planned_nights(opened) if each.campaign_id == plan.campaign_id]
+    gaps = pool_gaps(shards, plans, [pool.name for pool in plan.pools])
+    return bool(shards) and not any(gaps[pool.name] for pool in plan.pools)
+
+
+def pool_gaps(
+    shards: Sequence[ShardSeen], plans: Sequence[PlannedNight], pools: Collection[str]
+) -> dict[str, list[str]]:
+    """Pool to what a campaign lacks of it, in words; ``pools`` are those that it must have.
+
+    A campaign that was planned twice has what any of its plans is whole in, pool by pool: two halves of
+    different plans are no whole, since they are of different cases.
+    """
+    by_pool: dict[str, list[ShardSeen]] = {pool: [] for pool in pools}
+    for plan in plans:
+        by_pool |= {pool: [] for pool in (*(each.name for each in plan.pools), *plan.left_out, *plan.empty)}
+    for shard in shards:
+        by_pool.setdefault(shard.pool, []).append(shard)
+    return {pool: _gaps_of(pool, held, plans) for pool, held in sorted(by_pool.items())}
 
 
 def watch_lines(report: WatchReport) -> list[str]:
@@ -160,25 +194,31 @@ def watch_markdown(report: WatchReport) -> str:
     return "\n".join(lines)
 
 
-def _gaps(shards: Sequence[ShardSeen], pools: Collection[str]) -> list[str]:
-    by_pool: dict[str, list[ShardSeen]] = defaultdict(list)
-    for shard in shards:
-        by_pool[shard.pool].append(shard)
-    gaps = [f"pool {pool}: no result" for pool in pools if pool not in by_pool]
-    for pool, held in sorted(by_pool.items()):
-        of = max(shard.of for shard in held)
-        there = {shard.shard for shard in held}
-        gaps += [
-            f"pool {pool}, shard {number} of {of}: no result"
-            for number in range(1, of + 1)
-            if number not in there
-        ]
-        gaps += [
-            f"{_name(shard, of)}: {shard.silent} of {shard.rows} cases were not measured"
-            for shard in sorted(held, key=lambda shard: shard.shard)
-            if shard.silent
-        ]
-    return gaps
+def _gaps_of(pool: str, held: Sequence[ShardSeen], plans: Sequence[PlannedNight]) -> list[str]:
+    planned = [(plan.digest, found) for plan in plans if (found := plan.pool(pool)) is not None]
+    if planned:
+        ways = (
+            _shard_gaps(pool, [shard for shard in held if shard.plan == digest], len(found.cases))
+            for digest, found in planned
+        )
+        return min(ways, key=len)
+    if held:  # of a store that kept no plan yet
+        return _shard_gaps(pool, held, max(shard.of for shard in held))
+    if any(pool in plan.empty for plan in plans):
+        return [no_case(pool)]
+    left_out = any(pool in plan.left_out for plan in plans)
+    return [f"pool {pool}: " + ("left out of the plan, as asked" if left_out else "no result")]
+
+
+def _shard_gaps(pool: str, held: Sequence[ShardSeen], of: int) -> list[str]:
+    there = {shard.shard for shard in held}
+    missing = [number for number in range(1, of + 1) if number not in there]
+    gaps = [f"pool {pool}, shard {number} of {of}: no result" for number in missing]
+    return gaps + [
+        f"{_name(shard, of)}: {shard.silent} of {shard.rows} cases were not measured"
+        for shard in sorted(held, key=lambda shard: shard.shard)
+        if shard.silent
+    ]
 
 
 def _name(shard: ShardSeen, of: int) -> str:

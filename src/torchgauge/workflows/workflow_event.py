@@ -16,8 +16,13 @@ from torchgauge.errors import DataFileError
 from torchgauge.workflows.github_api import is_repository, is_sha
 
 MOST_BYTES = 32 * 1024 * 1024
-CONCLUSIONS = ("success", "failure")
-"""A run that was cancelled, skipped or timed out has nothing that is worth a comment."""
+SUCCESS = "success"
+"""The one conclusion of a run after which its verdict may be a pass."""
+NO_RUN = {
+    "skipped": "every job of the run was skipped",
+    "action_required": "the run waits for somebody to approve it",
+}
+"""Conclusions of a run that measured nothing and was not to; any other is told of."""
 
 
 class SkippedError(Exception):
@@ -78,8 +83,9 @@ def gate_run(event: Mapping[str, Any], repository: str, workflow_path: str, work
     path = str(run.get("path", "")).partition("@")[0]
     if path != workflow_path or run.get("name") != workflow_name:
         raise SkippedError("the run is of another workflow file or name than the gate's")
-    if run.get("conclusion") not in CONCLUSIONS:
-        raise SkippedError("the run was cancelled, skipped or cut short")
+    conclusion = _text(run, "conclusion")
+    if conclusion in NO_RUN:
+        raise SkippedError(NO_RUN[conclusion])
     found = GateRun(
         repository=_text(event, "repository", "full_name"),
         run_id=_number(run, "id"),
@@ -87,7 +93,7 @@ def gate_run(event: Mapping[str, Any], repository: str, workflow_path: str, work
         head_sha=_text(run, "head_sha"),
         head_branch=_text(run, "head_branch"),
         head_repository=_text(run, "head_repository", "full_name"),
-        conclusion=str(run["conclusion"]),
+        conclusion=conclusion,
     )
     if found.repository.lower() != repository.lower():
         raise SkippedError("the run is of another repository")

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 from act_runner import PROJECT, ActRun, Forge
+from gate_parts import config_of, of, pull, report
 from gate_parts import event as run_ended
-from gate_parts import of, pull, report
 from github_server import TOKEN, GitHub, serving
 
 from torchgauge.records.comparison import Verdict
@@ -169,7 +169,8 @@ def commenter(tmp_path_factory: pytest.TempPathFactory) -> Forge:
     """A repository on whose default branch the comment job runs."""
     forge = Forge(tmp_path_factory.mktemp("comment"), OWN)
     forge.add_workflows()
-    forge.commit({"policy.yml": (PROJECT / "policy.yml").read_text()})
+    policy = (PROJECT / "policy.yml").read_text()
+    forge.commit({"policy.yml": policy, "torchgauge.yml": config_of("cpu", own=("sim",))})
     return forge
 
 

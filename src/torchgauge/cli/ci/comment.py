@@ -11,9 +11,8 @@ import click
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
-    from torchgauge.workflows.comment import Handed
+    from torchgauge.workflows.gate_handed import Gathered
     from torchgauge.workflows.github_api import GitHubApi
-    from torchgauge.workflows.workflow_event import GateRun
 
 BUILT_IN = "default"
 """The word for the policy that needs no file; a file of that name is `./default`."""
@@ -22,6 +21,13 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
 
 @click.command("comment")
 @click.option("--event", envvar="GITHUB_EVENT_PATH", help="file of the event (default: GITHUB_EVENT_PATH)")
+@click.option(
+    "--config",
+    "config_file",
+    default="torchgauge.yml",
+    show_default=True,
+    help="of the default branch: the pools that a run must hand in",
+)
 @click.option("--artifacts", metavar="DIR", help="artifacts that lie here already (default: fetch them)")
 @click.option(
     "--workflow-path",
@@ -42,6 +48,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
 @click.option("--dry-run", is_flag=True, help="print the comment and write nothing")
 def command(  # noqa: PLR0917  click passes them by name
     event: str | None,
+    config_file: str,
     artifacts: str | None,
     workflow_path: str,
     workflow_name: str,
@@ -53,16 +60,18 @@ def command(  # noqa: PLR0917  click passes them by name
     """Write the one comment and the check run about a run of the gate of a pull request.
 
     For a job `on: workflow_run`, which has the token that the gate itself must not have. Artifacts are taken
-    for hostile, and the pull request is looked up, never believed. Where there is nothing to write to, the
-    summary says why and the step ends with 0.
+    for hostile, and the pull request is looked up, never believed. A pool of --config that anyone may use and
+    that handed nothing in, and a run that did not end well, are no pass. Where there is nothing to write to,
+    the summary says why and the step ends with 0.
 
     Example: torchgauge ci comment --workflow-path .github/workflows/pr-gate.yml
     """
-    import tempfile
     from pathlib import Path
 
     from torchgauge.harness.ab.judging import read_policy
-    from torchgauge.workflows.comment import comment_text, download, handed_in
+    from torchgauge.workflows.config import read_config
+    from torchgauge.workflows.gate_handed import artifacts_of, fetch, gather
+    from torchgauge.workflows.gate_plan import gate_plan, jobs_of
     from torchgauge.workflows.github_api import GitHubApi
     from torchgauge.workflows.workflow_event import SkippedError, gate_run, read_event
 
@@ -75,46 +84,36 @@ def command(  # noqa: PLR0917  click passes them by name
     if not repository:
         raise UsageError("GITHUB_REPOSITORY is not set", hint="run it as a step of a workflow")
     rules = read_policy("" if policy == BUILT_IN else policy) if policy else None
+    pools = read_config(config_file).pools
     try:
         run = gate_run(read_event(event), repository, workflow_path, workflow_name)
-        if dry_run and artifacts:
-            url = f"{server}/{run.repository}/actions/runs/{run.run_id}"
-            click.echo(
-                comment_text(run, handed_in(Path(artifacts), run, rules), name=name, url=url), nl=False
-            )
-            return
-        api = GitHubApi.from_environment()
-        with tempfile.TemporaryDirectory() as folder:
-            if not artifacts:
-                download(api, run, Path(folder))
-            handed = handed_in(Path(artifacts or folder), run, rules)
-            _write(api, run, handed, name=name, bot=bot, server=server, dry_run=dry_run)
+        api = None if dry_run and artifacts else GitHubApi.from_environment()
+        if artifacts:
+            folder = Path(artifacts)
+            plan = gate_plan(pools, jobs_of(api, run) if api else (), artifacts_of(folder))
+            found = gather(folder, run, plan, rules)
+        else:
+            found = fetch(api or GitHubApi.from_environment(), run, pools, rules)
+        _write(None if dry_run else api, found, name=name, bot=bot, server=server)
     except SkippedError as skipped:
         _summary(f"torchgauge: no comment was written: {skipped.reason}.")
         click.echo(f"no comment: {skipped.reason}")
 
 
-def _write(
-    api: GitHubApi,
-    run: GateRun,
-    handed: list[Handed],
-    *,
-    name: str,
-    bot: str,
-    server: str,
-    dry_run: bool,
-) -> None:
+def _write(api: GitHubApi | None, found: Gathered, *, name: str, bot: str, server: str) -> None:
+    """Show what was found, and write it where there is an API to write to."""
     from torchgauge.workflows.comment import comment_on, comment_text
 
-    url = f"{server}/{run.repository}/actions/runs/{run.run_id}"
-    _summary(comment_text(run, handed, name=name, url=url))
-    for each in handed:
+    url = f"{server}/{found.run.repository}/actions/runs/{found.run.run_id}"
+    text = comment_text(found, name=name, url=url)
+    _summary(text)
+    for each in found.handed:
         if each.trouble:
             click.echo(f"{each.pool!r}: {each.trouble}", err=True)
-    if dry_run:
-        click.echo(comment_text(run, handed, name=name, url=url), nl=False)
+    if api is None:
+        click.echo(text, nl=False)
         return
-    posted = comment_on(api, run, handed, name=name, server=server, bot=bot)
+    posted = comment_on(api, found, name=name, server=server, bot=bot)
     done = "changed" if posted.edited else "written"
     click.echo(f"{posted.verdict.value}: comment {posted.comment_id} on #{posted.pull_request} was {done}")
 

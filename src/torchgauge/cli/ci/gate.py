@@ -104,11 +104,13 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
     from torchgauge.workflows.github_files import add_summary
 
     policy = read_policy(_policy_file(options, config))
-    found = gated_night(Store.open(options["store"]), options["campaign_file"], options["collected"], policy)
+    pools = tuple(pool.name for pool in config.pools) if config else ()
+    store = Store.open(options["store"])
+    found = gated_night(store, options["campaign_file"], options["collected"], policy, pools)
     undecided = options["undecided"] or (config.undecided if config else "failure")
     result = nightly_gate(found, policy, undecided)
-    pools = read_campaign(options["campaign_file"]).pools
-    _tell_unused(policy, [case for pool in pools for shard in pool.shards for case in shard.cases])
+    planned = read_campaign(options["campaign_file"]).pools
+    _tell_unused(policy, [case for pool in planned for shard in pool.shards for case in shard.cases])
     add_summary(gate_summary(result))
     if options["as_json"]:
         click.echo(json.dumps(gate_json(result), indent=1, allow_nan=False))
@@ -116,6 +118,10 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
         click.echo(f"{result.verdict.value}: {found.campaign_id}: {found.cases} cases")
         for reason in result.reasons:
             click.echo(f"  {reason}")
+        for pool in found.left_out:
+            click.echo(f"  left out, as asked: pool {pool}")
+        for refused in found.rejected:
+            click.echo(f"  rejected: {refused}")
     return result.exit_code
 
 

@@ -13,6 +13,7 @@ import click
     "--campaign", "campaign_file", default="campaign.json", show_default=True, help="the night's plan"
 )
 @click.option("--collected", default="collect.json", show_default=True, help="what of it came")
+@click.option("--config", "config_file", help="torchgauge.yml (default: the one here, if there is one)")
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of the torchgauge.yml here)")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @click.option("--bot", default="github-actions[bot]", show_default=True, help="who writes with our token")
@@ -25,6 +26,7 @@ def command(  # noqa: PLR0917  click passes them by name
     store: str,
     campaign_file: str,
     collected: str,
+    config_file: str | None,
     policy: str | None,
     repository: str,
     bot: str,
@@ -32,7 +34,7 @@ def command(  # noqa: PLR0917  click passes them by name
     url: str,
     dry_run: bool,
 ) -> None:
-    """Open, update and close issues about what a night found: one for each change and each cluster.
+    """Open, update and close issues about what a night found: for each change, cluster and absent pool.
 
     Running it twice writes nothing twice. What a person closed stays closed.
 
@@ -40,13 +42,14 @@ def command(  # noqa: PLR0917  click passes them by name
     """
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.results.store import Store
-    from torchgauge.workflows.config import policy_file
+    from torchgauge.workflows.config import configured_pools, policy_file
     from torchgauge.workflows.gated_night import gated_night
     from torchgauge.workflows.github_api import GitHubApi, repository_path
     from torchgauge.workflows.issues import apply_steps, known_issues, plan_issues
 
-    rules = read_policy(policy_file(policy))
-    found = gated_night(Store.open(store), campaign_file, collected, rules)
+    rules = read_policy(policy_file(policy, config_file))
+    pools = configured_pools(config_file)
+    found = gated_night(Store.open(store), campaign_file, collected, rules, pools)
     offline = dry_run and not (os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN"))
     if not offline:
         repository_path(repository)

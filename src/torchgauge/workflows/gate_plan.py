@@ -1,0 +1,89 @@
+"""Which pools a run of the gate had to hand in: the default branch says so, never the run.
+
+The plan of a pull request is made by its own run, whose file is the author's. So what is missing is held
+against ``torchgauge.yml`` of the default branch. A label or a maintainer may name one more pool for one
+commit; that run is told of apart, since it measures none of the pools that everyone's runs must have.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Sequence
+from dataclasses import dataclass
+
+from torchgauge.workflows.config import Pool
+from torchgauge.workflows.github_api import GitHubApi, repository_path
+from torchgauge.workflows.workflow_event import SUCCESS, GateRun
+
+MOST_JOBS = 5
+"""Jobs that a sentence names."""
+
+
+@dataclass(frozen=True)
+class GateJob:
+    """One job of a run as the API lists it; a job of a called workflow by its own name."""
+
+    name: str
+    conclusion: str
+
+
+@dataclass(frozen=True)
+class GatePlan:
+    """The pools that must hand a set in, and the jobs that there were, as far as they are known.
+
+    ``named`` says that somebody asked for the pools by name.
+    """
+
+    pools: tuple[str, ...]
+    jobs: tuple[GateJob, ...] = ()
+    named: bool = False
+
+    def title(self, name: str) -> str:
+        """What the check run and the comment called ``name`` are called for this run."""
+        return " ".join((name, *self.pools)) if self.named else name
+
+
+def gate_plan(pools: Sequence[Pool], jobs: tuple[GateJob, ...], came: Collection[str]) -> GatePlan:
+    """What a run with these ``jobs``, which handed in sets of the pools ``came``, had to hand in.
+
+    Pools for everyone are in every run. Only a run that has nothing of them counts as one for a pool that
+    was named; it has a title of its own, so that it makes no other one green.
+    """
+    everyone = tuple(pool.name for pool in pools if pool.trust == "anyone")
+    ran = {job.name for job in jobs} | set(came)
+    named = tuple(pool.name for pool in pools if pool.trust != "anyone" and pool.name in ran)
+    if named and ran.isdisjoint(everyone):
+        return GatePlan(named, jobs, named=True)
+    return GatePlan(everyone, jobs)
+
+
+def jobs_of(api: GitHubApi, run: GateRun) -> tuple[GateJob, ...]:
+    """The jobs of the newest attempt at ``run``; raises :class:`ApiError`."""
+    home = repository_path(run.repository)
+    listed = api.pages(f"{home}/actions/runs/{run.run_id}/jobs", "jobs", filter="latest")
+    return tuple(
+        GateJob(str(each.get("name", "")).rpartition(" / ")[2], str(each.get("conclusion") or "unfinished"))
+        for each in listed
+    )
+
+
+def why_absent(plan: GatePlan, pool: str) -> str:
+    """Why ``pool`` has no result set, as far as the jobs of the run tell."""
+    told = "no result set came"
+    own = [job for job in plan.jobs if job.name == pool]
+    if own:
+        ended = own[-1].conclusion
+        return f"{told}: its job ended as {ended}" + (", and handed none in" if ended == SUCCESS else "")
+    if not plan.jobs:
+        return told
+    others = failed_jobs(plan)
+    return f"{told}: the run had no job for it" + (f", {others}" if others else "")
+
+
+def failed_jobs(plan: GatePlan) -> str:
+    """Which jobs did not end well, in words; empty where all did or were skipped."""
+    failed = [f"{job.name} ended as {job.conclusion}" for job in plan.jobs if job.conclusion not in _FINE]
+    more = f", and {len(failed) - MOST_JOBS} more" if len(failed) > MOST_JOBS else ""
+    return ", ".join(failed[:MOST_JOBS]) + more
+
+
+_FINE = (SUCCESS, "skipped")

@@ -1,0 +1,80 @@
+"""What each campaign of a store had planned: what is missing can be told from the store alone.
+
+::
+
+    campaigns/<digest>.json     pools with the cases of their shards, and what was left out
+
+The intake writes it before anything of the campaign is imported, so that a night of which nothing came still
+says what should have.
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+
+from torchgauge.errors import DataFileError
+from torchgauge.records import RecordError, from_plain, to_json
+from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.store import Store
+from torchgauge.workflows.campaign import CampaignPlan
+
+FOLDER = "campaigns"
+PLANNED_SCHEMA = 1
+"""Version of the files."""
+
+
+@dataclass(frozen=True)
+class PlannedPool:
+    """A pool and how many cases each of its shards has, from the first."""
+
+    name: str
+    cases: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class PlannedNight:
+    """One plan of a campaign: a night that is planned again has another digest."""
+
+    campaign_id: str
+    digest: str
+    night: str
+    pools: tuple[PlannedPool, ...]
+    left_out: tuple[str, ...]
+    empty: tuple[str, ...]
+    schema: int = PLANNED_SCHEMA
+
+    def pool(self, name: str) -> PlannedPool | None:
+        """The pool called ``name``, if it was planned."""
+        return next((pool for pool in self.pools if pool.name == name), None)
+
+
+def planned_night(plan: CampaignPlan) -> PlannedNight:
+    """What is kept of ``plan``."""
+    pools = tuple(
+        PlannedPool(pool.name, tuple(len(shard.cases) for shard in pool.shards)) for pool in plan.pools
+    )
+    return PlannedNight(plan.campaign_id, plan.digest, plan.night, pools, plan.left_out, plan.empty)
+
+
+def keep_plan(store: Store, plan: CampaignPlan) -> None:
+    """Keep what ``plan`` has planned in ``store``; raises :class:`InfrastructureError` on a failing disk."""
+    folder = store.path / FOLDER
+    file = folder / f"{plan.digest}.json"
+    if not file.exists():
+        with storage_errors(folder):
+            folder.mkdir(exist_ok=True)
+        write_atomically(file, to_json(planned_night(plan)).encode() + b"\n")
+
+
+def planned_nights(store: Store) -> list[PlannedNight]:
+    """Every plan that ``store`` keeps, night by night; raises :class:`DataFileError` for a damaged one."""
+    found = []
+    for file in sorted((store.path / FOLDER).glob("*.json")):
+        try:
+            plan: PlannedNight = from_plain(PlannedNight, json.loads(file.read_bytes()))
+        except (OSError, ValueError, RecursionError, RecordError) as error:
+            hint = "restore it from the last commit of the branch"
+            raise DataFileError(str(file), f"is no plan that was kept: {error}", hint=hint) from error
+        found.append(plan)
+    return sorted(found, key=lambda plan: (plan.night, plan.campaign_id, plan.digest))
