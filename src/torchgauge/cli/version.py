@@ -10,6 +10,8 @@ import subprocess
 from pathlib import Path
 
 import torchgauge
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.passed_variables import Purpose, passed
 
 _PATIENCE_S = 10
 
@@ -25,7 +27,8 @@ def described_version(version: str = torchgauge.__version__, root: Path | None =
         return version
     describe = ["git", "-C", str(root), "describe", "--always", "--dirty", "--abbrev=12", "--exclude=*"]
     try:
-        done = subprocess.run(describe, capture_output=True, text=True, timeout=_PATIENCE_S, check=True)
+        done = run(describe, passed(Purpose.GIT), timeout=_PATIENCE_S)
+        done.check_returncode()
     except (OSError, subprocess.SubprocessError):
         return version
     return f"{version}+g{done.stdout.strip().replace('-', '.')}"

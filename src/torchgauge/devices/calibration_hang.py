@@ -11,6 +11,10 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.passed_variables import passed
+
 STEP_S = 10.0
 """Seconds that one step may take; each needs milliseconds."""
 _CHILD = """
@@ -56,19 +60,13 @@ def find_hang(
     """
     command = [python, "-c", _CHILD, torch_type, str(step_s)]
     try:
-        done = subprocess.run(
-            command,
-            env={**os.environ, **(environment or {})},
-            capture_output=True,
-            text=True,
-            timeout=import_s + 5 * step_s,
-            check=False,
-        )
+        done = run(command, {**passed(), **(environment or {})}, timeout=import_s + 5 * step_s)
         output, errors = done.stdout, done.stderr
     except subprocess.TimeoutExpired as late:
         output, errors = _text(late.stdout), _text(late.stderr)
     except OSError:
         return None
+    output, errors = known_secrets().hide(output), known_secrets().hide(errors)
     steps = [line.removeprefix("step ") for line in output.splitlines() if line.startswith("step ")]
     if not steps or steps[-1] == "done":
         return None

@@ -101,7 +101,10 @@ class DeviceDescriptor:
 
     The first of ``visibility_variables`` is set to select devices by index; the others select as well and
     are only named. ``flavour_labels`` are labels by the flavour of the torch build, where one torch type
-    serves two vendors. ``expectations`` is the path of a file of expectations in the device's own package.
+    serves two vendors. ``passed_variables`` are names of the caller's variables, or patterns with ``*``, that
+    workers need beyond those that every process is given.
+
+    ``expectations`` is the path of a file of expectations in the device's own package.
     """
 
     name: str
@@ -113,6 +116,7 @@ class DeviceDescriptor:
     runner_image: RunnerImage = RunnerImage()
     fixed_environment: dict[str, str] = field(default_factory=dict)
     visibility_variables: tuple[str, ...] = ()
+    passed_variables: tuple[str, ...] = ()
     compile_backend: str = "inductor"
     provision: Provision = Provision()
     flavour_labels: dict[str, str] = field(default_factory=dict)

@@ -6,7 +6,6 @@ system, and the quicker of the two is the time of the way.
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
@@ -21,6 +20,7 @@ from torchgauge.devices.probe import (
     Trouble,
     probe_once,
 )
+from torchgauge.processes.passed_variables import passed
 
 ROUNDS = 2
 LIBRARY_PATH = "LD_LIBRARY_PATH"
@@ -80,7 +80,7 @@ def import_safety(
     given = environment or {}
     first = _import(python, True, timeout, (), given)
     extensions = _extensions(first, name, devices)
-    hidden, arranged = _without_stack({**os.environ, **given}, devices)
+    hidden, arranged = _without_stack({**passed(), **given}, devices)
     ways = {
         Way.AS_IT_IS: (True, (), given, "every extension is loaded"),
         Way.NO_AUTOLOAD: (False, (), given, f"{AUTOLOAD_VARIABLE}=0"),

@@ -7,9 +7,7 @@ other devices stay usable.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import signal
 import subprocess
 import tempfile
@@ -21,6 +19,9 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.devices.standing import Standing
+from torchgauge.processes.kept_process import KeptProcess
+from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.passed_variables import passed
 from torchgauge.records import RecordError, from_plain
 
 AUTOLOAD_VARIABLE = "TORCH_DEVICE_BACKEND_AUTOLOAD"
@@ -195,7 +196,7 @@ def probe_once(
 ) -> ProbeReport:
     """One child with the ``options`` of its command line; like :func:`probe`, but nothing is tried again."""
     began = time.perf_counter()
-    variables = {**os.environ, **environment, AUTOLOAD_VARIABLE: "1" if autoload else "0"}
+    variables = {**passed(), **environment, AUTOLOAD_VARIABLE: "1" if autoload else "0"}
     empty = ProbeReport(python=python, autoload=autoload, state=ProbeState.NO_INTERPRETER, wall_s=0.0)
     with tempfile.TemporaryDirectory(prefix="torchgauge-probe-") as folder:
         path = Path(folder, "report.jsonl")
@@ -214,14 +215,14 @@ def probe_once(
 
 
 def spawn(command: list[str], variables: Mapping[str, str], timeout: float, output: Path) -> Ending:
-    """Run the child in a process group of its own, which is killed when time is up."""
+    """Run the child, apart from our terminal; it is killed when time is up, with all that it started."""
     with output.open("wb") as sink:
-        child = subprocess.Popen(
+        child = KeptProcess(
             command,
+            variables,
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
-            env=dict(variables),
             start_new_session=True,
         )
         try:
@@ -229,16 +230,10 @@ def spawn(command: list[str], variables: Mapping[str, str], timeout: float, outp
         except subprocess.TimeoutExpired:
             returncode = None
         finally:
-            _kill_group(child)
+            child.end()
+    output.write_bytes(known_secrets().hide_bytes(output.read_bytes()))
     lines = output.read_bytes()[-8192:].decode(errors="replace").strip().splitlines()
     return Ending(returncode, timeout, "\n".join(lines[-DETAIL_LINES:]))
-
-
-def _kill_group(child: subprocess.Popen[bytes]) -> None:
-    """End the child and whatever it left running in its group."""
-    with contextlib.suppress(ProcessLookupError, PermissionError):
-        os.killpg(child.pid, signal.SIGKILL)
-    child.wait()
 
 
 def read_stages(path: Path) -> list[tuple[str, Any]]:
@@ -246,9 +241,10 @@ def read_stages(path: Path) -> list[tuple[str, Any]]:
     stages: list[tuple[str, Any]] = []
     if not path.exists():
         return stages
+    secrets = known_secrets()
     for line in path.read_text(encoding="utf-8", errors="replace").splitlines():
         try:
-            found = json.loads(line)
+            found = secrets.hide_in(json.loads(line))
             stages.append((found["stage"], found["data"]))
         except (ValueError, KeyError, TypeError):
             continue

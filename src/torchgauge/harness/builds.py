@@ -18,6 +18,9 @@ import msgspec
 
 from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.interpreter import locate
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.passed_variables import Purpose, passed
 from torchgauge.records.codec import digest
 from torchgauge.suites.document import read_document
 from torchgauge.suites.schema import convert, refuse
@@ -200,15 +203,7 @@ def _run(command: Sequence[str], folder: Path, timeout_s: float, where: str) -> 
     log = folder / "build.log"
     try:
         with log.open("ab") as output:
-            done = subprocess.run(
-                list(command),
-                stdin=subprocess.DEVNULL,
-                stdout=output,
-                stderr=subprocess.STDOUT,
-                cwd=where,
-                timeout=timeout_s,
-                check=False,
-            )
+            done = run(command, passed(Purpose.INSTALL), timeout=timeout_s, cwd=where, output=output)
     except subprocess.TimeoutExpired as error:
         raise BuildFailedError(f"{command[0]} took longer than {timeout_s:g} s", hint=f"see {log}") from error
     except OSError as error:
@@ -216,7 +211,9 @@ def _run(command: Sequence[str], folder: Path, timeout_s: float, where: str) -> 
             f"{command[0]} cannot be started: {error.strerror or error}", hint=f"see {log}"
         ) from error
     if done.returncode:
-        said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()[-1:]
+        said = (
+            known_secrets().hide(log.read_text(encoding="utf-8", errors="replace")).strip().splitlines()[-1:]
+        )
         raise BuildFailedError(
             f"{command[0]} ended with {done.returncode}: {said[0][:300] if said else 'no output'}",
             hint=f"see {log}",

@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 from typing import Any
 
+from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.records import Outcome, Phase, to_json, to_plain
 
 NOBODY = 255
@@ -52,7 +53,10 @@ class EventWriter:
 
 
 class EventReader:
-    """Parent side: reads whole lines as they appear and leaves a torn last line alone."""
+    """Parent side: reads whole lines as they appear and leaves a torn last line alone.
+
+    Here a worker's words become ours, so here secrets are taken out of them.
+    """
 
     def __init__(self, path: Path, cursor: Path) -> None:
         self._path, self._cursor = path, cursor
@@ -68,7 +72,10 @@ class EventReader:
             return []
         whole = data.rfind(b"\n") + 1
         self._offset += whole
-        return [json.loads(line) for line in data[:whole].splitlines()]
+        if not whole:
+            return []
+        secrets = known_secrets()
+        return [secrets.hide_in(json.loads(line)) for line in data[:whole].splitlines()]
 
     def cursor(self) -> int:
         """Index of the case whose steps ran last, or :data:`NOBODY`."""

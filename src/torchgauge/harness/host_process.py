@@ -9,7 +9,6 @@ import os
 import re
 import selectors
 import shutil
-import signal
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -18,8 +17,11 @@ from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import InfrastructureError
-from torchgauge.harness import process_tree
 from torchgauge.harness.staging import PACKAGE, environment_for
+from torchgauge.processes.kept_process import KeptProcess
+from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.passed_variables import passed
+from torchgauge.results.atomic_file import storage_errors
 
 _SINGLE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Libraries that would start threads on import; a template must have one thread when it forks."""
@@ -38,7 +40,8 @@ FATE_S = 1.0
 class HostOptions:
     """How a host is started: interpreter, environment, what it imports and whether it may fork.
 
-    ``tree`` is the folder in which the interpreter finds the package.
+    ``tree`` is the folder in which the interpreter finds the package, and ``passes`` are the variables that
+    the device declares beyond those that every process is given.
     """
 
     python: str
@@ -46,17 +49,22 @@ class HostOptions:
     preload: tuple[str, ...]
     warm: bool
     tree: Path = PACKAGE.parent
+    passes: tuple[str, ...] = ()
 
 
 class HostProcess:
     """One host process; :meth:`receive` returns its replies, ``None`` when it is gone.
 
     It has a folder of its own for temporary files, which goes with it: a compiler or a model that is killed
-    removes nothing of what it wrote.
+    removes nothing of what it wrote. What it prints is in a file without a name until it has ended, and then
+    in ``log`` without secrets.
     """
 
     def __init__(self, options: HostOptions, log: Path, clock: Clock = SYSTEM_CLOCK) -> None:
-        self._clock = clock
+        self._clock, self._log = clock, log
+        with storage_errors(log):
+            self._printed = tempfile.TemporaryFile(dir=log.parent)  # noqa: SIM115  closed by close()
+            log.touch()
         read, write = os.pipe()
         os.set_inheritable(write, True)
         self._scratch = _scratch_folder("torch" in options.preload)
@@ -72,18 +80,19 @@ class HostProcess:
         if self._scratch is not None:
             environment["TMPDIR"] = self._scratch
         try:
-            with log.open("ab") as output:
-                self._process = subprocess.Popen(
-                    [options.python, "-m", "torchgauge.harness.worker.host", "serve", argument],
-                    stdin=subprocess.PIPE,
-                    stdout=output,
-                    stderr=output,
-                    env=environment,
-                    pass_fds=(write,),
-                    start_new_session=True,
-                )
+            self._process = KeptProcess(
+                [options.python, "-m", "torchgauge.harness.worker.host", "serve", argument],
+                environment,
+                remove=[] if self._scratch is None else [self._scratch],
+                stdin=subprocess.PIPE,
+                stdout=self._printed,
+                stderr=self._printed,
+                pass_fds=(write,),
+                start_new_session=True,
+            )
         except OSError as error:
             os.close(read)
+            self._printed.close()
             self._remove_scratch()
             raise InfrastructureError(
                 f"cannot start {options.python}: {error}", hint="name an existing interpreter"
@@ -97,7 +106,7 @@ class HostProcess:
     @property
     def pid(self) -> int:
         """Process id of the host."""
-        return self._process.pid
+        return self._process.child_pid
 
     def send(self, **command: Any) -> None:
         """Give a command; a host that has gone is noticed by :meth:`receive`."""
@@ -130,7 +139,7 @@ class HostProcess:
                 return None
             self._buffer += data
         line, _, self._buffer = self._buffer.partition(b"\n")
-        reply: dict[str, Any] = json.loads(line)
+        reply: dict[str, Any] = known_secrets().hide_in(json.loads(line))
         return reply
 
     def fate(self) -> str:
@@ -149,13 +158,23 @@ class HostProcess:
         try:
             self._process.wait(timeout=5.0)
         except subprocess.TimeoutExpired:
-            for pid in (*process_tree.descendants(self.pid), self.pid):
-                process_tree.signal_one(pid, signal.SIGKILL)
-            self._process.wait()
+            self._process.end()
         self._selector.close()
+        self._keep_what_it_printed()
         with contextlib.suppress(OSError):
             os.close(self._replies)
         self._remove_scratch()
+
+    def _keep_what_it_printed(self) -> None:
+        if self._printed.closed:
+            return
+        with (
+            self._printed,
+            contextlib.suppress(OSError),
+            self._log.open("ab") as log,
+        ):  # hosts end all the same
+            self._printed.seek(0)
+            log.write(known_secrets().hide_bytes(self._printed.read()))
 
     def _remove_scratch(self) -> None:
         if self._scratch is not None:
@@ -189,10 +208,10 @@ def _user_as_torch_says() -> str:
 
 
 def worker_environment(options: HostOptions) -> dict[str, str]:
-    """The environment of a host: ours, the package's own tree on the path, and that of ``options``."""
+    """The environment of a host: what is passed on of ours, the package's tree on the path, ``options``."""
     environment = {
         **_STEADY_MEMORY,
-        **os.environ,
+        **passed(declared=options.passes),
         **_SINGLE_THREAD,
         **environment_for(options.python, options.tree),
     }

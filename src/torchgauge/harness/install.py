@@ -7,7 +7,6 @@ is installed by then is pinned as well.
 
 from __future__ import annotations
 
-import os
 import re
 import shlex
 import tempfile
@@ -20,6 +19,7 @@ from torchgauge.devices.probe import spawn
 from torchgauge.errors import InfrastructureError, NothingSelectedError, UsageError
 from torchgauge.harness.packages import installed_in, package_checks
 from torchgauge.harness.staging import environment_for
+from torchgauge.processes.passed_variables import Purpose, passed
 from torchgauge.suites.install_needs import Need, needs_of
 from torchgauge.suites.poison import bundled_poison, fitting, misfit
 from torchgauge.suites.suite import ModelEntry
@@ -250,7 +250,7 @@ def _require_pip(python: str) -> None:
 
 def _pip(command: Sequence[str], output: Path, timeout: float) -> str:
     """Run pip; the first line of its reason where it failed, else an empty string."""
-    variables = {**os.environ, **environment_for(command[0])}
+    variables = {**passed(Purpose.INSTALL), **environment_for(command[0])}
     try:
         ending = spawn(list(command), variables, timeout, output)
     except OSError as error:

@@ -22,6 +22,7 @@ from torchgauge.devices.minimum import OLDEST_PYTHON, OLDEST_TORCH, release, spe
 from torchgauge.devices.probe import ProbeReport, ProbeState, how_it_ended, probe, read_stages, spawn
 from torchgauge.errors import InfrastructureError, TorchgaugeError, UsageError
 from torchgauge.harness.staging import environment_for, is_own, tree_for
+from torchgauge.processes.passed_variables import passed
 from torchgauge.records import from_plain
 
 START_TIMEOUT_S = 20.0
@@ -115,7 +116,7 @@ def locate(text: str) -> str:
 
 def ask_version(python: str, timeout: float = START_TIMEOUT_S) -> str:
     """The version of ``python`` as it says itself; raises :class:`UsageError` where it is no Python."""
-    variables = {**os.environ, **environment_for(python)}
+    variables = {**passed(), **environment_for(python)}
     with tempfile.TemporaryDirectory(prefix="torchgauge-python-") as folder:
         try:
             ending = spawn([python, "-c", _QUESTION], variables, timeout, Path(folder, "output"))
@@ -169,7 +170,7 @@ def ask_plugins(python: str, task: str, *arguments: str, timeout: float = PLUGIN
     """What ``torchgauge.harness.plugin_child`` answers in ``python``; raises :class:`PluginAnswerError`."""
     with tempfile.TemporaryDirectory(prefix="torchgauge-plugins-") as folder:
         report = Path(folder, "report.jsonl")
-        variables = {**os.environ, **environment_for(python, tree_for(python, Path(folder)))}
+        variables = {**passed(), **environment_for(python, tree_for(python, Path(folder)))}
         command = [python, "-m", "torchgauge.harness.plugin_child", str(report), task, *arguments]
         ending = spawn(command, variables, timeout, Path(folder, "output"))
         stages = dict(read_stages(report))

@@ -6,7 +6,6 @@ Parent side. Names and versions come from metadata; no package is imported, here
 from __future__ import annotations
 
 import json
-import os
 import tempfile
 from collections.abc import Mapping
 from functools import cache
@@ -19,6 +18,7 @@ from torchgauge.devices.probe import spawn
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.staging import environment_for, is_own
 from torchgauge.harness.suspects import Suspect
+from torchgauge.processes.passed_variables import passed
 from torchgauge.suites.poison import bundled_poison, misfit, suspicious
 
 TIMEOUT_S = 60.0
@@ -101,7 +101,7 @@ def _own_packages() -> list[tuple[str, str]]:
 def _ask(python: str) -> list[tuple[str, str]]:
     with tempfile.TemporaryDirectory(prefix="torchgauge-packages-") as folder:
         output = Path(folder, "output")
-        variables = {**os.environ, **environment_for(python)}
+        variables = {**passed(), **environment_for(python)}
         try:
             spawn([python, "-c", _QUESTION], variables, TIMEOUT_S, output)
             text = output.read_text(encoding="utf-8", errors="replace")

@@ -14,6 +14,7 @@ import sysconfig
 from pathlib import Path
 
 import torchgauge
+from torchgauge.results.atomic_file import storage_errors
 
 PACKAGE = Path(torchgauge.__file__).resolve().parent
 COPY = "package"
@@ -43,7 +44,8 @@ def tree_for(python: str, folder: Path) -> Path:
         return PACKAGE.parent
     tree = folder / COPY
     if not tree.exists():
-        shutil.copytree(PACKAGE, tree / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
+        with storage_errors(tree):
+            shutil.copytree(PACKAGE, tree / PACKAGE.name, ignore=shutil.ignore_patterns("__pycache__"))
     return tree
 
 

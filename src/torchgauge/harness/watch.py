@@ -8,9 +8,11 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import Clock
-from torchgauge.harness import process_tree, turn
+from torchgauge.harness import turn
 from torchgauge.harness.events import EventReader
 from torchgauge.harness.host_process import HostProcess
+from torchgauge.harness.worker_log import WorkerLog
+from torchgauge.processes import process_tree
 from torchgauge.records import Phase, RunSettings
 
 TICK_S = 0.1
@@ -71,16 +73,16 @@ class Watcher:
     on_event: Callable[[dict[str, Any]], None] = lambda event: None
     place: Place = field(default_factory=Place)
 
-    def follow(self, reader: EventReader) -> Ending:
+    def follow(self, reader: EventReader, log: WorkerLog) -> Ending:
         """Return when the worker's process, and all that it started, has ended."""
-        watch = self.begin(reader)
+        watch = self.begin(reader, log)
         while not watch.look(QUIET_TICK_S if watch.ending.phase in TIMED or self.place.idle else TICK_S):
             pass
         return watch.ending
 
-    def begin(self, reader: EventReader) -> Watch:
+    def begin(self, reader: EventReader, log: WorkerLog) -> Watch:
         """Watch the worker that the host was told to start, look by look."""
-        return Watch(self, reader, self.active())
+        return Watch(self, reader, log, self.active())
 
     def active(self) -> float:
         """Steady seconds without those in which the worker stood still."""
@@ -110,6 +112,7 @@ class Watch:
 
     watcher: Watcher
     reader: EventReader
+    log: WorkerLog
     started: float
     ending: Ending = field(default_factory=Ending)
     ended: bool = False
@@ -159,6 +162,7 @@ class Watch:
         self._new_events()
         self.ending.cursor = self.reader.cursor()
         self.ending.duration_s = self.watcher.active() - self.started
+        self.log.keep()
         self.ended = True
         return True
 

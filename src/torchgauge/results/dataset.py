@@ -74,6 +74,15 @@ def read_encoded(
     return whole.unify_dictionaries().combine_chunks(), lengths
 
 
+def row_count(store: Store, name: str, run_id: str) -> int:
+    """Rows of table ``name`` that belong to the published ``run_id``; raises :class:`DamagedJournalError`."""
+    path = store.table_path(name, run_id)
+    try:
+        return int(pq.read_metadata(path).num_rows)
+    except (pa.ArrowException, OSError) as error:
+        raise _damaged(path, error) from error
+
+
 def _paths(store: Store, name: str, runs: Runs) -> list[Path]:
     published = store.published()
     wanted = published if runs is None else [runs] if isinstance(runs, str) else runs
@@ -104,7 +113,11 @@ def _read_part(path: Path, name: str, schema: Any, dictionaries: Sequence[str] |
         part = file.read(schema.names if version == SCHEMA_VERSION else None, use_threads=False)
         return migrate_table(name, part, version).select(schema.names).cast(schema)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise DamagedJournalError(
-            f"{path} cannot be read: {error}",
-            hint="remove the run's files under tables/ and publish it again from its journal",
-        ) from error
+        raise _damaged(path, error) from error
+
+
+def _damaged(path: Path, error: Exception) -> DamagedJournalError:
+    return DamagedJournalError(
+        f"{path} cannot be read: {error}",
+        hint="remove the run's files under tables/ and publish it again from its journal",
+    )

@@ -7,6 +7,8 @@ import subprocess
 from pathlib import Path
 
 from torchgauge.errors import InfrastructureError, UsageError
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.passed_variables import Purpose, passed
 from torchgauge.suites.suite import Unavailable
 
 VARIABLE = "TORCHGAUGE_TORCHBENCH"
@@ -115,9 +117,8 @@ def _is_unfinished(folder: Path) -> bool:
 
 def _git(folder: Path, *arguments: str) -> str:
     try:
-        done = subprocess.run(
-            ["git", "-C", str(folder), *arguments], capture_output=True, text=True, check=True, timeout=60
-        )
+        done = run(["git", "-C", str(folder), *arguments], passed(Purpose.GIT), timeout=60)
+        done.check_returncode()
     except (OSError, subprocess.SubprocessError):
         return ""
     return done.stdout.strip()
@@ -126,7 +127,7 @@ def _git(folder: Path, *arguments: str) -> str:
 def _run(folder: Path, *arguments: str) -> None:
     command = ["git", "-C", str(folder), *arguments]
     try:
-        subprocess.run(command, capture_output=True, text=True, check=True, timeout=_FETCH_TIMEOUT_S)
+        run(command, passed(Purpose.GIT), timeout=_FETCH_TIMEOUT_S).check_returncode()
     except FileNotFoundError as error:
         raise InfrastructureError(
             "git is not installed", hint="install git, or copy a checkout here"

@@ -33,7 +33,7 @@ from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.strict_records import decode_large
 from torchgauge.workflows.ingest.validator import LONGEST_S, SKEW_S
 from torchgauge.workflows.open_suspicions import open_in, pool_of
-from torchgauge.workflows.plain_text import plain, plain_values
+from torchgauge.workflows.plain_text import one_line, plain_values
 
 OUTCOMES_FILE = "outcomes.json"
 SET_SCHEMA = 1
@@ -120,7 +120,7 @@ def _answers(
     found: dict[_Key, TrendOutcome] = {}
     refused: list[str] = []
     for path in sorted(folder.rglob(OUTCOMES_FILE)):
-        shown = plain(path.parent.name)[:200]
+        shown = one_line(path.parent.name.encode(errors="replace").decode(errors="replace"))[:200]
         try:
             held = _read(path, campaign.campaign_id)
         except RefusedSetError as error:
@@ -169,7 +169,7 @@ def _cleaned(each: TrendOutcome, of: Suspicion) -> TrendOutcome:
     """``each`` with our own names and with text that may be shown."""
     comparison = each.comparison if _RUN.fullmatch(each.comparison) else ""
     return replace(
-        each, case_id=of.series.case_id, reason=plain(each.reason)[:MOST_WORDS], comparison=comparison
+        each, case_id=of.series.case_id, reason=one_line(each.reason)[:MOST_WORDS], comparison=comparison
     )
 
 

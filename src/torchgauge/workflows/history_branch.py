@@ -22,6 +22,9 @@ from pathlib import Path
 from urllib.parse import urlsplit
 
 from torchgauge.errors import InfrastructureError, UsageError
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.passed_variables import Purpose, passed
+from torchgauge.results.atomic_file import storage_errors
 from torchgauge.results.hostile_text import tail
 from torchgauge.workflows.github_api import is_repository, may_see_a_token
 
@@ -34,6 +37,8 @@ EMAIL = "41898282+github-actions[bot]@users.noreply.github.com"
 """Who commits with the token of a workflow, as GitHub itself writes it."""
 _BRANCH = re.compile(r"(?![-/])(?!.*(?:\.\.|//|/\.|\.lock(?:/|$)))[A-Za-z0-9._/-]{1,100}(?<![./])")
 _TAIL = 1500
+_AS_IT_IS = "* -text !eol -ident -filter -working-tree-encoding\n"
+"""Attributes that stand above those of any ``.gitattributes``: git keeps each byte."""
 _MISSING = 2
 """How ls-remote ends where there is no such branch."""
 
@@ -123,7 +128,12 @@ class HistoryBranch:
         folder = folder.resolve()
         here = (f"--git-dir={folder / '.git'}", f"--work-tree={folder}")
         fetched = f"refs/remotes/origin/{self.branch}"
-        self._git(*here, "add", "--all", "--", ".", cwd=folder)
+        # Nor may a file of the history itself.
+        attributes = folder / ".git" / "info" / "attributes"
+        with storage_errors(attributes):
+            attributes.parent.mkdir(exist_ok=True)
+            attributes.write_text(_AS_IT_IS)
+        self._git(*here, "add", "--all", "--force", "--", ".", cwd=folder)
         tree = self._git(*here, "write-tree")
         parent = self._git(*here, "for-each-ref", "--format=%(objectname)", fetched)
         empty = ("hash-object", "-t", "tree", os.devnull)
@@ -176,7 +186,8 @@ class HistoryBranch:
         """What git sees: our settings last, and nothing that makes it ask, trace or look elsewhere."""
         count = self.environ.get("GIT_CONFIG_COUNT", "")
         told = int(count) if count.isdecimal() else 0
-        kept = {name: value for name, value in self.environ.items() if _is_kept(name)}
+        told_git = passed(Purpose.GIT, environ=self.environ)
+        kept = {name: value for name, value in told_git.items() if _is_kept(name)}
         settings = [
             ("core.hooksPath", os.devnull),
             # Files of the store are results: no setting of the machine may leave out or change any.
@@ -230,8 +241,6 @@ _OURS = (
     "GIT_CURL_VERBOSE",
     "GIT_ASKPASS",
     "SSH_ASKPASS",
-    "GITHUB_TOKEN",
-    "TOKEN",
 )
 
 
@@ -255,16 +264,7 @@ def _run(
     arguments: Sequence[str], environment: Mapping[str, str], cwd: Path | None = None
 ) -> subprocess.CompletedProcess[str]:
     try:
-        return subprocess.run(
-            ["git", *arguments],
-            env=dict(environment),
-            cwd=cwd,
-            stdin=subprocess.DEVNULL,
-            capture_output=True,
-            text=True,
-            errors="replace",
-            check=False,
-        )
+        return run(["git", *arguments], environment, cwd=cwd)
     except FileNotFoundError:
         raise InfrastructureError(
             "git is not on the path", hint=f"install git {'.'.join(map(str, OLDEST_GIT))} or later"

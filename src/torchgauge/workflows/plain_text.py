@@ -15,8 +15,11 @@ from torchgauge.results.hostile_text import visible
 
 FREE_TEXT = frozenset({"reason", "message", "traceback", "log_excerpt", "teardown", "exit", "text", "detail"})
 """Fields that may have several lines; every other text has one."""
-_WORDS = re.compile(r"(?: [A-Za-z0-9_@%+=:,./-]+)*")
-"""Words that a shell takes as they are."""
+_SETTINGS = re.compile(
+    r"(?: --(?:no-accuracy|no-memory-probe|no-calibration|no-warm-compile|no-fallback-check)"
+    r"| --(?:threads|precision|measure-seconds|quiet-wait|timeout|memory-limit) [0-9][0-9.e+-]{0,30})*"
+)
+"""How a case was measured, in words and numbers. No option that names a file, a program or a folder."""
 
 
 def plain(text: str) -> str:
@@ -25,6 +28,11 @@ def plain(text: str) -> str:
         return text
     text = unicodedata.normalize("NFC", visible(text))
     return "".join(char if char in "\n\t" or char.isprintable() else f"[U+{ord(char):04X}]" for char in text)
+
+
+def one_line(text: str) -> str:
+    """``text`` as :func:`plain` leaves it, in one line: what follows a line feed could be a log's command."""
+    return " ".join(plain(text).split())
 
 
 def is_plain(text: str, lines: bool = False) -> bool:
@@ -47,9 +55,9 @@ def plain_values(value: Any, field: str = "") -> Any:
 
 
 def is_plain_command(command: str, case_id: str) -> bool:
-    """Whether ``command`` runs ``case_id`` again and, in a shell, can do nothing else."""
+    """Whether ``command`` runs ``case_id`` again and, wherever it is pasted, can do nothing else."""
     begin = f"torchgauge repro {shlex.quote(case_id)}"
-    return command.startswith(begin) and _WORDS.fullmatch(command, len(begin)) is not None
+    return command.startswith(begin) and _SETTINGS.fullmatch(command, len(begin)) is not None
 
 
 def unplain_field(value: Any, field: str = "") -> str | None:

@@ -17,6 +17,7 @@ from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import DataFileError, InfrastructureError
 from torchgauge.records import RecordError, from_plain, to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.dataset import row_count
 from torchgauge.results.store import Store
 from torchgauge.workflows.ingest.intake import REJECTED, SUPERSEDED
 from torchgauge.workflows.ingest.removal import tombstones
@@ -49,12 +50,11 @@ class Retention:
 
 
 def state_of(store: Store) -> PublishedState:
-    """The history that ``store`` holds now, from what its tables hold and not from what its files claim."""
-    import pyarrow.parquet as pq
+    """The history that ``store`` holds now, from what its tables hold and not from what its files claim.
 
-    runs = {
-        run: int(pq.read_metadata(store.table_path("results", run)).num_rows) for run in store.published()
-    }
+    Raises :class:`DamagedJournalError` for a table that cannot be read.
+    """
+    runs = {run: row_count(store, "results", run) for run in store.published()}
     dates = [store.info(run).created_at for run in runs]
     return PublishedState(runs, min(dates, default=None))
 

@@ -15,6 +15,9 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from torchgauge.errors import InfrastructureError, UsageError
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.passed_variables import Purpose, passed
 from torchgauge.results.hostile_text import tail
 
 TIMEOUT_S = 3600.0
@@ -53,7 +56,7 @@ def make_by_command(folder: Path, command: str, checkout: Path, torch: str) -> P
     _run(made, log, "no environment could be made")
     python = folder.resolve() / "bin" / "python"
     variables = {
-        **os.environ,
+        **passed(Purpose.INSTALL),
         "TORCH": torch,
         "VIRTUAL_ENV": str(python.parent.parent),
         "PATH": os.pathsep.join([str(python.parent), os.environ.get("PATH", os.defpath)]),
@@ -85,16 +88,8 @@ def _run(
 ) -> None:
     try:
         with log.open("ab") as stream:
-            done = subprocess.run(
-                command,
-                stdout=stream,
-                stderr=stream,
-                stdin=subprocess.DEVNULL,
-                timeout=TIMEOUT_S,
-                check=False,
-                cwd=where,
-                env=variables,
-            )
+            given = passed(Purpose.INSTALL) if variables is None else variables
+            done = run(command, given, timeout=TIMEOUT_S, cwd=where, output=stream)
     except subprocess.TimeoutExpired:
         raise InfrastructureError(
             f"{problem}: it took more than {TIMEOUT_S:.0f} s", hint=f"see {log}"
@@ -102,5 +97,5 @@ def _run(
     except OSError as error:
         raise InfrastructureError(f"{problem}: {error.strerror or error}", hint=f"see {log}") from error
     if done.returncode != 0:
-        said = tail(log.read_bytes()[-_TAIL:].decode(errors="replace")).strip()
+        said = tail(known_secrets().hide_bytes(log.read_bytes()).decode(errors="replace")[-_TAIL:]).strip()
         raise InfrastructureError(f"{problem}:\n{said}", hint=f"see {log}, and try it by hand")

@@ -16,7 +16,7 @@ from torchgauge.records import Workload
 from torchgauge.suites.suite import BuiltWorkload
 
 FEATURES = 8
-FLOOD_BYTES = int(os.environ.get("FAULTS_FLOOD_BYTES", "1000"))
+FLOOD_BYTES = int(os.environ.get("TORCHGAUGE_FAULTS_FLOOD_BYTES", "1000"))
 
 
 class Healthy(torch.nn.Module):

@@ -10,6 +10,7 @@ from pathlib import Path
 from torchgauge.records import Workload
 from torchgauge.suites.catalog import YamlSuite
 from torchgauge.suites.suite import BuiltWorkload
+from torchgauge_faults.leaky import tell
 
 SUITE = YamlSuite(
     name="slow",
@@ -26,8 +27,12 @@ Without it, whether a run is over before a test can interrupt it is a matter of 
 
 
 def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
-    """A step that sleeps, raises or kills its process, as the model's name says."""
+    """A step that sleeps, raises or kills its process, as the model's name says; some tell what they find."""
     _wait_at_gate()
+    if workload.model.startswith("leaky"):
+        text = tell()
+        if workload.model == "leaky":
+            raise RuntimeError(f"I found:\n{text}")
     step = {"broken": _raise, "killed": _die}.get(workload.model, _sleep)
     return BuiltWorkload(module=step, framework="python")
 

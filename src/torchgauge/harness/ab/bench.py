@@ -13,7 +13,9 @@ from torchgauge.harness.executors.station import Station
 from torchgauge.harness.host_process import HostOptions, HostProcess
 from torchgauge.harness.job import CALIBRATE, Job
 from torchgauge.harness.watch import Watch, Watcher, default_memory_limit
+from torchgauge.harness.worker_log import WorkerLog
 from torchgauge.records import Environment, from_plain, to_json
+from torchgauge.results.atomic_file import storage_errors
 
 _NUMBERS = itertools.count(1)
 """Job files of all benches lie in one folder."""
@@ -78,12 +80,14 @@ class Bench:
         assert self.host is not None
         submission, settings = self.station.submission, job.settings
         stem = self.station.work / f"{next(_NUMBERS)}"
-        events, cursor, path = (stem.with_suffix(f".{name}") for name in ("events", "cursor", "job"))
-        path.write_text(to_json(replace(job, events=str(events), cursor=str(cursor))), encoding="utf-8")
+        names = ("events", "cursor", "job", "log")
+        events, cursor, path, printed = (stem.with_suffix(f".{name}") for name in names)
+        with storage_errors(path):
+            path.write_text(to_json(replace(job, events=str(events), cursor=str(cursor))), encoding="utf-8")
         limit = settings.memory_limit_bytes or default_memory_limit()
         watcher = Watcher(self.host, settings, limit, submission.clock, submission.cancelled, on_event)
-        self.host.send(cmd="run", job=str(path), log=str(log), log_limit=settings.log_limit_bytes)
-        return watcher.begin(EventReader(events, cursor))
+        self.host.send(cmd="run", job=str(path), log=str(printed), log_limit=settings.log_limit_bytes)
+        return watcher.begin(EventReader(events, cursor), WorkerLog(printed, log))
 
     def describe(self, log: Path) -> Environment | None:
         """The environment as a worker of this host sees it; None where it could not say."""

@@ -20,6 +20,7 @@ from torchgauge.harness.executors.station import Station
 from torchgauge.harness.runner import stop_on_interrupt
 from torchgauge.records import DeviceTarget, Environment, Plan, Status
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side
+from torchgauge.results.atomic_file import storage_errors
 from torchgauge.results.comparing.comparison_store import (
     ComparisonFolder,
     begin_comparison,
@@ -92,7 +93,8 @@ def run_comparison(
     ending = ComparisonEnding(folder.run_id, folder.path, all(pair.control for pair in comparison.plan.pairs))
     work, sockets = folder.path / "work", folder_for_sockets()
     shutil.rmtree(work, ignore_errors=True)
-    work.mkdir()
+    with storage_errors(work):
+        work.mkdir()
     try:
         with folder.open_journal() as journal, stop_on_interrupt() as stop:
             if journal.state is RunState.COMPLETE:

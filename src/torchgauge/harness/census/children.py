@@ -7,7 +7,6 @@ dies or passes its deadline, the recording that it was at gets a problem and a n
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import tempfile
 import time
@@ -20,8 +19,10 @@ from torchgauge.devices.device import Device
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.census import job as lines
 from torchgauge.harness.census.job import CensusItem, CensusJob
-from torchgauge.harness.process_tree import kill_group
 from torchgauge.harness.staging import environment_for, tree_for
+from torchgauge.processes.kept_process import KeptProcess
+from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.passed_variables import passed
 from torchgauge.records import DeviceTarget, to_plain
 
 CHILD = "torchgauge.harness.census.child"
@@ -54,7 +55,7 @@ class Bench:
         at = 0
         with tempfile.TemporaryDirectory(prefix="torchgauge-census-") as folder:
             environment = {
-                **os.environ,
+                **passed(declared=getattr(self.device, "passed_variables", ())),
                 **environment_for(self.python, tree_for(self.python, Path(folder))),
                 **self.variables,
                 **self.device.environment((self.target.index,)),
@@ -88,12 +89,12 @@ def _one_child(
     """
     log, reader = files / "output", _Reader(files / "report.jsonl")
     with log.open("wb") as sink:
-        child = subprocess.Popen(
+        child = KeptProcess(
             command,
+            environment,
             stdin=subprocess.DEVNULL,
             stdout=sink,
             stderr=subprocess.STDOUT,
-            env=dict(environment),
             start_new_session=True,
         )
     try:
@@ -107,8 +108,7 @@ def _one_child(
                 break
             time.sleep(_POLL_S)
     finally:
-        kill_group(child.pid)
-        child.wait()
+        child.end()
     if ended:
         problem = f"the recorder died: {_ending(child.returncode, log)}"
     if reader.began:
@@ -159,10 +159,11 @@ class _Reader:
             text = file.read()
         whole = text[: text.rfind(b"\n") + 1]
         self.offset += len(whole)
-        yield from map(json.loads, whole.splitlines())
+        secrets = known_secrets()
+        yield from (secrets.hide_in(json.loads(line)) for line in whole.splitlines())
 
 
 def _ending(code: int | None, log: Path) -> str:
-    said = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    said = known_secrets().hide(log.read_text(encoding="utf-8", errors="replace")).strip().splitlines()
     how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
     return f"{how}, {said[-1][:120]}" if said and code and code > 0 else how

@@ -15,6 +15,9 @@ import msgspec
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.errors import InfrastructureError
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.passed_variables import passed
 from torchgauge.results.atomic_file import write_atomically
 from torchgauge.suites.ops import census_static
 
@@ -55,7 +58,7 @@ def static_census(python: str, device_type: str) -> StaticCensus:
         answer = Path(folder, "answer.json")
         command = [python, "-c", _RUN, str(CHILD), str(answer), device_type]
         try:
-            done = subprocess.run(command, capture_output=True, text=True, timeout=TIMEOUT_S, check=False)
+            done = run(command, passed(), timeout=TIMEOUT_S)
             found = json.loads(answer.read_bytes())
         except subprocess.TimeoutExpired as error:
             raise _no_answer(python, f"no answer within {TIMEOUT_S:g} s") from error
@@ -105,6 +108,6 @@ def keep(census: StaticCensus, store: str) -> Path:
 
 def _no_answer(python: str, why: str) -> InfrastructureError:
     return InfrastructureError(
-        f"the dispatcher of {python} cannot be asked: {why[:300]}",
+        f"the dispatcher of {python} cannot be asked: {known_secrets().hide(why)[:300]}",
         hint="torchgauge devices shows which devices its torch has",
     )

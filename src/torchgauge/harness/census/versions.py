@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 from collections.abc import Iterable
 
 from torchgauge.harness.interpreter import Interpreter
 from torchgauge.harness.staging import environment_for
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.passed_variables import passed
 from torchgauge.suites.census.data import installed_versions, plain
 
 _TIMEOUT_S = 60.0
@@ -31,14 +32,9 @@ def versions_in(there: Interpreter, packages: Iterable[str]) -> dict[str, str]:
     if there.own:
         return installed_versions(names)
     try:
-        done = subprocess.run(
-            [there.path, "-c", _QUESTION, *names],
-            capture_output=True,
-            text=True,
-            timeout=_TIMEOUT_S,
-            check=True,
-            env={**os.environ, **environment_for(there.path)},
-        )
+        variables = {**passed(), **environment_for(there.path)}
+        done = run([there.path, "-c", _QUESTION, *names], variables, timeout=_TIMEOUT_S)
+        done.check_returncode()
         found: dict[str, str] = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError):
         return {}

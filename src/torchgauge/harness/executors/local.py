@@ -12,6 +12,7 @@ from torchgauge.harness.executors.pace import Pace
 from torchgauge.harness.executors.side_by_side import SideBySide
 from torchgauge.harness.executors.station import Station
 from torchgauge.records import Group
+from torchgauge.results.atomic_file import storage_errors
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,8 @@ class LocalExecutor:
         """Run the groups device by device."""
         work = submission.folder / "work"
         shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(parents=True)
+        with storage_errors(work):
+            work.mkdir(parents=True)
         try:
             stations = [
                 (target, list(groups))

@@ -24,6 +24,7 @@ from torchgauge.harness.executors.station import Station, budget_spent
 from torchgauge.harness.executors.turns import Turns
 from torchgauge.harness.staging import tree_for
 from torchgauge.records import Cause, DeviceTarget, Group, Result, Status
+from torchgauge.results.atomic_file import storage_errors
 
 LISTEN_S = 0.5
 """Seconds between looks at whether all stations have ended."""
@@ -91,7 +92,8 @@ class SideBySide:
     def station(self, number: int) -> Station:
         """One station with a folder of its own, which stops when this one does."""
         work = self.work / f"{self.target}-{number}"
-        work.mkdir(parents=True)
+        with storage_errors(work):
+            work.mkdir(parents=True)
         submission = replace(self.submission, cancelled=self.cancelled)
         return Station(
             submission,

@@ -24,6 +24,7 @@ from torchgauge.harness.packages import suspects_in
 from torchgauge.harness.rows import RowContext, excerpt, row, unattempted
 from torchgauge.harness.staging import tree_for
 from torchgauge.harness.watch import TICK_S, Ending, Place, Watcher, default_memory_limit, kernel_oom_kills
+from torchgauge.harness.worker_log import WorkerLog
 from torchgauge.records import (
     PRETRAINED,
     Calibration,
@@ -42,6 +43,7 @@ from torchgauge.records import (
 )
 from torchgauge.records.placement import Placement, placement_of
 from torchgauge.registry import load
+from torchgauge.results.atomic_file import storage_errors
 
 READY_TIMEOUT_S = 300.0
 MAX_HOSTS = 2
@@ -193,6 +195,7 @@ class Station:
             preload=tuple(preload),
             warm=self.device.fork_safe,
             tree=tree_for(self.submission.python, self.shared or self.work),
+            passes=getattr(self.device, "passed_variables", ()),
         )
 
     def start(self, options: HostOptions) -> HostProcess | None:
@@ -237,7 +240,7 @@ class Station:
     def process(self, job: Job, log: Path, group: Group | None = None) -> Ending:
         """Run one worker process from start to end."""
         self.jobs += 1
-        files = [self.work / f"{self.jobs}.{name}" for name in ("job", "events", "cursor")]
+        files = [self.work / f"{self.jobs}.{name}" for name in ("job", "events", "cursor", "log")]
         job = replace(job, events=str(files[1]), cursor=str(files[2]))
         settings = self.submission.plan.settings
         variables = self.variables(job.group)
@@ -256,9 +259,10 @@ class Station:
             lambda event: self.submission.on_event(group, event) if group else None,
         )
         with self.place(host, job) as (job, watcher.place):
-            files[0].write_text(to_json(job), encoding="utf-8")
-            host.send(cmd="run", job=str(files[0]), log=str(log), log_limit=settings.log_limit_bytes)
-            ending = watcher.follow(EventReader(files[1], files[2]))
+            with storage_errors(files[0]):
+                files[0].write_text(to_json(job), encoding="utf-8")
+            host.send(cmd="run", job=str(files[0]), log=str(files[3]), log_limit=settings.log_limit_bytes)
+            ending = watcher.follow(EventReader(files[1], files[2]), WorkerLog(files[3], log))
         if ending.lost:
             self.hosts.pop(variables).close()
         for file in files:
@@ -271,7 +275,8 @@ class Station:
         if self.turns is None:
             yield job, Place()
             return
-        pipes = Pipes.make(self.work / f"{self.jobs}")
+        with storage_errors(self.work):
+            pipes = Pipes.make(self.work / f"{self.jobs}")
         host.wake_on(pipes.asks)
         self.turns.wait_for_quiet(self.submission.cancelled)
         place = Beside(self.turns, Member(host.pid, self.submission.clock, grant=pipes.grant))

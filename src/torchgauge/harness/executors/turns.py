@@ -20,8 +20,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchgauge.clock import Clock
-from torchgauge.harness import process_tree
 from torchgauge.harness.turn import asks_of, grants_of
+from torchgauge.processes import process_tree
 
 ROUNDS = 5
 """How often a tree of processes is looked at again while it is stopped: what forks meanwhile is caught."""

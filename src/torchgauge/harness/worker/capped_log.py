@@ -13,6 +13,7 @@ class CappedLog:
         self._file = Path(path).open("wb", buffering=0)  # noqa: SIM115  closed by close()
         self._half = max(1, limit // 2)
         self._head = 0
+        self._full = False
         self._tail: deque[bytes] = deque()
         self._held = 0
         self.total = 0
@@ -22,7 +23,7 @@ class CappedLog:
         self.total += len(data)
         if self._head < self._half:
             part = data[: self._half - self._head]
-            self._file.write(part)
+            self._put(part)
             self._head += len(part)
             data = data[len(part) :]
         if data:
@@ -36,7 +37,15 @@ class CappedLog:
         tail = b"".join(self._tail)[-self._half :]
         dropped = self.total - self._head - len(tail)
         if dropped:
-            self._file.write(f"\n[... {dropped} bytes left out ...]\n".encode())
-        self._file.write(tail)
+            self._put(f"\n[... {dropped} bytes left out ...]\n".encode())
+        self._put(tail)
         self._file.close()
         return self.total
+
+    def _put(self, data: bytes) -> None:
+        """Write ``data``; a full disk costs the rest of the log and not the worker, whose host this is."""
+        if not self._full:
+            try:
+                self._file.write(data)
+            except OSError:
+                self._full = True

@@ -27,8 +27,8 @@ import traceback
 from dataclasses import dataclass
 from typing import Any
 
-from torchgauge.harness import process_tree
 from torchgauge.harness.worker.capped_log import CappedLog
+from torchgauge.processes import process_tree
 
 GRACE_S = 0.3
 _READ = 1 << 20

@@ -17,6 +17,9 @@ from pathlib import Path
 import msgspec
 
 from torchgauge.errors import InfrastructureError
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.passed_variables import passed
 from torchgauge.records import digest
 
 TIMEOUT_S = 300.0
@@ -85,9 +88,8 @@ def cache_folder() -> Path:
 def _place(python: str) -> _Place:
     """Asked of the interpreter itself, without an import of torch."""
     try:
-        done = subprocess.run(
-            [python, "-c", _WHERE], capture_output=True, text=True, timeout=TIMEOUT_S, check=True
-        )
+        done = run([python, "-c", _WHERE], passed(), timeout=TIMEOUT_S)
+        done.check_returncode()
         file, version = json.loads(done.stdout.splitlines()[-1])
     except (OSError, subprocess.SubprocessError, ValueError, IndexError) as error:
         raise InfrastructureError(
@@ -110,16 +112,9 @@ def _key(python: str, place: _Place) -> str:
 def _ask(python: str) -> Catalogue:
     with tempfile.TemporaryDirectory(prefix="torchgauge-operators-") as folder:
         answer = Path(folder, "answer.json")
-        variables = {**os.environ, "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}  # the list needs no device
+        variables = {**passed(), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}  # the list needs no device
         try:
-            done = subprocess.run(
-                [python, "-c", _RUN, str(CHILD), str(answer)],
-                capture_output=True,
-                text=True,
-                timeout=TIMEOUT_S,
-                env=variables,
-                check=False,
-            )
+            done = run([python, "-c", _RUN, str(CHILD), str(answer)], variables, timeout=TIMEOUT_S)
         except (OSError, subprocess.SubprocessError) as error:
             raise _no_answer(python, str(error)) from error
         try:
@@ -131,7 +126,7 @@ def _ask(python: str) -> Catalogue:
 
 def _no_answer(python: str, why: str) -> InfrastructureError:
     return InfrastructureError(
-        f"the operator database of {python} cannot be read: {why[:300]}",
+        f"the operator database of {python} cannot be read: {known_secrets().hide(why)[:300]}",
         hint="torchgauge doctor shows whether its torch can be imported",
     )
 

@@ -36,7 +36,7 @@ from torchgauge.workflows.ingest.plan_check import planned_cases
 from torchgauge.workflows.ingest.recomputed import mended
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.validator import Expected, ValidSet, check_stamps, set_digest, validate
-from torchgauge.workflows.plain_text import plain
+from torchgauge.workflows.plain_text import one_line
 from torchgauge.workflows.result_set import JOURNAL_FILE, PLAN_FILE, RUN_FILES
 
 PROVENANCE = "provenance.json"
@@ -109,7 +109,7 @@ def examine(path: Path, expected: Expected, *, named: bool, caps: Caps | None = 
 def artifact_of(path: Path) -> str:
     """The name under which the artifact at ``path`` was uploaded, as far as it can be shown."""
     name = path.name.removesuffix(".zip")
-    return plain(name.encode(errors="replace").decode(errors="replace"))[:200]
+    return one_line(name.encode(errors="replace").decode(errors="replace"))[:200]
 
 
 def take(

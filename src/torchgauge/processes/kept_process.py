@@ -1,0 +1,110 @@
+"""Starting a process: with the variables that it is given, and an end when torchgauge ends."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import IO, Any
+
+KEEPER = Path(__file__).with_name("keeper.py")
+END_S = 3.0
+"""How long the end of a process and of all that it started may take."""
+_LIFELINE: list[tuple[int, int, int]] = []
+"""The pipe of this process whose end tells keepers that it is gone: process id, end to read, end to hold."""
+
+
+class KeptProcess(subprocess.Popen[bytes]):
+    """A process below a keeper, which ends it with all that it started when torchgauge is gone, however.
+
+    ``pid`` and the signals of ``Popen`` are the keeper's, ``child_pid`` is the process. ``environment`` is
+    all of what it is given (:func:`torchgauge.processes.passed_variables.passed`). The folders
+    ``remove`` go with a torchgauge that was killed. Raises ``OSError`` where the command cannot be started.
+    """
+
+    def __init__(
+        self,
+        command: Sequence[str],
+        environment: Mapping[str, str],
+        *,
+        remove: Sequence[str] = (),
+        pass_fds: Sequence[int] = (),
+        **streams: Any,
+    ) -> None:
+        lifeline = _lifeline()
+        answer, said = os.pipe()
+        words = [str(lifeline), str(said), json.dumps([*remove]), *command]
+        try:
+            super().__init__(
+                [sys.executable, "-I", "-S", str(KEEPER), *words],
+                env=dict(environment),
+                pass_fds=(*pass_fds, lifeline, said),
+                **streams,
+            )
+        except BaseException:
+            os.close(answer)
+            raise
+        finally:
+            os.close(said)
+        with os.fdopen(answer, "rb") as pipe:  # ends when the command runs, or cannot
+            numbers = [int(word) for word in pipe.read().split()]
+        self.child_pid = numbers[0] if numbers else self.pid
+        if len(numbers) != 1:
+            self.wait()
+            for stream in (self.stdin, self.stdout, self.stderr):
+                if stream is not None:
+                    stream.close()
+            number = numbers[1] if numbers else 0
+            raise OSError(number, os.strerror(number) if number else "it could not be watched", command[0])
+
+    def end(self) -> None:
+        """Kill the process and everything that it started; returns when they are gone."""
+        if self.poll() is None:
+            self.send_signal(signal.SIGTERM)
+            try:
+                self.wait(END_S)
+            except subprocess.TimeoutExpired:
+                self.kill()
+        self.wait()
+
+
+def run(
+    command: Sequence[str],
+    environment: Mapping[str, str],
+    *,
+    timeout: float | None = None,
+    cwd: str | Path | None = None,
+    output: IO[bytes] | None = None,
+) -> subprocess.CompletedProcess[str]:
+    """Run ``command`` to its end, with nothing to read; what it prints goes to ``output``, else is answered.
+
+    Raises ``OSError`` where it cannot be started and ``subprocess.TimeoutExpired``, with what it said until
+    then, where it took more than ``timeout`` seconds; then it was killed with all that it started.
+    """
+    out, err = (subprocess.PIPE, subprocess.PIPE) if output is None else (output, subprocess.STDOUT)
+    with KeptProcess(
+        command, environment, stdin=subprocess.DEVNULL, stdout=out, stderr=err, cwd=cwd
+    ) as child:
+        try:
+            said, complained = child.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired as late:
+            child.end()
+            late.stdout, late.stderr = child.communicate()
+            late.cmd = list(command)
+            raise
+        except BaseException:
+            child.end()
+            raise
+    text = [(each or b"").decode("utf-8", "replace") for each in (said, complained)]
+    return subprocess.CompletedProcess(list(command), child.returncode, *text)
+
+
+def _lifeline() -> int:
+    """The end to read of this process's lifeline; a fork of this process gets one of its own."""
+    if not _LIFELINE or _LIFELINE[0][0] != os.getpid():
+        _LIFELINE[:] = [(os.getpid(), *os.pipe())]
+    return _LIFELINE[0][1]

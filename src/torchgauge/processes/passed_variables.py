@@ -1,0 +1,63 @@
+"""The variables that a process of torchgauge's is given: the one place that says so.
+
+Why: models, packages and their builds are other people's code. What they raise and print is kept and
+published, so what they cannot see they cannot tell. The list is data: ``passed_variables.ini``.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterable, Mapping
+from configparser import ConfigParser
+from enum import Enum
+from fnmatch import fnmatchcase
+from functools import cache
+from pathlib import Path
+
+from torchgauge.processes.secret_names import is_secret_name, password_in
+
+VARIABLE = "TORCHGAUGE_PASS_ON"
+"""Names, with commas between them, that a person passes on as well; a secret only by its full name."""
+LIST = Path(__file__).with_name("passed_variables.ini")
+
+
+class Purpose(str, Enum):
+    """What a process is started for, which is what its list is chosen by."""
+
+    MEASURE = "measure"
+    INSTALL = "install"
+    GIT = "git"
+
+
+def passed(
+    purpose: Purpose = Purpose.MEASURE,
+    declared: Iterable[str] = (),
+    environ: Mapping[str, str] | None = None,
+) -> dict[str, str]:
+    """The variables of ``environ`` (default: our own) that a process for ``purpose`` is given.
+
+    ``declared`` are further names, or patterns with ``*``, that the device of the process needs.
+    """
+    environ = os.environ if environ is None else environ
+    named = [name.strip() for name in environ.get(VARIABLE, "").split(",") if name.strip()]
+    patterns = (*_patterns(purpose), *declared, *named)
+    return {
+        name: value
+        for name, value in environ.items()
+        if name in named
+        or (not _is_private(name, value, purpose) and any(fnmatchcase(name, each) for each in patterns))
+    }
+
+
+def _is_private(name: str, value: str, purpose: Purpose) -> bool:
+    """Whether a variable stays behind although a pattern names it; pip and git log in where they fetch."""
+    return is_secret_name(name) or (purpose is Purpose.MEASURE and bool(password_in(value)))
+
+
+@cache
+def _patterns(purpose: Purpose) -> tuple[str, ...]:
+    lists = ConfigParser(allow_no_value=True, delimiters=("=",), interpolation=None)
+    lists.optionxform = str  # type: ignore[assignment,method-assign]  names keep their case
+    lists.read_string(LIST.read_text(encoding="utf-8"))
+    sections = dict.fromkeys((Purpose.MEASURE.value, purpose.value))
+    return tuple(name for section in sections for name in lists[section])

@@ -1,0 +1,173 @@
+"""What another process is given of our environment: what is on the list, and no secret by accident."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import pytest
+
+import torchgauge
+from torchgauge.processes.passed_variables import LIST, VARIABLE, Purpose, passed
+from torchgauge.processes.secret_names import is_secret_name, password_in
+
+SOURCE = Path(torchgauge.__file__).parent
+HARMLESS = (
+    "PATH", "HOME", "LANG", "LC_ALL", "TMPDIR", "TZ", "LD_LIBRARY_PATH", "LD_PRELOAD", "PYTHONPATH", "CXX",
+    "OMP_NUM_THREADS", "MKL_NUM_THREADS", "KMP_AFFINITY", "GOMP_CPU_AFFINITY", "MALLOC_ARENA_MAX",
+    "TORCH_LOGS", "TORCHINDUCTOR_MAX_AUTOTUNE", "TORCHDYNAMO_VERBOSE", "TORCHGAUGE_TORCHBENCH",
+    "PYTORCH_CUDA_ALLOC_CONF", "TRITON_CACHE_DIR", "CUDA_VISIBLE_DEVICES", "NVIDIA_TF32_OVERRIDE",
+    "ROCR_VISIBLE_DEVICES", "HIP_VISIBLE_DEVICES", "HSA_OVERRIDE_GFX_VERSION", "ZE_AFFINITY_MASK",
+    "ONEAPI_DEVICE_SELECTOR", "SYCL_CACHE_PERSISTENT", "ASCEND_RT_VISIBLE_DEVICES", "HABANA_LOGS",
+    "PT_HPU_LAZY_MODE", "ACME_VISIBLE_DEVICES", "HF_HOME", "HF_HUB_OFFLINE", "TRANSFORMERS_CACHE",
+    "TOKENIZERS_PARALLELISM", "https_proxy", "REQUESTS_CA_BUNDLE", "XDG_CACHE_HOME",
+)  # fmt: skip
+SECRET = (
+    "HF_TOKEN", "HUGGING_FACE_HUB_TOKEN", "HUGGINGFACE_API_KEY", "GITHUB_TOKEN", "ACTIONS_RUNTIME_TOKEN",
+    "ACTIONS_ID_TOKEN_REQUEST_TOKEN", "AWS_ACCESS_KEY_ID", "AWS_SECRET_ACCESS_KEY", "AWS_SESSION_TOKEN",
+    "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS_JSON", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD",
+    "TORCH_HUB_TOKEN", "CUDA_API_KEY", "TORCHGAUGE_TOKEN", "PYTHON_KEYRING_PASSWORD", "npm_config_authToken",
+    "SSH_PASSPHRASE", "SENTRY_DSN", "AZURE_STORAGE_CONNECTION_STRING", "NPM_AUTH", "apikey",
+)  # fmt: skip
+OTHERS = (
+    "GITHUB_ENV",
+    "GITHUB_OUTPUT",
+    "GITHUB_PATH",
+    "AWS_PROFILE",
+    "KUBECONFIG",
+    "SSH_AUTH_SOCK",
+    "MAIL",
+    "PWD",
+)
+
+
+@pytest.mark.parametrize("name", HARMLESS)
+def test_what_torch_and_vendors_need_is_passed(name: str) -> None:
+    """A number measured without it would be another one."""
+    assert not is_secret_name(name)
+    assert passed(environ={name: "value"}) == {name: "value"}
+
+
+@pytest.mark.parametrize("name", SECRET)
+@pytest.mark.parametrize("purpose", Purpose)
+def test_what_looks_like_a_secret_is_passed_by_no_pattern(name: str, purpose: Purpose) -> None:
+    """Whatever begins like it."""
+    assert is_secret_name(name)
+    assert passed(purpose, declared=["*"], environ={name: "value"}) == {}
+
+
+@pytest.mark.parametrize("name", OTHERS)
+def test_what_is_on_no_list_stays_behind(name: str) -> None:
+    """The files by which a step tells its workflow something, for one."""
+    assert passed(environ={name: "value"}) == {}
+
+
+def test_each_purpose_adds_to_what_is_measured() -> None:
+    """Pip has its index and git its settings; what is measured has neither."""
+    environ = {"PATH": "p", "PIP_NO_INDEX": "1", "GIT_SSL_NO_VERIFY": "0", "GIT_CONFIG_COUNT": "0"}
+    assert set(passed(Purpose.MEASURE, environ=environ)) == {"PATH"}
+    assert set(passed(Purpose.INSTALL, environ=environ)) == {"PATH", "PIP_NO_INDEX", "GIT_SSL_NO_VERIFY"}
+    assert set(passed(Purpose.GIT, environ=environ)) == {"PATH", "GIT_SSL_NO_VERIFY", "GIT_CONFIG_COUNT"}
+
+
+@pytest.mark.parametrize("value", ["https://me:let-me-in@proxy:3128", "http://a-token@host/simple"])
+def test_an_address_with_a_password_reaches_pip_alone(value: str) -> None:
+    """It logs in with it; a model has no use for it."""
+    assert password_in(value)
+    assert passed(Purpose.MEASURE, environ={"HTTPS_PROXY": value}) == {}
+    assert passed(Purpose.INSTALL, environ={"HTTPS_PROXY": value}) == {"HTTPS_PROXY": value}
+
+
+def test_a_person_and_a_device_add_names() -> None:
+    """A secret only by its full name, and only where the person names it."""
+    environ = {"ACME_MODE": "1", "ACME_KEY": "2", "ACME_LICENCE": "3", "OTHER": "4"}
+    assert passed(declared=["ACME_MODE", "ACME_KEY"], environ=environ) == {"ACME_MODE": "1"}
+    assert set(passed(environ={**environ, VARIABLE: "ACME_*, OTHER"})) >= {
+        "ACME_MODE",
+        "ACME_LICENCE",
+        "OTHER",
+    }
+    assert "ACME_KEY" not in passed(environ={**environ, VARIABLE: "ACME_*"})
+    assert passed(environ={**environ, VARIABLE: "ACME_KEY"})["ACME_KEY"] == "2"
+
+
+def test_the_list_is_told_in_the_documentation() -> None:
+    """The page on secrets names its file and the variable that adds to it."""
+    page = (Path(__file__).parents[2] / "docs" / "how-to" / "keep-secrets.md").read_text()
+    assert VARIABLE in page
+    assert LIST.name in page
+
+
+IN_THE_MEASURED_PROCESS = {
+    "devices/fingerprint.py",
+    "devices/probe_child.py",
+    "harness/worker/compilation.py",
+    "harness/worker/host.py",
+    "suites/conformance/bench.py",
+    "suites/conformance/checks/distributed.py",
+}
+"""What starts a process below one that was started through the door, and has no more than it was given."""
+MODULES = ("subprocess", "multiprocessing", "pty")
+STARTERS = {
+    "Process",
+    "Pool",
+    "run",
+    "Popen",
+    "call",
+    "check_call",
+    "check_output",
+    "getoutput",
+    "getstatusoutput",
+}
+OF_OS = {"fork", "forkpty", "system", "popen", "posix_spawn", "posix_spawnp", "startfile"}
+
+
+def _starts_a_process(tree: ast.AST) -> bool:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module in MODULES:
+            return not STARTERS.isdisjoint(alias.name for alias in node.names)
+        if isinstance(node, ast.Attribute) and isinstance(node.value, ast.Name):
+            owner, name = node.value.id, node.attr
+            if (owner == "subprocess" and name in STARTERS) or owner in ("multiprocessing", "pty"):
+                return True
+            if owner == "os" and (name in OF_OS or name.startswith(("exec", "spawn"))):
+                return True
+    return False
+
+
+def _copies_the_environment(tree: ast.AST) -> bool:
+    """``{**os.environ}``, ``dict(os.environ)``, ``os.environ.copy()``, ``os.environ | ...``."""
+    for node in ast.walk(tree):
+        parts: list[ast.AST] = []
+        if isinstance(node, ast.Dict):
+            parts = [value for key, value in zip(node.keys, node.values, strict=True) if key is None]
+        elif isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id == "dict":
+            parts = [*node.args]
+        elif isinstance(node, ast.Attribute) and node.attr == "copy":
+            parts = [node.value]
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr):
+            parts = [node.left, node.right]
+        if any(ast.unparse(part) == "os.environ" for part in parts):
+            return True
+    return False
+
+
+def _files_that(does: object) -> set[str]:
+    files = [path for path in SOURCE.rglob("*.py") if "processes" not in path.relative_to(SOURCE).parts]
+    assert len(files) > 100
+    return {
+        str(path.relative_to(SOURCE))
+        for path in files
+        if does(ast.parse(path.read_text(encoding="utf-8")))  # type: ignore[operator]
+    }
+
+
+def test_nobody_starts_a_process_around_the_door() -> None:
+    """Everything goes through ``kept_process``, but for what runs inside of what was started so."""
+    assert _files_that(_starts_a_process) == IN_THE_MEASURED_PROCESS
+
+
+def test_nobody_hands_on_the_whole_environment() -> None:
+    """Nor reads all of it to find secrets, which is done in one place."""
+    measured = {"suites/conformance/bench.py", "suites/conformance/checks/distributed.py"}
+    assert _files_that(_copies_the_environment) == measured
