@@ -1,0 +1,83 @@
+"""A disk that is full in the middle of a run ends it with words, and the run can be resumed."""
+
+from __future__ import annotations
+
+import resource
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchgauge.results.journal import Kind, read
+
+pytestmark = pytest.mark.long
+
+GATE = "TORCHGAUGE_FAULTS_GATE"
+PROBED = ("--measure-seconds", "0.1", "--no-calibration", "--threads", "1")
+"""With the memory probe, whose job is written after the group was measured and before its row is."""
+MODELS = "slow_1,slow_2"
+
+
+def _wait(condition: Any, what: str) -> None:
+    deadline = time.monotonic() + 60
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.02)
+
+
+@pytest.mark.parametrize("ahead", ["1", "2"])
+def test_a_full_disk_in_the_middle_of_a_run_is_an_error_with_a_way_on(sandbox, ahead: str) -> None:
+    """The next file that the parent writes does not fit; its rows are there, nothing is left running."""
+    gate = sandbox.store_path.parent / "gate"
+    gate.mkdir()
+    sandbox.environment[GATE] = str(gate)
+    store = ("--store", str(sandbox.store_path))
+    words = ("--device", "fake", "--config", "eager", "--models", MODELS, "--ahead", ahead)
+    process = sandbox.start("run", "slow", *words, *PROBED, *store)
+    _wait(lambda: list(sandbox.store_path.glob("runs/[!.]*/work/**/*.events")), "no worker")
+    _wait(
+        lambda: any(_in_build(path) for path in sandbox.store_path.glob("runs/[!.]*/work/**/*.events")),
+        "no build",
+    )
+    before = resource.prlimit(process.pid, resource.RLIMIT_FSIZE, (1, resource.RLIM_INFINITY))
+    assert before[0] == resource.RLIM_INFINITY
+    (gate / "open").touch()
+    _, said = process.communicate(timeout=60)
+    assert process.returncode == 3, said
+    assert "Traceback" not in said
+    assert "File too large" in said
+    assert "free disk space" in said
+    assert sandbox.survivors() == []
+
+    done = sandbox.run("run", "--resume", str(sandbox.folder().path))
+    assert done.returncode == 0, done.stderr
+    rows = [record for record in read(sandbox.folder().journal_path) if record.kind is Kind.RESULT]
+    assert Counter(record.case_key for record in rows) == Counter(
+        planned.case.key for planned in sandbox.folder().plan().cases
+    )
+
+
+def test_a_log_that_cannot_be_written_costs_no_worker(tmp_path: Path) -> None:
+    """The host goes on: what is measured does not depend on what is printed."""
+    from torchgauge.harness.worker.capped_log import CappedLog
+
+    path = tmp_path / "log"
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    before = signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (4, hard))
+    try:
+        log = CappedLog(str(path), 100)
+        log.write(b"four bytes and many more")
+        log.write(b"and more")
+        assert log.close() == 32
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+        signal.signal(signal.SIGXFSZ, before)
+    assert path.read_bytes() == b"four"
+
+
+def _in_build(events: Path) -> bool:
+    return b'"phase":"build"' in events.read_bytes()
