@@ -116,7 +116,8 @@ class Finished:
 
 def finish(sandbox: Any, *arguments: str) -> Finished:
     """Run the faults suite with ``arguments`` to its end."""
-    done = sandbox.measure("faults", "--memory-limit", MEMORY_LIMIT, *arguments, TORCHGAUGE_FAULTS_FLOOD_BYTES=FLOOD)
+    flood = {"TORCHGAUGE_FAULTS_FLOOD_BYTES": FLOOD}
+    done = sandbox.measure("faults", "--memory-limit", MEMORY_LIMIT, *arguments, **flood)
     survivors = sandbox.survivors()
     assert sandbox.store_path.exists(), done.stderr
     return Finished(done, sandbox, sandbox.rows(), survivors)

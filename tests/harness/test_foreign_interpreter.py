@@ -47,7 +47,7 @@ OURS = {"click", "msgspec", "numpy", "pandas", "plotly", "pyarrow", "rich", "sci
 SITECUSTOMIZE = """
 import atexit, json, os, sys
 def tell():
-    folder = os.environ.get("TOLD_MODULES")
+    folder = os.environ.get("TORCHGAUGE_TOLD_MODULES")
     if folder:
         files = {name: str(getattr(module, "__file__", "")) for name, module in list(sys.modules.items())}
         with open(os.path.join(folder, f"{os.getpid()}.json"), "w") as file:
@@ -234,7 +234,7 @@ def plain_run(plain: Environment, make_sandbox: Callable[[], Any]) -> tuple[Any,
     told = sandbox.store_path.parent / "modules"
     told.mkdir()
     words = ("toy", "timm", "--models", "mlp,noop,resnet18", *CPU, "--python", str(plain.folder))
-    done = sandbox.measure(*words, TOLD_MODULES=str(told))
+    done = sandbox.measure(*words, TORCHGAUGE_TOLD_MODULES=str(told))
     assert done.returncode == 0, done.stderr
     return sandbox, [json.loads(file.read_text()) for file in told.iterdir()]
 
