@@ -91,6 +91,47 @@ def test_a_missing_shard_and_a_refused_one_end_with_three(
     assert [each["reason"] for each in said["rejected"]] == ["hash"]
 
 
+def test_a_plan_that_another_job_put_in_place_is_refused(
+    night: Path, tmp_path: Path, invoke: Callable[..., Any]
+) -> None:
+    """The digest that the plan's own job handed on decides, however whole the file is."""
+    other = write_campaign(tmp_path, (NOOP,))
+    digest = json.loads((night / "campaign.json").read_text())["digest"]
+    words = (
+        str(night / "artifacts"),
+        "--store",
+        str(tmp_path / "store"),
+        "--out",
+        str(tmp_path / "out.json"),
+    )
+    forged = invoke("ci", "collect", *words, "--campaign", str(other), "--campaign-digest", digest)
+    assert "another job" in str(forged.exception.hint)
+    assert not (tmp_path / "store").exists()
+    found = invoke(
+        *("ci", "collect", *words, "--campaign", str(night / "campaign.json"), "--campaign-digest", digest)
+    )
+    assert found.exit_code == 0, found.output
+
+
+def test_an_attempt_that_the_forge_never_made_is_refused(
+    night: Path, tmp_path: Path, invoke: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The forge says how often it ran the workflow; a set of a later attempt is of nobody."""
+    artifacts = tmp_path / "artifacts"
+    shutil.copytree(night / "artifacts", artifacts)
+    second = artifacts / f"results-{CAMPAIGN}-pool-1-2"
+    (artifacts / f"results-{CAMPAIGN}-pool-1-1").rename(second)
+    manifest = second / "manifest.json"
+    manifest.write_text(manifest.read_text().replace('"attempt": 1', '"attempt": 2'))
+    monkeypatch.setenv("GITHUB_RUN_ATTEMPT", "1")
+    found = invoke(
+        *("ci", "collect", str(artifacts), "--campaign", str(night / "campaign.json")),
+        *("--store", str(tmp_path / "store"), "--out", str(tmp_path / "collect.json")),
+    )
+    assert found.exit_code == 3
+    assert f"rejected {second.name}: foreign_identity: attempt 2" in found.output
+
+
 def test_contributions_are_for_those_who_are_listed(
     night: Path, tmp_path: Path, invoke: Callable[..., Any]
 ) -> None:

@@ -16,7 +16,8 @@ from torchgauge.errors import DamagedJournalError, InfrastructureError, UnknownN
 from torchgauge.results import publication
 from torchgauge.results.dataset import read_table
 from torchgauge.results.journal import End, Kind, RunState
-from torchgauge.results.store import Store, new_run_id
+from torchgauge.results.run_id import new_run_id
+from torchgauge.results.store import Store
 
 CHILD = Path(__file__).with_name("store_child.py")
 

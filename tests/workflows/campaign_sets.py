@@ -50,10 +50,18 @@ class FixedClock:
 
 
 class Night:
-    """A campaign of one pool with ``shards`` shards of two cases each, and the sets of its jobs."""
+    """A campaign on ``pools`` with ``shards`` shards of two cases each, and the sets of its jobs."""
 
-    def __init__(self, tmp_path: Path, *, shards: int = 2, begin: float = BEGIN, **changes: Any) -> None:
-        self.path, self.begin = tmp_path, begin
+    def __init__(
+        self,
+        tmp_path: Path,
+        *,
+        shards: int = 2,
+        begin: float = BEGIN,
+        pools: Sequence[str | PoolPlan] = ("pool",),
+        **changes: Any,
+    ) -> None:
+        self.path, self.begin, self.made = tmp_path, begin, 0
         self.cases = [case(name) for name in MODELS]
         parts = [self.cases[2 * i : 2 * i + 2] for i in range(shards)]
         planned = tuple(
@@ -68,7 +76,10 @@ class Night:
             "sha": SHA,
             "torch": "2.9.0",
             "suite_digest": "aabbccdd00112233",
-            "pools": (PoolPlan("pool", "fake", ("ubuntu-latest",), "", 4.0, planned),),
+            "pools": tuple(
+                PoolPlan(pool, "fake", ("x",), "", 4.0, planned) if isinstance(pool, str) else pool
+                for pool in pools
+            ),
         }
         self.campaign = CampaignPlan(**{**fields, **changes})
         tmp_path.mkdir(exist_ok=True)
@@ -85,10 +96,14 @@ class Night:
         """An hour after the night began."""
         return FixedClock(self.begin + HOUR)
 
-    def job(self, shard: int = 1, attempt: int = 1) -> Job:
-        """One job of the campaign."""
-        pool = self.campaign.pools[0]
-        return Job(self.campaign, pool, pool.shard(shard), attempt)
+    def job(self, shard: int = 1, attempt: int = 1, pool: str = "") -> Job:
+        """One job of the campaign, on its first pool where none is named."""
+        found = self.campaign.pool(pool or self.campaign.pools[0].name)
+        return Job(self.campaign, found, found.shard(shard), attempt)
+
+    def run_id(self, shard: int = 1, attempt: int = 1, pool: str = "") -> str:
+        """What the run of that job is called in a store."""
+        return self.job(shard, attempt, pool).run_id
 
     def results(self, shard: int = 1, **changes: Any) -> list[Result]:
         """A result of each case of ``shard``."""
@@ -111,9 +126,11 @@ class Night:
         torch: str = "2.9.0",
         run_id: str = "",
         folder: Path | None = None,
+        pool: str = "",
     ) -> Path:
-        """The set of one job, under the name of its artifact in ``folder``."""
-        run_id = run_id or f"run-{shard}-{attempt}"
+        """The set of one job, under its artifact's name in ``folder``; ``run_id`` is the machine's own."""
+        self.made += 1
+        run_id = run_id or f"20260528T201000Z-{self.made:08x}"
         found = self.results(shard) if results is None else results
         stored_runs.run(
             self.work, run_id, found, environment(torch=torch), at=self.begin, state=state, publish=False
@@ -123,7 +140,7 @@ class Night:
             from torchgauge.results.journal import End, Kind
 
             journal.append(Kind.END, [End(state, self.begin + 60)])
-        job = self.job(shard, attempt)
+        job = self.job(shard, attempt, pool)
         out = (folder or self.path / "artifacts") / job.artifact
         out.parent.mkdir(exist_ok=True)
         pack(run, job, out, clock=self.clock)
@@ -211,6 +228,20 @@ def replanned(files: Files, edit: Callable[[dict[str, Any]], object]) -> Files:
         return [(b"plan", json.dumps(said).encode()), *lines[1:]]
 
     return relined({**files, "plan.json": json.dumps(plan).encode()}, stamp)
+
+
+def with_run_id(files: Files, run_id: str) -> Files:
+    """``files`` as a whole set of the run ``run_id``: plan, journal and manifest agree.
+
+    ``{stamp}`` and ``{digest}`` in it are those of the true id.
+    """
+    ours = json.loads(files["manifest.json"])["run_id"]
+    run_id = run_id.format(stamp=ours.partition("-")[0], digest=ours.rpartition("-")[2])
+
+    def edit(lines: list[Line]) -> list[Line]:
+        return [(kind, body.replace(ours.encode(), run_id.encode())) for kind, body in lines]
+
+    return sealed(in_plan(relined(files, edit), ours.encode(), run_id.encode()), run_id=run_id)
 
 
 def write_folder(path: Path, files: Files) -> Path:

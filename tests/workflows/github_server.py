@@ -45,6 +45,8 @@ class GitHub:
     check_runs: list[dict[str, Any]] = field(default_factory=list)
     jobs: list[dict[str, Any]] = field(default_factory=list)
     artifacts: list[dict[str, Any]] = field(default_factory=list)
+    night_jobs: Callable[[int], list[dict[str, Any]]] = lambda _run: []
+    """Run to the jobs of all attempts with their `annotations`, asked anew each time."""
     zips: dict[int, bytes] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
     trouble: list[Answer] = field(default_factory=list)
@@ -68,8 +70,9 @@ class GitHub:
             (f"{HOME}/pulls", "GET", self._list_pulls),
             (rf"{HOME}/pulls/(\d+)", "GET", self._pull),
             (rf"{HOME}/actions/runs/(\d+)", "GET", self._run),
-            (rf"{HOME}/actions/runs/(\d+)/jobs", "GET", self._jobs),
             (rf"{HOME}/actions/runs/(\d+)/artifacts", "GET", self._artifacts),
+            (rf"{HOME}/actions/runs/(\d+)/jobs", "GET", self._jobs),
+            (rf"{HOME}/check-runs/(\d+)/annotations", "GET", self._annotations),
             (rf"{HOME}/actions/artifacts/(\d+)/zip", "GET", self._zip),
             (rf"{HOME}/issues/(\d+)/comments", "GET", self._list_comments),
             (rf"{HOME}/issues/(\d+)/comments", "POST", self._comment),
@@ -103,10 +106,23 @@ class GitHub:
         return Answer(200, self.runs[int(groups[0])])
 
     def _jobs(self, groups: Any, query: dict[str, str], _body: Any) -> Answer:
-        return self._paged(self.jobs, f"{HOME}/actions/runs/{groups[0]}/jobs", query, "jobs")
+        told = self.jobs
+        if query["filter"] == "all":
+            told = [
+                {key: job[key] for key in ("id", "name", "run_attempt")}
+                for job in self.night_jobs(int(groups[0]))
+            ]
+        return self._paged(told, f"{HOME}/actions/runs/{groups[0]}/jobs", query, "jobs")
 
     def _artifacts(self, groups: Any, query: dict[str, str], _body: Any) -> Answer:
         return self._paged(self.artifacts, f"{HOME}/actions/runs/{groups[0]}/artifacts", query, "artifacts")
+
+    def _annotations(self, groups: Any, query: dict[str, str], _body: Any) -> Answer:
+        run, number = divmod(int(groups[0]), 1000)
+        found = [job for job in self.night_jobs(run) if job["id"] == run * 1000 + number]
+        if not found:
+            return Answer(404, {"message": "Not Found"})
+        return self._paged(found[0]["annotations"], f"{HOME}/check-runs/{groups[0]}/annotations", query)
 
     def _zip(self, groups: Any, _query: Any, _body: Any) -> Answer:
         where = self.base.replace("127.0.0.1", "localhost")

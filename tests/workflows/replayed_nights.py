@@ -101,7 +101,7 @@ class Nights:
         campaign = read_campaign(self.folder / "campaign.json")
         (pool,) = campaign.pools
         work = Store.open(self.folder / "work", create=True)
-        run_id = f"night-{self.number}"
+        run_id = f"20260601T000000Z-{self.number:08x}"
         wanted = set(pool.shards[0].cases)
         shape = RunFolder(self.folder / "first")
         rows = [edit(row) for row in steady(shape) if row.case_id in wanted]
@@ -168,7 +168,8 @@ def measured(nights: Nights) -> Nights:
         rows = [times(rng.gauss(1.0, 0.02))(row) for row in steady(shape)]
         assert rows
         assert all(row.counted for row in rows)
-        run = write_run(history, shape, f"past-{number:02}", time.time() - (NIGHTS - number) * DAY, rows)
+        at = time.time() - (NIGHTS - number) * DAY
+        run = write_run(history, shape, f"20260501T000000Z-{number:08x}", at, rows)
         history.finish(run)
         said = {
             "campaign_id": f"past-{number}",

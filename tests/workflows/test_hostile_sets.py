@@ -299,7 +299,7 @@ SETS: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
     ),
     "unknown status": (Reason.SCHEMA, lambda f: in_row(f, b'"status":"pass"', b'"status":"great"')),
     "no JSON": (Reason.JSON, lambda f: {**f, MAN: b"{"}),
-    "wrong schema": (Reason.SCHEMA, manifest(schema=2)),
+    "wrong schema": (Reason.SCHEMA, manifest(schema=9)),
     "rows of another schema": (
         Reason.SCHEMA,
         lambda f: in_row(f, b'"schema_version":%d' % SCHEMA_VERSION, b'"schema_version":1'),
@@ -314,10 +314,10 @@ SETS: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
     "wrong plan digest": (Reason.PLAN_DIGEST, lambda f: in_plan(f, b'"checks": false', b'"checks": true')),
     "foreign pool": (Reason.FOREIGN_SHARD, manifest(pool="other")),
     "no such shard": (Reason.FOREIGN_SHARD, manifest(shard=9)),
-    "another shard": (Reason.FOREIGN_CASE, manifest(shard=2)),
+    "another shard": (Reason.FOREIGN_IDENTITY, manifest(shard=2)),
     "another number of shards": (Reason.FOREIGN_SHARD, manifest(of=3)),
-    "another run": (Reason.PLAN_DIGEST, manifest(run_id="run-9-9")),
-    "path as run id": (Reason.SCHEMA, manifest(run_id="../../etc")),
+    "another run": (Reason.FOREIGN_IDENTITY, manifest(run_id="20260528T201000Z-00000000")),
+    "path as run id": (Reason.RUN_ID, manifest(run_id="../../etc")),
     "other state": (Reason.SCHEMA, manifest(state="interrupted")),
     "hash": (Reason.HASH, lambda f: {**f, JOURNAL: f[JOURNAL] + b"\n"}),
     "listed twice": (
@@ -356,7 +356,7 @@ SETS: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
     "interval upside down": (Reason.ROW, lambda f: in_row(f, b'"median":0.001', b'"median":0.5')),
     "unknown metric": (Reason.SCHEMA, lambda f: in_row(f, b'"metric":"latency"', b'"metric":"latencx"')),
     "cause of another status": (Reason.ROW, lambda f: in_row(f, b'"cause":null', b'"cause":"signal"')),
-    "row of another run": (Reason.ROW, lambda f: in_row(f, b'"run_id":"run-1-1"', b'"run_id":"run-2-1"')),
+    "row of another run": (Reason.ROW, lambda f: in_row(f, b"-001-01-", b"-002-01-")),
     "unknown environment": (
         Reason.ENVIRONMENT,
         lambda f: in_row(f, b'"environment_id":"', b'"environment_id":"0'),
@@ -450,7 +450,7 @@ def test_any_change_of_content_is_refused_by_name_or_can_be_published(night: Nig
         store = Store.open(night.path / f"spoilt-{number}", create=True)
         path = write_folder(night.path / f"spoilt-set-{number}", files)
         take(store, Candidate("spoilt", path, valid), clock=night.clock)
-        assert store.published() == ("run-1-1",)
+        assert store.published() == (night.run_id(1, 1),)
 
 
 def test_a_good_set_is_taken_as_folder_and_as_zip(tmp_path: Path) -> None:
@@ -462,8 +462,10 @@ def test_a_good_set_is_taken_as_folder_and_as_zip(tmp_path: Path) -> None:
     assert not refused
     assert [run.new for run in taken] == [True, False]
     assert taken[0].counts == {"pass": 2}
-    assert night.store.published() == ("run-1-1",)
-    assert (night.store.path / "runs" / "run-1-1" / JOURNAL).read_bytes() == (folder / JOURNAL).read_bytes()
+    assert night.store.published() == (night.run_id(1, 1),)
+    assert (night.store.path / "runs" / night.run_id(1, 1) / JOURNAL).read_bytes() == (
+        folder / JOURNAL
+    ).read_bytes()
 
 
 def test_an_import_that_was_killed_is_made_good(tmp_path: Path) -> None:
@@ -472,12 +474,12 @@ def test_an_import_that_was_killed_is_made_good(tmp_path: Path) -> None:
     folder = night.pack(1)
     import_sets(night.store, [folder], night.expected, clock=night.clock)
     whole = bytes_of(night.store.path)
-    for table in (night.store.path / "tables").glob("*/run-1-1.parquet"):
+    for table in (night.store.path / "tables").glob(f"*/{night.run_id()}.parquet"):
         table.unlink()
     (night.store.path / ".staging-0000.tmp" / "runs" / "run-9").mkdir(parents=True)
     taken, _ = import_sets(night.store, [folder], night.expected, clock=night.clock)
     assert not taken[0].new
-    assert night.store.published() == ("run-1-1",)
+    assert night.store.published() == (night.run_id(1, 1),)
     assert bytes_of(night.store.path).keys() == whole.keys()
 
 

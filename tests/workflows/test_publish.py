@@ -54,7 +54,7 @@ def test_the_first_publication_writes_the_history(night: Night) -> None:
     """Runs, rows and the oldest date are remembered, and the next publication passes."""
     guard, build = night.path / "history.json", Built()
     state = publish(night.store, guard, build)
-    assert (state.runs, state.oldest) == ({"run-1-1": 2, "run-2-1": 2}, night.begin)
+    assert (state.runs, state.oldest) == ({night.run_id(1, 1): 2, night.run_id(2, 1): 2}, night.begin)
     assert read_state(guard) == state
     publish(night.store, guard, build, expect_history=True)
     assert build.times == 2
@@ -73,9 +73,9 @@ def test_a_lost_run_stops_the_publication(night: Night) -> None:
     guard, build = night.path / "history.json", Built()
     publish(night.store, guard, build)
     before = guard.read_bytes()
-    night.store.table_path("results", "run-1-1").unlink()
-    shutil.rmtree(night.store.path / "runs" / "run-1-1")
-    with pytest.raises(InfrastructureError, match=r"1 runs are gone: run-1-1") as error:
+    night.store.table_path("results", night.run_id(1, 1)).unlink()
+    shutil.rmtree(night.store.path / "runs" / night.run_id(1, 1))
+    with pytest.raises(InfrastructureError, match=f"1 runs are gone: {night.run_id()}") as error:
         publish(night.store, guard, build)
     assert error.value.exit_code == 3
     assert build.times == 1
@@ -86,13 +86,13 @@ def test_a_removal_with_a_reason_leaves_a_tombstone_and_may_shrink(night: Night)
     """A removed run is out of every table, its reason is kept, and it cannot come back."""
     guard, build = night.path / "history.json", Built()
     publish(night.store, guard, build)
-    remove_run(night.store, "run-1-1", "withdrawn by its owner", night.clock)
-    assert night.store.run_ids() == ("run-2-1",)
-    assert not list((night.store.path / "tables").glob("*/run-1-1.parquet"))
-    stone = tombstones(night.store)["run-1-1"]
+    remove_run(night.store, night.run_id(1, 1), "withdrawn by its owner", night.clock)
+    assert night.store.run_ids() == (night.run_id(2, 1),)
+    assert not list((night.store.path / "tables").glob(f"*/{night.run_id()}.parquet"))
+    stone = tombstones(night.store)[night.run_id(1, 1)]
     assert (stone["reason"], stone["rows"]) == ("withdrawn by its owner", 2)
     assert stone["provenance"]["pool"] == "pool"
-    assert publish(night.store, guard, build).runs == {"run-2-1": 2}
+    assert publish(night.store, guard, build).runs == {night.run_id(2, 1): 2}
     artifact = night.path / "artifacts" / night.job(1).artifact
     taken, refused = import_sets(night.store, [artifact], night.expected, clock=night.clock)
     assert not taken
@@ -103,8 +103,8 @@ def test_a_removal_with_a_reason_leaves_a_tombstone_and_may_shrink(night: Night)
 def test_a_removal_without_a_plain_reason_is_refused(night: Night, reason: str) -> None:
     """Who reads the tombstone later must learn why."""
     with pytest.raises(UsageError, match="reason"):
-        remove_run(night.store, "run-1-1", reason)
-    assert night.store.run_ids() == ("run-1-1", "run-2-1")
+        remove_run(night.store, night.run_id(1, 1), reason)
+    assert night.store.run_ids() == (night.run_id(1, 1), night.run_id(2, 1))
 
 
 def test_a_truncated_history_file_is_refused(night: Night) -> None:
@@ -117,10 +117,25 @@ def test_a_truncated_history_file_is_refused(night: Night) -> None:
         with pytest.raises(DataFileError, match=r"cut off|digest"):
             publish(night.store, guard, Built())
     data = json.loads(whole)
-    del data["runs"]["run-1-1"]
+    del data["runs"][night.run_id(1, 1)]
     guard.write_text(json.dumps(data))
     with pytest.raises(DataFileError, match="does not match its own digest"):
         read_state(guard)
+
+
+@pytest.mark.parametrize("name", ["99991231T235959Z-00000000", "0", "CON", "index.html", "run-1"])
+def test_a_store_with_a_run_of_no_true_name_is_not_published(night: Night, name: str) -> None:
+    """Whoever put it there: order, files and links of the site would be made of it."""
+    build = Built()
+    shutil.copytree(night.store.path / "runs" / night.run_id(), night.store.path / "runs" / name)
+    with pytest.raises(InfrastructureError, match=f"1 runs have names .*: {name}"):
+        publish(night.store, night.path / "history.json", build, clock=night.clock)
+    shutil.rmtree(night.store.path / "runs" / name)
+    table = night.store.table_path("results", night.run_id())
+    shutil.copy(table, table.with_name(f"{name}.parquet"))
+    with pytest.raises(InfrastructureError, match=f"1 runs have names .*: {name}"):
+        publish(night.store, night.path / "history.json", build, clock=night.clock)
+    assert build.times == 0
 
 
 def test_what_counts_as_shrinking() -> None:
@@ -143,7 +158,7 @@ def test_a_failed_build_leaves_the_history_as_it_was(night: Night) -> None:
         raise InfrastructureError("the disk is full")
 
     guard = night.path / "history.json"
-    write_state(guard, PublishedState({"run-1-1": 2}, night.begin))
+    write_state(guard, PublishedState({night.run_id(1, 1): 2}, night.begin))
     before = guard.read_bytes()
     with pytest.raises(InfrastructureError, match="full"):
         publish(night.store, guard, fail)

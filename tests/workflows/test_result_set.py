@@ -19,6 +19,8 @@ from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.validator import validate
 from torchgauge.workflows.plain_text import is_plain, plain, plain_values
 
+CUT = "20260528T201000Z-0000000c"
+
 
 @pytest.fixture
 def night(tmp_path: Path) -> Night:
@@ -48,10 +50,10 @@ def test_a_run_that_was_cut_short_gives_a_valid_set(night: Night, state: RunStat
 
     found = night.results(1)
     groups = tuple(Group(str(i), (PlannedCase(r.case, TOLERANCE),)) for i, r in enumerate(found))
-    folder = night.work.begin(Plan("cut", night.begin, ("torchgauge",), RunSettings(), groups))
+    folder = night.work.begin(Plan(CUT, night.begin, ("torchgauge",), RunSettings(), groups))
     with folder.open_journal() as journal:
         journal.append(Kind.ENVIRONMENT, [environment()])
-        journal.append(Kind.RESULT, [replace(found[0], run_id="cut", environment_id=environment().id)])
+        journal.append(Kind.RESULT, [replace(found[0], run_id=CUT, environment_id=environment().id)])
         journal.append(Kind.END, [End(state, night.begin + 60)])
     out = night.path / "set"
     manifest = pack(folder, night.job(1), out, clock=night.clock)
@@ -65,8 +67,8 @@ def test_a_killed_run_without_an_end_gives_a_valid_set(night: Night) -> None:
     """A journal that just stops, torn in its last line, becomes an interrupted set."""
     from torchgauge.workflows.result_set import pack
 
-    night.pack(1, run_id="killed")
-    folder = night.work.run("killed")
+    night.pack(1, run_id=CUT)
+    folder = night.work.run(CUT)
     data = folder.journal_path.read_bytes()
     lines = data.splitlines(keepends=True)
     folder.journal_path.write_bytes(b"".join(lines[:-1]) + lines[-1][:9])
@@ -98,7 +100,7 @@ def test_another_torch_than_the_campaign_says_is_marked(night: Night) -> None:
     ]
     taken, _ = import_sets(night.store, [folder, night.pack(2, torch="2.9.0+other")], night.expected)
     assert [run.differs for run in taken] == [("torch 2.8.0 where the campaign says 2.9.0",), ()]
-    said = json.loads((night.store.path / "runs" / "run-1-1" / "provenance.json").read_text())
+    said = json.loads((night.store.path / "runs" / night.run_id(1, 1) / "provenance.json").read_text())
     assert said["differs"] == ["torch 2.8.0 where the campaign says 2.9.0"]
 
 
@@ -129,7 +131,7 @@ def test_a_set_is_written_once(night: Night) -> None:
     folder = night.pack(1)
     before = files_of(folder)
     with pytest.raises(UsageError, match="exists"):
-        pack(night.work.run("run-1-1"), night.job(1), folder)
+        pack(night.work.run(night.work.run_ids()[0]), night.job(1), folder)
     assert files_of(folder) == before
 
 

@@ -31,7 +31,8 @@ from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign
 from torchgauge.records import Group, Plan, Provenance, RunSettings
 from torchgauge.results.durations import durations_json
-from torchgauge.results.store import RunFolder, Store, new_run_id
+from torchgauge.results.run_id import new_run_id
+from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites import torchbench_checkout
 from torchgauge.suites.suite import Suite
 

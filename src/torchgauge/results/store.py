@@ -18,15 +18,12 @@ of ``tables/samples``, which every reader tolerates, and are then still in the j
 from __future__ import annotations
 
 import json
-import secrets
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
-from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError, UsageError
 from torchgauge.records import SCHEMA_VERSION, Plan, RecordError, from_plain
 from torchgauge.results.atomic_file import (
@@ -197,17 +194,6 @@ class Store:
         marker = self.path / "store.json"
         if not marker.is_file() or _read_json(marker).get("schema_version") != SCHEMA_VERSION:
             write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
-
-
-def new_run_id(clock: Clock = SYSTEM_CLOCK) -> str:
-    """A fresh run id that sorts by time, also among the runs of one second.
-
-    UTC to the second, then eight hex digits: three count the 4096ths of that second (what is newest is asked
-    by name, and short runs follow each other within a second), five are random.
-    """
-    second, part = divmod(clock.now(), 1)
-    moment = datetime.fromtimestamp(int(second), tz=timezone.utc)
-    return f"{moment:%Y%m%dT%H%M%SZ}-{int(part * 4096):03x}{secrets.randbelow(16**5):05x}"
 
 
 def _planned(folder: RunFolder) -> tuple[float, int]:

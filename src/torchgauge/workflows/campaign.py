@@ -116,8 +116,11 @@ def campaign_json(plan: CampaignPlan) -> str:
     return json.dumps({**to_plain(plan), "digest": plan.digest}, indent=1, allow_nan=False) + "\n"
 
 
-def read_campaign(path: Path | str) -> CampaignPlan:
-    """The plan in the file ``path``; raises :class:`DataFileError` where it cannot be trusted."""
+def read_campaign(path: Path | str, wanted: str = "") -> CampaignPlan:
+    """The plan in the file ``path``, whose digest must be ``wanted`` where one is.
+
+    Raises :class:`DataFileError` where it cannot be trusted.
+    """
     where = str(path)
     try:
         data = json.loads(Path(path).read_bytes())
@@ -135,4 +138,10 @@ def read_campaign(path: Path | str) -> CampaignPlan:
         raise DataFileError(where, str(error), hint="torchgauge ci plan writes it") from error
     if said != plan.digest:
         raise DataFileError(where, "its digest is not of what it says", hint="plan it again, edit nothing")
+    if wanted and wanted != plan.digest:
+        raise DataFileError(
+            where,
+            f"is the plan {plan.digest}, and the job that planned the campaign wrote another one",
+            hint="the artifact was replaced by another job: look at the run's jobs before you repeat it",
+        )
     return plan

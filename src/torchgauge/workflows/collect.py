@@ -12,18 +12,20 @@ from torchgauge.errors import UsageError
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import no_case
+from torchgauge.workflows.ingest.counted_once import whole_pools
 from torchgauge.workflows.ingest.intake import (
-    Attempts,
     Candidate,
+    Reception,
     Refused,
     Taken,
-    attempts_in,
     examine,
     keep_superseded,
     only_intake,
     record_refusals,
+    retire_superseded,
     take,
 )
+from torchgauge.workflows.ingest.provenance import held_runs
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.validator import Expected
 from torchgauge.workflows.planned_nights import keep_plan
@@ -99,7 +101,6 @@ def collect(
     expected: Expected,
     store: Store,
     *,
-    named: bool = True,
     ended: str = "",
     clock: Clock = SYSTEM_CLOCK,
 ) -> Collection:
@@ -111,7 +112,7 @@ def collect(
     refused: list[Refused] = []
     attempts: dict[tuple[str, int], list[Candidate]] = defaultdict(list)
     for path in artifacts_in(folder):
-        found = examine(path, expected, named=named and path != folder)
+        found = examine(path, expected, named=path != folder)
         if isinstance(found, Refused):
             refused.append(found)
         else:
@@ -120,11 +121,14 @@ def collect(
     replaced: list[Replaced] = []
     with only_intake(store):
         keep_plan(store, expected.campaign)
-        earlier = attempts_in(store)
+        held = held_runs(store)
+        valid = [each.valid for candidates in attempts.values() for each in candidates]
+        reception = Reception(held, whole_pools(expected.campaign, valid, held))
         for candidates in attempts.values():
-            run = _newest(candidates, store, earlier, refused, replaced, clock=clock)
+            run = _newest(candidates, store, reception, refused, replaced, clock=clock)
             if run is not None:
                 taken.append(run)
+        retire_superseded(store, taken, clock)
         record_refusals(store, refused, clock)
     whole = _summary(expected, taken, refused, replaced)
     if ended in ("", SUCCESS) or whole.missing:
@@ -136,7 +140,7 @@ def collect(
 def _newest(
     candidates: Sequence[Candidate],
     store: Store,
-    earlier: Attempts,
+    reception: Reception,
     refused: list[Refused],
     replaced: list[Replaced],
     *,
@@ -159,7 +163,7 @@ def _newest(
             keep_superseded(store, same[0], chosen.run_id, clock)
             continue
         try:
-            chosen = take(store, same[0], earlier, clock=clock)
+            chosen = take(store, same[0], reception, clock)
         except RefusedSetError as error:
             refused.append(Refused(same[0].artifact, error.reason, error.detail))
     return chosen

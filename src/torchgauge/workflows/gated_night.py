@@ -10,7 +10,7 @@ from torchgauge.errors import DataFileError
 from torchgauge.records import RecordError, from_plain
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.store import Store
-from torchgauge.workflows.campaign import CampaignPlan, no_case, read_campaign
+from torchgauge.workflows.campaign import CampaignPlan, no_case
 from torchgauge.workflows.collect import COLLECTION_SCHEMA, Collection
 from torchgauge.workflows.night_findings import AbsentPool, NightFindings, NightOf, night_findings
 
@@ -35,17 +35,17 @@ def read_collection(path: Path | str) -> Collection:
 
 def gated_night(
     store: Store,
-    campaign_file: Path | str,
+    campaign: CampaignPlan,
     collect_file: Path | str,
     policy: Policy | None = None,
     configured: Iterable[str] = (),
 ) -> NightFindings:
-    """What the campaign in ``campaign_file`` found, of which ``collect_file`` says what came.
+    """What ``campaign`` found, of which ``collect_file`` says what came.
 
     ``configured`` are the pools of torchgauge.yml, of each of which the plan must say what becomes. Raises
     :class:`DataFileError` where the two files are of different campaigns.
     """
-    campaign, collected = read_campaign(campaign_file), read_collection(collect_file)
+    collected = read_collection(collect_file)
     if collected.campaign_digest != campaign.digest:
         raise DataFileError(
             str(collect_file), "is of another campaign", hint=f"collect {campaign.campaign_id}"

@@ -85,12 +85,15 @@ def echo_without_commands(text: str, echo: Callable[[str], object]) -> None:
     echo(f"::{token}::")
 
 
-def annotation(level: str, message: str) -> str:
-    """The line that shows ``message`` at the top of the run; ``level`` is notice, warning or error."""
-    if level not in ("notice", "warning", "error"):
-        raise ValueError(level)
+def annotation(level: str, message: str, title: str = "") -> str:
+    """The line that shows ``message`` at the top of the run; ``level`` is notice, warning or error.
+
+    ``title`` is ours, of letters and blanks.
+    """
+    if level not in ("notice", "warning", "error") or (title and not title.replace(" ", "").isalpha()):
+        raise ValueError(level, title)
     escaped = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
-    return f"::{level}::{escaped}"
+    return f"::{level}{title and f' title={title}'}::{escaped}"
 
 
 def in_actions(environ: Mapping[str, str] = os.environ) -> bool:

@@ -18,9 +18,11 @@ from torchgauge.errors import DataFileError, InfrastructureError
 from torchgauge.records import RecordError, from_plain, to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.dataset import row_count
+from torchgauge.results.run_id import is_run_id
 from torchgauge.results.store import Store
-from torchgauge.workflows.ingest.intake import REJECTED, SUPERSEDED
-from torchgauge.workflows.ingest.removal import tombstones
+from torchgauge.workflows.ingest.provenance import REJECTED, SUPERSEDED
+from torchgauge.workflows.ingest.removal import retire_replaced, tombstones
+from torchgauge.workflows.plain_text import plain
 
 DAY_S = 86_400.0
 STATE_SCHEMA = 1
@@ -119,15 +121,37 @@ def check_no_shrinking(before: PublishedState, after: PublishedState, removed: s
         )
 
 
+def check_run_ids(store: Store, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Raise :class:`InfrastructureError` for a run of ``store`` whose name is none that torchgauge gives."""
+    now = clock.now()
+    names = {*store.run_ids(), *store.published()}
+    foreign = sorted(plain(name) for name in names if not is_run_id(name, now))
+    if foreign:
+        raise InfrastructureError(
+            f"{len(foreign)} runs have names that torchgauge does not give: {_listed(foreign)}",
+            hint="order, files and links are made of these names: take such runs out of the store, or give"
+            " them ids as 20261122T031500Z-1a2b3c4d",
+        )
+
+
 def publish(
-    store: Store, guard: Path, build: Callable[[], None], *, expect_history: bool = False
+    store: Store,
+    guard: Path,
+    build: Callable[[], None],
+    *,
+    expect_history: bool = False,
+    clock: Clock = SYSTEM_CLOCK,
 ) -> PublishedState:
     """Check the history of ``store`` against ``guard``, run ``build``, and write what is published now.
 
     ``expect_history`` refuses to take a missing file for a first publication. Raises
-    :class:`InfrastructureError` where history would shrink; then nothing was built.
+    :class:`InfrastructureError` where history would shrink or a run has a name that torchgauge does not give;
+    then nothing was built.
     """
-    before, after = read_state(guard), state_of(store)
+    before = read_state(guard)
+    retire_replaced(store)
+    check_run_ids(store, clock)
+    after = state_of(store)
     if before is None and expect_history:
         raise DataFileError(
             str(guard),

@@ -7,7 +7,8 @@
     journal.jsonl     the run's journal with a row for every planned case and one end
 
 The journal is written anew: texts are made printable, cases that were never reached get their ``not_run``
-row, and what a kill or a resumption left is taken out. So a set that was packed here is always accepted.
+row, and what a kill or a resumption left is taken out. The run gets the id that follows from its place in the
+campaign, as whoever takes the set computes it too. So a set that was packed here is always accepted.
 """
 
 from __future__ import annotations
@@ -17,7 +18,7 @@ import json
 import shlex
 import shutil
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -30,11 +31,12 @@ from torchgauge.results.journal import Kind, RunState, read
 from torchgauge.results.journal_record import End, JournalRecord, PlanStamp, encode_line
 from torchgauge.results.publication import CUT_SHORT, unreached_row
 from torchgauge.results.rows import torch_version
+from torchgauge.results.run_id import ShardAttempt
 from torchgauge.results.store import RunFolder
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
 from torchgauge.workflows.plain_text import is_plain_command, plain_values
 
-RESULT_SET_SCHEMA = 1
+RESULT_SET_SCHEMA = 2
 """Version of ``manifest.json``."""
 MANIFEST, PLAN_FILE, JOURNAL_FILE = "manifest.json", "plan.json", "journal.jsonl"
 RUN_FILES = frozenset({MANIFEST, PLAN_FILE, JOURNAL_FILE})
@@ -56,7 +58,10 @@ class FileStamp:
 
 @dataclass(frozen=True)
 class Manifest:
-    """Whose results a set holds; ``attempt`` counts from 1, ``differs`` where the campaign was not kept."""
+    """Whose results a set holds; ``attempt`` counts from 1, ``differs`` where the campaign was not kept.
+
+    ``made_as`` is what the store of the machine calls the run, whose logs stayed there.
+    """
 
     campaign_id: str
     campaign_digest: str
@@ -68,6 +73,7 @@ class Manifest:
     run_id: str
     state: RunState
     files: tuple[FileStamp, ...]
+    made_as: str
     differs: tuple[str, ...] = ()
     schema: int = RESULT_SET_SCHEMA
 
@@ -91,10 +97,25 @@ class Job:
         """The name of the artifact that the job uploads."""
         return artifact_name(self.campaign.campaign_id, self.pool.name, self.shard.index, self.attempt)
 
+    @property
+    def run_id(self) -> str:
+        """What the run of this job is called in every store that takes it."""
+        return campaign_run_id(self.campaign, self.pool.name, self.shard.index, self.attempt)
+
+
+def campaign_run_id(campaign: CampaignPlan, pool: str, shard: int, attempt: int) -> str:
+    """The id of the run that is this attempt at this shard; raises ``ValueError`` for impossible numbers."""
+    return ShardAttempt(campaign.created_at, pool, shard, attempt, campaign.digest).run_id
+
 
 def artifact_name(campaign_id: str, pool: str, shard: int, attempt: int) -> str:
     """The name of the artifact of one attempt at one shard."""
     return f"results-{campaign_id}-{pool}-{shard}-{attempt}"
+
+
+def manifest_digest(folder: Path) -> str:
+    """SHA-256 of the manifest in ``folder``, which holds those of the other files, in hexadecimal digits."""
+    return hashlib.sha256((folder / MANIFEST).read_bytes()).hexdigest()
 
 
 def pack(folder: RunFolder, job: Job, out: Path, *, clock: Clock = SYSTEM_CLOCK) -> Manifest:
@@ -104,7 +125,8 @@ def pack(folder: RunFolder, job: Job, out: Path, *, clock: Clock = SYSTEM_CLOCK)
     """
     if out.exists():
         raise UsageError(f"{out} exists", hint="name a new folder: a result set is written once")
-    plan = folder.plan()
+    made = folder.plan()
+    plan = replace(made, run_id=job.run_id)
     aside = aside_of(out)
     with storage_errors(out):
         aside.mkdir(parents=True)
@@ -125,6 +147,7 @@ def pack(folder: RunFolder, job: Job, out: Path, *, clock: Clock = SYSTEM_CLOCK)
             run_id=plan.run_id,
             state=lines.state,
             files=stamps,
+            made_as=made.run_id,
             differs=differences(job.campaign, lines.environments),
         )
         seal(aside, out, manifest)
@@ -208,6 +231,7 @@ class _Lines:
         elif record.kind is Kind.RESULT:
             there = data["environment_id"]
             data["environment_id"] = self._renamed.get(there, there)
+            data["run_id"] = self._plan.run_id
             if not is_plain_command(data["reproduce"], data["case_id"]):
                 data["reproduce"] = shlex.join(["torchgauge", "repro", data["case_id"]])
             if self._text_bytes is not None:

@@ -7,6 +7,7 @@ not modelled. So a test compares the set of jobs and results, and never the exit
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import re
@@ -129,6 +130,27 @@ class Forge:
     def artifact(self, name: str, run: int = 1) -> zipfile.ZipFile:
         """The artifact ``name`` of ``run``."""
         return zipfile.ZipFile(self.artifacts / str(run) / f"{name}.zip")
+
+    def jobs(self, run: int) -> list[dict[str, Any]]:
+        """The jobs of ``run`` that handed in a result set, with the notice of each, as the API tells."""
+        found = []
+        for path in sorted((self.artifacts / str(run)).glob("results-*.zip")):
+            with zipfile.ZipFile(path) as archive:
+                data = archive.read("manifest.json")
+            said = json.loads(data)
+            stated = {
+                "title": "torchgauge result set",
+                "message": f"sha256:{hashlib.sha256(data).hexdigest()}",
+            }
+            found.append(
+                {
+                    "id": 1000 * run + len(found),
+                    "name": f"device / {said['pool']} {said['shard']} of {said['of']}",
+                    "run_attempt": said["attempt"],
+                    "annotations": [stated],
+                }
+            )
+        return found
 
     def act(
         self,

@@ -57,6 +57,7 @@ class Night:
 
 def dispatch(forge: Forge, github: GitHub, workflow: str, run: int = 1, **environment: str) -> ActRun:
     """Start ``workflow`` by hand, with a token and without a network."""
+    github.night_jobs = forge.jobs
     labels = environment.pop("labels", "ubuntu-24.04 self-hosted").split()
     names = {"GITHUB_API_URL": github.base, "OMP_NUM_THREADS": "1", "TORCHGAUGE_NIGHT": NIGHT, **environment}
     return forge.act(

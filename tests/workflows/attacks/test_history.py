@@ -104,7 +104,7 @@ def test_a_broken_table_is_named_and_nothing_is_published(
     assert CliRunner().invoke(cli, words).exit_code == 0
     guard = night.store.path / "history.json"
     before = (guard.read_bytes(), (site / "index.html").read_bytes())
-    path = night.store.table_path(table, "run-1-1")
+    path = night.store.table_path(table, night.run_id())
     BROKEN.get(name, _folder)(path)
     done = CliRunner().invoke(cli, [*words, "--full"])
     assert isinstance(done.exception, DamagedJournalError), done.exception
@@ -113,7 +113,7 @@ def test_a_broken_table_is_named_and_nothing_is_published(
     assert (guard.read_bytes(), (site / "index.html").read_bytes()) == before
     if path.is_dir():
         shutil.rmtree(path)
-    for file in (night.store.path / "tables").glob("*/run-1-1.parquet"):
+    for file in (night.store.path / "tables").glob(f"*/{night.run_id()}.parquet"):
         file.unlink()
-    night.store.finish("run-1-1")
+    night.store.finish(night.run_id())
     assert CliRunner().invoke(cli, words).exit_code == 0

@@ -24,6 +24,7 @@ from campaign_sets import (
     rerowed,
     sealed,
     terms,
+    with_run_id,
     write_folder,
 )
 from stored_runs import TOLERANCE, case
@@ -258,9 +259,10 @@ def test_a_lie_about_what_follows_gains_nothing(name: str, night: Night, good: F
     assert (tuple(row["modifiers"]), row["expected"]) == (modifiers, None)
     assert [name for name, _ in row["facts"] if name in ("unsteady", "other_model")] == list(modifiers)
     store = Store.open(tmp_path / "store")
-    told = json.loads((store.path / "runs" / "run-1-1" / "provenance.json").read_text())
+    told = json.loads((store.path / "runs" / night.run_id() / "provenance.json").read_text())
     assert told["recomputed"] == 1
-    table = read_table(store, "summaries", ["run-1-1"], ("case_id", "low", "high", "confidence")).to_pylist()
+    columns = ("case_id", "low", "high", "confidence")
+    table = read_table(store, "summaries", [night.run_id()], columns).to_pylist()
     mine = [{k: each[k] for k in ("low", "high", "confidence")} for each in row["summaries"]]
     assert [{k: v for k, v in each.items() if k != "case_id"} for each in table][: len(mine)] == mine
 
@@ -268,7 +270,7 @@ def test_a_lie_about_what_follows_gains_nothing(name: str, night: Night, good: F
 def test_an_honest_set_is_kept_to_the_byte(night: Night, good: Files, tmp_path: Path) -> None:
     """Where rows say what follows from their samples, the journal of the store is the one that came."""
     kept(night, good, tmp_path)
-    run = tmp_path / "store" / "runs" / "run-1-1"
+    run = tmp_path / "store" / "runs" / night.run_id()
     assert (run / "journal.jsonl").read_bytes() == good["journal.jsonl"]
     assert json.loads((run / "provenance.json").read_text())["recomputed"] == 0
 
@@ -441,4 +443,4 @@ def with_terms(night: Night, wanted: str) -> Any:
 
 def resealed(night: Night, files: Files) -> Files:
     """``files`` as a set of the campaign that ``night`` has now."""
-    return sealed(files, campaign_digest=night.campaign.digest)
+    return sealed(with_run_id(files, night.run_id()), campaign_digest=night.campaign.digest)

@@ -4,37 +4,55 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
+
+from torchgauge.cli.ci.campaign_option import campaign
+from torchgauge.results.run_id import MOST_ATTEMPTS
+
+if TYPE_CHECKING:
+    from torchgauge.workflows.job_statements import Stated
 
 
 @click.command("collect")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--campaign", "campaign_file", default="campaign.json", show_default=True, help="the plan")
+@campaign()
 @click.option("--store", required=True, help="where the runs go; it is made where there is none")
 @click.option("--sha", default="", help="the commit that the forge says the campaign ran on")
 @click.option("--config-file", metavar="FILE", help="named configurations of the campaign's own")
 @click.option("--out", default="collect.json", show_default=True, help="what came and what did not")
 @click.option("--ended", metavar="RESULT", default="", help="how the forge says that the jobs ended")
-@click.option("--any-name", is_flag=True, help="do not ask that artifacts have the names of their sets")
+@click.option(
+    "--attempts",
+    type=click.IntRange(1),
+    default=MOST_ATTEMPTS,
+    envvar="GITHUB_RUN_ATTEMPT",
+    help="how often the forge ran the workflow (default: GITHUB_RUN_ATTEMPT, else any)",
+)
+@click.option("--ask-github", is_flag=True, help="take only sets that their jobs state, by the API")
 def command(  # noqa: PLR0917  click passes them by name
     folder: Path,
     campaign_file: str,
+    campaign_digest: str,
     store: str,
     sha: str,
     config_file: str | None,
     out: str,
     ended: str,
-    any_name: bool,
+    attempts: int,
+    ask_github: bool,
 ) -> None:
     """Validate and import all artifacts in FOLDER; exit 3 where the campaign is incomplete.
 
-    Each entry of FOLDER is one artifact: a zip file, or a folder named after it. A shard of which nothing
-    valid came is a gap, and so are a pool without a case and jobs that ended in anything but success where
-    --ended says so; `ci gate` is never green over one.
+    Each entry of FOLDER is one artifact: a zip file, or a folder named after it. That name says which job it
+    is of, and a set that says otherwise is refused. With --ask-github, GITHUB_TOKEN and the permissions
+    `actions: read` and `checks: read`, every set must also be one that the page of its job names.
+    A shard of which nothing valid came is a gap, and so are a pool without a case and jobs that ended in
+    anything but success where --ended says so; `ci gate` is never green over one.
     Changes in the history are kept for the dashboard.
 
-    Example: torchgauge ci collect artifacts --store results --sha "$GITHUB_SHA"
+    Example: torchgauge ci collect artifacts --store results --sha "$GITHUB_SHA" --ask-github
     """
     from torchgauge.clock import SYSTEM_CLOCK
     from torchgauge.records import to_json
@@ -45,9 +63,16 @@ def command(  # noqa: PLR0917  click passes them by name
     from torchgauge.workflows.ingest.validator import Expected
     from torchgauge.workflows.night_findings import keep_changes
 
-    expected = Expected(read_campaign(campaign_file), SYSTEM_CLOCK.now(), sha, configurations=config_file)
+    expected = Expected(
+        read_campaign(campaign_file, campaign_digest),
+        SYSTEM_CLOCK.now(),
+        sha,
+        configurations=config_file,
+        attempts=attempts,
+        stated=_stated() if ask_github else None,
+    )
     opened = Store.open(store, create=True)
-    found = collect(folder, expected, opened, named=not any_name, ended=ended)
+    found = collect(folder, expected, opened, ended=ended)
     write_atomically(Path(out), to_json(found).encode() + b"\n")
     keep_changes(opened, expected.now)
     counts = ", ".join(f"{count} {status}" for status, count in found.counts.items())
@@ -61,3 +86,10 @@ def command(  # noqa: PLR0917  click passes them by name
     for gap in found.gaps:
         click.echo(f"gap: {gap}", err=True)
     sys.exit(0 if found.complete else 3)
+
+
+def _stated() -> Stated:
+    from torchgauge.workflows.github_api import GitHubApi
+    from torchgauge.workflows.job_statements import WorkflowRun, stated_sets
+
+    return stated_sets(GitHubApi.from_environment(), WorkflowRun.from_environment())

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from torchgauge.cli.ci.campaign_option import campaign
 from torchgauge.cli.options import Seconds
 
 
@@ -15,9 +16,7 @@ from torchgauge.cli.options import Seconds
 @click.option("--good", required=True, metavar="RUN", help="the last good run, as `ci suspects` says")
 @click.option("--suspect", required=True, metavar="RUN", help="the first suspect run")
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
-@click.option(
-    "--campaign", "campaign_file", default="campaign.json", show_default=True, help="a night's plan"
-)
+@campaign("a night's plan")
 @click.option(
     "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"
 )
@@ -54,10 +53,10 @@ def command(pool: str, good: str, suspect: str, **options: Any) -> None:
 
     policy = policy_file(options["policy"], options["config_file"])
     store = Store.open(options["store"])
-    campaign = read_campaign(options["campaign_file"])
+    plan = read_campaign(options["campaign_file"], options["campaign_digest"])
     job = ConfirmJob(
-        campaign_id=campaign.campaign_id,
-        pool=campaign.pool(pool).name,
+        campaign_id=plan.campaign_id,
+        pool=plan.pool(pool).name,
         out=Path(options["out"]),
         work=Path(options["work"]),
         install=options["install"],

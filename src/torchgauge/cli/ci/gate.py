@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchgauge.cli.ci.campaign_option import campaign
 from torchgauge.cli.options import CommaList, Seconds, measuring, settings_of, sources
 from torchgauge.errors import UsageError
 
@@ -27,9 +28,7 @@ _SIDES = ("base", "head", "base_python", "head_python")
     "--policy", metavar="FILE", help="tolerances and what gates (default: of --config, else built in)"
 )
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results are, or go")
-@click.option(
-    "--campaign", "campaign_file", default="campaign.json", show_default=True, help="a night's plan"
-)
+@campaign("a night's plan")
 @click.option("--collected", default="collect.json", show_default=True, help="what of it came")
 @click.option(
     "--undecided",
@@ -105,12 +104,11 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
 
     policy = read_policy(_policy_file(options, config))
     pools = tuple(pool.name for pool in config.pools) if config else ()
-    store = Store.open(options["store"])
-    found = gated_night(store, options["campaign_file"], options["collected"], policy, pools)
+    plan = read_campaign(options["campaign_file"], options["campaign_digest"])
+    found = gated_night(Store.open(options["store"]), plan, options["collected"], policy, pools)
     undecided = options["undecided"] or (config.undecided if config else "failure")
     result = nightly_gate(found, policy, undecided)
-    planned = read_campaign(options["campaign_file"]).pools
-    _tell_unused(policy, [case for pool in planned for shard in pool.shards for case in shard.cases])
+    _tell_unused(policy, [case for pool in plan.pools for shard in pool.shards for case in shard.cases])
     add_summary(gate_summary(result))
     if options["as_json"]:
         click.echo(json.dumps(gate_json(result), indent=1, allow_nan=False))

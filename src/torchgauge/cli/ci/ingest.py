@@ -7,10 +7,12 @@ from pathlib import Path
 
 import click
 
+from torchgauge.cli.ci.campaign_option import campaign
+
 
 @click.command("ingest")
 @click.argument("sets", nargs=-1, type=click.Path(path_type=Path))
-@click.option("--campaign", "campaign_file", default="campaign.json", show_default=True, help="the plan")
+@campaign()
 @click.option("--store", required=True, help="where the runs go; it is made where there is none")
 @click.option("--sha", default="", help="the commit that the forge says the campaign ran on")
 @click.option("--config-file", metavar="FILE", help="named configurations of the campaign's own")
@@ -21,6 +23,7 @@ import click
 def command(  # noqa: PLR0917  click passes them by name
     sets: tuple[Path, ...],
     campaign_file: str,
+    campaign_digest: str,
     store: str,
     sha: str,
     config_file: str | None,
@@ -55,7 +58,8 @@ def command(  # noqa: PLR0917  click passes them by name
             hint="--contributor NAME --contributors FILE",
         )
     pools = pools_of(contributors, contributor) if contributors else None
-    expected = Expected(read_campaign(campaign_file), SYSTEM_CLOCK.now(), sha, pools, config_file)
+    plan = read_campaign(campaign_file, campaign_digest)
+    expected = Expected(plan, SYSTEM_CLOCK.now(), sha, pools, config_file)
     taken, refused = import_sets(Store.open(store, create=True), sets, expected, contributor)
     for run in taken:
         said = "imported" if run.new else "is there already"

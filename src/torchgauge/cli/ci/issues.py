@@ -6,12 +6,12 @@ import os
 
 import click
 
+from torchgauge.cli.ci.campaign_option import campaign
+
 
 @click.command("issues")
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
-@click.option(
-    "--campaign", "campaign_file", default="campaign.json", show_default=True, help="the night's plan"
-)
+@campaign("the night's plan")
 @click.option("--collected", default="collect.json", show_default=True, help="what of it came")
 @click.option("--config", "config_file", help="torchgauge.yml (default: the one here, if there is one)")
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of the torchgauge.yml here)")
@@ -25,6 +25,7 @@ import click
 def command(  # noqa: PLR0917  click passes them by name
     store: str,
     campaign_file: str,
+    campaign_digest: str,
     collected: str,
     config_file: str | None,
     policy: str | None,
@@ -42,6 +43,7 @@ def command(  # noqa: PLR0917  click passes them by name
     """
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.results.store import Store
+    from torchgauge.workflows.campaign import read_campaign
     from torchgauge.workflows.config import configured_pools, policy_file
     from torchgauge.workflows.gated_night import gated_night
     from torchgauge.workflows.github_api import GitHubApi, repository_path
@@ -49,7 +51,8 @@ def command(  # noqa: PLR0917  click passes them by name
 
     rules = read_policy(policy_file(policy, config_file))
     pools = configured_pools(config_file)
-    found = gated_night(Store.open(store), campaign_file, collected, rules, pools)
+    plan = read_campaign(campaign_file, campaign_digest)
+    found = gated_night(Store.open(store), plan, collected, rules, pools)
     offline = dry_run and not (os.environ.get("GITHUB_TOKEN") or os.environ.get("GH_TOKEN"))
     if not offline:
         repository_path(repository)

@@ -30,12 +30,12 @@ if TYPE_CHECKING:
 @click.option("--sha", envvar="GITHUB_SHA", default="", help="the commit that is planned for")
 @click.option("--pull-request", is_flag=True, help="one job for each pool, with the artifact of `ci gate`")
 @click.option("--once", is_flag=True, help="plan nothing where --store has the whole campaign already")
-@click.option("--github", is_flag=True, help="set this step's outputs: matrix, campaign, torch, nothing")
+@click.option("--github", is_flag=True, help="set this step's outputs: matrix, campaign, digest, ...")
 def command(config_file: str, out: str, github: bool, **options: Any) -> None:
     """Plan a campaign: which cases each pool runs in which job, sized by recorded durations.
 
-    Outputs: `matrix` for strategy.matrix, `campaign` with the name, `torch` as given, and `nothing`, which is
-    `true` for an empty plan; that ends with 5.
+    Outputs: `matrix` for strategy.matrix, `campaign` with the name, `digest` of the plan, against which later
+    steps hold its file, `torch` as given, and `nothing`, which is `true` for an empty plan; that ends with 5.
 
     Example: torchgauge ci plan --config torchgauge.yml --store results --out campaign.json --github
     """
@@ -132,5 +132,6 @@ def _hand_on(plan: CampaignPlan, config: Config, options: dict[str, Any]) -> Non
         legs = [{**leg, "artifact": ARTIFACT_PREFIX + leg["pool"], "compiled": ""} for leg in legs]
     set_json_output("matrix", {"include": legs})
     set_output("campaign", plan.campaign_id)
+    set_output("digest", plan.digest)
     set_output("torch", options["torch"])
     set_output("nothing", "false")

@@ -8,6 +8,7 @@ from typing import Any
 
 import click
 
+from torchgauge.cli.ci.campaign_option import campaign
 from torchgauge.cli.options import (
     AHEAD,
     NO_FALLBACK_CHECK,
@@ -19,15 +20,16 @@ from torchgauge.cli.options import (
     settings_of,
     sources,
 )
+from torchgauge.results.run_id import MOST_ATTEMPTS
 
 
 @click.command("run")
-@click.option("--campaign", "campaign_file", default="campaign.json", show_default=True, help="the plan")
+@campaign()
 @click.option("--pool", required=True, help="whose shard to run")
 @click.option("--shard", type=click.IntRange(1), default=1, show_default=True, help="which, from 1")
 @click.option(
     "--attempt",
-    type=click.IntRange(1),
+    type=click.IntRange(1, MOST_ATTEMPTS),
     default=1,
     envvar="GITHUB_RUN_ATTEMPT",
     help="which attempt at the shard this is (default: GITHUB_RUN_ATTEMPT, or 1)",
@@ -43,7 +45,13 @@ from torchgauge.cli.options import (
 @AHEAD
 @NO_FALLBACK_CHECK
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where the run itself goes")
-def command(campaign_file: str, pool: str, shard: int, attempt: int, out: str | None, **options: Any) -> None:
+def command(
+    pool: str,
+    shard: int,
+    attempt: int,
+    out: str | None,
+    **options: Any,
+) -> None:
     """Run one shard of a campaign and write its result set; exit 0 where there is a valid one.
 
     Failing cases are rows, and it is `ci gate` that judges them. Exit 2 or 3: there is no result set.
@@ -55,13 +63,14 @@ def command(campaign_file: str, pool: str, shard: int, attempt: int, out: str | 
     from torchgauge.harness.summary import summary_lines
     from torchgauge.results.reports.markdown_text import code, fenced
     from torchgauge.workflows.campaign import read_campaign
-    from torchgauge.workflows.github_files import add_summary
-    from torchgauge.workflows.result_set import Job
+    from torchgauge.workflows.github_files import add_summary, in_actions
+    from torchgauge.workflows.job_statements import statement
+    from torchgauge.workflows.result_set import Job, manifest_digest
     from torchgauge.workflows.shard_run import run_shard, shard_campaign, time_left
 
-    campaign = read_campaign(campaign_file)
-    found = campaign.pool(pool)
-    job = Job(campaign, found, found.shard(shard), attempt)
+    plan = read_campaign(options["campaign_file"], options["campaign_digest"])
+    found = plan.pool(pool)
+    job = Job(plan, found, found.shard(shard), attempt)
     deadline = options["deadline"]
     if deadline is not None:
         options["budget"] = min(options["budget"] or deadline, time_left(deadline))
@@ -89,5 +98,7 @@ def command(campaign_file: str, pool: str, shard: int, attempt: int, out: str | 
             add_summary(f"### {code(job.artifact)}\n\n{told}")
     for text in filter(None, (report.trouble, *report.manifest.differs)):
         click.echo(f"note: {text}", err=True)
+    if in_actions():
+        click.echo(statement(manifest_digest(Path(out or job.artifact))), err=True)
     said = {"artifact": job.artifact, "out": out or job.artifact, "run_id": report.manifest.run_id}
     click.echo(json.dumps({**said, "state": report.manifest.state.value}, indent=1))

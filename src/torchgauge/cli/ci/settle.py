@@ -6,19 +6,24 @@ from pathlib import Path
 
 import click
 
+from torchgauge.cli.ci.campaign_option import campaign
+
 
 @click.command("settle")
 @click.argument("folder", type=click.Path(path_type=Path))
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
-@click.option(
-    "--campaign", "campaign_file", default="campaign.json", show_default=True, help="a night's plan"
-)
+@campaign("a night's plan")
 @click.option(
     "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"
 )
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
-def command(
-    folder: Path, store: str, campaign_file: str, config_file: str | None, policy: str | None
+def command(  # noqa: PLR0917  click passes them by name
+    folder: Path,
+    store: str,
+    campaign_file: str,
+    campaign_digest: str,
+    config_file: str | None,
+    policy: str | None,
 ) -> None:
     """Take what the jobs of `ci confirm` handed in below FOLDER into the store.
 
@@ -33,11 +38,11 @@ def command(
     from torchgauge.workflows.config import CONFIG_FILE, policy_file, read_config
     from torchgauge.workflows.confirm_set import Rules, settle
 
-    campaign = read_campaign(campaign_file)
+    plan = read_campaign(campaign_file, campaign_digest)
     there = config_file or (CONFIG_FILE if Path(CONFIG_FILE).is_file() else None)
-    pools = read_config(there).pools if there else campaign.pools
+    pools = read_config(there).pools if there else plan.pools
     rules = Rules(read_policy(policy_file(policy, there)), frozenset(pool.name for pool in pools))
-    found = settle(Store.open(store), folder, campaign, rules)
+    found = settle(Store.open(store), folder, plan, rules)
     for outcome in found.taken:
         click.echo(f"{outcome.state.name} {outcome.case_id}: {outcome.reason}")
     for words in found.refused:

@@ -4,16 +4,23 @@ from __future__ import annotations
 
 import click
 
+from torchgauge.cli.ci.campaign_option import campaign
+
 
 @click.command("suspects")
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="the pools")
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
-@click.option(
-    "--campaign", "campaign_file", default="campaign.json", show_default=True, help="a night's plan"
-)
+@campaign("a night's plan")
 @click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
 @click.option("--github", is_flag=True, help="set this step's outputs: suspected, confirm, matrix")
-def command(config_file: str, policy: str | None, campaign_file: str, store: str, github: bool) -> None:
+def command(  # noqa: PLR0917  click passes them by name
+    config_file: str,
+    policy: str | None,
+    campaign_file: str,
+    campaign_digest: str,
+    store: str,
+    github: bool,
+) -> None:
     """List the suspicions that no machine has answered yet, and the jobs that measure them.
 
     Outputs: `matrix` for jobs of `ci confirm`, `confirm` (`true` where it has one), and `suspected` (`true`
@@ -30,9 +37,9 @@ def command(config_file: str, policy: str | None, campaign_file: str, store: str
     from torchgauge.workflows.open_suspicions import legs_of, open_in
 
     config = read_config(config_file)
-    opened, campaign = Store.open(store), read_campaign(campaign_file)
+    opened, plan = Store.open(store), read_campaign(campaign_file, campaign_digest)
     waiting = open_in(opened, read_policy(policy or config.policy))
-    legs = legs_of(opened, waiting, campaign, config)
+    legs = legs_of(opened, waiting, plan, config)
     for each in waiting:
         since = f"since {each.suspect.date} ({each.good.run_id} -> {each.suspect.run_id})"
         click.echo(f"{each.state.name} {each.series.case_id} {each.change.size:+.1%} {since}")

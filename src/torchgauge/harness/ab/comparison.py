@@ -32,7 +32,8 @@ from torchgauge.records import (
 )
 from torchgauge.records.comparison import ComparisonPlan, Contestant, Pair, Side
 from torchgauge.results.comparing.comparison_store import ComparisonFolder
-from torchgauge.results.store import Store, new_run_id
+from torchgauge.results.run_id import new_run_id
+from torchgauge.results.store import Store
 from torchgauge.suites import torchbench_checkout
 from torchgauge.suites.suite import Suite
 

@@ -33,8 +33,9 @@ from torchgauge.records import (
 )
 from torchgauge.results.interchange.upstream_statuses import Ending
 from torchgauge.results.journal import End, Kind, RunState
+from torchgauge.results.run_id import new_run_id
 from torchgauge.results.stats import summarise
-from torchgauge.results.store import Store, new_run_id
+from torchgauge.results.store import Store
 
 UNKNOWN_BATCH = 0
 """The batch of a case whose file does not say it: no workload that was ever built has it."""

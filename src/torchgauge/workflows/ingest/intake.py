@@ -4,8 +4,8 @@
 
     runs/<run_id>/provenance.json    whose the run is and through which door it came
     rejected/<id>.json               what was refused and why; nothing of its content
-    superseded/<run_id>/             earlier attempts at a shard: evidence, in no table
-    tombstones/<run_id>.json         runs that were removed, with the reason
+    superseded/<run_id>/             runs that another one replaced: evidence, in no table
+    tombstones/<run_id>.json         runs that left the tables, with the reason
 
 A set is published in a store of its own beside the real one first. What cannot become tables is refused
 there, and a kill leaves a folder that no reader looks at.
@@ -32,20 +32,40 @@ from torchgauge.results.atomic_file import TEMPORARY_SUFFIX, fsync_path, storage
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
 from torchgauge.workflows.ingest.container import Caps, read_container
+from torchgauge.workflows.ingest.counted_once import replaced_by, whole_pools
 from torchgauge.workflows.ingest.plan_check import planned_cases
+from torchgauge.workflows.ingest.provenance import (
+    PROVENANCE,
+    REJECTED,
+    SUPERSEDED,
+    HeldRun,
+    held_run,
+    held_runs,
+)
 from torchgauge.workflows.ingest.recomputed import mended
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+from torchgauge.workflows.ingest.removal import retire, retire_replaced, tombstone
 from torchgauge.workflows.ingest.validator import Expected, ValidSet, check_stamps, set_digest, validate
 from torchgauge.workflows.plain_text import one_line
 from torchgauge.workflows.result_set import JOURNAL_FILE, PLAN_FILE, RUN_FILES
 
-PROVENANCE = "provenance.json"
 STAGING = ".staging-"
-REJECTED, SUPERSEDED, TOMBSTONES = "rejected", "superseded", "tombstones"
 
 
-Attempts = dict[tuple[object, object, object], dict[str, int]]
-"""Campaign, pool and shard to the runs of a store that are attempts at it, with the attempt's number."""
+@dataclass
+class Reception:
+    """What a set meets at the door; ``held`` grows with every run that is taken.
+
+    ``whole`` are the pools of the campaign of which every shard came. ``contributor`` is empty for our jobs.
+    """
+
+    held: list[HeldRun]
+    whole: frozenset[str] = frozenset()
+    contributor: str = ""
+
+    def note(self, taken: HeldRun) -> None:
+        """Remember ``taken`` and forget what it replaces."""
+        self.held = [each for each in self.held if each.run_id not in taken.supersedes] + [taken]
 
 
 @dataclass(frozen=True)
@@ -115,26 +135,23 @@ def artifact_of(path: Path) -> str:
 def take(
     store: Store,
     candidate: Candidate,
-    attempts: Attempts | None = None,
-    *,
-    contributor: str = "",
+    reception: Reception | None = None,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Taken:
-    """Move a valid set into ``store`` and its tables; ``attempts`` are those of the store, if at hand.
+    """Move a valid set into ``store`` and its tables; what it supersedes is the caller's to retire.
 
-    Raises :class:`RefusedSetError` where the run was removed before, exists with other content or cannot be
-    published, with the store as it was, and :class:`InfrastructureError` for a failing disk.
+    Raises :class:`RefusedSetError` where the run was removed before, exists with other content, is counted
+    already or cannot be published, with the store as it was, and :class:`InfrastructureError` for a failing
+    disk.
     """
+    reception = reception or Reception(held_runs(store))
     valid = candidate.valid
     run_id = valid.manifest.run_id
-    if (store.path / TOMBSTONES / f"{run_id}.json").exists():
-        raise RefusedSetError(Reason.REMOVED, f"run {run_id} was removed from this store")
+    _check_never_removed(store, run_id)
     if (store.path / "comparisons" / run_id).exists():
         raise RefusedSetError(Reason.RUN_EXISTS, f"{run_id} is a comparison of this store")
     target = store.path / "runs" / run_id
-    manifest = valid.manifest
-    earlier = (attempts if attempts is not None else attempts_in(store)).get(_place(vars(manifest)), {})
-    supersedes = tuple(run for run, attempt in earlier.items() if attempt < manifest.attempt)
+    supersedes = tuple(replaced_by(store, reception.held, valid, reception.whole))
     taken = Taken(
         run_id=run_id,
         artifact=candidate.artifact,
@@ -153,11 +170,22 @@ def take(
         return Taken(**{**vars(taken), "new": False})
     staging = _staging(store)
     try:
-        _stage(staging, run_id, candidate.files(), provenance(candidate, contributor, supersedes, clock))
+        said = provenance(candidate, reception.contributor, supersedes, clock)
+        _stage(staging, run_id, candidate.files(), said)
         _move(staging, store, run_id)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+    reception.note(held_run(run_id, said))
     return taken
+
+
+def _check_never_removed(store: Store, run_id: str) -> None:
+    stone = tombstone(store, run_id)
+    if stone is None:
+        return
+    if by := stone.get("superseded_by"):
+        raise RefusedSetError(Reason.SUPERSEDED, f"run {run_id} was replaced by {by}")
+    raise RefusedSetError(Reason.REMOVED, f"run {run_id} was removed from this store")
 
 
 def import_sets(
@@ -172,13 +200,16 @@ def import_sets(
     taken: list[Taken] = []
     refused = [each for each in found if isinstance(each, Refused)]
     with only_intake(store):
-        attempts = attempts_in(store)
+        held = held_runs(store)
+        valid = [each.valid for each in found if isinstance(each, Candidate)]
+        reception = Reception(held, whole_pools(expected.campaign, valid, held), contributor)
         for candidate in found:
             if isinstance(candidate, Candidate):
                 try:
-                    taken.append(take(store, candidate, attempts, contributor=contributor, clock=clock))
+                    taken.append(take(store, candidate, reception, clock))
                 except RefusedSetError as error:
                     refused.append(Refused(candidate.artifact, error.reason, error.detail))
+        retire_superseded(store, taken, clock)
         record_refusals(store, refused, clock)
     return taken, refused
 
@@ -191,6 +222,7 @@ def only_intake(store: Store) -> Iterator[None]:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         for stale in store.path.glob(f"{STAGING}*{TEMPORARY_SUFFIX}"):
             shutil.rmtree(stale, ignore_errors=True)
+        retire_replaced(store)
         yield
     finally:
         os.close(descriptor)
@@ -216,6 +248,14 @@ def keep_superseded(store: Store, candidate: Candidate, by: str, clock: Clock = 
             fsync_path(target.parent)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
+
+
+def retire_superseded(store: Store, taken: Iterable[Taken], clock: Clock = SYSTEM_CLOCK) -> None:
+    """Take what ``taken`` replaces out of the tables, once everything is in that replaces it."""
+    for run in taken:
+        for earlier in run.supersedes if run.new else ():
+            if (store.path / "runs" / earlier).is_dir():
+                retire(store, earlier, run.run_id, clock)
 
 
 def record_refusals(store: Store, refused: Sequence[Refused], clock: Clock = SYSTEM_CLOCK) -> None:
@@ -244,14 +284,16 @@ def provenance(
     """Whose a run is and how it came, as JSON values."""
     valid, manifest = candidate.valid, candidate.valid.manifest
     return {
-        "schema": 1,
+        "schema": 2,
         "campaign_id": manifest.campaign_id,
         "campaign_digest": manifest.campaign_digest,
+        "planned_at": valid.planned_at,
         "sha": manifest.sha,
         "pool": manifest.pool,
         "shard": manifest.shard,
         "of": manifest.of,
         "attempt": manifest.attempt,
+        "made_as": manifest.made_as,
         "contributor": contributor,
         "manifest_sha256": valid.digest,
         "differs": list(valid.differs),
@@ -259,29 +301,6 @@ def provenance(
         "supersedes": list(supersedes),
         "received_at": utc(clock.now()).isoformat(timespec="seconds"),
     }
-
-
-def read_provenance(store: Store, run_id: str) -> dict[str, Any]:
-    """What is known of where ``run_id`` came from; empty for a run that no campaign brought."""
-    try:
-        found = json.loads((store.path / "runs" / run_id / PROVENANCE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
-
-
-def attempts_in(store: Store) -> Attempts:
-    """Every run of ``store`` that a campaign brought, by its place in the campaign."""
-    found: Attempts = {}
-    for run_id in store.run_ids():
-        said = read_provenance(store, run_id)
-        if isinstance(said.get("attempt"), int):
-            found.setdefault(_place(said), {})[run_id] = said["attempt"]
-    return found
-
-
-def _place(said: Mapping[str, object]) -> tuple[object, object, object]:
-    return said.get("campaign_id"), said.get("pool"), said.get("shard")
 
 
 def fingerprint(path: Path) -> str:

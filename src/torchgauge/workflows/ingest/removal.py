@@ -1,4 +1,4 @@
-"""Removing a run: what it was stays known, so that history shrinks only with a reason that can be read."""
+"""Taking a run out of the tables: what it was stays known, so that history shrinks only with a reason."""
 
 from __future__ import annotations
 
@@ -9,10 +9,16 @@ from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
 from torchgauge.errors import UsageError
-from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.atomic_file import fsync_path, storage_errors, write_atomically
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
-from torchgauge.workflows.ingest.intake import TOMBSTONES, read_provenance
+from torchgauge.workflows.ingest.provenance import (
+    PROVENANCE,
+    SUPERSEDED,
+    TOMBSTONES,
+    held_runs,
+    read_provenance,
+)
 from torchgauge.workflows.plain_text import is_plain
 
 LONGEST_REASON = 500
@@ -29,25 +35,40 @@ def remove_run(store: Store, run_id: str, reason: str, clock: Clock = SYSTEM_CLO
             "a removal needs a reason of one plain line", hint='--reason "withdrawn by the contributor: ..."'
         )
     folder = store.run(run_id)
-    info = store.info(run_id)
-    stone: dict[str, Any] = {
-        "run_id": run_id,
-        "reason": reason,
-        "removed_at": utc(clock.now()).isoformat(timespec="seconds"),
-        "created_at": info.created_at,
-        "rows": info.recorded,
-        "provenance": read_provenance(store, run_id),
-    }
-    path = store.path / TOMBSTONES / f"{run_id}.json"
-    with storage_errors(path):
-        path.parent.mkdir(exist_ok=True)
-    write_atomically(path, json.dumps(stone, indent=1).encode() + b"\n")
+    path = _bury(store, run_id, reason, clock)
     with storage_errors(store.path):
-        # `results` first: what readers believe goes before what they would look for
-        for table in sorted(TABLES, key=lambda name: name != "results"):
-            store.table_path(table, run_id).unlink(missing_ok=True)
         shutil.rmtree(folder.path)
     return path
+
+
+def retire(store: Store, run_id: str, by: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Take ``run_id``, which the run ``by`` replaces, out of the tables; its files stay as evidence."""
+    folder = store.run(run_id)
+    target = store.path / SUPERSEDED / run_id
+    _bury(store, run_id, f"superseded by {by}", clock, superseded_by=by)
+    said = {**read_provenance(store, run_id), "superseded_by": by}
+    write_atomically(folder.path / PROVENANCE, _json(said))
+    with storage_errors(store.path):
+        if target.exists():
+            shutil.rmtree(folder.path)
+            return
+        target.parent.mkdir(exist_ok=True)
+        folder.path.rename(target)
+        fsync_path(target.parent)
+
+
+def retire_replaced(store: Store, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Take every run out of the tables that another run replaces: a kill may have come between the two."""
+    for run in held_runs(store):
+        for earlier in run.supersedes:
+            if (store.path / "runs" / earlier).is_dir():
+                retire(store, earlier, run.run_id, clock)
+
+
+def tombstone(store: Store, run_id: str) -> dict[str, Any] | None:
+    """Why ``run_id`` is no longer in the tables of ``store``; None where nobody took it out."""
+    path = store.path / TOMBSTONES / f"{run_id}.json"
+    return json.loads(path.read_bytes()) if path.is_file() else None
 
 
 def tombstones(store: Store) -> dict[str, dict[str, Any]]:
@@ -57,3 +78,30 @@ def tombstones(store: Store) -> dict[str, dict[str, Any]]:
         data = json.loads(path.read_bytes())
         found[str(data["run_id"])] = data
     return found
+
+
+def _bury(store: Store, run_id: str, reason: str, clock: Clock, **more: str) -> Path:
+    """Write the tombstone of ``run_id``, then take its tables away."""
+    info = store.info(run_id)
+    stone: dict[str, Any] = {
+        "run_id": run_id,
+        "reason": reason,
+        **more,
+        "removed_at": utc(clock.now()).isoformat(timespec="seconds"),
+        "created_at": info.created_at,
+        "rows": info.recorded,
+        "provenance": read_provenance(store, run_id),
+    }
+    path = store.path / TOMBSTONES / f"{run_id}.json"
+    with storage_errors(path):
+        path.parent.mkdir(exist_ok=True)
+    write_atomically(path, _json(stone))
+    with storage_errors(store.path):
+        # `results` first: what readers believe goes before what they would look for
+        for table in sorted(TABLES, key=lambda name: name != "results"):
+            store.table_path(table, run_id).unlink(missing_ok=True)
+    return path
+
+
+def _json(data: Any) -> bytes:
+    return json.dumps(data, indent=1).encode() + b"\n"

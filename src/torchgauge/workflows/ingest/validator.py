@@ -1,12 +1,12 @@
 """The one validator of result sets: nightly, pull request and contribution pass through the same checks.
 
-Nothing that a set says of itself is believed: it is compared with the campaign, which we wrote.
+Nothing that a set says of itself is believed: it is compared with the campaign, which we wrote, and with what
+the forge says of its artifact.
 """
 
 from __future__ import annotations
 
 import hashlib
-import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -15,12 +15,14 @@ import msgspec
 from torchgauge.errors import UsageError
 from torchgauge.harness.planning.configurations import known_configurations
 from torchgauge.results.journal_record import RunState
+from torchgauge.results.run_id import MOST_ATTEMPTS, is_run_id
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
 from torchgauge.workflows.ingest.journal_check import check_journal
 from torchgauge.workflows.ingest.plan_check import check_plan
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.row_check import DAY_S, Window
 from torchgauge.workflows.ingest.strict_records import decode
+from torchgauge.workflows.job_statements import Stated, job_name
 from torchgauge.workflows.result_set import (
     JOURNAL_FILE,
     MANIFEST,
@@ -28,6 +30,7 @@ from torchgauge.workflows.result_set import (
     RESULT_SET_SCHEMA,
     FileStamp,
     Manifest,
+    campaign_run_id,
     differences,
 )
 
@@ -35,7 +38,6 @@ SKEW_S = 600.0
 """How far the clock of a machine may be wrong."""
 LONGEST_S = 7 * DAY_S
 """From the plan to the last row: a day in GitHub's queue, five days of a job on an own runner, one more."""
-_RUN_ID = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,9 @@ class Expected:
     """What a set is held against; ``pools`` are those that its contributor may write (None: all).
 
     ``sha`` is the commit that the forge says it was made of, and ``now`` the moment of the check in seconds
-    since the epoch (UTC). ``configurations`` is a file of configurations beside torchgauge's own.
+    since the epoch (UTC). ``attempts`` is the newest attempt that the forge has made, and ``stated`` what its
+    jobs say that they made (None: nobody was asked). ``configurations`` is a file of configurations beside
+    torchgauge's own.
     """
 
     campaign: CampaignPlan
@@ -51,6 +55,8 @@ class Expected:
     sha: str = ""
     pools: frozenset[str] | None = None
     configurations: str | None = None
+    attempts: int = MOST_ATTEMPTS
+    stated: Stated | None = None
 
     @property
     def window(self) -> Window:
@@ -65,15 +71,16 @@ class ValidSet:
 
     ``recomputed`` rows said something else of their own samples than we do, and are kept as we say it.
 
-    ``digest`` is that of its manifest, which has those of the files: they are read again when the set is
-    imported, since the sets of a whole night may not fit into memory.
+    ``planned_at`` is when its campaign was planned, in seconds since the epoch (UTC). ``digest`` is that of
+    its manifest, which has those of the files: they are read again when the set is imported, since the sets
+    of a whole night may not fit into memory.
     """
 
     manifest: Manifest
     pool: PoolPlan
     shard: ShardPlan
     digest: str
-    created_at: float
+    planned_at: float
     counts: dict[str, int]
     differs: tuple[str, ...]
     recomputed: int = 0
@@ -95,9 +102,9 @@ def validate(files: Mapping[str, bytes], expected: Expected, artifact: str = "")
     ``artifact`` is the name under which it was uploaded; empty where nobody said one.
     """
     manifest = check_manifest(files, expected)
-    if artifact and artifact != manifest.artifact:
-        raise RefusedSetError(Reason.ARTIFACT_NAME, f"the set is {manifest.artifact}, its artifact is not")
     pool, shard = _place(manifest, expected)
+    _check_identity(manifest, expected, artifact)
+    _check_stated(manifest, set_digest(files), expected)
     known = {name: each.configuration for name, each in known_configurations(expected.configurations).items()}
     plan = check_plan(files[PLAN_FILE], pool, shard, known, expected.window)
     if plan.run_id != manifest.run_id:
@@ -111,7 +118,7 @@ def validate(files: Mapping[str, bytes], expected: Expected, artifact: str = "")
         pool=pool,
         shard=shard,
         digest=set_digest(files),
-        created_at=plan.created_at,
+        planned_at=expected.campaign.created_at,
         counts=journal.counts,
         differs=differs,
         recomputed=journal.recomputed,
@@ -134,8 +141,8 @@ def check_manifest(files: Mapping[str, bytes], expected: Expected) -> Manifest:
         raise RefusedSetError(Reason.FOREIGN_SHA, f"it is of another commit than {campaign.sha}")
     if found.campaign_digest != campaign.digest:
         raise RefusedSetError(Reason.PLAN_DIGEST, "it was made with another plan of the campaign")
-    if not _RUN_ID.fullmatch(found.run_id) or found.state is RunState.RUNNING or found.attempt < 1:
-        raise RefusedSetError(Reason.SCHEMA, "the manifest has no true run id, state or attempt")
+    if found.state is RunState.RUNNING:
+        raise RefusedSetError(Reason.SCHEMA, "the manifest has no true state")
     check_stamps(files, found.files)
     return msgspec.convert(found, Manifest, from_attributes=True)
 
@@ -149,6 +156,36 @@ def check_stamps(files: Mapping[str, bytes], stamps: Sequence[FileStamp]) -> Non
         data = others[stamp.name]
         if (stamp.size, stamp.sha256) != (len(data), hashlib.sha256(data).hexdigest()):
             raise RefusedSetError(Reason.HASH, f"{stamp.name} is not the file that the manifest describes")
+
+
+def _check_identity(manifest: Manifest, expected: Expected, artifact: str) -> None:
+    """Raise where ``manifest`` is not of the job whose artifact it is: who it is follows from the forge."""
+    if not 1 <= manifest.attempt <= MOST_ATTEMPTS:
+        raise RefusedSetError(Reason.ATTEMPT, f"attempts are numbered from 1 to {MOST_ATTEMPTS}")
+    if artifact and artifact != manifest.artifact:
+        raise RefusedSetError(Reason.FOREIGN_IDENTITY, "the set is of another job than its artifact")
+    if manifest.attempt > expected.attempts:
+        made = expected.attempts
+        raise RefusedSetError(
+            Reason.FOREIGN_IDENTITY, f"attempt {manifest.attempt} in a run of the workflow that had {made}"
+        )
+    if not (is_run_id(manifest.run_id, expected.now) and is_run_id(manifest.made_as, expected.now)):
+        raise RefusedSetError(Reason.RUN_ID, "its run has an id that torchgauge does not give")
+    ours = campaign_run_id(expected.campaign, manifest.pool, manifest.shard, manifest.attempt)
+    if manifest.run_id != ours:
+        raise RefusedSetError(Reason.FOREIGN_IDENTITY, f"it takes another run's id than {ours}")
+
+
+def _check_stated(manifest: Manifest, digest: str, expected: Expected) -> None:
+    """Raise where the job of ``manifest`` did not state that it made this very set."""
+    if expected.stated is None:
+        return
+    job = job_name(manifest.pool, manifest.shard, manifest.of)
+    if digest not in expected.stated.get((job, manifest.attempt), frozenset()):
+        raise RefusedSetError(
+            Reason.FOREIGN_IDENTITY,
+            f"the job {job}, attempt {manifest.attempt}, does not say that it made it",
+        )
 
 
 def _place(manifest: Manifest, expected: Expected) -> tuple[PoolPlan, ShardPlan]:

@@ -1,0 +1,59 @@
+"""Where the runs of a store came from: ``provenance.json`` beside each run, and what follows from all."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from torchgauge.results.store import Store
+
+PROVENANCE = "provenance.json"
+REJECTED, SUPERSEDED, TOMBSTONES = "rejected", "superseded", "tombstones"
+
+
+@dataclass(frozen=True)
+class HeldRun:
+    """A run that a campaign brought: its attempt at a shard, by the plan with ``digest``.
+
+    ``planned_at`` is in seconds since the epoch (UTC); 0 where an older torchgauge took the run.
+    """
+
+    run_id: str
+    campaign_id: str
+    digest: str
+    planned_at: float
+    pool: str
+    shard: int
+    attempt: int
+    supersedes: tuple[str, ...] = ()
+
+
+def read_provenance(store: Store, run_id: str) -> dict[str, Any]:
+    """What is known of where ``run_id`` came from; empty for a run that no campaign brought."""
+    try:
+        found = json.loads((store.path / "runs" / run_id / PROVENANCE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
+def held_runs(store: Store) -> list[HeldRun]:
+    """Every run of ``store`` that a campaign brought, in order of their ids."""
+    found = ((run_id, read_provenance(store, run_id)) for run_id in store.run_ids())
+    return [held_run(run_id, said) for run_id, said in found if isinstance(said.get("attempt"), int)]
+
+
+def held_run(run_id: str, said: Mapping[str, Any]) -> HeldRun:
+    """What ``said``, the provenance of ``run_id``, says of its place in a campaign."""
+    return HeldRun(
+        run_id=run_id,
+        campaign_id=str(said.get("campaign_id", "")),
+        digest=str(said.get("campaign_digest", "")),
+        planned_at=float(said.get("planned_at", 0.0)),
+        pool=str(said.get("pool", "")),
+        shard=int(said.get("shard", 0)),
+        attempt=int(said["attempt"]),
+        supersedes=tuple(map(str, said.get("supersedes", ()))),
+    )

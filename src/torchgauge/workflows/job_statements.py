@@ -1,0 +1,73 @@
+"""Which job made which result set, as the forge says: each job states its set on its own page.
+
+The name of an artifact is chosen by the job that uploads it, and any job may upload under any name. What
+a job writes into its log is its own, though: a notice becomes an annotation of its check run, which no
+other job can write without a token for that. So a set is a job's where that job's page names its digest.
+
+Source: docs.github.com, "REST API endpoints for workflow jobs" (a job's id is that of its check run) and "for
+check runs" (annotations).
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections import defaultdict
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from torchgauge.errors import UsageError
+from torchgauge.workflows.github_api import GitHubApi, repository_path
+from torchgauge.workflows.github_files import annotation
+
+TITLE = "torchgauge result set"
+_STATED = re.compile(r"sha256:([0-9a-f]{64})")
+
+Stated = Mapping[tuple[str, int], frozenset[str]]
+"""The digests that a job stated, by its name (without those of calling workflows) and its attempt."""
+
+
+@dataclass(frozen=True)
+class WorkflowRun:
+    """A run of a workflow, as its own steps know it."""
+
+    repository: str
+    run_id: int
+
+    @classmethod
+    def from_environment(cls, environment: Mapping[str, str] | None = None) -> WorkflowRun:
+        """The run that this step is of; raises :class:`UsageError` outside GitHub Actions."""
+        names = os.environ if environment is None else environment
+        run = names.get("GITHUB_RUN_ID", "")
+        if not run.isdecimal() or not names.get("GITHUB_REPOSITORY"):
+            raise UsageError(
+                "GITHUB_RUN_ID and GITHUB_REPOSITORY are not set: this is no step of a workflow",
+                hint="leave --ask-github out",
+            )
+        return cls(names["GITHUB_REPOSITORY"], int(run))
+
+
+def statement(digest: str) -> str:
+    """The line by which a job states that it made the set whose manifest has the SHA-256 ``digest``."""
+    return annotation("notice", f"sha256:{digest}", title=TITLE)
+
+
+def job_name(pool: str, shard: int, of: int) -> str:
+    """What the workflows call the job of a shard, behind the names of the workflows that call it."""
+    return f"{pool} {shard} of {of}"
+
+
+def stated_sets(api: GitHubApi, run: WorkflowRun) -> Stated:
+    """What each job of ``run`` stated, in all attempts; raises :class:`ApiError` where the API fails."""
+    home = repository_path(run.repository)
+    found: dict[tuple[str, int], set[str]] = defaultdict(set)
+    for job in api.pages(f"{home}/actions/runs/{run.run_id}/jobs", "jobs", filter="all"):
+        number, attempt = job.get("id"), job.get("run_attempt")
+        if not isinstance(number, int) or not isinstance(attempt, int):
+            continue
+        name = str(job.get("name", "")).rpartition(" / ")[2]
+        for said in api.pages(f"{home}/check-runs/{number}/annotations"):
+            stated = _STATED.fullmatch(str(said.get("message", "")))
+            if said.get("title") == TITLE and stated:
+                found[name, attempt].add(stated[1])
+    return {job: frozenset(digests) for job, digests in found.items()}
