@@ -25,6 +25,7 @@ from torchgauge.dashboard.plain_rows import Row, plain_column, plain_rows
 from torchgauge.records import Modifier, Status, counts_as_pass, doubt, inexact, why_marked
 from torchgauge.results import units
 from torchgauge.results.dataset import read_table
+from torchgauge.results.origin import IMPORTED_FROM, Origin, origin_of
 from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
 
@@ -117,6 +118,11 @@ class Entry:
 
     def _why(self, modifier: Modifier) -> str:
         return why_marked(modifier, self.shown["modifiers"] or (), self.facts)
+
+    @property
+    def origin(self) -> Origin:
+        """Where the row came from whose details are shown."""
+        return _origin(self.shown)
 
     @property
     def fully_passed(self) -> bool:
@@ -221,10 +227,17 @@ def _chosen(book: CaseBook, newest: NewestRows, runs: Sequence[str]) -> dict[tup
 
 
 def _rows(store: Store, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], Row]:
-    """The whole rows of the cases ``wanted`` by run, with ``when`` as the moment that counts."""
+    """The whole rows of the cases ``wanted`` by run.
+
+    Beside the columns of the store each has ``when``, the moment that counts, and its ``origin``.
+    """
     found: dict[tuple[str, str], Row] = {}
+    origins = {run: origin_of(store, run) for run in wanted}
     for row in plain_rows(_of_cases(read_table(store, "results", sorted(wanted)), wanted)):
         row["when"] = row["started_at"] or row["run_created_at"]
+        brought = IMPORTED_FROM in (row["facts"] or "")
+        origin = origins[row["run_id"]]
+        row["origin"] = origin.of(json_object(row["facts"])) if brought else origin
         found[row["run_id"], row["case_key"]] = row
     return found
 
@@ -256,6 +269,7 @@ def _entry(
     marks = [mark for mark in newest["modifiers"] or () if mark != "stale"]
     if newest["unexpected"]:
         marks.insert(0, "unexpected")
+    marks += newest["origin"].kind.marks
     if shown["run_id"] != newest["run_id"] or known_age_s > STALE_AFTER_S:
         marks.append("stale")
     return Entry(
@@ -269,6 +283,11 @@ def _entry(
         known_age_s=known_age_s,
         numbers=numbers.get((shown["run_id"], shown["case_key"]), {}),
     )
+
+
+def _origin(row: Row) -> Origin:
+    found: Origin = row["origin"]
+    return found
 
 
 def _status(row: Row) -> Status:

@@ -59,6 +59,8 @@ def _columns(entries: Sequence[Entry]) -> dict[str, list[Any]]:
         "known_status": [row["status"] if row else None for row in known],
         "known_run_id": [row["run_id"] if row else None for row in known],
         "known_age_s": ages,
+        "origin": [entry.origin.kind.value for entry in entries],
+        "origin_name": [entry.origin.text for entry in entries],
     }
 
 
@@ -98,7 +100,7 @@ def _json(entries: Sequence[Entry], columns: Mapping[str, list[Any]], now: float
 def _table(columns: Mapping[str, list[Any]], numbers: Mapping[str, list[float | None]]) -> dict[str, Any]:
     found: dict[str, Any] = {column.name: _column(columns[column.name], column.type) for column in _COLUMNS}
     found["marks"] = arrow_columns.of_words([" ".join(marks) for marks in columns["marks"]])
-    for name in ("step_times", "known_status", "known_run_id"):
+    for name in ("step_times", "known_status", "known_run_id", "origin", "origin_name"):
         found[name] = arrow_columns.of_words(columns[name])
     for name in ("age_s", "known_age_s"):
         found[name] = _floats(columns[name])

@@ -24,6 +24,7 @@ from torchgauge.dashboard.snapshots import EPOCH_LENGTH, by_epoch
 from torchgauge.dashboard.statuses import LOOKS, MARKS, NOTHING_PLANNED
 from torchgauge.harness.metrics import METRICS
 from torchgauge.records import GRAVEST, UNCOUNTED, doubt
+from torchgauge.results.origin import PROVENANCE
 from torchgauge.results.store import Store
 
 MANIFEST = "manifest.json"
@@ -50,12 +51,12 @@ def is_site(folder: Path) -> bool:
 
 
 def fingerprints(store: Store) -> dict[str, str]:
-    """A hash of what the store holds of every published run: its tables and its counts."""
+    """A hash of what the store holds of every published run: its tables, its counts and its origin."""
     found = {}
     for run_id in store.published():
         digest = hashlib.sha256()
         paths = [f"{store.path}/tables/{name}/{run_id}.parquet" for name in _FINGERPRINTED]
-        for path in [*paths, f"{store.path}/runs/{run_id}/run.json"]:
+        for path in [*paths, *(f"{store.path}/runs/{run_id}/{name}" for name in ("run.json", PROVENANCE))]:
             data = _content(path)
             digest.update(len(data).to_bytes(8, "little") + data)
         found[run_id] = digest.hexdigest()[:32]

@@ -78,6 +78,8 @@ MARKS: dict[str, str] = {
     "unchecked": "compared with no reference: no pass, and its times count nowhere",
     "unsteady": "its step times are in doubt: a pass, whose times enter no mean, trend or comparison",
     "flaky": "ended differently when it was repeated",
+    "contributed": "handed in by a contributor, from a machine that is not of the store's owners",
+    "imported": "read from a file that another tool wrote: machine and versions are those that it names",
     "stale": "old, or standing in for a newer attempt that was never reached or lost to the environment",
     "superseded": "replaced by a later result of the same run",
 }

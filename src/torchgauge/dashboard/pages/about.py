@@ -33,6 +33,8 @@ _ADDED = (
     ("known_status", "string", "the last status that says something of the case"),
     ("known_run_id", "string", "the run that it is of: the numbers are that run's"),
     ("known_age_s", "number", "its age, seconds"),
+    ("origin", "string", "whose numbers they are: `own`, `contributed` or `imported`"),
+    ("origin_name", "string", "the runner's pool, the contributor or the file that brought them"),
     ("METRIC.median", "number", "the median in the metric's base unit; empty where there is none, never 0"),
     ("METRIC.low, METRIC.high", "number", "the ends of its interval"),
 )

@@ -105,7 +105,7 @@ def case_html(entry: Entry, place: Place, texts: LongTexts, root: str) -> str:
         _titled("Operators on the host", facts_html(_on_the_host(entry))),
         "<h4>Where and when</h4>",
         facts_html(_facts(entry)),
-        _where(row, place, root),
+        _where(entry, place, root),
         _before(place),
         _titled("Run it again", _command(command)),
         texts.html("Traceback", row["traceback"] or "", anchor, name),
@@ -278,7 +278,8 @@ def _facts(entry: Entry) -> Facts:
     )
 
 
-def _where(row: Row, place: Place, root: str) -> str:
+def _where(entry: Entry, place: Place, root: str) -> str:
+    row = entry.shown
     environment = row["environment_id"] or ""
     if place.environment:
         said = f'<a href="{root}{place.environment}"><code>{repeated(environment)}</code></a>'
@@ -287,7 +288,8 @@ def _where(row: Row, place: Place, root: str) -> str:
     else:
         said = '<span class="muted">not known: no worker started</span>'
     run = f'<a href="{root}{place.run}">{repeated(row["run_id"])}</a>'
-    return f'<p class="where">Run {run}, environment {said}.</p>'
+    came = repeated(entry.origin.text)
+    return f'<p class="where">Run {run}, environment {said}. It came from: <b>{came}</b>.</p>'
 
 
 def _before(place: Place) -> str:

@@ -26,6 +26,7 @@ from torchgauge.records import Status
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.journal import RunState
+from torchgauge.results.origin import OriginKind, origin_of
 from torchgauge.results.store import RunInfo, Store
 
 if TYPE_CHECKING:
@@ -85,6 +86,7 @@ class RunSection:
 
     line: RunLine
     command: str
+    origin: str
     sha256: str
     logs: str
     environments: tuple[EnvironmentLink, ...]
@@ -246,11 +248,24 @@ def _section(context: SiteContext, line: RunLine, info: RunInfo, devices: Mappin
     return RunSection(
         line=line,
         command=_command(context.store, info.run_id),
+        origin=_origin(context.store, info.run_id, context.environments.get(info.run_id, ())),
         sha256=_sha256(context.store, info),
         logs=f"runs/{info.run_id}/logs" if (folder / "logs").is_dir() else "",
         environments=_environment_links(context.environments.get(info.run_id, ()), devices),
         calibrations=tuple(calibration_row(row) for row in context.calibrations.get(info.run_id, ())),
     )
+
+
+def _origin(store: Store, run_id: str, facts: Sequence[Row]) -> str:
+    """Where the run came from, and what of it was computed again."""
+    forms = [fact(row["value"]) for row in facts if (row["key"], row["kind"]) == ("imported_as", "identity")]
+    found = origin_of(store, run_id)
+    if found.kind is OriginKind.OWN and forms:
+        return f"a file of the form {forms[0]}, imported"
+    if not found.recomputed:
+        return found.text
+    rows = "1 row" if found.recomputed == 1 else f"{found.recomputed} rows"
+    return f"{found.text}; {rows} said something else of the samples that came along: ours stands here"
 
 
 def _command(store: Store, run_id: str) -> str:

@@ -33,6 +33,7 @@ from torchgauge.records import (
 )
 from torchgauge.results.interchange.upstream_statuses import Ending
 from torchgauge.results.journal import End, Kind, RunState
+from torchgauge.results.origin import IMPORTED_FROM
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import Store
@@ -219,7 +220,7 @@ def _result(run_id: str, each: ImportedCase, known: Known) -> Result:
         measurements=each.measurements,
         summaries=tuple(summarise(one, known.metrics[one.metric]) for one in each.measurements),
         realised=each.realised,
-        facts=tuple(sorted((*each.facts, ("imported_from", f"{each.source.path.name} {each.origin}")))),
+        facts=tuple(sorted((*each.facts, (IMPORTED_FROM, f"{each.source.path.name} {each.origin}")))),
         environment_id=each.source.environment(str(each.case.device)).id,
         started_at=each.started_at,
     )

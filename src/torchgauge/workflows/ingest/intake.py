@@ -29,6 +29,7 @@ from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
 from torchgauge.errors import TorchgaugeError
 from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX, fsync_path, storage_errors, write_atomically
+from torchgauge.results.origin import PROVENANCE
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
 from torchgauge.workflows.ingest.container import Caps, read_container

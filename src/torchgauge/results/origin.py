@@ -1,0 +1,63 @@
+"""Where a run came from: a runner of the store's owners, a contributor, or a file of another tool.
+
+``provenance.json``, which the door writes, decides; what a run says of itself counts where there is none.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import Enum
+
+from torchgauge.results.store import Store
+
+PROVENANCE = "provenance.json"
+"""The file in a run's folder that says which campaign, pool and contributor brought it."""
+IMPORTED_FROM = "imported_from"
+"""The fact of an imported row that names its file and place."""
+
+
+class OriginKind(str, Enum):
+    """Whose numbers they are; the value is the mark beside a status, which the store's own lack."""
+
+    OWN = "own"
+    CONTRIBUTED = "contributed"
+    IMPORTED = "imported"
+
+    @property
+    def marks(self) -> tuple[str, ...]:
+        """The mark in a list of marks."""
+        return () if self is OriginKind.OWN else (self.value,)
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a run came from, for a reader; ``recomputed`` rows said something else of their own samples."""
+
+    kind: OriginKind = OriginKind.OWN
+    text: str = "own runner"
+    recomputed: int = 0
+
+    def of(self, facts: Mapping[str, object]) -> Origin:
+        """The origin of a row of this run that has ``facts``: what a file brought says so in each row."""
+        file = facts.get(IMPORTED_FROM)
+        if self.kind is not OriginKind.OWN or not isinstance(file, str):
+            return self
+        return Origin(OriginKind.IMPORTED, f"imported from {file}")
+
+
+def origin_of(store: Store, run_id: str) -> Origin:
+    """The origin of the run; one that no campaign brought, or whose file is gone, was measured here."""
+    try:
+        said = json.loads((store.path / "runs" / run_id / PROVENANCE).read_bytes())
+    except (OSError, ValueError):
+        return Origin()
+    if not isinstance(said, dict):
+        return Origin()
+    contributor, pool, count = said.get("contributor"), said.get("pool"), said.get("recomputed")
+    where = f", pool {pool}" if isinstance(pool, str) and pool else ""
+    recomputed = count if isinstance(count, int) else 0
+    if isinstance(contributor, str) and contributor:
+        return Origin(OriginKind.CONTRIBUTED, f"contributor {contributor}{where}", recomputed)
+    return Origin(OriginKind.OWN, f"own runner{where}", recomputed)

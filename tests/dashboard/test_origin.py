@@ -1,0 +1,137 @@
+"""Whose numbers they are: own runners, contributors and imported files stand apart on the site."""
+
+from __future__ import annotations
+
+import csv
+import json
+import re
+import sys
+from html import unescape
+from pathlib import Path
+from typing import Any
+
+import pyarrow.parquet as pq
+import pytest
+from site_files import files_of
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "workflows"))
+
+from campaign_sets import Night, rerowed, write_folder
+from campaign_sets import files_of as set_files
+
+from torchgauge.dashboard import build_site
+from torchgauge.harness.metrics import METRICS
+from torchgauge.harness.planning.configurations import bundled
+from torchgauge.results.interchange.formats import read_files
+from torchgauge.results.interchange.imported_run import Known, write_run
+from torchgauge.results.interchange.upstream_names import Context
+from torchgauge.workflows.ingest.intake import import_sets
+
+NAME = "inductor_no_cudagraphs_timm_models_float32_inference_fake_performance.csv"
+WIDE = {"low": 0.0001, "high": 0.1}
+
+
+def imported(night: Night, folder: Path) -> None:
+    """A file of PyTorch's own runner, read into the store of ``night``."""
+    (folder / NAME).write_text("dev,name,batch_size,speedup,abs_latency\nfake,resnet18,2,1.5,3.25\n")
+    known = Known(METRICS, {name: each.configuration for name, each in bundled().items()})
+    cases = read_files([folder / NAME], None, Context("", "", "", "", ""), known, ())
+    write_run(night.store.path, cases, known, ["torchgauge", "import", NAME], night.clock)
+
+
+@pytest.fixture(scope="module")
+def built(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with a store of all three origins and its site."""
+    folder = tmp_path_factory.mktemp("origins")
+    night = Night(folder / "night")
+    false = rerowed(set_files(night.pack(1)), lambda row: row["summaries"][0].update(WIDE))
+    for path, contributor in ((write_folder(folder / "set", false), "acme"), (night.pack(2), "")):
+        _, refused = import_sets(night.store, [path], night.expected, contributor, night.clock)
+        assert not refused
+    imported(night, folder)
+    build_site(night.store.path, folder / "site", now=night.begin + 7200)
+    return folder
+
+
+def text_of(path: Path) -> str:
+    return re.sub(r"\s+", " ", unescape(re.sub(r"<[^>]*>", " ", path.read_text())))
+
+
+def rows_of(built: Path) -> dict[str, dict[str, Any]]:
+    """The rows of the JSON download by model."""
+    data = json.loads((built / "site" / "data" / "latest.json").read_text())
+    return {row["model"]: row for row in data["results"]}
+
+
+@pytest.mark.parametrize(
+    ("model", "said"),
+    [
+        ("linear", "contributor acme, pool pool"),
+        ("norm", "own runner, pool pool"),
+        ("resnet18", f"imported from {NAME}"),
+    ],
+)
+def test_a_case_says_where_its_row_came_from(built: Path, model: str, said: str) -> None:
+    """On the page of every cell, beside run and environment."""
+    page = next((built / "site" / "models").glob(f"*-{model}-*.html"))
+    found = re.findall(r"It came from: <b>(.*?)</b>", page.read_text())
+    assert len(found) == 1
+    assert found[0].startswith(said)
+
+
+def test_the_downloads_say_it_too(built: Path) -> None:
+    """JSON, CSV and Parquet have the same words."""
+    rows = rows_of(built)
+    kinds = {model: row["origin"] for model, row in rows.items()}
+    assert kinds == {
+        "linear": "contributed", "conv": "contributed", "norm": "own", "attention": "own",
+        "resnet18": "imported",
+    }  # fmt: skip
+    assert rows["linear"]["origin_name"] == "contributor acme, pool pool"
+    with (built / "site" / "data" / "latest.csv").open(newline="") as file:
+        assert {row["model"]: row["origin"] for row in csv.DictReader(file)} == kinds
+    table = pq.read_table(built / "site" / "data" / "latest.parquet", columns=["model", "origin"])
+    assert {row["model"]: row["origin"] for row in table.to_pylist()} == kinds
+
+
+def test_the_matrix_marks_what_is_not_of_the_owners(built: Path) -> None:
+    """A cell of a contributor or a file has a mark, an own one has none, and the legend counts them."""
+    page = (built / "site" / "compatibility.html").read_text()
+    marks = {
+        model: sorted(set(re.findall(r"contributed|imported", row)))
+        for model in ("linear", "conv", "norm", "attention", "resnet18")
+        for row in [next(part for part in page.split("<tr>") if f"{model}</a>" in part)]
+    }
+    assert marks == {
+        "linear": ["contributed"], "conv": ["contributed"], "norm": [], "attention": [],
+        "resnet18": ["imported"],
+    }  # fmt: skip
+    assert "contributed handed in by a contributor" in text_of(built / "site" / "compatibility.html")
+    assert rows_of(built)["linear"]["marks"] == ["contributed"]
+
+
+def test_a_run_says_what_was_computed_again(built: Path) -> None:
+    """The page of runs names the origin of each, and how many rows spoke otherwise of their samples."""
+    page = text_of(built / "site" / "runs.html")
+    said = "1 row said something else of the samples that came along: ours stands here"
+    assert f"contributor acme, pool pool; {said}" in page
+    assert "It came from: own runner, pool pool ." in page
+    assert "It came from: a file of the form dynamo performance CSV, imported ." in page
+
+
+def test_a_contributors_runs_that_are_added_give_the_bytes_of_a_full_build(tmp_path: Path) -> None:
+    """An incremental build knows the origin of old and new runs; another origin builds everything anew."""
+    night = Night(tmp_path / "night")
+    import_sets(night.store, [night.pack(1)], night.expected, "acme", night.clock)
+    now = night.begin + 7200
+    build_site(night.store.path, tmp_path / "site", now=now)
+    import_sets(night.store, [night.pack(2)], night.expected, "other", night.clock)
+    report = build_site(night.store.path, tmp_path / "site", now=now)
+    assert report.full_because == ""
+    build_site(night.store.path, tmp_path / "again", now=now, full=True)
+    assert files_of(tmp_path / "site") == files_of(tmp_path / "again")
+    file = night.store.path / "runs" / "run-1-1" / "provenance.json"
+    file.write_text(json.dumps({**json.loads(file.read_text()), "contributor": ""}))
+    report = build_site(night.store.path, tmp_path / "site", now=now)
+    assert "run-1-1" in report.full_because
+    assert b'"origin":"own"' in (tmp_path / "site" / "data" / "latest.json").read_bytes()
