@@ -21,6 +21,7 @@ from pathlib import Path
 
 from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.planning.configurations import bundled
+from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.records import (
     Accuracy,
     Case,
@@ -102,7 +103,7 @@ def journal(folder: Path, shape: str, count: int) -> RunFolder:
     """A finished run of ``count`` cases."""
     eager = bundled()["eager"].configuration
     cases = [Case(Workload("toy", f"case.number_{i}"), eager, DeviceTarget("fake")) for i in range(count)]
-    tolerance = Tolerance(1e-3, 1e-3, 2.0, "bench")
+    tolerance = BY_THE_CHECK if shape == "checks" else Tolerance(1e-3, 1e-3, 2.0, "bench")
     groups = tuple(Group(case.key, (PlannedCase(case, tolerance),)) for case in cases)
     store = Store.open(folder, create=True)
     run = store.begin(Plan("bench", BEGIN, ("torchgauge", "run"), RunSettings(), groups))

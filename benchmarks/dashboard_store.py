@@ -46,7 +46,7 @@ from torchgauge.records import (
     to_plain,
 )
 from torchgauge.results.publication import VERSION_KEY
-from torchgauge.results.rows import RunContext, calibration_row, environment_rows
+from torchgauge.results.rows import RunContext, calibration_row, environment_columns
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
 
@@ -226,8 +226,8 @@ def _write_run(store: Store, device: Device, night: int) -> None:
     context = RunContext(run_id, created_at, {})
     tables = {
         "summaries": _summaries(results, values),
-        "environments": pa.Table.from_pylist(
-            list(environment_rows(run_id, where, 0)), schema=TABLES["environments"].schema
+        "environments": pa.Table.from_pydict(
+            environment_columns(run_id, where, 0), schema=TABLES["environments"].schema
         ),
         "calibrations": pa.Table.from_pylist(
             [

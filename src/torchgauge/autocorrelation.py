@@ -15,8 +15,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Iterator, Sequence
-from itertools import accumulate, pairwise
+from collections.abc import Callable, Iterator, Sequence
+from itertools import pairwise
 from operator import mul
 from statistics import median
 
@@ -28,8 +28,10 @@ FEWEST = 6
 """Samples from which their resemblance is looked at: fewer have no interval that it could widen."""
 LONG = 30
 """Samples from which more than the neighbours is looked at."""
-FEW_LAGS = 8
-"""Lags that are looked at one by one: independent samples end the sum before."""
+MANY = 256
+"""Samples from which all lags are looked at by one transform, where the caller has one."""
+AllLags = Callable[[Sequence[float]], Sequence[float]]
+"""The correlations of ranks of mean 0 at each lag up to half of them."""
 _NORMAL_STEP = 0.9539
 """Median size of the difference of two independent standard normal numbers."""
 STRONGEST = 0.9
@@ -45,21 +47,25 @@ def resemblance(samples: Sequence[float]) -> float:
     return _unbiased(_correlation(_ranks(samples), 1), n) if n >= FEWEST else 0.0
 
 
-def widening(samples: Sequence[float]) -> float:
-    """By how much more the median of ``samples``, in their order, varies than that of independent ones."""
+def widening(samples: Sequence[float], all_lags: AllLags | None = None) -> float:
+    """By how much more the median of ``samples``, in their order, varies than that of independent ones.
+
+    ``all_lags`` is for who has numpy: a drift has hundreds of lags, each as dear as all samples.
+    """
     n = len(samples)
     if n < FEWEST:
         return 1.0
     ranks = _ranks(samples)
+    lags = all_lags(ranks) if all_lags is not None and n >= MANY else ()
     first = _correlation(ranks, 1)
     r = min(STRONGEST, max(0.0, _unbiased(first, n)))
     neighbours = (1.0 + r) / (1.0 - r)
-    return math.sqrt(max(neighbours, _lasting(ranks, first) if n >= LONG else 1.0))
+    return math.sqrt(max(neighbours, _lasting(ranks, first, lags) if n >= LONG else 1.0))
 
 
-def independent(samples: Sequence[float]) -> float:
-    """As many independent samples say as much of the median as ``samples`` do."""
-    return len(samples) / widening(samples) ** 2
+def independent(samples: Sequence[float], all_lags: AllLags | None = None) -> float:
+    """As many independent samples say as much of the median as ``samples`` do; see :func:`widening`."""
+    return len(samples) / widening(samples, all_lags) ** 2
 
 
 def moods(samples: Sequence[float], wider: float | None = None) -> tuple[float, float] | None:
@@ -105,46 +111,17 @@ def _correlation(ranks: Sequence[float], lag: int) -> float:
     return sum(map(mul, ranks, ranks[lag:])) / whole if whole else 0.0
 
 
-def _correlations(ranks: Sequence[float]) -> list[float]:
-    """:func:`_correlation` of every lag up to half of the ranks, all by one product of two long integers.
-
-    Halves are doubled and shifted to be whole and not negative, so that the sums stand apart as digits.
-    """
-    n = len(ranks)
-    whole = [round(2 * rank) for rank in ranks]
-    shift, width = n - 1, (n * 4 * n * n).bit_length() // 8 + 1
-    digits = [(value + shift).to_bytes(width, "little") for value in whole]
-    product = int.from_bytes(b"".join(digits), "little") * int.from_bytes(b"".join(digits[::-1]), "little")
-    data, squares = product.to_bytes(2 * n * width, "little"), sum(map(mul, whole, whole))
-    found = []
-    for lag, head, tail in zip(range(n // 2), _ahead(whole), _ahead(whole[::-1]), strict=False):
-        at = (n - 1 + lag) * width
-        shifted = int.from_bytes(data[at : at + width], "little")
-        total = shifted + shift * (head + tail) - (n - lag) * shift * shift
-        found.append(total / squares if squares else 0.0)
-    return found
-
-
-def _ahead(values: Sequence[int]) -> Iterator[int]:
-    """The sum of what stands before each value."""
-    return accumulate(values, initial=0)
-
-
 def _unbiased(found: float, n: int) -> float:
     return max(-1.0, min(1.0, (found * n + 1.0) / (n - 3.0))) if found else 0.0
 
 
-def _lasting(ranks: Sequence[float], first: float) -> float:
-    """1 + twice the sum over lags, by the initial monotone sequence."""
+def _lasting(ranks: Sequence[float], first: float, lags: Sequence[float]) -> float:
+    """1 + twice the sum over lags, by the initial monotone sequence; ``lags`` are known ones, or none."""
     pair = 1.0 + first
     total, lag = pair, 2
-    every: Sequence[float] = ()
     while lag + 1 < len(ranks) // 2:
-        if lag >= FEW_LAGS:  # a drift has thousands, and each of them costs as much as all samples
-            every = every or _correlations(ranks)
-            pair = min(pair, every[lag] + every[lag + 1])
-        else:
-            pair = min(pair, _correlation(ranks, lag) + _correlation(ranks, lag + 1))
+        one, two = (lags[each] if lags else _correlation(ranks, each) for each in (lag, lag + 1))
+        pair = min(pair, one + two)
         if pair <= 0.0:
             break
         total += pair

@@ -14,6 +14,7 @@ from torchgauge.harness.worker.lane import CONTENDED
 from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.records import Measurement, Scalar, Summary
 from torchgauge.records.placement import parse_cpus
+from torchgauge.results.stats import all_lags
 
 WIDEST = 0.10
 """Half-width of the latency's interval, relative to its median, from which it is in doubt."""
@@ -57,7 +58,7 @@ def _wide(latency: Summary) -> str:
 def _alike(measurements: Sequence[Measurement]) -> str:
     """That the samples resemble each other so much that the machine showed too few of its moods."""
     samples = next(each.samples for each in measurements if each.metric == "latency")
-    worth = independent(samples) if len(samples) >= TELLING else math.inf
+    worth = independent(samples, all_lags) if len(samples) >= TELLING else math.inf
     if worth >= FEWEST_INDEPENDENT:
         return ""
     return f"its {len(samples)} samples resemble each other and say as little as {max(1, int(worth))} would"

@@ -158,11 +158,11 @@ def _record_decoder(cls: type) -> Decoder:
 
 def _union_decoder(args: tuple[Any, ...]) -> Decoder:
     options = [_decoder(arg) for arg in args if arg is not type(None)]
-    optional = type(None) in args
+    plain = _SCALARS.intersection(args)
 
     def decode(data: Any) -> Any:
-        if data is None and optional:
-            return None
+        if type(data) in plain:
+            return data
         problem: RecordError | None = None
         for option in options:
             try:

@@ -127,7 +127,12 @@ class TableWriter:
 
     def _flush(self) -> None:
         if any(self._columns.values()):
-            self._write(pa.Table.from_pydict(self._columns, schema=self._schema))
+            try:
+                chunk = pa.Table.from_pydict(self._columns, schema=self._schema)
+            except UnicodeEncodeError:
+                said = {name: list(map(_sayable, values)) for name, values in self._columns.items()}
+                chunk = pa.Table.from_pydict(said, schema=self._schema)
+            self._write(chunk)
             self._columns = {column.name: [] for column in self.table.columns}
         if not self._rows:
             return
@@ -145,10 +150,11 @@ class TableWriter:
 
 def _storable(row: Row) -> Row:
     """``row`` with lone surrogates, which UTF-8 cannot say, written as their escapes."""
-    return {
-        name: value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
-        for name, value in row.items()
-    }
+    return {name: _sayable(value) for name, value in row.items()}
+
+
+def _sayable(value: Any) -> Any:
+    return value.encode(errors="backslashreplace").decode() if isinstance(value, str) else value
 
 
 def check_finite(table: Table, chunk: Any) -> None:
@@ -257,7 +263,8 @@ def _fill(
             environment = record.payload(version)
             observation = seen[environment.id]
             seen[environment.id] += 1
-            writers["environments"].add(to_rows.environment_rows(plan.run_id, environment, observation))
+            columns = to_rows.environment_columns(plan.run_id, environment, observation)
+            writers["environments"].add_columns(columns)
         elif record.kind is Kind.CALIBRATION:
             row = to_rows.calibration_row(plan.run_id, record.payload(version), calibrations)
             writers["calibrations"].add([row])

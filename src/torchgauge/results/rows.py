@@ -14,6 +14,7 @@ from torchgauge.clock import utc
 from torchgauge.records import Calibration, Configuration, Environment, Failure, Result, Scalar
 
 Row = dict[str, Any]
+_json = json.JSONEncoder(allow_nan=False).encode
 
 
 @dataclass(frozen=True)
@@ -101,24 +102,23 @@ def sample_columns(result: Result) -> dict[str, list[Any]]:
     return {"run_id": [result.run_id] * count, "case_key": [result.case.key] * count, **columns}
 
 
-def environment_rows(run_id: str, environment: Environment, observation: int) -> Iterator[Row]:
-    """The rows of ``environments``; a later observation repeats no identity."""
+def environment_columns(run_id: str, environment: Environment, observation: int) -> dict[str, list[Any]]:
+    """The rows of ``environments``, by column; a later observation repeats no identity."""
     pairs: list[tuple[str, Scalar, str]] = [
         (key, value, "condition") for key, value in environment.conditions
     ]
     pairs += [(str(index), note, "note") for index, note in enumerate(environment.notes)]
     if observation == 0:
         pairs = [(key, value, "identity") for key, value in environment.identity] + pairs
-    for key, value, kind in pairs:
-        yield {
-            "run_id": run_id,
-            "environment_id": environment.id,
-            "device": environment.device,
-            "key": key,
-            "value": json.dumps(value, allow_nan=False),
-            "kind": kind,
-            "observation": observation,
-        }
+    return {
+        "run_id": [run_id] * len(pairs),
+        "environment_id": [environment.id] * len(pairs),
+        "device": [environment.device] * len(pairs),
+        "key": [key for key, _, _ in pairs],
+        "value": [_json(value) for _, value, _ in pairs],
+        "kind": [kind for _, _, kind in pairs],
+        "observation": [observation] * len(pairs),
+    }
 
 
 def calibration_row(run_id: str, calibration: Calibration, index: int) -> Row:

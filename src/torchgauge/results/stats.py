@@ -94,11 +94,23 @@ def series_interval(samples: Sequence[float], confidence: float = 0.95) -> Estim
     It is wider where they resemble each other, and holds the moods that they show. Raises as
     :func:`median_interval`.
     """
-    wider = widening(samples)
+    wider = widening(samples, all_lags)
     found, seen = median_interval(samples, confidence, wider), moods(samples, wider)
     if seen is None or found.low is None or found.high is None:
         return found
     return replace(found, low=min(found.low, seen[0]), high=max(found.high, seen[1]), method=MOODS)
+
+
+def all_lags(ranks: Sequence[float]) -> list[float]:
+    """The correlation of ``ranks``, whose mean is 0, at each lag up to half of them.
+
+    Twice a rank is whole, and so is each sum of products: rounding takes the transform's error out of it.
+    """
+    n = len(ranks)
+    spectrum = np.fft.rfft(2.0 * np.asarray(ranks), 1 << (2 * n).bit_length())
+    sums = np.rint(np.fft.irfft(spectrum * spectrum.conj()))[: n // 2]
+    found: list[float] = (sums / sums[0] if sums[0] else sums).tolist()
+    return found
 
 
 def summarise(measurement: Measurement, metric: Metric, confidence: float = 0.95) -> Summary:

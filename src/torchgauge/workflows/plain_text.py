@@ -15,6 +15,8 @@ from torchgauge.results.hostile_text import visible
 
 FREE_TEXT = frozenset({"reason", "message", "traceback", "log_excerpt", "teardown", "exit", "text", "detail"})
 """Fields that may have several lines; every other text has one."""
+MOST_MARKS = 30
+"""Marks upon one character: UAX 15, stream-safe text format. No language comes near."""
 _SETTINGS = re.compile(
     r"(?: --(?:no-accuracy|no-memory-probe|no-calibration|no-warm-compile|no-fallback-check)"
     r"| --(?:threads|precision|measure-seconds|quiet-wait|timeout|memory-limit) [0-9][0-9.e+-]{0,30})*"
@@ -26,13 +28,25 @@ def plain(text: str) -> str:
     """``text`` with everything that is not printable written as U+XXXX; line feeds and tabs stay."""
     if text.isascii() and text.isprintable():
         return text
-    text = unicodedata.normalize("NFC", visible(text))
+    text = unicodedata.normalize("NFC", _few_marks(visible(text)))
     return "".join(char if char in "\n\t" or char.isprintable() else f"[U+{ord(char):04X}]" for char in text)
 
 
 def one_line(text: str) -> str:
     """``text`` as :func:`plain` leaves it, in one line: what follows a line feed could be a log's command."""
     return " ".join(plain(text).split())
+
+
+def _few_marks(text: str) -> str:
+    """``text`` with at most :data:`MOST_MARKS` marks upon one character, as Unicode's stream-safe format.
+
+    To bring the marks of one character into their order takes time with the square of their number.
+    """
+    found, run = [], 0
+    for char in text:
+        run = run + 1 if unicodedata.combining(char) else 0
+        found.append(char if run <= MOST_MARKS else f"[U+{ord(char):04X}]")
+    return "".join(found)
 
 
 def is_plain(text: str, lines: bool = False) -> bool:
@@ -64,7 +78,7 @@ def unplain_field(value: Any, field: str = "") -> str | None:
     """The name of the first field in ``value`` whose text is not plain; None where all are."""
     if isinstance(value, str):
         return None if is_plain(value, lines=field in FREE_TEXT) else field or "text"
-    if isinstance(value, list):
+    if isinstance(value, (list, tuple)):
         return next((found for item in value if (found := unplain_field(item, field))), None)
     if isinstance(value, dict):
         for key, item in value.items():
