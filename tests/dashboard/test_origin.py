@@ -130,8 +130,8 @@ def test_a_contributors_runs_that_are_added_give_the_bytes_of_a_full_build(tmp_p
     assert report.full_because == ""
     build_site(night.store.path, tmp_path / "again", now=now, full=True)
     assert files_of(tmp_path / "site") == files_of(tmp_path / "again")
-    file = night.store.path / "runs" / "run-1-1" / "provenance.json"
+    file = night.store.path / "runs" / night.run_id(1) / "provenance.json"
     file.write_text(json.dumps({**json.loads(file.read_text()), "contributor": ""}))
     report = build_site(night.store.path, tmp_path / "site", now=now)
-    assert "run-1-1" in report.full_because
+    assert night.run_id(1) in report.full_because
     assert b'"origin":"own"' in (tmp_path / "site" / "data" / "latest.json").read_bytes()

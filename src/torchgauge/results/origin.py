@@ -9,6 +9,7 @@ import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
+from typing import Any
 
 from torchgauge.results.store import Store
 
@@ -47,14 +48,18 @@ class Origin:
         return Origin(OriginKind.IMPORTED, f"imported from {file}")
 
 
+def read_provenance(store: Store, run_id: str) -> dict[str, Any]:
+    """What is known of where ``run_id`` came from; empty for a run that no campaign brought."""
+    try:
+        found = json.loads((store.path / "runs" / run_id / PROVENANCE).read_bytes())
+    except (OSError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
+
+
 def origin_of(store: Store, run_id: str) -> Origin:
     """The origin of the run; one that no campaign brought, or whose file is gone, was measured here."""
-    try:
-        said = json.loads((store.path / "runs" / run_id / PROVENANCE).read_bytes())
-    except (OSError, ValueError):
-        return Origin()
-    if not isinstance(said, dict):
-        return Origin()
+    said = read_provenance(store, run_id)
     contributor, pool, count = said.get("contributor"), said.get("pool"), said.get("recomputed")
     where = f", pool {pool}" if isinstance(pool, str) and pool else ""
     recomputed = count if isinstance(count, int) else 0

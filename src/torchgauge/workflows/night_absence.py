@@ -23,8 +23,8 @@ from torchgauge.records.status import UNCOUNTED, counts_as_pass, times_count
 from torchgauge.results.comparing.gate_verdict import LATENCY
 from torchgauge.results.dataset import read_run
 from torchgauge.results.hostile_text import first_line
+from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store
-from torchgauge.workflows.ingest.provenance import read_provenance
 from torchgauge.workflows.night_clusters import FailedCase, FailureCluster, failed_case, largest_first
 from torchgauge.workflows.planned_nights import planned_nights
 

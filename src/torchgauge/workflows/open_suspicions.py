@@ -11,11 +11,11 @@ from dataclasses import dataclass
 
 from torchgauge.harness.confirmation import open_suspicions, ran_one_build
 from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion, TrendFilter, trend
 from torchgauge.workflows.campaign import CampaignPlan
 from torchgauge.workflows.config import Config, Pool
-from torchgauge.workflows.ingest.provenance import read_provenance
 from torchgauge.workflows.night_changes import matters, rule_of, standing
 from torchgauge.workflows.night_findings import METRICS
 from torchgauge.workflows.planning import BESIDE_STEP_MINUTES

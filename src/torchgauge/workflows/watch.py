@@ -14,10 +14,10 @@ from enum import Enum
 from pathlib import Path
 
 from torchgauge.records import INCOMPLETE
+from torchgauge.results.origin import read_provenance
 from torchgauge.results.reports.markdown_text import code
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import CampaignPlan, no_case
-from torchgauge.workflows.ingest.provenance import read_provenance
 from torchgauge.workflows.nights import due_night
 from torchgauge.workflows.planned_nights import PlannedNight, planned_nights
 

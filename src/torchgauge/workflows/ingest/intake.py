@@ -36,7 +36,6 @@ from torchgauge.workflows.ingest.container import Caps, read_container
 from torchgauge.workflows.ingest.counted_once import replaced_by, whole_pools
 from torchgauge.workflows.ingest.plan_check import planned_cases
 from torchgauge.workflows.ingest.provenance import (
-    PROVENANCE,
     REJECTED,
     SUPERSEDED,
     HeldRun,

@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store
 
-PROVENANCE = "provenance.json"
 REJECTED, SUPERSEDED, TOMBSTONES = "rejected", "superseded", "tombstones"
 
 
@@ -28,15 +27,6 @@ class HeldRun:
     shard: int
     attempt: int
     supersedes: tuple[str, ...] = ()
-
-
-def read_provenance(store: Store, run_id: str) -> dict[str, Any]:
-    """What is known of where ``run_id`` came from; empty for a run that no campaign brought."""
-    try:
-        found = json.loads((store.path / "runs" / run_id / PROVENANCE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
 
 
 def held_runs(store: Store) -> list[HeldRun]:

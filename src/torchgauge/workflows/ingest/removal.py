@@ -10,14 +10,13 @@ from typing import Any
 from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
 from torchgauge.errors import UsageError
 from torchgauge.results.atomic_file import fsync_path, storage_errors, write_atomically
+from torchgauge.results.origin import PROVENANCE, read_provenance
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
 from torchgauge.workflows.ingest.provenance import (
-    PROVENANCE,
     SUPERSEDED,
     TOMBSTONES,
     held_runs,
-    read_provenance,
 )
 from torchgauge.workflows.plain_text import is_plain
 
