@@ -221,3 +221,15 @@ def test_a_lone_output_has_no_chaos_to_hide_in() -> None:
     for factor, odd in ((0.9, False), (0.0, True), (-1.0, True)):
         eager = {"out": torch.full((10,), factor)}
         assert bool(nonsense(verdict(eager, eager, truth).tensors)) is odd
+
+
+@pytest.mark.parametrize(("step", "odd"), [(5e-9, False), (5e-8, False), (1e-5, True)])
+def test_a_step_below_the_last_place_of_its_parameter_is_lost(step: float, odd: bool) -> None:
+    """The weights of a normalisation are ones: what float32 keeps of a small step is nothing, or twice of it."""
+    from torchgauge.harness.worker.closeness import nonsense
+
+    path = "iteration0.change.norm.weight"
+    weight = torch.ones(64)
+    lost = {path: torch.zeros(64) if odd else (weight - step) - weight}
+    truth = {path: torch.full((64,), -step).double()}
+    assert bool(nonsense(verdict(lost, lost, truth).tensors)) is odd

@@ -41,6 +41,8 @@ NONSENSE = 0.5
 """How far eager on the host may lie from float64, in RMS; rounding does not come near (docs/method.md)."""
 CHAOS = 3.0
 """Some networks turn rounding into other gradients altogether: then all of them are far off, not one."""
+ROUNDING = 2.0**-23
+"""What a float32 parameter of size one, as in a normalisation, may lose of each step: its last place."""
 USUAL = 3.0
 """The multiplier m that rounding is given at most; an exception with more widens all bounds in proportion."""
 FILLED = 0.5
@@ -216,13 +218,15 @@ def nonsense(tensors: Sequence[Closeness]) -> str:
     """Which tensor of eager's own is nothing like float64's, and by how much; empty if none is.
 
     A tensor may be off by ``NONSENSE`` of its RMS and ``CHAOS`` times the upper quartile of its kind's noise.
-    The RMS counts as a tenth of the kind's median at least, and as its largest where float64 says zero.
+    The RMS counts as a tenth of the kind's median at least, and as its largest where float64 says zero. What a
+    step changes of a parameter may be off by ``ROUNDING`` besides.
     """
     kinds: dict[str, list[Closeness]] = defaultdict(list)
     for each in tensors:
         if each.truth is not None:
             kinds[kind_of(each.path)].append(each)
-    for members in kinds.values():
+    for kind, members in kinds.items():
+        rounding = ROUNDING if kind.endswith(".change") else 0.0
         sizes = sorted(_rms(each.truth, each) for each in members)
         noises = sorted(each.noise for each in members if each.noise is not None and each.noise < NOTHING)
         usual = noises[3 * (len(noises) - 1) // 4] if len(noises) > 1 else 0.0
@@ -230,7 +234,7 @@ def nonsense(tensors: Sequence[Closeness]) -> str:
             zero = each.noise is None or each.noise >= NOTHING
             size = sizes[-1] if zero else max(_rms(each.truth, each), sizes[len(sizes) // 2] / 10)
             error = _rms(each.eager_error, each)
-            if error > (NONSENSE + CHAOS * min(1.0, usual)) * size:
+            if error > (NONSENSE + CHAOS * min(1.0, usual)) * size + rounding:
                 return f"{each.path}: {error:.2g} from float64, whose RMS is {_rms(each.truth, each):.2g}"
     return ""
 
