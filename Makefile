@@ -11,7 +11,7 @@ SITE_DOCS ?= site-docs
 PYTEST_WORKERS ?= 2
 export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-chrome || echo /usr/bin/chromium)
 
-.PHONY: demo test test-full bench lint static docs changelog dist clean help chromium axe
+.PHONY: demo test test-full bench lint static docs changelog lock dist clean help chromium axe
 
 help:
 	@echo "make demo       measure 12 real models on every device present and build the dashboard"
@@ -20,6 +20,7 @@ help:
 	@echo "make bench      the benchmarks whose figures stand in docs/performance.md"
 	@echo "make static     ruff, mypy, the import contract, the workflows and the types of the dashboard's modules alone"
 	@echo "make changelog VERSION=X.Y.Z  put the news fragments into CHANGELOG.md"
+	@echo "make lock       pin, with hashes, what the jobs that write install"
 	@echo "make dist       the sdist and the wheel, as a release builds them"
 	@echo "make docs       regenerate docs/reference and build the documentation's site in $(SITE_DOCS)"
 
@@ -58,7 +59,7 @@ static: $(VENV)/.dev
 	$(BIN)/actionlint .github/workflows/*.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-workflows .github/workflows/*.yml
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions .github/actions/*/action.yml
-	$(BIN)/zizmor --offline --quiet .github
+	$(BIN)/zizmor --offline --quiet --persona pedantic .github
 
 test: static chromium axe
 	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder -m "not full"
@@ -80,6 +81,12 @@ docs: $(VENV)/.dev
 changelog: $(VENV)/.dev
 	@test -n "$(VERSION)" || { echo "which version? try: make changelog VERSION=1.2.3"; exit 2; }
 	$(BIN)/towncrier build --yes --version "$(VERSION)"
+
+# `make lock UPGRADE=--upgrade` takes newer releases; without it only what pyproject.toml or constraints.txt changed moves.
+lock: $(VENV)/.dev
+	echo hatchling | $(BIN)/uv pip compile pyproject.toml - $(UPGRADE) --quiet -c constraints.txt --generate-hashes \
+		--python-version 3.11 --python-platform x86_64-unknown-linux-gnu --no-annotate \
+		--custom-compile-command "make lock" -o src/torchgauge/workflows/locked.txt
 
 dist: $(VENV)/.dev
 	$(BIN)/python scripts/release.py build --out dist

@@ -133,6 +133,41 @@ def test_what_runs_code_of_a_pull_request_only_reads(name):
         assert set(job["permissions"].values()) == {"read"}
 
 
+def writing_jobs(path):
+    """The jobs with steps whose token may write anything, by name."""
+    jobs = {name: job for name, job in read(path)["jobs"].items() if "steps" in job}
+    return {name: job for name, job in jobs.items() if "write" in job["permissions"].values()}
+
+
+WRITING = [(path, name) for path in WORKFLOWS for name in writing_jobs(path)]
+every_writing_job = pytest.mark.parametrize(
+    ("path", "name"), WRITING, ids=lambda value: getattr(value, "name", value)
+)
+
+
+@every_writing_job
+def test_a_job_that_writes_installs_from_a_locked_file_alone(path, name):
+    """With the hashes of everything, through our own action; no such job runs pip by itself."""
+    steps = writing_jobs(path)[name]["steps"]
+    for step in steps:
+        assert "pip" not in step.get("run", "").split()
+        if "actions/setup" in step.get("uses", "") and "./" in step["uses"]:
+            assert step["with"]["locked"] == "torchgauge-source/src/torchgauge/workflows/locked.txt"
+    uses_torchgauge = any("torchgauge ci" in step.get("run", "") for step in steps)
+    assert uses_torchgauge == any("locked" in step.get("with", {}) for step in steps)
+
+
+@every_writing_job
+def test_a_job_that_writes_unpacks_artifacts_where_no_action_is_read_from(path, name):
+    """Outside of the workspace: an artifact must not bring the next step along."""
+    steps = writing_jobs(path)[name]["steps"]
+    if not any("./" in step.get("uses", "") for step in steps):
+        return  # no action is read from the workspace at all
+    for step in steps:
+        if "download-artifact@" in step.get("uses", ""):
+            assert step["with"]["path"].startswith("${{ runner.temp }}/"), step
+
+
 def test_the_trusted_half_of_the_gate_takes_no_code_of_the_pull_request():
     """It checks out this project's own commit, and nothing that the event names."""
     path = FOLDER / "workflows" / "pr-comment.yml"

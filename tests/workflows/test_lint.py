@@ -66,6 +66,8 @@ def lint(folder: Path, linter: str) -> subprocess.CompletedProcess[str]:
         "zizmor": [
             tool("zizmor"),
             "--offline",
+            "--persona",
+            "pedantic",
             "--config",
             str(PROJECT / ".github" / "zizmor.yml"),
             str(folder),

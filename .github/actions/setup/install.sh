@@ -3,12 +3,19 @@
 # compiled or downloaded must not be what the next one runs. What is kept on purpose has a name: --compile-cache.
 set -euo pipefail
 if [ -z "${PYTHON:-}" ]; then
-  # The torch that a container brings stays visible.
-  python3 -m venv --system-site-packages "$RUNNER_TEMP/torchgauge"
+  # The torch that a container brings stays visible; beside a token that writes, nothing unlooked-at is.
+  sees="--system-site-packages"
+  if [ -n "${LOCKED:-}" ]; then sees="--clear"; fi
+  python3 -m venv "$sees" "$RUNNER_TEMP/torchgauge"
   PYTHON="$RUNNER_TEMP/torchgauge/bin/python"
   PATH="$(dirname "$PYTHON"):$PATH"
   if [ -n "${INSTALL:-}" ]; then bash -euo pipefail -c "$INSTALL"; fi
-  "$PYTHON" -m pip install --disable-pip-version-check "$TORCHGAUGE"
+  if [ -n "${LOCKED:-}" ]; then
+    "$PYTHON" -m pip install --disable-pip-version-check --require-hashes -r "$LOCKED"
+    "$PYTHON" -m pip install --disable-pip-version-check --no-deps --no-build-isolation "$TORCHGAUGE"
+  else
+    "$PYTHON" -m pip install --disable-pip-version-check "$TORCHGAUGE"
+  fi
 fi
 dirname "$PYTHON" >>"$GITHUB_PATH"
 printf 'python=%s\n' "$PYTHON" >>"$GITHUB_OUTPUT"

@@ -50,6 +50,21 @@ def fetch(branch: str, folder: Path, github: bool) -> None:
     click.echo(f"existed={word}")
 
 
+@command.command("add")
+@click.argument("source", type=click.Path(path_type=Path))
+@_PATH
+def add(source: Path, folder: Path) -> None:
+    """Put the files of the store SOURCE over those of the folder; links and hidden files are refused.
+
+    For the job that writes the branch, which takes over what another job collected.
+
+    Example: torchgauge ci history add "$RUNNER_TEMP/collected/history" --path history
+    """
+    from torchgauge.workflows.history_files import add_files
+
+    click.echo(f"{add_files(source, folder)} files")
+
+
 @command.command("save")
 @_BRANCH
 @_PATH

@@ -1,0 +1,47 @@
+"""What a job that only reads made of the history, taken over by the one that writes it.
+
+The two are apart because the first one parses what strangers hand in. So what it hands on is taken as plain
+files alone: nothing that git or another program would read as a setting, and no link out of the folder.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+from pathlib import Path
+
+from torchgauge.errors import UsageError
+from torchgauge.results.atomic_file import storage_errors
+
+
+def add_files(source: Path, history: Path) -> int:
+    """Copy every file below ``source`` over ``history``; how many. Nothing is ever taken away.
+
+    All names are looked at before the first is copied. Raises :class:`UsageError` where one is hidden or no
+    plain file, or a folder is missing, and :class:`InfrastructureError` on a failing disk.
+    """
+    for folder in (source, history):
+        if not folder.is_dir() or folder.is_symlink():
+            raise UsageError(f"{folder} is no folder", hint="torchgauge ci history fetch makes the history")
+    with storage_errors(source):
+        names = list(_names(source))
+    with storage_errors(history):
+        for name in names:
+            (history / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copyfile(source / name, history / name)
+    return len(names)
+
+
+def _names(source: Path) -> list[Path]:
+    found = []
+    for at, folders, files in os.walk(source):
+        for name in (*folders, *files):
+            path = Path(at, name)
+            if name.startswith(".") or path.is_symlink() or not (path.is_file() or path.is_dir()):
+                where = ascii(str(path.relative_to(source)))
+                raise UsageError(
+                    f"{where} is hidden or no plain file, so nothing of {source} is taken",
+                    hint="a store holds neither: look at the job that handed it on",
+                )
+        found += [Path(at, name).relative_to(source) for name in files]
+    return sorted(found)

@@ -1,0 +1,93 @@
+"""The history that one job collected and another one writes: plain files are taken over, or nothing is."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+
+from torchgauge.cli.main import cli
+from torchgauge.errors import UsageError
+from torchgauge.workflows.history_files import add_files
+
+
+@pytest.fixture
+def history(tmp_path: Path) -> Path:
+    """A history that was fetched, with git's own folder."""
+    folder = tmp_path / "history"
+    (folder / ".git").mkdir(parents=True)
+    (folder / ".git" / "config").write_text("ours")
+    (folder / "store.json").write_text("old")
+    (folder / "kept.json").write_text("kept")
+    return folder
+
+
+@pytest.fixture
+def collected(tmp_path: Path) -> Path:
+    """What another job made of it."""
+    folder = tmp_path / "collected"
+    (folder / "runs" / "a").mkdir(parents=True)
+    (folder / "runs" / "a" / "plan.json").write_text("{}")
+    (folder / "store.json").write_text("new")
+    return folder
+
+
+def test_what_was_collected_is_put_over_the_history(history: Path, collected: Path) -> None:
+    """New and changed files come, and nothing goes."""
+    done = CliRunner().invoke(cli, ["ci", "history", "add", str(collected), "--path", str(history)])
+    assert (done.exit_code, done.output) == (0, "2 files\n")
+    assert (history / "store.json").read_text() == "new"
+    assert (history / "runs" / "a" / "plan.json").read_text() == "{}"
+    assert (history / "kept.json").read_text() == "kept"
+    assert (history / ".git" / "config").read_text() == "ours"
+
+
+def settings(folder: Path) -> None:
+    (folder / ".git").mkdir()
+    (folder / ".git" / "config").write_text("[core] fsmonitor = touch pwned")
+
+
+def attributes(folder: Path) -> None:
+    (folder / "runs" / ".gitattributes").write_text("* filter=evil")
+
+
+def ignored(folder: Path) -> None:
+    (folder / ".gitignore").write_text("*")
+
+
+def link(folder: Path) -> None:
+    (folder / "runs" / "b").symlink_to("/etc")
+
+
+def linked_file(folder: Path) -> None:
+    (folder / "a.json").symlink_to("/etc/passwd")
+
+
+def pipe(folder: Path) -> None:
+    os.mkfifo(folder / "a.json")
+
+
+@pytest.mark.parametrize("spoil", [settings, attributes, ignored, link, linked_file, pipe])
+def test_a_setting_a_link_or_a_pipe_is_taken_for_hostile(history: Path, collected: Path, spoil) -> None:
+    """Before the first file is copied."""
+    spoil(collected)
+    with pytest.raises(UsageError, match="hidden or no plain file"):
+        add_files(collected, history)
+    assert (history / "store.json").read_text() == "old"
+    assert sorted(path.name for path in history.iterdir()) == [".git", "kept.json", "store.json"]
+
+
+def test_a_folder_that_is_missing_or_a_link_is_an_error(
+    history: Path, collected: Path, tmp_path: Path
+) -> None:
+    """On either side."""
+    (tmp_path / "link").symlink_to(collected)
+    for source, target in (
+        (tmp_path / "gone", history),
+        (tmp_path / "link", history),
+        (collected, tmp_path / "no"),
+    ):
+        with pytest.raises(UsageError, match="is no folder"):
+            add_files(source, target)

@@ -1,0 +1,57 @@
+"""The script of the setup action installs what a lock file has the hashes of, and nothing else."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import subprocess
+import zipfile
+from pathlib import Path
+
+import pytest
+
+SCRIPT = Path(__file__).parents[2] / ".github" / "actions" / "setup" / "install.sh"
+
+
+def wheel(folder: Path, name: str, needs: str = "") -> Path:
+    """A wheel with one module; pip installs it without a network."""
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    about = f"{name}-1.0.dist-info"
+    needed = f"Requires-Dist: {needs}\n" if needs else ""
+    files = {
+        f"{name}.py": "",
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needed}",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, text in {**files, f"{about}/RECORD": "".join(f"{file},,\n" for file in files)}.items():
+            archive.writestr(file, text)
+    return path
+
+
+@pytest.mark.parametrize("replaced", [False, True])
+def test_a_package_that_was_replaced_is_not_installed(tmp_path: Path, replaced: bool) -> None:
+    """Its hash is not the one in the file; without a file it would have been taken."""
+    wheels = tmp_path / "wheels"
+    wheels.mkdir()
+    found = hashlib.sha256(wheel(wheels, "dependency").read_bytes()).hexdigest()
+    gauge = wheel(wheels, "gauge", "dependency")
+    (tmp_path / "locked.txt").write_text(f"dependency==1.0 --hash=sha256:{'0' * 64 if replaced else found}\n")
+    told = {name: str(tmp_path / name) for name in ("GITHUB_PATH", "GITHUB_OUTPUT", "GITHUB_ENV")}
+    names = {**told, "RUNNER_TEMP": str(tmp_path), "LOCKED": "locked.txt", "TORCHGAUGE": str(gauge)}
+    done = subprocess.run(
+        ["bash", str(SCRIPT)],
+        cwd=tmp_path,
+        env={**os.environ, **names, "PYTHON": "", "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    if replaced:
+        assert done.returncode != 0
+        assert "DO NOT MATCH THE HASHES" in done.stdout + done.stderr
+        assert not (tmp_path / "GITHUB_PATH").exists()
+        return
+    assert done.returncode == 0, done.stdout + done.stderr
+    python = (tmp_path / "GITHUB_OUTPUT").read_text().removeprefix("python=").strip()
+    subprocess.run([python, "-c", "import dependency, gauge"], check=True)
