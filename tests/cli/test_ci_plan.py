@@ -137,13 +137,16 @@ def test_jobs_are_sized_by_what_a_store_remembers(here, invoke, store):
 
 
 def test_workflows_are_written_from_the_file(here, invoke, process):
-    """Four files; again nothing changes; a changed one is shown and kept; a dry run writes nothing."""
+    """Six files; again nothing changes; a changed one is shown and kept; a dry run writes nothing."""
+    pinned = f'torchgauge: "torchgauge==9.1 --hash=sha256:{"a" * 64}"\n'
+    (here / "torchgauge.yml").write_text(TEXT + pinned)
     assert invoke("ci", "init", "--dry-run").exit_code == 0
     assert not (here / ".github").exists()
     assert invoke("ci", "init").exit_code == 0
     folder = here / ".github" / "workflows"
     assert len(list(folder.iterdir())) == 4
-    assert invoke("ci", "init").output.count("same ") == 4
+    assert invoke("ci", "init").output.count("same ") == 6
+    assert "torchgauge==9.1 --hash" in (here / ".github" / "torchgauge.txt").read_text()
     (folder / "torchgauge-nightly.yml").write_text("name: mine\n")
     done = process("ci", "init")
     assert (done.returncode, "-name: mine" in done.stderr) == (2, True)

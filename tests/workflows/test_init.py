@@ -97,20 +97,52 @@ def test_the_template_leaves_time_beside_the_measuring_step():
 def test_a_night_confirms_what_it_suspects_and_is_judged_after_that():
     """Published first, measured again on the pool, answered even where that job died, and then judged."""
     jobs = parsed("nightly")["jobs"]
-    publish, confirm, settle = (jobs[name] for name in ("publish", "confirm", "settle"))
-    runs = [step.get("run", "") for step in publish["steps"]]
-    saved = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci history save "))
+    collect, confirm, settle = (jobs[name] for name in ("collect", "confirm", "settle"))
+    runs = [step.get("run", "") for step in collect["steps"]]
+    handed_on = next(i for i, step in enumerate(collect["steps"]) if "upload" in step.get("uses", ""))
     listed = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci suspects "))
-    assert saved < listed
-    assert confirm["strategy"]["matrix"] == "${{ fromJSON(needs.publish.outputs.matrix) }}"
+    assert handed_on < listed
+    assert jobs["publish"]["needs"] == ["plan", "collect"]  # and waits for no job that measures again
+    assert confirm["strategy"]["matrix"] == "${{ fromJSON(needs.collect.outputs.matrix) }}"
     assert confirm["runs-on"] == "${{ matrix.runs_on }}"
     assert confirm["permissions"] == {"contents": "read"}
-    assert settle["if"] == "${{ !cancelled() && needs.publish.outputs.suspected == 'true' }}"
-    assert {"confirm", "publish"} <= set(settle["needs"])
-    assert "settle" in jobs["gate"]["needs"]
+    assert settle["if"] == "${{ !cancelled() && needs.collect.outputs.suspected == 'true' }}"
+    assert {"confirm", "collect"} <= set(settle["needs"])
+    for name in ("gate", "issues", "publish-answers"):
+        assert "settle" in jobs[name]["needs"]
     refs = [step["with"].get("ref") for step in confirm["steps"] if "checkout" in step.get("uses", "")]
     assert refs == [None, "${{ matrix.good_sha }}", "${{ matrix.suspect_sha }}"]
     assert not [step for step in confirm["steps"] if "GITHUB_TOKEN" in step.get("env", {})]
+
+
+def writing(name):
+    """The jobs of a workflow with steps whose token may write."""
+    jobs = parsed(name)["jobs"].items()
+    return {key: job for key, job in jobs if "steps" in job and "write" in job["permissions"].values()}
+
+
+def test_what_parses_the_sets_of_a_night_writes_nothing():
+    """Collecting, settling and judging have a token that reads; those that write meet files alone."""
+    jobs = parsed("nightly")["jobs"]
+    for name in ("collect", "settle", "gate", "device", "confirm"):
+        assert set(jobs[name]["permissions"].values()) == {"read"}
+    assert set(writing("nightly")) == {"publish", "publish-answers", "issues"}
+    for job in writing("nightly").values():
+        text = str(job)
+        for parses in ("ci collect", "ci settle", "ci suspects", "pattern"):
+            assert parses not in text
+
+
+@pytest.mark.parametrize("name", WORKFLOWS)
+def test_what_is_unpacked_lies_outside_of_the_workspace_where_a_token_writes(name):
+    """And everything that such a job installs has a hash."""
+    for job in writing(name).values():  # may be empty: the gate of a pull request only reads
+        installs = [step["run"] for step in job["steps"] if "pip" in step.get("run", "")]
+        assert set(installs) <= {"python -m pip install --require-hashes -r .github/torchgauge-locked.txt"}
+        assert bool(installs) == any("torchgauge ci" in step.get("run", "") for step in job["steps"])
+        for step in job["steps"]:
+            if "download-artifact@" in step.get("uses", ""):
+                assert step["with"]["path"].startswith("${{ runner.temp }}/")
 
 
 @pytest.mark.parametrize(
@@ -192,14 +224,18 @@ def test_the_history_is_fetched_and_saved_by_one_step_each():
     nightly = parsed("nightly")["jobs"]
     for name in ("nightly", "dashboard"):
         assert not any("git " in step.get("run", "") for step in steps_of(parsed(name)))
-    runs = [step.get("run", "") for step in nightly["publish"]["steps"]]
-    fetched = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci history fetch "))
-    guarded = next(i for i, run in enumerate(runs) if "${EXPECTED:+--expect-history}" in run)
-    saved = next(i for i, run in enumerate(runs) if run.startswith("torchgauge ci history save "))
-    assert fetched < guarded < saved
-    steps = nightly["publish"]["steps"]
-    assert f"steps.{steps[fetched]['id']}.outputs.existed" in steps[guarded]["env"]["EXPECTED"]
-    assert steps[saved]["env"]["BRANCH"] == steps[fetched]["env"]["BRANCH"] == CONFIG.branch
+    for name in ("publish", "publish-answers"):
+        steps = nightly[name]["steps"]
+        runs = [step.get("run", "") for step in steps]
+        words = ("history fetch ", "history add ", "publish ", "history save ")
+        order = [
+            next(i for i, run in enumerate(runs) if run.startswith(f"torchgauge ci {word}")) for word in words
+        ]
+        fetched, _, guarded, saved = order
+        assert order == sorted(order)
+        assert "${EXPECTED:+--expect-history}" in runs[guarded]
+        assert f"steps.{steps[fetched]['id']}.outputs.existed" in steps[guarded]["env"]["EXPECTED"]
+        assert steps[saved]["env"]["BRANCH"] == steps[fetched]["env"]["BRANCH"] == CONFIG.branch
 
 
 def test_pools_decide_how_a_pull_request_is_measured():
@@ -213,10 +249,25 @@ def test_pools_decide_how_a_pull_request_is_measured():
 
 def test_values_are_quoted():
     """A value with quotes arrives as it is, whatever stands in it."""
-    for name in WORKFLOWS:
-        installs = [s for s in steps_of(parsed(name)) if s.get("name") == "Install torchgauge"]
-        assert {step["env"]["TORCHGAUGE"] for step in installs} <= {CONFIG.torchgauge}
-        assert installs
+    for name, job, step, key in (
+        ("nightly", "plan", "Plan the campaign", "CONFIG"),
+        ("pr-gate", "plan", "Plan the pool that was named", "CONFIG"),
+        ("pr-comment", "comment", "Write the one comment and the check run", "CONFIG"),
+    ):
+        steps = yaml.safe_load(render(name, CONFIG, 'it\'s "quoted".yml'))["jobs"][job]["steps"]
+        (found,) = (each for each in steps if each.get("name") == step)
+        assert found["env"][key] == 'it\'s "quoted".yml'
+
+
+def test_torchgauge_stands_in_a_file_with_its_hash_and_beside_all_that_it_needs(tmp_path):
+    """One file for the jobs that measure, whose torch brings the rest, and one for all others."""
+    package = "torchgauge==9.1 --hash=sha256:" + "a" * 64
+    files = {file.path.name: file.text for file in workflow_files(CONFIG, tmp_path, package=package)}
+    alone = [line for line in files["torchgauge.txt"].splitlines() if not line.startswith("#")]
+    assert alone == [package]
+    locked = [line for line in files["torchgauge-locked.txt"].splitlines() if not line.startswith("#")]
+    assert locked[0] == "-r torchgauge.txt"
+    assert any(line.startswith("pyarrow==") for line in locked)
 
 
 def test_what_is_there_is_kept_when_it_was_changed(tmp_path):
@@ -246,4 +297,5 @@ def test_a_file_without_our_line_is_a_persons(tmp_path):
     with pytest.raises(UsageError, match="--force"):
         write_workflows(workflow_files(CONFIG, tmp_path))
     assert [path.name for path in foreign.parent.iterdir()] == [foreign.name]
+    assert [path.name for path in foreign.parent.parent.iterdir()] == ["workflows"]
     shutil.rmtree(foreign.parent)

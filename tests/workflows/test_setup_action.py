@@ -5,28 +5,16 @@ from __future__ import annotations
 import hashlib
 import os
 import subprocess
-import zipfile
+import sys
 from pathlib import Path
 
 import pytest
 
+sys.path.insert(0, str(Path(__file__).parent))
+
+from small_wheels import wheel
+
 SCRIPT = Path(__file__).parents[2] / ".github" / "actions" / "setup" / "install.sh"
-
-
-def wheel(folder: Path, name: str, needs: str = "") -> Path:
-    """A wheel with one module; pip installs it without a network."""
-    path = folder / f"{name}-1.0-py3-none-any.whl"
-    about = f"{name}-1.0.dist-info"
-    needed = f"Requires-Dist: {needs}\n" if needs else ""
-    files = {
-        f"{name}.py": "",
-        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needed}",
-        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
-    }
-    with zipfile.ZipFile(path, "w") as archive:
-        for file, text in {**files, f"{about}/RECORD": "".join(f"{file},,\n" for file in files)}.items():
-            archive.writestr(file, text)
-    return path
 
 
 @pytest.mark.parametrize("replaced", [False, True])

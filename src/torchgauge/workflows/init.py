@@ -1,7 +1,8 @@
 """Write the workflows of a repository from its ``torchgauge.yml``, and never over somebody's own changes.
 
-Each file says in its first lines what wrote it and the digest of what follows. A file whose digest still
-fits is ours to renew; any other is a person's, shown as a difference and kept.
+Beside them stand two files for pip: torchgauge with its hash, and with it everything that it needs. Each file
+says in its first lines what wrote it and the digest of what follows. A file whose digest still fits is ours
+to renew; any other is a person's, shown as a difference and kept.
 """
 
 from __future__ import annotations
@@ -13,6 +14,7 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
+from importlib import resources
 from pathlib import Path
 
 import jinja2
@@ -24,6 +26,8 @@ from torchgauge.workflows.config import Config
 
 WORKFLOWS = ("nightly", "pr-gate", "pr-comment", "dashboard")
 FOLDER = Path(".github", "workflows")
+ALONE, LOCKED = Path(".github", "torchgauge.txt"), Path(".github", "torchgauge-locked.txt")
+"""What pip installs: torchgauge itself where another package brings the rest, and both."""
 _DIGEST = re.compile(r"# Digest of what follows: ([0-9a-f]{16})\n")
 
 
@@ -46,9 +50,18 @@ class WorkflowFile:
     difference: str
 
 
-def workflow_files(config: Config, folder: Path, config_name: str = "torchgauge.yml") -> list[WorkflowFile]:
-    """The workflows of ``config`` for the repository at ``folder``; writes nothing."""
-    return [_file(folder, name, render(name, config, config_name)) for name in WORKFLOWS]
+def workflow_files(
+    config: Config, folder: Path, config_name: str = "torchgauge.yml", package: str = ""
+) -> list[WorkflowFile]:
+    """The files of ``config`` for the repository at ``folder``; writes nothing.
+
+    ``package`` is what pip installs as torchgauge, with its hash; empty for what ``config`` says.
+    """
+    texts = {FOLDER / f"torchgauge-{name}.yml": render(name, config, config_name) for name in WORKFLOWS}
+    locked = resources.files("torchgauge.workflows").joinpath("locked.txt").read_text(encoding="ascii")
+    texts[ALONE] = _signed(f"{package or config.torchgauge}\n", config_name)
+    texts[LOCKED] = _signed(f"-r {ALONE.name}\n{locked}", config_name)
+    return [_file(folder / path, text) for path, text in texts.items()]
 
 
 def write_workflows(files: Sequence[WorkflowFile], *, force: bool = False) -> list[Path]:
@@ -100,14 +113,17 @@ def render(name: str, config: Config, config_name: str = "torchgauge.yml") -> st
         anyone=any(pool.trust == "anyone" for pool in config.pools),
         collaborators=any(pool.trust == "collaborators" for pool in config.pools),
     )
+    return _signed(body, config_name)
+
+
+def _signed(body: str, config_name: str) -> str:
     return (
         f"# Written by `torchgauge ci init` from {config_name}. Change that file and write this one again.\n"
         f"# Digest of what follows: {_digest(body)}\n{body}"
     )
 
 
-def _file(folder: Path, name: str, text: str) -> WorkflowFile:
-    path = folder / FOLDER / f"torchgauge-{name}.yml"
+def _file(path: Path, text: str) -> WorkflowFile:
     with storage_errors(path):
         there = path.read_text(encoding="utf-8", errors="surrogateescape") if path.is_file() else None
     if there is None:

@@ -11,7 +11,9 @@ import click
 @click.option("--force", is_flag=True, help="write over files that somebody changed")
 @click.option("--dry-run", is_flag=True, help="show the differences and write nothing")
 def command(folder: str, config_name: str, force: bool, dry_run: bool) -> None:
-    """Write the workflows of a repository from its torchgauge.yml.
+    """Write the workflows of a repository from its torchgauge.yml, and what they install, with hashes.
+
+    The hash of torchgauge itself is asked of pip, unless `torchgauge:` of the file has it.
 
     Example: torchgauge ci init --dir ../my-project
     """
@@ -19,8 +21,10 @@ def command(folder: str, config_name: str, force: bool, dry_run: bool) -> None:
 
     from torchgauge.workflows.config import read_config
     from torchgauge.workflows.init import workflow_files, write_workflows
+    from torchgauge.workflows.package_hash import hashed
 
-    files = workflow_files(read_config(Path(folder, config_name)), Path(folder), config_name)
+    config = read_config(Path(folder, config_name))
+    files = workflow_files(config, Path(folder), config_name, hashed(config.torchgauge))
     for file in files:
         click.echo(f"{file.change.value:8} {file.path}")
         if dry_run and file.difference:

@@ -1,0 +1,24 @@
+"""Wheels of one module, which pip installs without a network."""
+
+from __future__ import annotations
+
+import zipfile
+from collections.abc import Mapping
+from pathlib import Path
+from types import MappingProxyType
+
+
+def wheel(folder: Path, name: str, needs: str = "", more: Mapping[str, str] = MappingProxyType({})) -> Path:
+    """A wheel with one module, or with the files ``more`` by their paths in it."""
+    path = folder / f"{name}-1.0-py3-none-any.whl"
+    about = f"{name}-1.0.dist-info"
+    needed = f"Requires-Dist: {needs}\n" if needs else ""
+    files = {
+        f"{about}/METADATA": f"Metadata-Version: 2.1\nName: {name}\nVersion: 1.0\n{needed}",
+        f"{about}/WHEEL": "Wheel-Version: 1.0\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
+    }
+    files |= {place.replace("ABOUT", about): text for place, text in (more or {f"{name}.py": ""}).items()}
+    with zipfile.ZipFile(path, "w") as archive:
+        for file, text in {**files, f"{about}/RECORD": "".join(f"{file},,\n" for file in files)}.items():
+            archive.writestr(file, text)
+    return path
