@@ -225,7 +225,7 @@ def test_a_lone_output_has_no_chaos_to_hide_in() -> None:
 
 @pytest.mark.parametrize(("step", "odd"), [(5e-9, False), (5e-8, False), (1e-5, True)])
 def test_a_step_below_the_last_place_of_its_parameter_is_lost(step: float, odd: bool) -> None:
-    """The weights of a normalisation are ones: what float32 keeps of a small step is nothing, or twice of it."""
+    """The weights of a normalisation are ones: float32 keeps nothing of a small step, or twice of it."""
     from torchgauge.harness.worker.closeness import nonsense
 
     path = "iteration0.change.norm.weight"

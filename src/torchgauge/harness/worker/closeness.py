@@ -218,8 +218,8 @@ def nonsense(tensors: Sequence[Closeness]) -> str:
     """Which tensor of eager's own is nothing like float64's, and by how much; empty if none is.
 
     A tensor may be off by ``NONSENSE`` of its RMS and ``CHAOS`` times the upper quartile of its kind's noise.
-    The RMS counts as a tenth of the kind's median at least, and as its largest where float64 says zero. What a
-    step changes of a parameter may be off by ``ROUNDING`` besides.
+    The RMS counts as a tenth of the kind's median at least, and as its largest where float64 says zero. What
+    a step changes of a parameter may be off by ``ROUNDING`` besides.
     """
     kinds: dict[str, list[Closeness]] = defaultdict(list)
     for each in tensors:
