@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import subprocess
 import sys
 from collections.abc import Iterator
 from dataclasses import replace
@@ -90,6 +91,24 @@ def test_nothing_new_is_no_error_and_no_commit(
     assert history.save(folder, "one")
     assert not history.save(folder, "one")
     assert commits(server) == 1
+
+
+def test_a_call_that_was_killed_behind_its_push_is_repeated(
+    history: HistoryBranch, server: GitServer, tmp_path: Path
+) -> None:
+    """The second one finds its own commit there, and a lock that nobody holds: nothing is doubled."""
+    folder = tmp_path / "history"
+    assert not history.fetch(folder)
+    add(folder, "ours")
+    first = history.save(folder, "ours")
+    for ref in (f"refs/remotes/origin/{BRANCH}", f"refs/heads/{BRANCH}"):
+        subprocess.run(["git", "-C", str(folder), "update-ref", "-d", ref], check=True)
+    (folder / ".git" / "index.lock").touch()
+    assert history.save(folder, "ours") == first
+    assert commits(server) == 1
+    add(folder, "more")
+    assert history.save(folder, "more") != first
+    assert commits(server) == 2
 
 
 def test_what_somebody_else_pushed_is_never_lost(

@@ -39,6 +39,8 @@ _BRANCH = re.compile(r"(?![-/])(?!.*(?:\.\.|//|/\.|\.lock(?:/|$)))[A-Za-z0-9._/-
 _TAIL = 1500
 _AS_IT_IS = "* -text !eol -ident -filter -working-tree-encoding\n"
 """Attributes that stand above those of any ``.gitattributes``: git keeps each byte."""
+_TRIED = "refs/torchgauge/tried"
+"""The commit that was pushed last, or was about to be."""
 _MISSING = 2
 """How ls-remote ends where there is no such branch."""
 
@@ -133,6 +135,7 @@ class HistoryBranch:
         with storage_errors(attributes):
             attributes.parent.mkdir(exist_ok=True)
             attributes.write_text(_AS_IT_IS)
+        (folder / ".git" / "index.lock").unlink(missing_ok=True)  # of a call that was killed, and its git too
         self._git(*here, "add", "--all", "--force", "--", ".", cwd=folder)
         tree = self._git(*here, "write-tree")
         parent = self._git(*here, "for-each-ref", "--format=%(objectname)", fetched)
@@ -140,8 +143,7 @@ class HistoryBranch:
         before = ("rev-parse", f"{parent}^{{tree}}") if parent else empty
         if tree == self._git(*here, *before):
             return ""
-        on = ("-p", parent) if parent else ()
-        commit = self._git(*here, "commit-tree", tree, *on, "-m", message)
+        commit = self._commit(here, tree, parent, message)
         push = ("push", "--quiet", "--porcelain", self.url, f"{commit}:{self._ref}")
         pushed = self._over_the_network(*here, *push)
         if pushed.returncode != 0 and _MOVED.search(pushed.stdout):
@@ -158,6 +160,16 @@ class HistoryBranch:
             )
         for ref in (fetched, f"refs/heads/{self.branch}"):
             self._git(*here, "update-ref", ref, commit)
+        return commit
+
+    def _commit(self, here: tuple[str, str], tree: str, parent: str, message: str) -> str:
+        """A commit of ``tree``: that of an earlier call, which may have been killed when it had pushed it."""
+        said = self._git(*here, "for-each-ref", "--format=%(objectname) %(tree) %(parent)", _TRIED)
+        tried, *what = said.split() or [""]
+        if what == [each for each in (tree, parent) if each]:
+            return tried
+        commit = self._git(*here, "commit-tree", tree, *(("-p", parent) if parent else ()), "-m", message)
+        self._git(*here, "update-ref", _TRIED, commit)
         return commit
 
     @property
