@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import shlex
 import shutil
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, replace
@@ -24,7 +23,8 @@ from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import UsageError
-from torchgauge.records import Environment, Plan, from_plain, to_plain
+from torchgauge.harness.rows import reproduce_command
+from torchgauge.records import Case, Environment, Plan, from_plain, to_plain
 from torchgauge.results.atomic_file import aside_of, fsync_path, storage_errors
 from torchgauge.results.hostile_text import tail
 from torchgauge.results.journal import Kind, RunState, read
@@ -233,7 +233,7 @@ class _Lines:
             data["environment_id"] = self._renamed.get(there, there)
             data["run_id"] = self._plan.run_id
             if not is_plain_command(data["reproduce"], data["case_id"]):
-                data["reproduce"] = shlex.join(["torchgauge", "repro", data["case_id"]])
+                data["reproduce"] = self._command(data)
             if self._text_bytes is not None:
                 self._shorten(data, self._text_bytes)
         return data
@@ -243,6 +243,11 @@ class _Lines:
         data["log_excerpt"] = tail(data["log_excerpt"], most)
         for name in ("traceback", "message") if data["failure"] else ():
             data["failure"][name] = tail(data["failure"][name], most)
+
+    def _command(self, data: dict[str, Any]) -> str:
+        """The command without what names a file of the machine: interpreter, checkout, configurations."""
+        settings = replace(self._plan.settings, configuration_file=None, torchbench=None)
+        return reproduce_command(from_plain(Case, data["case"]), settings)
 
     def _line(self, kind: Kind, record: Any) -> bytes:
         self._count += 1
