@@ -85,6 +85,14 @@ def echo_without_commands(text: str, echo: Callable[[str], object]) -> None:
     echo(f"::{token}::")
 
 
+def echo_text(text: str, echo: Callable[[str], object], environ: Mapping[str, str] = os.environ) -> None:
+    """Echo ``text`` of several lines, of which a workflow's log obeys none."""
+    if in_actions(environ):
+        echo_without_commands(text, echo)
+    else:
+        echo(text)
+
+
 def annotation(level: str, message: str, title: str = "") -> str:
     """The line that shows ``message`` at the top of the run; ``level`` is notice, warning or error.
 
