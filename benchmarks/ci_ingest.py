@@ -48,6 +48,7 @@ from torchgauge.workflows.ingest.validator import Expected
 from torchgauge.workflows.result_set import Job, pack
 
 BEGIN = 1_780_000_000.0
+RUN = "20260528T202640Z-00000000"
 ROUNDS = 7
 CASES = {"checks": 10_000, "models": 3_000}
 MEASURED = ("latency", "latency_cpu", "throughput", "flops_rate", "peak_memory", "compile_cold", "speedup")
@@ -66,7 +67,7 @@ def measurements(seed: int) -> tuple[Measurement, ...]:
 def row(case: Case, shape: str, seed: int) -> Result:
     """A passing row of ``case`` in the shape of a check or of a measured model."""
     made = Result(
-        run_id="bench",
+        run_id=RUN,
         case_id=case.id,
         case=case,
         status=Status.PASS,
@@ -106,7 +107,7 @@ def journal(folder: Path, shape: str, count: int) -> RunFolder:
     tolerance = BY_THE_CHECK if shape == "checks" else Tolerance(1e-3, 1e-3, 2.0, "bench")
     groups = tuple(Group(case.key, (PlannedCase(case, tolerance),)) for case in cases)
     store = Store.open(folder, create=True)
-    run = store.begin(Plan("bench", BEGIN, ("torchgauge", "run"), RunSettings(), groups))
+    run = store.begin(Plan(RUN, BEGIN, ("torchgauge", "run"), RunSettings(), groups))
     template = row(cases[0], shape, 0)
     with run.open_journal() as lines:
         lines.append(Kind.ENVIRONMENT, [WHERE])
