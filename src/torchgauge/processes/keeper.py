@@ -47,7 +47,7 @@ def main(lifeline: int, answer: int, remove: list[str], command: list[str]) -> N
             signal.signal(number, signal.SIG_DFL if number == signal.SIGCHLD else action)
         os.set_inheritable(lifeline, False)
         _become(command, answer, keeper)
-    os.write(answer, f"{pid}\n".encode())
+    os.write(answer, f"pid {pid}\n".encode())
     _close_all_but(lifeline, woken, wakeup)
     status = _wait(pid, lifeline, woken)
     if status is None:
@@ -70,7 +70,7 @@ def _become(command: list[str], answer: int, keeper: int) -> NoReturn:
             signal.signal(number, signal.SIG_DFL)
         os.execvp(command[0], command)  # noqa: S606  no shell is wanted
     except OSError as error:
-        os.write(answer, f"{error.errno}\n".encode())
+        os.write(answer, f"error {error.errno}\n".encode())
     finally:
         os._exit(127)
 

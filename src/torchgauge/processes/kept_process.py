@@ -36,29 +36,29 @@ class KeptProcess(subprocess.Popen[bytes]):
         **streams: Any,
     ) -> None:
         lifeline = _lifeline()
-        answer, said = os.pipe()
-        words = [str(lifeline), str(said), json.dumps([*remove]), *command]
+        answer, tells = os.pipe()
+        words = [str(lifeline), str(tells), json.dumps([*remove]), *command]
         try:
             super().__init__(
                 [sys.executable, "-I", "-S", str(KEEPER), *words],
                 env=dict(environment),
-                pass_fds=(*pass_fds, lifeline, said),
+                pass_fds=(*pass_fds, lifeline, tells),
                 **streams,
             )
         except BaseException:
             os.close(answer)
             raise
         finally:
-            os.close(said)
+            os.close(tells)
         with os.fdopen(answer, "rb") as pipe:  # ends when the command runs, or cannot
-            numbers = [int(word) for word in pipe.read().split()]
-        self.child_pid = numbers[0] if numbers else self.pid
-        if len(numbers) != 1:
+            said = dict(line.split() for line in pipe.read().decode().splitlines())  # in any order
+        self.child_pid = int(said.get("pid", self.pid))
+        if said.keys() != {"pid"}:
             self.wait()
             for stream in (self.stdin, self.stdout, self.stderr):
                 if stream is not None:
                     stream.close()
-            number = numbers[1] if numbers else 0
+            number = int(said.get("error", 0))
             raise OSError(number, os.strerror(number) if number else "it could not be watched", command[0])
 
     def end(self) -> None:
