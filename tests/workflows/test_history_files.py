@@ -9,7 +9,7 @@ import pytest
 from click.testing import CliRunner
 
 from torchgauge.cli.main import cli
-from torchgauge.errors import UsageError
+from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.workflows.history_files import add_files
 
 
@@ -77,6 +77,22 @@ def test_a_setting_a_link_or_a_pipe_is_taken_for_hostile(history: Path, collecte
         add_files(collected, history)
     assert (history / "store.json").read_text() == "old"
     assert sorted(path.name for path in history.iterdir()) == [".git", "kept.json", "store.json"]
+
+
+def test_lines_that_came_meanwhile_are_not_lost(history: Path, collected: Path) -> None:
+    """A file that only grows is replaced by a longer one alone."""
+    for folder in (history, collected):
+        (folder / "trend").mkdir()
+    kept, made = history / "trend" / "outcomes.jsonl", collected / "trend" / "outcomes.jsonl"
+    kept.write_text("1\n2\n")
+    for text in ("1\n", "1\n3\n"):
+        made.write_text(text)
+        with pytest.raises(InfrastructureError, match="would lose lines"):
+            add_files(collected, history)
+    assert (kept.read_text(), (history / "store.json").read_text()) == ("1\n2\n", "old")
+    made.write_text("1\n2\n3\n")
+    add_files(collected, history)
+    assert kept.read_text() == "1\n2\n3\n"
 
 
 def test_a_folder_that_is_missing_or_a_link_is_an_error(

@@ -10,17 +10,23 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
+from torchgauge.results.reports.markdown_text import one_line
 from torchgauge.workflows.config import Pool
 from torchgauge.workflows.github_api import GitHubApi, repository_path
 from torchgauge.workflows.workflow_event import SUCCESS, GateRun
 
 MOST_JOBS = 5
 """Jobs that a sentence names."""
+MOST_NAME = 60
+"""Characters of a job's name that are shown."""
 
 
 @dataclass(frozen=True)
 class GateJob:
-    """One job of a run as the API lists it; a job of a called workflow by its own name."""
+    """One job of a run as the API lists it, on one line; a job of a called workflow by its own name.
+
+    Names are the author's of the workflow file, which a pull request may bring along.
+    """
 
     name: str
     conclusion: str
@@ -61,7 +67,10 @@ def jobs_of(api: GitHubApi, run: GateRun) -> tuple[GateJob, ...]:
     home = repository_path(run.repository)
     listed = api.pages(f"{home}/actions/runs/{run.run_id}/jobs", "jobs", filter="latest")
     return tuple(
-        GateJob(str(each.get("name", "")).rpartition(" / ")[2], str(each.get("conclusion") or "unfinished"))
+        GateJob(
+            one_line(str(each.get("name", "")).rpartition(" / ")[2], MOST_NAME),
+            one_line(str(each.get("conclusion") or "unfinished"), MOST_NAME),
+        )
         for each in listed
     )
 

@@ -10,15 +10,18 @@ import os
 import shutil
 from pathlib import Path
 
-from torchgauge.errors import UsageError
+from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.results.atomic_file import storage_errors
+
+_BLOCK = 1024 * 1024
 
 
 def add_files(source: Path, history: Path) -> int:
     """Copy every file below ``source`` over ``history``; how many. Nothing is ever taken away.
 
-    All names are looked at before the first is copied. Raises :class:`UsageError` where one is hidden or no
-    plain file, or a folder is missing, and :class:`InfrastructureError` on a failing disk.
+    All are looked at before the first is copied. Raises :class:`UsageError` where one is hidden or no plain
+    file, or a folder is missing, and :class:`InfrastructureError` where a file that only grows has lines that
+    ``source`` lacks, or the disk fails.
     """
     for folder in (source, history):
         if not folder.is_dir() or folder.is_symlink():
@@ -27,9 +30,22 @@ def add_files(source: Path, history: Path) -> int:
         names = list(_names(source))
     with storage_errors(history):
         for name in names:
+            if name.suffix == ".jsonl" and (history / name).is_file():
+                _check_grown(history / name, source / name)
+        for name in names:
             (history / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copyfile(source / name, history / name)
     return len(names)
+
+
+def _check_grown(before: Path, after: Path) -> None:
+    with before.open("rb") as old, after.open("rb") as new:
+        while block := old.read(_BLOCK):
+            if new.read(len(block)) != block:
+                raise InfrastructureError(
+                    f"{before} was written to since {after} was made of it, and would lose lines",
+                    hint="start the run again, which begins with the newer history",
+                )
 
 
 def _names(source: Path) -> list[Path]:

@@ -6,7 +6,9 @@ by the command, as in the job that comments, from a real server.
 
 from __future__ import annotations
 
+import html
 import json
+import re
 import sys
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
@@ -229,6 +231,22 @@ def test_a_regression_in_the_last_of_many_pools_is_red(github, tmp_path) -> None
     body = github.comments[0]["body"]
     assert "| `pool-19` | Regression |" in body
     assert "4 more pools are not shown: 4 Pass." in body
+
+
+def test_the_name_of_a_job_begins_no_line_and_acts_nowhere(github, tmp_path) -> None:
+    """It is the author's of the pull request, and stands in the log and the comment of a job that writes."""
+    evil = job("more\n::add-mask::a\r\x1b[2J @everyone `x` <img src=x>", "failure")
+    variant = Variant("hostile", "", ONE, (*jobs(cpu="success"), evil), "failure")
+    told_of(github, tmp_path, variant)
+    (tmp_path / "event.json").write_text(json.dumps(event(conclusion="failure")))
+    done = CliRunner().invoke(cli, ["ci", "comment", "--event", "event.json"])
+    assert not [line for line in done.output.splitlines() if line.lstrip().startswith("::")]
+    assert "\x1b" not in done.output
+    body = github.comments[0]["body"]
+    outside = re.sub(r"`[^`\n]*`|<code>[^\n]*?</code>", "", body)
+    assert "@everyone" not in outside
+    assert "<img" not in outside
+    assert "::add-mask::a" in html.unescape(body)  # said, as text
 
 
 @pytest.mark.parametrize(
