@@ -4,12 +4,19 @@ from __future__ import annotations
 
 import base64
 import json
+import sys
 from collections.abc import Iterator
 from pathlib import Path
 from urllib.parse import quote
 
 import pyarrow.parquet as pq
 import pytest
+
+from torchgauge import registry
+from torchgauge.devices.declared_variables import declared_variables
+from torchgauge.devices.device import DeviceDescriptor
+from torchgauge.errors import InfrastructureError
+from torchgauge.harness.host_process import HostOptions, worker_environment
 
 pytestmark = pytest.mark.long
 
@@ -128,6 +135,24 @@ def test_the_worker_was_given_what_is_on_the_list(told) -> None:
     assert "LICENCE" in names
     assert not {*HIDDEN} & {*names}
     assert {"PATH", "HOME", "TMPDIR", "OMP_NUM_THREADS"} <= {*names}
+
+
+def _broken() -> None:
+    raise InfrastructureError("this package is broken")
+
+
+def test_a_device_is_given_what_it_declares(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its host, and the probe that looks for it, which asks for all devices at once."""
+    device = DeviceDescriptor("acme", "Acme", "acme:S", "acme", passed_variables=("ACME_MODE", "ACME_LIB_*"))
+    monkeypatch.setattr(registry, "names", lambda _: ("acme", "broken"))
+    monkeypatch.setattr(registry, "load", lambda _, name: device if name == "acme" else _broken())
+    declared_variables.cache_clear()
+    assert declared_variables() == ("ACME_MODE", "ACME_LIB_*")
+    declared_variables.cache_clear()
+    for name in ("ACME_MODE", "ACME_LIB_PATH", "ACME_LIB_TOKEN", "ACME_OTHER"):
+        monkeypatch.setenv(name, "x")
+    given = worker_environment(HostOptions(sys.executable, (), (), True, passes=device.passed_variables))
+    assert {name for name in given if name.startswith("ACME")} == {"ACME_MODE", "ACME_LIB_PATH"}
 
 
 def test_nothing_of_a_worker_is_written_before_it_is_looked_at(told) -> None:

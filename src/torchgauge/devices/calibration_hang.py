@@ -11,6 +11,7 @@ import subprocess
 from collections.abc import Mapping
 from dataclasses import dataclass
 
+from torchgauge.devices.declared_variables import declared_variables
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
@@ -60,7 +61,8 @@ def find_hang(
     """
     command = [python, "-c", _CHILD, torch_type, str(step_s)]
     try:
-        done = run(command, {**passed(), **(environment or {})}, timeout=import_s + 5 * step_s)
+        variables = {**passed(declared=declared_variables()), **(environment or {})}
+        done = run(command, variables, timeout=import_s + 5 * step_s)
         output, errors = done.stdout, done.stderr
     except subprocess.TimeoutExpired as late:
         output, errors = _text(late.stdout), _text(late.stderr)

@@ -18,6 +18,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from torchgauge.devices.declared_variables import declared_variables
 from torchgauge.devices.standing import Standing
 from torchgauge.processes.kept_process import KeptProcess
 from torchgauge.processes.known_secrets import known_secrets
@@ -196,7 +197,11 @@ def probe_once(
 ) -> ProbeReport:
     """One child with the ``options`` of its command line; like :func:`probe`, but nothing is tried again."""
     began = time.perf_counter()
-    variables = {**passed(), **environment, AUTOLOAD_VARIABLE: "1" if autoload else "0"}
+    variables = {
+        **passed(declared=declared_variables()),
+        **environment,
+        AUTOLOAD_VARIABLE: "1" if autoload else "0",
+    }
     empty = ProbeReport(python=python, autoload=autoload, state=ProbeState.NO_INTERPRETER, wall_s=0.0)
     with tempfile.TemporaryDirectory(prefix="torchgauge-probe-") as folder:
         path = Path(folder, "report.jsonl")
