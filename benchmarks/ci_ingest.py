@@ -73,7 +73,7 @@ def row(case: Case, shape: str, seed: int) -> Result:
         status=Status.PASS,
         phase=Phase.DONE,
         expected=None,
-        facts=(("threads", 1), ("samples", 12), ("forward", "close")),
+        facts=(("forward", "close"), ("samples", 12), ("threads", 1)),
         environment_id=WHERE.id,
         started_at=BEGIN + 1 + seed * 1e-3,
         duration_s=0.123456789,

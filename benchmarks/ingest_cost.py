@@ -118,7 +118,13 @@ def texts(char: str) -> Edit:
 
 def kilobytes(row: Row, number: int) -> None:
     """A log as failing checks have it."""
-    row["log_excerpt"] = f"{number:08d} " + "the quick brown fox " * 130
+    row["log_excerpt"] = f"{number:08d} " + "the quick brown fox " * 148
+
+
+def put_right(row: Row, number: int) -> None:
+    """The same, in a row that says something else than we do."""
+    kilobytes(row, number)
+    row["expected"] = "error"
 
 
 def failing(row: Row, number: int) -> None:
@@ -174,8 +180,9 @@ SETS: dict[str, tuple[str, int, Callable[[Base], Files]]] = {
     "20,000 notes": ("checks", 1, lambda b: b.before_rows(notes(19_990))),
     "more lines than allowed": ("checks", 1, lambda b: b.before_rows(notes(200_000))),
     "many small rows": ("checks", 20_000, lambda b: b.rows(failing)),
-    "a journal of 80 MiB": ("checks", 16_500, lambda b: b.rows(kilobytes, 83_000_000)),
-    "a journal above the limit": ("checks", 20_000, lambda b: b.rows(kilobytes)),
+    "a journal of 80 MiB": ("checks", 20_800, lambda b: b.rows(kilobytes, 80 << 20)),
+    "the same, all rows put right": ("checks", 20_800, lambda b: b.rows(put_right, 80 << 20)),
+    "a journal above the limit": ("checks", 22_000, lambda b: b.rows(kilobytes)),
     "samples of two bytes that drift": ("models", 400, lambda b: b.rows(compact_samples)),
     "long texts": ("checks", 300, lambda b: b.rows(texts("a"))),
     "long texts of escapes": ("checks", 75, lambda b: b.rows(texts("\n"))),

@@ -6,12 +6,14 @@ import csv
 import json
 import re
 import sys
+from collections.abc import Callable
 from html import unescape
 from pathlib import Path
 from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
+from patience import until
 from site_files import files_of
 
 sys.path.insert(0, str(Path(__file__).parents[1] / "workflows"))
@@ -135,3 +137,16 @@ def test_a_contributors_runs_that_are_added_give_the_bytes_of_a_full_build(tmp_p
     report = build_site(night.store.path, tmp_path / "site", now=now)
     assert night.run_id(1) in report.full_because
     assert b'"origin":"own"' in (tmp_path / "site" / "data" / "latest.json").read_bytes()
+
+
+def test_a_query_finds_what_contributors_handed_in(
+    built: Path, serve: Callable[[Path], str], browser: Any
+) -> None:
+    """The marks are words of the query box, and `-contributed` leaves what is the owners' or imported."""
+    page = browser.new_page()
+    page.goto(serve(built / "site") + "compatibility.html")
+    shown = "[...document.querySelectorAll('tbody tr')].filter((row) => !row.hidden).length"
+    for query, rows in (("contributed", 2), ("imported", 1), ("-contributed", 3)):
+        page.fill("input[type=search]", query)
+        until(page, f"{shown} === {rows}")
+    page.close()

@@ -20,12 +20,12 @@ from __future__ import annotations
 import json
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError, UsageError
-from torchgauge.records import SCHEMA_VERSION, Plan, RecordError, from_plain
+from torchgauge.records import SCHEMA_VERSION, Group, Plan, RecordError, from_plain
 from torchgauge.results.atomic_file import (
     storage_errors,
     write_atomically,
@@ -70,8 +70,15 @@ class RunFolder(PlannedFolder):
         """The plan; raises :class:`DataFileError` where it does not fit its schema."""
         data = _read_json(self.plan_path)
         version = check_version(data.get("schema_version"), str(self.plan_path))
+        data = migrate_record(PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
+        groups = data.get("groups")
         try:
-            return from_plain(Plan, migrate_record(PLAN, data, version) | {"schema_version": SCHEMA_VERSION})
+            if not isinstance(groups, list):
+                return from_plain(Plan, data)
+            plan = from_plain(Plan, data | {"groups": []})
+            # one group after another, so that the records take the place of the values they are made of
+            decoded = tuple(from_plain(Group, item, f"Plan.groups[{i}]") for i, item in _drained(groups))
+            return replace(plan, groups=decoded)
         except RecordError as error:
             raise DataFileError(str(self.plan_path), str(error), hint="restore the file") from error
 
@@ -194,6 +201,13 @@ class Store:
         marker = self.path / "store.json"
         if not marker.is_file() or _read_json(marker).get("schema_version") != SCHEMA_VERSION:
             write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
+
+
+def _drained(items: list[Any]) -> Iterator[tuple[int, Any]]:
+    """The items with their places, each of which the list then lacks."""
+    for place in range(len(items)):
+        item, items[place] = items[place], None
+        yield place, item
 
 
 def _planned(folder: RunFolder) -> tuple[float, int]:

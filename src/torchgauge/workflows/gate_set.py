@@ -150,7 +150,7 @@ def read_gate_set(path: Path, origin: Origin, pool: str, policy: Policy | None =
     from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
     from torchgauge.workflows.ingest.strict_records import decode, decode_large
 
-    caps = Caps(sizes={MANIFEST: 64 * KIB, REPORT: 32 * MIB}, files=2, packed=32 * MIB)
+    caps = Caps(sizes={MANIFEST: 64 * KIB, REPORT: 8 * MIB}, files=2, packed=8 * MIB)
     files = read_container(path, caps)
     told = decode(files[MANIFEST], GateManifest, MANIFEST)
     manifest = from_plain(GateManifest, msgspec.to_builtins(told))

@@ -171,7 +171,7 @@ def take(
     staging = _staging(store)
     try:
         said = provenance(candidate, reception.contributor, supersedes, clock)
-        _stage(staging, run_id, candidate.files(), said)
+        _stage(staging, run_id, candidate, said)
         _move(staging, store, run_id)
     finally:
         shutil.rmtree(staging, ignore_errors=True)
@@ -333,10 +333,10 @@ def _write_run(folder: Path, files: Mapping[str, bytes], said: dict[str, Any]) -
         fsync_path(file)
 
 
-def _stage(staging: Path, run_id: str, files: Mapping[str, bytes], said: dict[str, Any]) -> None:
+def _stage(staging: Path, run_id: str, candidate: Candidate, said: dict[str, Any]) -> None:
     with storage_errors(staging):
         aside = Store.open(staging, create=True)
-        _write_run(staging / "runs" / run_id, files, said)
+        _write_run(staging / "runs" / run_id, candidate.files(), said)  # and its bytes are gone
     try:
         aside.finish(run_id)
     except (TorchgaugeError, ValueError) as error:

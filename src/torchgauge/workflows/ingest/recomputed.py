@@ -66,7 +66,7 @@ def recomputed(row: Any, planned: Any) -> Any | None:
 
 def mended(journal: bytes, cases: Mapping[str, Any]) -> bytes:
     """``journal``, which was checked, with every row as :func:`recomputed` has it; ``cases`` are planned."""
-    lines = []
+    written = io.BytesIO()
     for line in io.BytesIO(journal):
         parts = split_line(line)
         assert parts is not None
@@ -76,8 +76,8 @@ def mended(journal: bytes, cases: Mapping[str, Any]) -> bytes:
             ours = recomputed(row, cases[row.case_id])
             if ours is not None:
                 line = encode_line(number, Kind.RESULT, msgspec.to_builtins(ours))  # noqa: PLW2901
-        lines.append(line)
-    return b"".join(lines)
+        written.write(line)
+    return written.getvalue()
 
 
 def _check_samples(row: Any, ours: Derived) -> bool:
