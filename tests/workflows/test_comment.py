@@ -135,7 +135,7 @@ def test_a_poisoned_artifact_is_no_pass_and_changes_nothing_else(tmp_path, githu
 def test_a_run_that_handed_nothing_in_is_said(tmp_path, github) -> None:
     """Silence is no pass."""
     assert comment(tmp_path).exit_code == 0
-    assert "No result set was handed in" in github.comments[0]["body"]
+    assert "No valid result set was handed in" in github.comments[0]["body"]
     assert [each["conclusion"] for each in github.check_runs] == ["action_required"]
 
 

@@ -94,7 +94,7 @@ def _missing(found: Gathered) -> list[str]:
     if not found.plan.pools:
         lines.append("No pool was planned: `torchgauge.yml` has none that anyone may use.")
     elif all(each.found is None for each in found.handed):
-        lines.append("No result set was handed in: there is no number to judge.")
+        lines.append("No valid result set was handed in: there is no number to judge.")
     absent = any(each.found is None for each in found.handed)
     return [*lines, _ADVICE] if lines or absent else []
 

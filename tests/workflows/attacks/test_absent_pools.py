@@ -87,7 +87,7 @@ VARIANTS = [
         "failure",
     ),
     Variant("the run could not start", "the run ended as startup_failure", {}, (), "startup_failure"),
-    Variant("nothing came at all", "No result set was handed in", {}),
+    Variant("nothing came at all", "No valid result set was handed in", {}),
     Variant("the run failed with all sets there", "the run ended as failure", ended="failure"),
     Variant("the run was cancelled with all sets there", "the run ended as cancelled", ended="cancelled"),
     Variant("the run timed out with all sets there", "the run ended as timed_out", ended="timed_out"),
