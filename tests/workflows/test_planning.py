@@ -9,7 +9,7 @@ import pytest
 
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.workflows import planning
-from torchgauge.workflows.campaign import campaign_json, read_campaign
+from torchgauge.workflows.campaign import campaign_json, read_campaign, terms_of
 from torchgauge.workflows.config import parse_config
 
 TEXT = """\
@@ -203,3 +203,27 @@ def test_what_the_forge_says_is_checked(words):
     """A repository, a commit and a build have their forms."""
     with pytest.raises(UsageError):
         replace(NIGHT, **words)
+
+
+def test_a_job_of_other_tolerances_measures_nothing(tmp_path, monkeypatch):
+    """A shard says what its cases are held to, and a job whose suites say otherwise ends before it begins."""
+    from torchgauge.harness.planning import plan as harness_plan
+    from torchgauge.harness.progress import PlainProgress
+    from torchgauge.records import RunSettings
+    from torchgauge.workflows.result_set import Job
+    from torchgauge.workflows.shard_run import shard_campaign
+
+    plan = planned()
+    pool = plan.pools[0]
+    job = Job(plan, pool, pool.shards[0])
+    arguments = {"store": str(tmp_path / "store"), "progress": PlainProgress()}
+    made = shard_campaign(job, RunSettings(), **arguments).plan
+    assert terms_of({each.case.id: each for each in made.cases}) == pool.shards[0].terms
+    before = harness_plan.tolerance_for
+    monkeypatch.setattr(
+        harness_plan,
+        "tolerance_for",
+        lambda workload, entry: replace(before(workload, entry), absolute=0.5),
+    )
+    with pytest.raises(UsageError, match="other tolerances"):
+        shard_campaign(job, RunSettings(), **arguments)
