@@ -20,11 +20,13 @@ import time
 import zipfile
 import zlib
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
 from ci_ingest import artifact, journal
 
+from torchgauge.records import digest
 from torchgauge.results.journal_record import split_line
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.workflows.campaign import CampaignPlan, campaign_json, read_campaign
@@ -160,8 +162,14 @@ def nested(levels: int) -> bytes:
 
 
 def recipe(base: Base, text: bytes) -> Files:
-    """The plan with ``text`` as the recipe of its first group."""
-    return base.with_plan(base.files[PLAN].replace(b'"recipe": {}', b'"recipe": {"a": ' + text + b"}", 1))
+    """The plan with ``text`` as the recipe of its first group, and a journal that belongs to it."""
+    plan = base.files[PLAN].replace(b'"recipe": {}', b'"recipe": {"a": ' + text + b"}", 1)
+    (_, stamp), *others = base.lines()
+    with suppress(RecursionError):
+        stamp["digest"] = digest(json.loads(plan)["groups"])
+    lines = [("plan", stamp), *others]
+    written = [(kind, json.dumps(record, separators=(",", ":")).encode()) for kind, record in lines]
+    return base.sealed({**base.with_journal(written), PLAN: plan})
 
 
 def padded(base: Base, piece: bytes, size: int) -> Files:
