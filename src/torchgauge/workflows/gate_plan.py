@@ -1,8 +1,8 @@
 """Which pools a run of the gate had to hand in: the default branch says so, never the run.
 
 The plan of a pull request is made by its own run, whose file is the author's. So what is missing is held
-against ``torchgauge.yml`` of the default branch. A label or a maintainer may name one more pool for one
-commit; that run is told of apart, since it measures none of the pools that everyone's runs must have.
+against ``torchgauge.yml`` of the default branch. A label may name one more pool for one commit; that run is
+told of apart, since it measures none of the pools that everyone's runs must have.
 """
 
 from __future__ import annotations
