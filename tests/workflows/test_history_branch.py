@@ -96,14 +96,16 @@ def test_nothing_new_is_no_error_and_no_commit(
 def test_a_call_that_was_killed_behind_its_push_is_repeated(
     history: HistoryBranch, server: GitServer, tmp_path: Path
 ) -> None:
-    """The second one finds its own commit there, and a lock that nobody holds: nothing is doubled."""
+    """The second one finds its own commit there, and locks that nobody holds: nothing is doubled."""
     folder = tmp_path / "history"
     assert not history.fetch(folder)
     add(folder, "ours")
     first = history.save(folder, "ours")
     for ref in (f"refs/remotes/origin/{BRANCH}", f"refs/heads/{BRANCH}"):
         subprocess.run(["git", "-C", str(folder), "update-ref", "-d", ref], check=True)
-    (folder / ".git" / "index.lock").touch()
+    locks = ("index", f"refs/heads/{BRANCH}", f"refs/remotes/origin/{BRANCH}", "packed-refs")
+    for held in locks:
+        (folder / ".git" / f"{held}.lock").touch()
     assert history.save(folder, "ours") == first
     assert commits(server) == 1
     add(folder, "more")

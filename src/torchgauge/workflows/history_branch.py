@@ -135,7 +135,7 @@ class HistoryBranch:
         with storage_errors(attributes):
             attributes.parent.mkdir(exist_ok=True)
             attributes.write_text(_AS_IT_IS)
-        (folder / ".git" / "index.lock").unlink(missing_ok=True)  # of a call that was killed, and its git too
+        _remove_locks(folder / ".git")
         self._git(*here, "add", "--all", "--force", "--", ".", cwd=folder)
         tree = self._git(*here, "write-tree")
         parent = self._git(*here, "for-each-ref", "--format=%(objectname)", fetched)
@@ -258,6 +258,12 @@ _OURS = (
 
 def _is_kept(name: str) -> bool:
     return name not in _OURS and not name.startswith("GIT_TRACE")
+
+
+def _remove_locks(git: Path) -> None:
+    """Remove what a call that was killed left: its git has ended with it, and one job at a time saves."""
+    for lock in (*git.glob("*.lock"), *(git / "refs").rglob("*.lock")):
+        lock.unlink(missing_ok=True)
 
 
 def _check_git(environment: Mapping[str, str]) -> None:
