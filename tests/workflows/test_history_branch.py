@@ -105,7 +105,9 @@ def test_a_call_that_was_killed_behind_its_push_is_repeated(
         subprocess.run(["git", "-C", str(folder), "update-ref", "-d", ref], check=True)
     locks = ("index", f"refs/heads/{BRANCH}", f"refs/remotes/origin/{BRANCH}", "packed-refs")
     for held in locks:
-        (folder / ".git" / f"{held}.lock").touch()
+        lock = folder / ".git" / f"{held}.lock"
+        lock.parent.mkdir(parents=True, exist_ok=True)
+        lock.touch()
     assert history.save(folder, "ours") == first
     assert commits(server) == 1
     add(folder, "more")
