@@ -1,6 +1,6 @@
 """Cases that passed and then did not, anywhere in the recent snapshots: what a feed tells of.
 
-To pass by another path than the requested one is not to pass.
+A pass by another path than the requested one is worse than a pass, and a failure is worse than either.
 """
 
 from __future__ import annotations
@@ -36,7 +36,9 @@ def breaks(history: History, most: int) -> tuple[Break, ...]:
     reached = np.maximum.accumulate(places, axis=1)[:, :-1]
     rows = np.arange(len(status))[:, None]
     fine = history.passed & ~history.worse
-    hit = history.worse[:, 1:] & (reached >= 0) & fine[rows, np.maximum(reached, 0)]
+    before = rows, np.maximum(reached, 0)
+    hit = history.worse[:, 1:] & fine[before] | history.failed[:, 1:] & history.passed[before]
+    hit &= reached >= 0
     columns = np.flatnonzero(hit.any(axis=0))[::-1][:most]
     found: list[Break] = []
     for column in columns.tolist():

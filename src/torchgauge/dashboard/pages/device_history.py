@@ -79,8 +79,9 @@ def new_failures(history: History, rows: npt.NDArray[np.int64]) -> Iterator[NewF
     newest = places[:, -1]
     at = np.arange(len(rows))
     before = np.where(newest > 0, places[at, np.maximum(newest - 1, 0)], -1)
-    fine, worse = (history.passed & ~history.worse)[rows], history.worse[rows]
-    hit = (newest >= 0) & (before >= 0) & worse[at, newest] & fine[at, before]
+    passed, failed, worse = history.passed[rows], history.failed[rows], history.worse[rows]
+    lost = failed[at, newest] & passed[at, before]  # also by another path: that did run
+    hit = (newest >= 0) & (before >= 0) & (lost | worse[at, newest] & (passed & ~worse)[at, before])
     for i in np.flatnonzero(hit).tolist():
         yield NewFailure(
             case=history.cases[rows[i]],
