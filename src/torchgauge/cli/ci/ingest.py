@@ -40,7 +40,7 @@ def command(  # noqa: PLR0917  click passes them by name
     from torchgauge.errors import UsageError
     from torchgauge.results.store import Store
     from torchgauge.workflows.campaign import read_campaign
-    from torchgauge.workflows.ingest.contributors import pools_of
+    from torchgauge.workflows.ingest.contributors import contributor_named
     from torchgauge.workflows.ingest.intake import import_sets
     from torchgauge.workflows.ingest.removal import remove_run
     from torchgauge.workflows.ingest.validator import Expected
@@ -57,9 +57,10 @@ def command(  # noqa: PLR0917  click passes them by name
             "a contributor needs a list of contributors, and the other way round",
             hint="--contributor NAME --contributors FILE",
         )
-    pools = pools_of(contributors, contributor) if contributors else None
+    listed = contributor_named(contributors, contributor) if contributors else None
+    pools, rows_per_day = (frozenset(listed.pools), listed.rows_per_day) if listed else (None, None)
     plan = read_campaign(campaign_file, campaign_digest)
-    expected = Expected(plan, SYSTEM_CLOCK.now(), sha, pools, config_file)
+    expected = Expected(plan, SYSTEM_CLOCK.now(), sha, pools, config_file, rows_per_day=rows_per_day)
     taken, refused = import_sets(Store.open(store, create=True), sets, expected, contributor)
     for run in taken:
         said = "imported" if run.new else "is there already"

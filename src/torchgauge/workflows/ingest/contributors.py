@@ -13,6 +13,9 @@ from torchgauge.suites.schema import convert, refuse
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
 
+ROWS_PER_DAY = 50_000
+"""Rows that a contributor may hand in within a day: twice the largest planned night of one shard and more."""
+
 
 class Contributor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """An owner of machines: the pools that they may write, and where they can be asked."""
@@ -20,6 +23,7 @@ class Contributor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Name
     pools: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
     contact: Annotated[str, msgspec.Meta(min_length=3, max_length=200)]
+    rows_per_day: Annotated[int, msgspec.Meta(ge=1)] = ROWS_PER_DAY
 
 
 class ContributorFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,10 +45,10 @@ def read_contributors(path: Path | str) -> dict[str, Contributor]:
     return found
 
 
-def pools_of(path: Path | str, name: str) -> frozenset[str]:
-    """The pools that the contributor called ``name`` may write; raises :class:`UnknownNameError`."""
+def contributor_named(path: Path | str, name: str) -> Contributor:
+    """The contributor called ``name``; raises :class:`UnknownNameError`."""
     found = read_contributors(path)
     if name not in found:
         hint = f"a maintainer adds an entry to {path}"
         raise UnknownNameError("contributor", name, found, hint=hint)
-    return frozenset(found[name].pools)
+    return found[name]

@@ -41,6 +41,7 @@ from torchgauge.workflows.ingest.provenance import (
     HeldRun,
     held_run,
     held_runs,
+    rows_of_day,
 )
 from torchgauge.workflows.ingest.recomputed import mended
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
@@ -56,12 +57,14 @@ STAGING = ".staging-"
 class Reception:
     """What a set meets at the door; ``held`` grows with every run that is taken.
 
-    ``whole`` are the pools of the campaign of which every shard came. ``contributor`` is empty for our jobs.
+    ``whole`` are the pools of the campaign of which every shard came. ``contributor`` is empty for our jobs,
+    and ``rows_left`` is what today's quota leaves them (None: no end).
     """
 
     held: list[HeldRun]
     whole: frozenset[str] = frozenset()
     contributor: str = ""
+    rows_left: int | None = None
 
     def note(self, taken: HeldRun) -> None:
         """Remember ``taken`` and forget what it replaces."""
@@ -168,6 +171,9 @@ def take(
         if not store.is_published(run_id):
             store.finish(run_id)  # a kill between the folder and its tables is made good
         return Taken(**{**vars(taken), "new": False})
+    if reception.rows_left is not None and valid.rows > reception.rows_left:
+        words = f"it has {valid.rows} rows, and {reception.rows_left} are left of its contributor's day"
+        raise RefusedSetError(Reason.QUOTA, words)
     staging = _staging(store)
     try:
         said = provenance(candidate, reception.contributor, supersedes, clock)
@@ -176,6 +182,8 @@ def take(
     finally:
         shutil.rmtree(staging, ignore_errors=True)
     reception.note(held_run(run_id, said))
+    if reception.rows_left is not None:
+        reception.rows_left -= valid.rows
     return taken
 
 
@@ -202,7 +210,10 @@ def import_sets(
     with only_intake(store):
         held = held_runs(store)
         valid = [each.valid for each in found if isinstance(each, Candidate)]
-        reception = Reception(held, whole_pools(expected.campaign, valid, held), contributor)
+        left = None
+        if expected.rows_per_day is not None:
+            left = expected.rows_per_day - rows_of_day(store, contributor, clock.now())
+        reception = Reception(held, whole_pools(expected.campaign, valid, held), contributor, left)
         for candidate in found:
             if isinstance(candidate, Candidate):
                 try:
@@ -297,6 +308,7 @@ def provenance(
         "contributor": contributor,
         "manifest_sha256": valid.digest,
         "differs": list(valid.differs),
+        "rows": valid.rows,
         "recomputed": valid.recomputed,
         "supersedes": list(supersedes),
         "received_at": utc(clock.now()).isoformat(timespec="seconds"),

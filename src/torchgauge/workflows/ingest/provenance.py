@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any
 
-from torchgauge.results.origin import read_provenance
+from torchgauge.results.origin import PROVENANCE, read_provenance
+from torchgauge.results.run_id import DAY_S
 from torchgauge.results.store import Store
 
 REJECTED, SUPERSEDED, TOMBSTONES = "rejected", "superseded", "tombstones"
@@ -47,3 +50,17 @@ def held_run(run_id: str, said: Mapping[str, Any]) -> HeldRun:
         attempt=int(said["attempt"]),
         supersedes=tuple(map(str, said.get("supersedes", ()))),
     )
+
+
+def rows_of_day(store: Store, contributor: str, now: float) -> int:
+    """Rows that ``contributor`` handed in within the day before ``now``, replaced ones included."""
+    rows = 0
+    for file in [*store.path.glob(f"runs/*/{PROVENANCE}"), *store.path.glob(f"{SUPERSEDED}/*/{PROVENANCE}")]:
+        try:
+            said = json.loads(file.read_bytes())
+            received = datetime.fromisoformat(said["received_at"]).timestamp()
+        except (OSError, ValueError, KeyError, TypeError):
+            continue
+        if said.get("contributor") == contributor and now - DAY_S < received:
+            rows += int(said.get("rows", 0))
+    return rows

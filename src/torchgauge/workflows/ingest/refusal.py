@@ -52,6 +52,7 @@ class Reason(str, Enum):
     ROW = "row"
     RECOMPUTED = "recomputed"
     UNFOUNDED = "unfounded"
+    QUOTA = "quota"
     NOT_YOUR_POOL = "not_your_pool"
     RUN_EXISTS = "run_exists"
     SUPERSEDED = "superseded"

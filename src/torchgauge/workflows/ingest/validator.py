@@ -46,8 +46,8 @@ class Expected:
 
     ``sha`` is the commit that the forge says it was made of, and ``now`` the moment of the check in seconds
     since the epoch (UTC). ``attempts`` is the newest attempt that the forge has made, and ``stated`` what its
-    jobs say that they made (None: nobody was asked). ``configurations`` is a file of configurations beside
-    torchgauge's own.
+    jobs say that they made (None: nobody was asked). ``rows_per_day`` is how many rows its contributor may
+    hand in within a day (None: any). ``configurations`` is a file of configurations beside torchgauge's own.
     """
 
     campaign: CampaignPlan
@@ -57,6 +57,7 @@ class Expected:
     configurations: str | None = None
     attempts: int = MOST_ATTEMPTS
     stated: Stated | None = None
+    rows_per_day: int | None = None
 
     @property
     def window(self) -> Window:
