@@ -223,6 +223,18 @@ def test_a_lone_output_has_no_chaos_to_hide_in() -> None:
         assert bool(nonsense(verdict(eager, eager, truth).tensors)) is odd
 
 
+@pytest.mark.parametrize(("loss", "odd"), [(1e-8, False), (1e-2, True)])
+def test_a_loss_of_nothing_is_a_difference_of_rounded_numbers(loss: float, odd: bool) -> None:
+    """A network that knows its one batch by heart: the logarithm of nearly one."""
+    from torchgauge.harness.worker.closeness import nonsense
+
+    path = "iteration1.loss"
+    found = verdict(
+        {path: torch.zeros(())}, {path: torch.zeros(())}, {path: torch.tensor(loss, dtype=torch.float64)}
+    )
+    assert bool(nonsense(found.tensors)) is odd
+
+
 @pytest.mark.parametrize(("step", "odd"), [(5e-9, False), (5e-8, False), (1e-5, True)])
 def test_a_step_below_the_last_place_of_its_parameter_is_lost(step: float, odd: bool) -> None:
     """The weights of a normalisation are ones: float32 keeps nothing of a small step, or twice of it."""

@@ -42,7 +42,9 @@ NONSENSE = 0.5
 CHAOS = 3.0
 """Some networks turn rounding into other gradients altogether: then all of them are far off, not one."""
 ROUNDING = 2.0**-23
-"""What a float32 parameter of size one, as in a normalisation, may lose of each step: its last place."""
+"""The last place of a float32 number of size one: what a parameter, as in a normalisation, may lose of each
+step, and a loss that is the difference of two such numbers.
+"""
 USUAL = 3.0
 """The multiplier m that rounding is given at most; an exception with more widens all bounds in proportion."""
 FILLED = 0.5
@@ -219,14 +221,14 @@ def nonsense(tensors: Sequence[Closeness]) -> str:
 
     A tensor may be off by ``NONSENSE`` of its RMS and ``CHAOS`` times the upper quartile of its kind's noise.
     The RMS counts as a tenth of the kind's median at least, and as its largest where float64 says zero. What
-    a step changes of a parameter may be off by ``ROUNDING`` besides.
+    a step changes of a parameter, and a loss, may be off by ``ROUNDING`` besides.
     """
     kinds: dict[str, list[Closeness]] = defaultdict(list)
     for each in tensors:
         if each.truth is not None:
             kinds[kind_of(each.path)].append(each)
     for kind, members in kinds.items():
-        rounding = ROUNDING if kind.endswith(".change") else 0.0
+        rounding = ROUNDING if kind.endswith((".change", ".loss")) else 0.0
         sizes = sorted(_rms(each.truth, each) for each in members)
         noises = sorted(each.noise for each in members if each.noise is not None and each.noise < NOTHING)
         usual = noises[3 * (len(noises) - 1) // 4] if len(noises) > 1 else 0.0
