@@ -36,6 +36,8 @@ def command(  # noqa: PLR0917  click passes them by name
 
     Example: torchgauge ci ingest SET.zip --store results --contributor ACME --contributors contributors.yml
     """
+    from dataclasses import replace
+
     from torchgauge.clock import SYSTEM_CLOCK
     from torchgauge.errors import UsageError
     from torchgauge.results.store import Store
@@ -58,9 +60,16 @@ def command(  # noqa: PLR0917  click passes them by name
             hint="--contributor NAME --contributors FILE",
         )
     listed = contributor_named(contributors, contributor) if contributors else None
-    pools, rows_per_day = (frozenset(listed.pools), listed.rows_per_day) if listed else (None, None)
     plan = read_campaign(campaign_file, campaign_digest)
-    expected = Expected(plan, SYSTEM_CLOCK.now(), sha, pools, config_file, rows_per_day=rows_per_day)
+    expected = Expected(plan, SYSTEM_CLOCK.now(), sha, configurations=config_file)
+    if listed is not None:
+        expected = replace(
+            expected,
+            pools=frozenset(listed.pools),
+            rows_per_day=listed.rows_per_day,
+            keys=frozenset(listed.keys),
+            attested_by=listed.attested_by,
+        )
     taken, refused = import_sets(Store.open(store, create=True), sets, expected, contributor)
     for run in taken:
         said = "imported" if run.new else "is there already"

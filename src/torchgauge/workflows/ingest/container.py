@@ -19,7 +19,13 @@ from pathlib import Path
 from typing import IO
 
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.result_set import JOURNAL_BYTES, JOURNAL_FILE, MANIFEST, PLAN_FILE
+from torchgauge.workflows.result_set import (
+    JOURNAL_BYTES,
+    JOURNAL_FILE,
+    MANIFEST,
+    PLAN_FILE,
+    SIGNATURE_FILE,
+)
 
 KIB, MIB = 1 << 10, 1 << 20
 CHUNK = 256 * KIB
@@ -29,7 +35,12 @@ END_MARK, END_64_MARK = b"PK\x05\x06", b"PK\x06\x07"
 LONGEST_TAIL = 65_535 + END.size + 20
 LONGEST_DIRECTORY = 16 * KIB
 """Most bytes of the list of contents; four entries with every extra field have less than one thousand."""
-SIZES: Mapping[str, int] = {MANIFEST: 64 * KIB, PLAN_FILE: 16 * MIB, JOURNAL_FILE: JOURNAL_BYTES}
+SIZES: Mapping[str, int] = {
+    MANIFEST: 64 * KIB,
+    PLAN_FILE: 16 * MIB,
+    JOURNAL_FILE: JOURNAL_BYTES,
+    SIGNATURE_FILE: 4 * KIB,
+}
 """Most bytes of each file: what forges take into a branch (GitHub: 100 MB a file), and a shard of 20,000
 checks, which has a plan of 13 MB and a journal of 40 MB.
 """
@@ -39,12 +50,15 @@ checks, which has a plan of 13 MB and a journal of 40 MB.
 class Caps:
     """What an artifact may be: its files with their sizes in bytes, their number and how well it may pack.
 
+    ``without`` are files that may be missing.
+
     ``ratio`` is unpacked to packed bytes: real journals reach about 40, a bomb a thousand. It is looked at
     above ``ratio_from`` bytes only.
     """
 
     sizes: Mapping[str, int] = field(default_factory=lambda: SIZES)
     files: int = 4
+    without: frozenset[str] = frozenset({SIGNATURE_FILE})
     packed: int = 100 * MIB
     ratio: int = 200
     ratio_from: int = 4 * MIB
@@ -61,7 +75,7 @@ def read_container(path: Path, caps: Caps | None = None) -> dict[str, bytes]:
             files = _from_zip(path, caps)
         else:
             raise RefusedSetError(Reason.NOT_A_FILE, "the artifact is neither a file nor a folder")
-    missing = sorted(caps.sizes.keys() - files.keys())
+    missing = sorted(caps.sizes.keys() - files.keys() - caps.without)
     if not files:
         raise RefusedSetError(Reason.EMPTY, "there is nothing in it")
     if missing:

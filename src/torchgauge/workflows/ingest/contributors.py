@@ -10,9 +10,12 @@ import msgspec
 from torchgauge.errors import UnknownNameError
 from torchgauge.suites.document import read_document
 from torchgauge.suites.schema import convert, refuse
+from torchgauge.workflows.attestation import WORKFLOW
+from torchgauge.workflows.set_signature import KEY
 
 Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")]
 
+Key = Annotated[str, msgspec.Meta(pattern=f"^{KEY.pattern}$")]
 ROWS_PER_DAY = 50_000
 """Rows that a contributor may hand in within a day: twice the largest planned night of one shard and more."""
 
@@ -23,6 +26,8 @@ class Contributor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: Name
     pools: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
     contact: Annotated[str, msgspec.Meta(min_length=3, max_length=200)]
+    keys: tuple[Key, ...] = ()
+    attested_by: Annotated[str, msgspec.Meta(pattern=f"^({WORKFLOW.pattern})?$")] = ""
     rows_per_day: Annotated[int, msgspec.Meta(ge=1)] = ROWS_PER_DAY
 
 

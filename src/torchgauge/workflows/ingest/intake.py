@@ -48,7 +48,7 @@ from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.removal import retire, retire_replaced, tombstone
 from torchgauge.workflows.ingest.validator import Expected, ValidSet, check_stamps, set_digest, validate
 from torchgauge.workflows.plain_text import one_line
-from torchgauge.workflows.result_set import JOURNAL_FILE, PLAN_FILE, RUN_FILES
+from torchgauge.workflows.result_set import JOURNAL_FILE, PLAN_FILE, RUN_FILES, SIGNATURE_FILE
 
 STAGING = ".staging-"
 
@@ -338,7 +338,7 @@ def _check_same(target: Path, files: Mapping[str, bytes]) -> None:
 
 def _write_run(folder: Path, files: Mapping[str, bytes], said: dict[str, Any]) -> None:
     (folder / "logs").mkdir(parents=True)
-    for name in sorted(RUN_FILES):
+    for name in sorted(RUN_FILES | (files.keys() & {SIGNATURE_FILE})):
         (folder / name).write_bytes(files[name])
     (folder / PROVENANCE).write_bytes(_json(said))
     for file in folder.iterdir():

@@ -16,6 +16,7 @@ from torchgauge.errors import UsageError
 from torchgauge.harness.planning.configurations import known_configurations
 from torchgauge.results.journal_record import RunState
 from torchgauge.results.run_id import MOST_ATTEMPTS, is_run_id
+from torchgauge.workflows.attestation import check_attestation
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
 from torchgauge.workflows.ingest.journal_check import check_journal
 from torchgauge.workflows.ingest.plan_check import check_plan
@@ -28,11 +29,13 @@ from torchgauge.workflows.result_set import (
     MANIFEST,
     PLAN_FILE,
     RESULT_SET_SCHEMA,
+    SIGNATURE_FILE,
     FileStamp,
     Manifest,
     campaign_run_id,
     differences,
 )
+from torchgauge.workflows.set_signature import check_signature
 
 SKEW_S = 600.0
 """How far the clock of a machine may be wrong."""
@@ -48,6 +51,8 @@ class Expected:
     since the epoch (UTC). ``attempts`` is the newest attempt that the forge has made, and ``stated`` what its
     jobs say that they made (None: nobody was asked). ``rows_per_day`` is how many rows its contributor may
     hand in within a day (None: any). ``configurations`` is a file of configurations beside torchgauge's own.
+    ``keys`` are those with one of which its contributor signs, and ``attested_by`` the workflow that attests
+    its sets (empty: nobody does).
     """
 
     campaign: CampaignPlan
@@ -58,6 +63,8 @@ class Expected:
     attempts: int = MOST_ATTEMPTS
     stated: Stated | None = None
     rows_per_day: int | None = None
+    keys: frozenset[str] = frozenset()
+    attested_by: str = ""
 
     @property
     def window(self) -> Window:
@@ -102,6 +109,10 @@ def validate(files: Mapping[str, bytes], expected: Expected, artifact: str = "")
 
     ``artifact`` is the name under which it was uploaded; empty where nobody said one.
     """
+    if expected.keys:
+        check_signature(files, expected.keys)
+    if expected.attested_by:
+        check_attestation(files[MANIFEST], expected.attested_by)
     manifest = check_manifest(files, expected)
     pool, shard = _place(manifest, expected)
     _check_identity(manifest, expected, artifact)
@@ -150,7 +161,7 @@ def check_manifest(files: Mapping[str, bytes], expected: Expected) -> Manifest:
 
 def check_stamps(files: Mapping[str, bytes], stamps: Sequence[FileStamp]) -> None:
     """Raise :class:`RefusedSetError` where ``stamps`` do not describe the files beside the manifest."""
-    others = {name: data for name, data in files.items() if name != MANIFEST}
+    others = {name: data for name, data in files.items() if name not in (MANIFEST, SIGNATURE_FILE)}
     if sorted(stamp.name for stamp in stamps) != sorted(others):
         raise RefusedSetError(Reason.SCHEMA, "the manifest lists other files")
     for stamp in stamps:
