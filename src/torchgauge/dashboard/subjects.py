@@ -6,15 +6,7 @@ from dataclasses import replace
 from enum import StrEnum
 
 from torchgauge.dashboard.board import Board, Workload
-
-OPERATOR_SUITES = frozenset({"ops"})
-"""Suites whose models are entries of PyTorch's database of operators."""
-
-CHECK_SUITES = frozenset({"conformance", "calibration"})
-"""Suites whose cases are checks even where they have a mode of their own."""
-
-CHECK_MODE = "check"
-"""The mode of checks that have only one, in anybody's suite."""
+from torchgauge.records.case import CHECK_MODE, CHECK_SUITES, OPERATOR_SUITES
 
 
 class Subject(StrEnum):

@@ -206,25 +206,29 @@ def _last_good_moved(suspicion: Suspicion, reading: Reading) -> str:
     return f"the last good build itself is {math.expm1(step):+.1%} off its own nights today"
 
 
-def contradiction(outcome: TrendOutcome, suspicion: Suspicion) -> str:
+def contradiction(outcome: TrendOutcome, suspicion: Suspicion, tolerance: float) -> str:
     """How the numbers of ``outcome``, which a stranger wrote, contradict its state; empty where they do not.
 
-    The bounds are those of :func:`judged`.
+    By :func:`judged` a suspicion is confirmed by an interval without 1 that has room for part of the change,
+    and closed by one without room for half of it, or within ``tolerance`` (relative), where builds are alike.
     """
     ratio, low, high = outcome.ratio, outcome.low, outcome.high
     if (low is None) is not (high is None) or (ratio is None and low is not None):
         return "a ratio with half an interval"
     if ratio is None:
-        closes = outcome.state.settled or outcome.state.closed
-        return "an answer that decides a suspicion without a ratio" if closes else ""
+        return "an answer that decides a suspicion without a ratio" if outcome.state.decided else ""
     if low is not None and high is not None and not low <= ratio <= high:
         return "a ratio outside its interval"
     expected = math.log1p(suspicion.change.size)
+    if low is None or high is None:
+        return "an answer that decides a suspicion without an interval" if outcome.state.decided else ""
     if outcome.state is TrendState.CONFIRMED:
-        alike = math.log(ratio) * expected > 0.0 and not _excludes(low, high, PART * expected)
+        beyond = math.log(low) > 0.0 if expected > 0.0 else math.log(high) < 0.0
+        alike = beyond and not _excludes(low, high, PART * expected)
         return "" if alike else "a confirmation whose ratio does not confirm"
-    if outcome.state.closed and _shows(low or ratio, high or ratio, SHARE * expected):
-        return "an answer that closes a suspicion which its own ratio confirms"
+    same = (math.log(high) if expected > 0.0 else -math.log(low)) <= math.log1p(tolerance)
+    if outcome.state.closed and not same and not _excludes(low, high, SHARE * expected):
+        return "an answer that closes a suspicion which its own ratio may confirm"
     return ""
 
 
@@ -233,11 +237,6 @@ def _excludes(low: float | None, high: float | None, change: float) -> bool:
     if not low or not high:
         return False
     return math.log(high) < change if change > 0.0 else math.log(low) > change
-
-
-def _shows(low: float, high: float, change: float) -> bool:
-    """Whether a whole interval lies beyond ``change`` (a log ratio)."""
-    return math.log(low) > change if change > 0.0 else math.log(high) < change
 
 
 def open_suspicions(suspicions: Sequence[Suspicion], limit: int) -> list[Suspicion]:

@@ -39,8 +39,8 @@ class RunReport:
     """What came out of a run, for people and for exit codes.
 
     ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
-    model; ``telling`` what :func:`says_something` does. The lists hold rows that are told apart, without
-    their measurements.
+    model; ``telling`` what :func:`says_something` does, and every check and operator, of which "not here" is
+    an answer. The lists hold rows that are told apart, without their measurements.
     """
 
     run_id: str
@@ -64,18 +64,19 @@ class RunReport:
 
     @property
     def exit_code(self) -> int:
-        """130 interrupted, 3 incomplete or nothing measured, 1 unexpected status, 0 as expected; in order."""
+        """130 interrupted, 3 incomplete, 1 unexpected status, 3 nothing measured, 0 as expected; in order."""
         if self.interrupted:
             return 130
-        if self.incomplete or not self.telling:
+        if self.incomplete:
             return 3
-        return 1 if self.unexpected else 0
+        return 1 if self.unexpected else 0 if self.telling else 3
 
     def add(self, result: Result) -> None:
         """Count one row."""
         self.counts[result.status] += 1
         self.passed += result.counted
-        self.telling += says_something(result.status, result.modifiers)
+        answered = says_something(result.status, result.modifiers)
+        self.telling += answered or not result.case.workload.of_a_model
         origin = code_origin(result)
         if origin is not None:
             self.compiled[origin] += 1

@@ -16,6 +16,16 @@ _LATER = ("weights", "interop_threads", "compile_mode", "dynamic", "fullgraph", 
 """Fields that came after the first results: at their defaults they leave an identity as it was."""
 
 
+OPERATOR_SUITES = frozenset({"ops"})
+"""Suites whose models are entries of PyTorch's database of operators."""
+
+CHECK_SUITES = frozenset({"conformance", "calibration"})
+"""Suites whose cases are checks even where they have a mode of their own."""
+
+CHECK_MODE = "check"
+"""The mode of checks that have only one, in anybody's suite."""
+
+
 @dataclass(frozen=True)
 class Workload:
     """The mathematics: what is computed, whatever executes it.
@@ -34,6 +44,12 @@ class Workload:
     shape: tuple[tuple[str, int], ...] = ()
     seed: int = 1234
     weights: str = RANDOM_WEIGHTS
+
+    @property
+    def of_a_model(self) -> bool:
+        """Whether it asks about a model, and not about a device or an operator."""
+        others = OPERATOR_SUITES | CHECK_SUITES
+        return self.suite not in others and self.mode != CHECK_MODE
 
     @cached_property
     def declared_hash(self) -> str:

@@ -32,6 +32,7 @@ from torchgauge.workflows.campaign import CampaignPlan
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.strict_records import decode_large
 from torchgauge.workflows.ingest.validator import LONGEST_S, SKEW_S
+from torchgauge.workflows.night_changes import rule_of
 from torchgauge.workflows.open_suspicions import open_in, pool_of
 from torchgauge.workflows.plain_text import one_line, plain_values
 
@@ -97,7 +98,7 @@ def settle(
     """
     waiting = {_key(each): each for each in open_in(store, rules.policy)}
     pools = {key: pool_of(store, each, campaign) for key, each in waiting.items()}
-    given, refused = _answers(folder, campaign, waiting, pools)
+    given, refused = _answers(folder, campaign, waiting, pools, rules.policy)
     confirmer = Confirmer(_no_machine, clock=clock)
     taken, left = [], []
     for key, each in waiting.items():
@@ -114,7 +115,11 @@ def settle(
 
 
 def _answers(
-    folder: Path, campaign: CampaignPlan, waiting: dict[_Key, Suspicion], pools: dict[_Key, str]
+    folder: Path,
+    campaign: CampaignPlan,
+    waiting: dict[_Key, Suspicion],
+    pools: dict[_Key, str],
+    policy: Policy,
 ) -> tuple[dict[_Key, TrendOutcome], list[str]]:
     """The answers in ``folder`` that may be believed, and why others may not."""
     found: dict[_Key, TrendOutcome] = {}
@@ -128,7 +133,7 @@ def _answers(
             continue
         for each in held.outcomes:
             key = _key_of(each)
-            problem = _problem(each, waiting.get(key), pools.get(key) == held.pool)
+            problem = _problem(each, waiting.get(key), pools.get(key) == held.pool, policy)
             if problem:
                 refused.append(f"{shown}: {problem}")
             else:
@@ -151,7 +156,7 @@ def _read(path: Path, campaign_id: str) -> ConfirmSet:
     return found
 
 
-def _problem(each: TrendOutcome, of: Suspicion | None, own: bool) -> str:
+def _problem(each: TrendOutcome, of: Suspicion | None, own: bool, policy: Policy) -> str:
     """Why ``each`` is no answer to the suspicion ``of``; empty where it is one."""
     if of is None:
         return "an answer to what nobody asked"
@@ -162,7 +167,7 @@ def _problem(each: TrendOutcome, of: Suspicion | None, own: bool) -> str:
         return "a ratio that cannot be"
     if each.state is TrendState.SUSPECTED:
         return "an answer that says nothing"
-    return contradiction(each, of)
+    return contradiction(each, of, rule_of(of.series, policy).tolerance)
 
 
 def _cleaned(each: TrendOutcome, of: Suspicion) -> TrendOutcome:

@@ -52,7 +52,7 @@ class _Earlier:
 class _History:
     """What earlier nights of one pool measured, by case key; ``newest`` is what the last of them did.
 
-    ``timed`` are the keys of cases whose step times counted in any of them, ``unsteady`` the nights since
+    ``timed`` are the keys of cases whose step times counted in any of them, ``unsteady`` the dates since
     then in which those of a case were in doubt.
     """
 
@@ -181,13 +181,14 @@ def _earlier(store: Store, runs: Sequence[str]) -> list[_Run]:
 
 
 def _newest_pools(store: Store, before: Sequence[_Run]) -> set[str]:
-    """The pools of the newest campaign before tonight's, also those that it was asked to do without."""
+    """The pools of the newest campaign before tonight's, also those that sent it nothing or were left out."""
     nights = [each for each in before if each.pool]
     if not nights:
         return set()
     newest = nights[-1].night
-    asked = {pool for plan in planned_nights(store) if plan.campaign_id == newest for pool in plan.left_out}
-    return {each.pool for each in nights if each.night == newest or each.pool in asked}
+    plans = [plan for plan in planned_nights(store) if plan.campaign_id == newest]
+    known = {name for plan in plans for name in (*plan.left_out, *(pool.name for pool in plan.pools))}
+    return {each.pool for each in nights if each.night == newest or each.pool in known}
 
 
 def _histories(store: Store, before: Iterable[_Run], pools: Iterable[str]) -> dict[str, _History]:
@@ -209,7 +210,7 @@ def _histories(store: Store, before: Iterable[_Run], pools: Iterable[str]) -> di
                 pool.timed.add(key)
                 pool.unsteady.pop(key, None)
             elif Modifier.UNSTEADY in modifiers:
-                pool.unsteady.setdefault(key, set()).add(run.night)
+                pool.unsteady.setdefault(key, set()).add(f"{utc(run.at):%Y-%m-%d}")
         pool.measured |= pool.newest
     return found
 

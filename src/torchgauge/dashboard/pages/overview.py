@@ -318,7 +318,7 @@ def _broke(found: NewFailure) -> str:
 
 def _detail(entry: Entry) -> str:
     row = entry.newest
-    if entry.degraded:
+    if entry.degraded and row["status"] == Status.PASS:
         return first_line(entry.degraded)
     message = first_line(
         row["error_message"] or row["reason"] or row["accuracy_detail"] or row["cause"] or ""

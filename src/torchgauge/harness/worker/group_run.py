@@ -238,6 +238,8 @@ class GroupRun:
                 self.end_raised(state, lane.failed)
             else:
                 self.check_again(state, lane.inner * len(lane.wall))
+        for state in list(self.live):
+            self.check_inputs(state)
         eager = next((lanes[s.index] for s in self.live if not s.planned.case.configuration.compiled), None)
         for state in self.live:
             lane = lanes[state.index]
@@ -268,4 +270,15 @@ class GroupRun:
                 self.end_wrong(
                     state, cause, f"right before timing, and wrong {steps:,} steps later: {detail}"
                 )
+        self.events.point(NOBODY)
+
+    def check_inputs(self, state: CaseState) -> None:
+        """End ``state`` where its result does not follow its inputs."""
+        if self.checks is None or not state.planned.case.configuration.compiled:
+            return
+        self.enter(Phase.ACCURACY, state)
+        self.point_at(state)
+        if stale := self.checks.remembered(state):
+            why = "the result stays the same where the inputs change"
+            self.end_wrong(state, Cause.TOLERANCE, f"{stale}: {why}")
         self.events.point(NOBODY)

@@ -2,7 +2,8 @@
 
 Every observation and every timed step of a case has the same inputs. Code that answers from memory, or reads
 a copy of its inputs that nobody refreshes, would be right in each of them and quick. So it is asked once more
-with other values in the very same tensors: where eager's result moves, its own has to.
+with other values in the very same tensors: where eager's result moves, its own has to. One that follows its
+inputs in part is not found: nobody says what is right for these values.
 """
 
 from __future__ import annotations
@@ -39,21 +40,33 @@ def alter(inputs: Any, restorable: Collection[torch.Tensor]) -> bool:
 
 
 class OtherInputs:
-    """The same tensors with other values: what eager shows of them is observed once, by ``observer``."""
+    """The same tensors with other values: what eager shows of them is observed once, by ``observer``.
 
-    def __init__(self, observer: Observer, eager: Observation, tolerance: Tolerance) -> None:
-        self._observer, self._eager, self._tolerance = observer, eager, tolerance
-        self._moved: Observation | None = None
+    Asked when all is measured: other values may compile again, or stay in an attribute that nobody puts back.
+    """
 
-    def unmoved(self, call: Callable[..., Any], found: Observation) -> str:
-        """Path of the first tensor that ``call`` leaves as in ``found`` where eager's moves; or empty."""
-        if self._moved is None:
-            try:
-                self._moved = self._observer.observe_other() or {}
-            except Exception:  # noqa: BLE001  no model need take other values than its suite's
-                self._moved = {}
-        other = self._observer.observe_other(call) if self._moved else None
-        return unmoved((self._eager, self._moved), (found, other), self._tolerance) if other else ""
+    def __init__(self, observer: Observer, tolerance: Tolerance) -> None:
+        self._observer, self._tolerance = observer, tolerance
+        self._eager: tuple[Observation, Observation] | None = None
+
+    def unmoved(self, call: Callable[..., Any]) -> str:
+        """Path of the first tensor that ``call`` leaves as it was where eager's moves; empty if none."""
+        try:
+            if self._eager is None:
+                self._eager = self._of_eager()
+            other = self._observer.observe_other(call) if self._eager[1] else None
+            found = self._observer.observe(call)
+        except Exception:  # noqa: BLE001  no model need take other values than its suite's
+            return ""
+        return unmoved(self._eager, (found, other), self._tolerance) if other else ""
+
+    def _of_eager(self) -> tuple[Observation, Observation]:
+        """What eager shows before and after; nothing after where it does not find its way back."""
+        before = self._observer.observe()
+        after = self._observer.observe_other() or {}
+        back = self._observer.observe()
+        moved = any(not torch.equal(*pair) for pair in _pairs((before, back)).values())
+        return before, {} if moved else after
 
 
 def unmoved(

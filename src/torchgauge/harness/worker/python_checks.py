@@ -42,6 +42,10 @@ class PythonChecks:
         found = self._call()
         return None if found == self.first else (Cause.TOLERANCE, f"{found!r} instead of {self.first!r}")
 
+    def remembered(self, state: CaseState) -> str:
+        """Nothing: only compiled code may answer from memory."""
+        return ""
+
     def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
         """The step, which nobody compiles."""
         return self._call

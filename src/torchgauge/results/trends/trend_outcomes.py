@@ -43,6 +43,11 @@ class TrendState(str, Enum):
         return self in (TrendState.SUSPECTED, TrendState.NOT_CONFIRMABLE)
 
     @property
+    def decided(self) -> bool:
+        """Whether a measurement has answered."""
+        return self.settled or self.closed
+
+    @property
     def closed(self) -> bool:
         """Whether a confirmation said that no build is to blame."""
         return self in (TrendState.NOT_REPRODUCED, TrendState.ENVIRONMENT)
@@ -102,7 +107,8 @@ def read_outcomes(store: Store) -> list[TrendOutcome]:
             data = json.loads(line)
         except (ValueError, RecursionError) as error:
             if line.endswith(b"}"):
-                raise DamagedJournalError(f"{path}:{number}: {error}", hint="remove this line") from error
+                hint = "restore the file as it was before: without this line an answer is forgotten"
+                raise DamagedJournalError(f"{path}:{number}: {error}", hint=hint) from error
             continue  # what a kill left of a line
         try:
             found.append(from_plain(TrendOutcome, data))
