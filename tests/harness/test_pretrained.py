@@ -61,7 +61,7 @@ def measured(sandbox, hub: EmptyHub, *words: str, **variables: str) -> list[tupl
     }
     sandbox.environment.pop("HF_HUB_OFFLINE", None)
     done = sandbox.measure(*WORDS, *words, **own, TORCH_HOME=str(home), **variables)
-    assert done.returncode == 3, done.stderr  # nothing was measured
+    assert done.returncode == (3 if words else 0), done.stderr  # without weights nothing was measured
     return [(row.status.value, row.cause.value if row.cause else row.reason) for row in sandbox.rows()]
 
 

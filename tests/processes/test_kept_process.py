@@ -121,12 +121,18 @@ def test_a_killed_keeper_takes_its_child_along(mark: str) -> None:
         ("import os, signal; os.kill(os.getpid(), signal.SIGTERM)", -signal.SIGTERM),
         ("import signal; assert signal.getsignal(signal.SIGCHLD) is signal.SIG_DFL", 0),
         ("import signal; assert signal.getsignal(signal.SIGTERM) is signal.SIG_DFL", 0),
-        ("import signal; assert signal.getsignal(signal.SIGINT) is signal.default_int_handler", 0),
     ],
 )
 def test_the_end_is_that_of_the_command(mark: str, code: str, ending: int) -> None:
     """Its code or its signal; and it begins with signals as any process does."""
     assert run([sys.executable, "-c", code], passed()).returncode == ending
+
+
+def test_ctrl_c_is_met_as_by_any_process(mark: str) -> None:
+    """Who was started in the background of a shell ignores it, and so does what it starts."""
+    words = [sys.executable, "-c", "import signal; print(signal.getsignal(signal.SIGINT))"]
+    plain = subprocess.run(words, capture_output=True, text=True, check=True)
+    assert run(words, passed()).stdout.split(" at ")[0] == plain.stdout.split(" at ")[0]
 
 
 def test_what_is_said_comes_back_apart(mark: str, tmp_path: Path) -> None:

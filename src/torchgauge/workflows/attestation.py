@@ -8,12 +8,15 @@ Source: cli.github.com/manual/gh_attestation_verify, gh_help_exit-codes.
 from __future__ import annotations
 
 import json
+import os
 import re
 import subprocess
 import tempfile
 from pathlib import Path
 
 from torchgauge.errors import InfrastructureError
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.passed_variables import Purpose, passed
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.result_set import MANIFEST
 
@@ -23,6 +26,8 @@ WORKFLOW = re.compile(
 """A workflow file with its repository, as ``contributors.yml`` names it."""
 NOT_VERIFIED = 1
 """Exit code of ``gh`` for what is not attested so; 2 and 4 are a cancel and a missing login."""
+LOGIN = ("GH_TOKEN", "GITHUB_TOKEN", "GH_HOST", "GH_CONFIG_DIR")
+"""Variables that ``gh``, and nothing else that torchgauge starts, needs of a person's own."""
 WAIT_S = 120.0
 
 
@@ -40,7 +45,8 @@ def check_attestation(manifest: bytes, workflow: str, program: str = "gh") -> No
         words = [program, "attestation", "verify", str(file), "--repo", found[1]]
         words += ["--signer-workflow", workflow, "--format", "json"]
         try:
-            done = subprocess.run(words, capture_output=True, timeout=WAIT_S, check=False)
+            login = {name: os.environ[name] for name in LOGIN if name in os.environ}
+            done = run(words, passed(Purpose.GIT) | login, timeout=WAIT_S)
         except (OSError, subprocess.TimeoutExpired) as error:
             raise InfrastructureError(
                 f"an attestation cannot be checked: {type(error).__name__}",
@@ -55,7 +61,7 @@ def check_attestation(manifest: bytes, workflow: str, program: str = "gh") -> No
         )
 
 
-def _is_proof(answer: bytes) -> bool:
+def _is_proof(answer: str) -> bool:
     """Whether ``gh`` listed at least one attestation that it verified: an empty answer proves nothing."""
     try:
         found = json.loads(answer)

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import json
-import subprocess
 import sys
 from typing import Any
 
 from torchgauge.errors import UsageError
+from torchgauge.processes.kept_process import run
+from torchgauge.processes.passed_variables import Purpose, passed
 from torchgauge.results.hostile_text import tail
 
 HASH = "--hash=sha256:"
@@ -25,14 +26,8 @@ def hashed(requirement: str) -> str:
     if HASH in requirement:
         return requirement
     command = ["install", "--dry-run", "--no-deps", "--ignore-installed", "--quiet", "--report", "-"]
-    done = subprocess.run(
-        [sys.executable, "-m", "pip", "--disable-pip-version-check", *command, "--", requirement],
-        stdin=subprocess.DEVNULL,
-        capture_output=True,
-        text=True,
-        errors="replace",
-        check=False,
-    )
+    words = [sys.executable, "-m", "pip", "--disable-pip-version-check", *command, "--", requirement]
+    done = run(words, passed(Purpose.INSTALL))
     if done.returncode != 0:
         said = tail(done.stderr.strip() or "no word", 600)
         raise UsageError(
