@@ -35,9 +35,7 @@ def breaks(history: History, most: int) -> tuple[Break, ...]:
     places = np.where(history.said, np.arange(status.shape[1]), -1)
     reached = np.maximum.accumulate(places, axis=1)[:, :-1]
     rows = np.arange(len(status))[:, None]
-    fine = history.passed & ~history.worse
-    before = rows, np.maximum(reached, 0)
-    hit = history.worse[:, 1:] & fine[before] | history.failed[:, 1:] & history.passed[before]
+    hit = history.became_worse((rows, np.maximum(reached, 0)), (slice(None), slice(1, None)))
     hit &= reached >= 0
     columns = np.flatnonzero(hit.any(axis=0))[::-1][:most]
     found: list[Break] = []

@@ -10,6 +10,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -97,6 +98,15 @@ class History:
     def worse(self) -> Bits:
         """Where a case failed, or ran by another path than the requested one."""
         found: Bits = self.failed | ((self.status == _PASS) & self.mark(Modifier.DEGRADED.value))
+        return found
+
+    def became_worse(self, before: tuple[Any, Any], now: tuple[Any, Any]) -> Bits:
+        """Where a case at the places ``now`` is worse than at ``before``, which hold rows and snapshots.
+
+        A pass by another path is worse than a pass, and a failure is worse than either.
+        """
+        degraded = self.worse[now] & (self.passed & ~self.worse)[before]
+        found: Bits = degraded | (self.failed[now] & self.passed[before])
         return found
 
     def ending(self, row: int, place: int) -> str:

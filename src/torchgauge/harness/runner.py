@@ -39,8 +39,8 @@ class RunReport:
     """What came out of a run, for people and for exit codes.
 
     ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
-    model; ``telling`` what :func:`says_something` does, and every check and operator, of which "not here" is
-    an answer. The lists hold rows that are told apart, without their measurements.
+    model; ``telling`` what :func:`says_something` does. The lists hold rows that are told apart, without
+    their measurements.
     """
 
     run_id: str
@@ -75,8 +75,8 @@ class RunReport:
         """Count one row."""
         self.counts[result.status] += 1
         self.passed += result.counted
-        answered = says_something(result.status, result.modifiers)
-        self.telling += answered or not result.case.workload.of_a_model
+        of_a_model = result.case.workload.of_a_model
+        self.telling += says_something(result.status, result.modifiers, of_a_model=of_a_model)
         origin = code_origin(result)
         if origin is not None:
             self.compiled[origin] += 1

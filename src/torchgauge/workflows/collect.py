@@ -25,7 +25,6 @@ from torchgauge.workflows.ingest.intake import (
     retire_superseded,
     take,
 )
-from torchgauge.workflows.ingest.provenance import held_runs
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.validator import Expected
 from torchgauge.workflows.planned_nights import keep_plan
@@ -119,9 +118,8 @@ def collect(
             attempts[found.valid.pool.name, found.valid.shard.index].append(found)
     taken: list[Taken] = []
     replaced: list[Replaced] = []
-    with only_intake(store):
+    with only_intake(store) as held:
         keep_plan(store, expected.campaign)
-        held = held_runs(store)
         valid = [each.valid for candidates in attempts.values() for each in candidates]
         reception = Reception(held, whole_pools(expected.campaign, valid, held))
         for candidates in attempts.values():

@@ -29,6 +29,7 @@ from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
 from torchgauge.workflows.campaign import CampaignPlan
+from torchgauge.workflows.ingest.intake import artifact_of
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.strict_records import decode_large
 from torchgauge.workflows.ingest.validator import LONGEST_S, SKEW_S
@@ -125,7 +126,7 @@ def _answers(
     found: dict[_Key, TrendOutcome] = {}
     refused: list[str] = []
     for path in sorted(folder.rglob(OUTCOMES_FILE)):
-        shown = one_line(path.parent.name.encode(errors="replace").decode(errors="replace"))[:200]
+        shown = artifact_of(path.parent)
         try:
             held = _read(path, campaign.campaign_id)
         except RefusedSetError as error:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 
 from torchgauge.results.reports.markdown_text import one_line
 from torchgauge.workflows.config import Pool
-from torchgauge.workflows.github_api import GitHubApi, repository_path
+from torchgauge.workflows.github_api import GitHubApi, own_name, repository_path
 from torchgauge.workflows.workflow_event import SUCCESS, GateRun
 
 MOST_JOBS = 5
@@ -68,7 +68,7 @@ def jobs_of(api: GitHubApi, run: GateRun) -> tuple[GateJob, ...]:
     listed = api.pages(f"{home}/actions/runs/{run.run_id}/jobs", "jobs", filter="latest")
     return tuple(
         GateJob(
-            one_line(str(each.get("name", "")).rpartition(" / ")[2], MOST_NAME),
+            one_line(own_name(each), MOST_NAME),
             one_line(str(each.get("conclusion") or "unfinished"), MOST_NAME),
         )
         for each in listed

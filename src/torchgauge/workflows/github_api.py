@@ -180,6 +180,11 @@ class GitHubApi:
         return 2.0**attempt
 
 
+def own_name(job: Mapping[str, Any]) -> str:
+    """The name of a job as the API lists it, without those of the workflows that call its own."""
+    return str(job.get("name", "")).rpartition(" / ")[2]
+
+
 def repository_path(repository: str) -> str:
     """``/repos/OWNER/NAME``; raises :class:`UsageError` for what is no name of a repository."""
     if not _REPOSITORY.fullmatch(repository) or repository.endswith(("/.", "/..")):

@@ -17,7 +17,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torchgauge.errors import UsageError
-from torchgauge.workflows.github_api import GitHubApi, repository_path
+from torchgauge.workflows.github_api import GitHubApi, own_name, repository_path
 from torchgauge.workflows.github_files import annotation
 
 TITLE = "torchgauge result set"
@@ -65,7 +65,7 @@ def stated_sets(api: GitHubApi, run: WorkflowRun) -> Stated:
         number, attempt = job.get("id"), job.get("run_attempt")
         if not isinstance(number, int) or not isinstance(attempt, int):
             continue
-        name = str(job.get("name", "")).rpartition(" / ")[2]
+        name = own_name(job)
         for said in api.pages(f"{home}/check-runs/{number}/annotations"):
             stated = _STATED.fullmatch(str(said.get("message", "")))
             if said.get("title") == TITLE and stated:

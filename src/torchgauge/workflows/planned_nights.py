@@ -44,6 +44,11 @@ class PlannedNight:
     empty: tuple[str, ...]
     schema: int = PLANNED_SCHEMA
 
+    @property
+    def told_of(self) -> frozenset[str]:
+        """The pools of which the plan says what becomes of them, as :attr:`CampaignPlan.told_of`."""
+        return frozenset((*(pool.name for pool in self.pools), *self.left_out, *self.empty))
+
     def pool(self, name: str) -> PlannedPool | None:
         """The pool called ``name``, if it was planned."""
         return next((pool for pool in self.pools if pool.name == name), None)

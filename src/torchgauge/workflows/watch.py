@@ -168,7 +168,7 @@ def pool_gaps(
     """
     by_pool: dict[str, list[ShardSeen]] = {pool: [] for pool in pools}
     for plan in plans:
-        by_pool |= {pool: [] for pool in (*(each.name for each in plan.pools), *plan.left_out, *plan.empty)}
+        by_pool |= {pool: [] for pool in plan.told_of}
     for shard in shards:
         by_pool.setdefault(shard.pool, []).append(shard)
     return {pool: _gaps_of(pool, held, plans) for pool, held in sorted(by_pool.items())}

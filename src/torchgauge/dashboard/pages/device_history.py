@@ -79,9 +79,7 @@ def new_failures(history: History, rows: npt.NDArray[np.int64]) -> Iterator[NewF
     newest = places[:, -1]
     at = np.arange(len(rows))
     before = np.where(newest > 0, places[at, np.maximum(newest - 1, 0)], -1)
-    passed, failed, worse = history.passed[rows], history.failed[rows], history.worse[rows]
-    lost = failed[at, newest] & passed[at, before]  # also by another path: that did run
-    hit = (newest >= 0) & (before >= 0) & (lost | worse[at, newest] & (passed & ~worse)[at, before])
+    hit = (newest >= 0) & (before >= 0) & history.became_worse((rows, before), (rows, newest))
     for i in np.flatnonzero(hit).tolist():
         yield NewFailure(
             case=history.cases[rows[i]],

@@ -32,6 +32,7 @@ class CaseLine:
     other_model: str = ""
     unchecked: str = ""
     unsteady: str = ""
+    of_a_model: bool = True
 
     @property
     def counted(self) -> bool:
@@ -41,7 +42,7 @@ class CaseLine:
     @property
     def tells(self) -> bool:
         """Whether it says anything of its case."""
-        return says_something(self.status, self._modifiers())
+        return says_something(self.status, self._modifiers(), of_a_model=self.of_a_model)
 
     def _modifiers(self) -> list[str]:
         return [modifier.value for modifier in Modifier if getattr(self, modifier.value, "")]
@@ -125,6 +126,7 @@ def run_report(store: Store, folder: RunFolder) -> RunReport:
                 row.other_model,
                 row.unchecked,
                 row.unsteady,
+                row.case.workload.of_a_model,
             )
             for row in rows
         ),

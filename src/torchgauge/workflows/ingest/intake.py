@@ -45,7 +45,7 @@ from torchgauge.workflows.ingest.provenance import (
 )
 from torchgauge.workflows.ingest.recomputed import mended
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.ingest.removal import retire, retire_replaced, tombstone
+from torchgauge.workflows.ingest.removal import retire_earlier, retire_replaced, tombstone
 from torchgauge.workflows.ingest.validator import Expected, ValidSet, check_stamps, set_digest, validate
 from torchgauge.workflows.plain_text import one_line
 from torchgauge.workflows.result_set import JOURNAL_FILE, PLAN_FILE, RUN_FILES, SIGNATURE_FILE
@@ -207,8 +207,7 @@ def import_sets(
     found = [examine(path, expected, named=False) for path in paths]
     taken: list[Taken] = []
     refused = [each for each in found if isinstance(each, Refused)]
-    with only_intake(store):
-        held = held_runs(store)
+    with only_intake(store) as held:
         valid = [each.valid for each in found if isinstance(each, Candidate)]
         left = None
         if expected.rows_per_day is not None:
@@ -226,15 +225,17 @@ def import_sets(
 
 
 @contextmanager
-def only_intake(store: Store) -> Iterator[None]:
-    """One process imports at a time, the others wait; what a killed one left half done is cleared away."""
+def only_intake(store: Store) -> Iterator[list[HeldRun]]:
+    """One process imports at a time, the others wait; what a killed one left half done is cleared away.
+
+    Gives the runs of campaigns that the store holds.
+    """
     descriptor = os.open(store.path / "store.json", os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(descriptor, fcntl.LOCK_EX)
         for stale in store.path.glob(f"{STAGING}*{TEMPORARY_SUFFIX}"):
             shutil.rmtree(stale, ignore_errors=True)
-        retire_replaced(store)
-        yield
+        yield retire_replaced(store)
     finally:
         os.close(descriptor)
 
@@ -264,9 +265,8 @@ def keep_superseded(store: Store, candidate: Candidate, by: str, clock: Clock = 
 def retire_superseded(store: Store, taken: Iterable[Taken], clock: Clock = SYSTEM_CLOCK) -> None:
     """Take what ``taken`` replaces out of the tables, once everything is in that replaces it."""
     for run in taken:
-        for earlier in run.supersedes if run.new else ():
-            if (store.path / "runs" / earlier).is_dir():
-                retire(store, earlier, run.run_id, clock)
+        if run.new:
+            retire_earlier(store, run.supersedes, run.run_id, clock)
 
 
 def record_refusals(store: Store, refused: Sequence[Refused], clock: Clock = SYSTEM_CLOCK) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import shutil
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any
 
@@ -16,6 +17,7 @@ from torchgauge.results.tables import TABLES
 from torchgauge.workflows.ingest.provenance import (
     SUPERSEDED,
     TOMBSTONES,
+    HeldRun,
     held_runs,
 )
 from torchgauge.workflows.plain_text import is_plain
@@ -56,12 +58,23 @@ def retire(store: Store, run_id: str, by: str, clock: Clock = SYSTEM_CLOCK) -> N
         fsync_path(target.parent)
 
 
-def retire_replaced(store: Store, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Take every run out of the tables that another run replaces: a kill may have come between the two."""
-    for run in held_runs(store):
-        for earlier in run.supersedes:
-            if (store.path / "runs" / earlier).is_dir():
-                retire(store, earlier, run.run_id, clock)
+def retire_replaced(store: Store, clock: Clock = SYSTEM_CLOCK) -> list[HeldRun]:
+    """Take every run out of the tables that another run replaces: a kill may have come between the two.
+
+    Returns the runs of campaigns that stay.
+    """
+    held = held_runs(store)
+    for run in held:
+        retire_earlier(store, run.supersedes, run.run_id, clock)
+    gone = {earlier for run in held for earlier in run.supersedes}
+    return [run for run in held if run.run_id not in gone]
+
+
+def retire_earlier(store: Store, runs: Iterable[str], by: str, clock: Clock = SYSTEM_CLOCK) -> None:
+    """Take those of ``runs``, which the run ``by`` replaces, out of the tables that are in them still."""
+    for earlier in runs:
+        if (store.path / "runs" / earlier).is_dir():
+            retire(store, earlier, by, clock)
 
 
 def tombstone(store: Store, run_id: str) -> dict[str, Any] | None:
