@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import configparser
 import difflib
-import importlib.util
+import importlib
 import re
 import sys
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -24,7 +24,7 @@ import click
 from yaml_keys import yaml_files
 
 from torchgauge import registry
-from torchgauge.cli.main import COMMANDS, cli
+from torchgauge.cli.main import cli
 from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.planning.configurations import bundled
 from torchgauge.harness.planning.selection import DTYPES, TIERS
@@ -136,13 +136,8 @@ def command_line() -> str:
         "What each command prints for `--help`.\n",
         help_of(cli, "torchgauge", None),
     ]
-    for name in sorted(COMMANDS):
-        module, doc = COMMANDS[name]
-        if importlib.util.find_spec(module) is None:
-            parts.append(f"## torchgauge {name}\n\nNot there yet: {doc}.\n")
-            continue
-        command = importlib.import_module(module).command
-        parts += commands(command, f"torchgauge {name}", None)
+    for name, (module, _) in sorted(cli.verbs.items()):
+        parts += commands(importlib.import_module(module).command, f"torchgauge {name}", None)
     return "\n".join(parts)
 
 

@@ -37,12 +37,24 @@ def test_every_verb_explains_itself(invoke, verb) -> None:
     assert f"Example: torchgauge {' '.join(verb)}" in " ".join(shown.output.split())
 
 
-@pytest.mark.parametrize("name", COMMANDS)
+@pytest.mark.parametrize("name", cli.verbs)
 def test_the_overview_lists_every_verb(invoke, name) -> None:
     """``torchgauge --help`` names each verb with one line, and the exit codes."""
     shown = invoke("--help")
     assert f"  {name} " in shown.output
     assert "Exit codes" in shown.output
+
+
+def test_the_overview_groups_the_verbs_by_what_they_are_for(invoke) -> None:
+    """Headings stand in their order, each before its verbs and after those of the heading above."""
+    words = invoke("--help").output.split("\n")
+    headings = [f"{heading}:" for heading in COMMANDS]
+    assert [line for line in words if line in headings] == headings
+    assert (
+        words.index("Judge:")
+        < words.index("  gate       turn verdicts into an exit code")
+        < words.index("Publish:")
+    )
 
 
 def test_the_version_is_shown(process) -> None:

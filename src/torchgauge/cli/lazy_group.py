@@ -11,11 +11,14 @@ import click
 
 
 class LazyGroup(click.Group):
-    """A group whose verbs are named with their modules and one line of help each."""
+    """A group whose verbs are named with their modules and one line of help each, under headings."""
 
-    def __init__(self, *arguments: Any, verbs: Mapping[str, tuple[str, str]], **options: Any) -> None:
+    def __init__(
+        self, *arguments: Any, sections: Mapping[str, Mapping[str, tuple[str, str]]], **options: Any
+    ) -> None:
         super().__init__(*arguments, **options)
-        self.verbs = verbs
+        self.sections = sections
+        self.verbs = {name: verb for verbs in sections.values() for name, verb in verbs.items()}
 
     def list_commands(self, ctx: click.Context) -> list[str]:
         """All verbs, sorted."""
@@ -39,6 +42,8 @@ class LazyGroup(click.Group):
         return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
-        """List the verbs without importing them."""
-        with formatter.section("Commands"):
-            formatter.write_dl([(name, self.verbs[name][1]) for name in sorted(self.verbs)])
+        """List the verbs by section, in one column, without importing them."""
+        widest = max(map(len, self.verbs))
+        for heading, verbs in self.sections.items():
+            with formatter.section(heading):
+                formatter.write_dl([(name.ljust(widest), doc) for name, (_, doc) in verbs.items()])

@@ -1,4 +1,4 @@
-"""The ``torchgauge`` command: a flat set of verbs, each loaded only when it is asked for."""
+"""The ``torchgauge`` command: verbs in five groups, each loaded only when it is asked for."""
 
 from __future__ import annotations
 
@@ -10,35 +10,49 @@ from torchgauge.cli.lazy_group import LazyGroup
 from torchgauge.errors import TorchgaugeError
 
 COMMANDS = {
-    "ab": ("torchgauge.cli.ab", "measure base and head alternately: is it slower?"),
-    "bisect": ("torchgauge.cli.bisect", "find the build at which a case became slower"),
-    "blockers": ("torchgauge.cli.blockers", "operators to implement next, by the models that they unblock"),
-    "cache": ("torchgauge.cli.cache", "compiled code that is kept for the next run"),
-    "census": ("torchgauge.cli.census", "operators that models need, or that a device has"),
-    "check": ("torchgauge.cli.check", "check what a device can do, and print its capability card"),
-    "ci": ("torchgauge.cli.ci", "continuous integration: plan, run, collect, judge, publish"),
-    "claim": ("torchgauge.cli.claim", "check a published claim against what a store holds"),
-    "compat": ("torchgauge.cli.compat", "what devices can do, side by side, from stores"),
-    "compare": ("torchgauge.cli.compare", "compare two runs, devices or configurations of a store"),
-    "dashboard": ("torchgauge.cli.dashboard", "build the static site from a store, or serve it"),
-    "devices": ("torchgauge.cli.devices", "what devices are here, and why others are not"),
-    "doctor": ("torchgauge.cli.doctor", "what is missing on this machine and what to type"),
-    "expect": ("torchgauge.cli.expect", "rewrite expectations from results, with the diff shown"),
-    "export": ("torchgauge.cli.export", "write a run as PyTorch's dynamo CSVs or HUD's JSON"),
-    "gate": ("torchgauge.cli.gate", "turn verdicts into an exit code"),
-    "import": ("torchgauge.cli.import_", "read dynamo CSVs, HUD's JSON or TorchBench's as a run"),
-    "noise": ("torchgauge.cli.noise", "what unchanged code was seen to do, and a policy made of it"),
-    "ops": ("torchgauge.cli.ops", "judge PyTorch's operators on a device against the host"),
-    "plan": ("torchgauge.cli.plan", "the plan as it would run"),
-    "report": ("torchgauge.cli.report", "a comparison or a run as Markdown, JUnit XML or JSON"),
-    "repro": ("torchgauge.cli.repro", "run one case again exactly"),
-    "results": ("torchgauge.cli.results", "list, show and query what is in a store"),
-    "run": ("torchgauge.cli.run", "measure suites on devices"),
-    "suites": ("torchgauge.cli.suites", "suites, their models and what they need"),
-    "trend": ("torchgauge.cli.trend", "find changes in nightly history and confirm them"),
-    "triage": ("torchgauge.cli.triage", "failures by root cause, with a command for each"),
-    "validate": ("torchgauge.cli.validate", "check every YAML file of torchgauge's own"),
+    "Measure": {
+        "run": ("torchgauge.cli.run", "measure suites on devices"),
+        "ab": ("torchgauge.cli.ab", "measure base and head alternately: is it slower?"),
+        "plan": ("torchgauge.cli.plan", "the plan as it would run"),
+        "repro": ("torchgauge.cli.repro", "run one case again exactly"),
+        "bisect": ("torchgauge.cli.bisect", "find the build at which a case became slower"),
+        "ops": ("torchgauge.cli.ops", "judge PyTorch's operators on a device against the host"),
+        "census": ("torchgauge.cli.census", "operators that models need, or that a device has"),
+    },
+    "Devices": {
+        "devices": ("torchgauge.cli.devices", "what devices are here, and why others are not"),
+        "doctor": ("torchgauge.cli.doctor", "what is missing on this machine and what to type"),
+        "check": ("torchgauge.cli.check", "check what a device can do, and print its capability card"),
+        "compat": ("torchgauge.cli.compat", "what devices can do, side by side, from stores"),
+        "blockers": (
+            "torchgauge.cli.blockers",
+            "operators to implement next, by the models they unblock",
+        ),
+    },
+    "Judge": {
+        "gate": ("torchgauge.cli.gate", "turn verdicts into an exit code"),
+        "compare": ("torchgauge.cli.compare", "compare two runs, devices or configurations of a store"),
+        "trend": ("torchgauge.cli.trend", "find changes in nightly history and confirm them"),
+        "claim": ("torchgauge.cli.claim", "check a published claim against what a store holds"),
+        "noise": ("torchgauge.cli.noise", "what unchanged code was seen to do, and a policy made of it"),
+        "triage": ("torchgauge.cli.triage", "failures by root cause, with a command for each"),
+    },
+    "Publish": {
+        "report": ("torchgauge.cli.report", "a comparison or a run as Markdown, JUnit XML or JSON"),
+        "dashboard": ("torchgauge.cli.dashboard", "build the static site from a store, or serve it"),
+        "export": ("torchgauge.cli.export", "write a run as PyTorch's dynamo CSVs or HUD's JSON"),
+    },
+    "Manage": {
+        "ci": ("torchgauge.cli.ci", "continuous integration: plan, run, collect, judge, publish"),
+        "results": ("torchgauge.cli.results", "list, show and query what is in a store"),
+        "suites": ("torchgauge.cli.suites", "suites, their models and what they need"),
+        "expect": ("torchgauge.cli.expect", "rewrite expectations from results, with the diff shown"),
+        "validate": ("torchgauge.cli.validate", "check every YAML file of torchgauge's own"),
+        "import": ("torchgauge.cli.import_", "read dynamo CSVs, HUD's JSON or TorchBench's as a run"),
+        "cache": ("torchgauge.cli.cache", "compiled code that is kept for the next run"),
+    },
 }
+"""The verbs by what they are for; ``--help`` lists them so."""
 
 
 def _show_version(context: click.Context, _parameter: click.Parameter, wanted: bool) -> None:
@@ -50,7 +64,7 @@ def _show_version(context: click.Context, _parameter: click.Parameter, wanted: b
         context.exit()
 
 
-@click.group(cls=LazyGroup, verbs=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=LazyGroup, sections=COMMANDS, context_settings={"help_option_names": ["-h", "--help"]})
 @click.option(
     "--version",
     is_flag=True,

@@ -30,6 +30,6 @@ VERBS = {
 }
 
 
-@click.group("ci", cls=LazyGroup, verbs=VERBS)
+@click.group("ci", cls=LazyGroup, sections={"Commands": VERBS})
 def command() -> None:
     """Continuous integration: each verb is one step of a workflow, and runs anywhere else as well."""
