@@ -61,7 +61,7 @@ def report(*verdicts: MetricVerdict, state: RunState = RunState.COMPLETE, **fiel
     """A report of ``verdicts``."""
     counts = count(len({each.pair_key for each in verdicts}), verdicts, 0)
     told: dict[str, Any] = {
-        "run_id": "ab-1",
+        "run_id": "20260528T201000Z-00000001",
         "created_at": BEGIN,
         "state": state,
         "headline": headline(verdicts, incomplete=state is not RunState.COMPLETE),

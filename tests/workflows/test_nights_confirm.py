@@ -166,6 +166,19 @@ def test_a_pool_that_is_gone_cannot_confirm(slowed: Nights) -> None:
     assert outcome.state is TrendState.NOT_CONFIRMABLE
 
 
+def test_evidence_of_no_true_name_is_not_kept(slowed: Nights) -> None:
+    """An answer names its A/B run, of which readers make links: a name that is no run's is left out."""
+    (leg,) = slowed.legs()
+    slowed.confirm(leg, SAME, FAILING)
+    file = slowed.folder / f"confirmed-{slowed.number}" / "set" / "outcomes.json"
+    told = file.read_text()
+    assert told.count('"comparison": ""') == 1
+    file.write_text(told.replace('"comparison": ""', '"comparison": "index.html"'))
+    slowed.settle()
+    (outcome,) = read_outcomes(slowed.store)
+    assert (outcome.state, outcome.comparison) == (TrendState.NOT_CONFIRMABLE, "")
+
+
 def test_an_answer_to_another_question_is_refused(slowed: Nights) -> None:
     """Of another campaign, of a run that is not suspected, or one that confirms nothing."""
     (leg,) = slowed.legs()

@@ -138,6 +138,19 @@ def test_a_store_with_a_run_of_no_true_name_is_not_published(night: Night, name:
     assert build.times == 0
 
 
+@pytest.mark.parametrize("name", ["99991231T235959Z-00000000", "0", "CON", "index.html"])
+def test_a_store_with_an_ab_run_of_no_true_name_is_not_published(night: Night, name: str) -> None:
+    """The site has a page of A/B runs, in the order of their names."""
+    build = Built()
+    folder = night.store.path / "comparisons" / "20260528T201000Z-0000000a"
+    folder.mkdir(parents=True)
+    publish(night.store, night.path / "history.json", build, clock=night.clock)
+    folder.rename(folder.with_name(name))
+    with pytest.raises(InfrastructureError, match=f"1 runs have names .*: {name}"):
+        publish(night.store, night.path / "history.json", build, clock=night.clock)
+    assert build.times == 1
+
+
 def test_what_counts_as_shrinking() -> None:
     """Fewer rows of a run, a later beginning, a missing run: each is said; growth is not."""
     before = PublishedState({"a": 2, "b": 3}, 100.0)

@@ -12,7 +12,6 @@ from __future__ import annotations
 
 import json
 import math
-import re
 import shutil
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -25,6 +24,7 @@ from torchgauge.harness.reading import Answer, Reading
 from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.run_id import is_run_id
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
@@ -42,7 +42,6 @@ SET_SCHEMA = 1
 MOST_BYTES = 4_000_000
 MOST_WORDS = 2_000
 """Characters of a reason."""
-_RUN = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
 
 _Key = tuple[str, str, str, str, str]
 
@@ -173,7 +172,7 @@ def _problem(each: TrendOutcome, of: Suspicion | None, own: bool, policy: Policy
 
 def _cleaned(each: TrendOutcome, of: Suspicion) -> TrendOutcome:
     """``each`` with our own names and with text that may be shown."""
-    comparison = each.comparison if _RUN.fullmatch(each.comparison) else ""
+    comparison = each.comparison if is_run_id(each.comparison) else ""
     return replace(
         each, case_id=of.series.case_id, reason=one_line(each.reason)[:MOST_WORDS], comparison=comparison
     )

@@ -36,6 +36,7 @@ from torchgauge.results.reports.report import (
     SideFacts,
     count,
 )
+from torchgauge.results.run_id import is_run_id
 from torchgauge.workflows.github_api import is_sha
 from torchgauge.workflows.plain_text import plain_values
 from torchgauge.workflows.result_set import MANIFEST, FileStamp, seal
@@ -51,7 +52,8 @@ LATEST = 4e9
 
 POOL = re.compile(r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?")
 _HEX = re.compile(r"[0-9a-f]{16}")
-_RUN_ID = re.compile(r"[A-Za-z0-9._-]{1,100}")
+NO_RUN = "none"
+"""In place of the id of an A/B run that never began."""
 _UNIT = re.compile(r"[A-Za-z0-9 %/*^._-]{0,24}")
 
 
@@ -176,7 +178,7 @@ def nothing_measured(sides: tuple[str, str]) -> ComparisonReport:
     """The report of an A/B run that never began."""
     base, head = (SideFacts(label, "", (), "", ()) for label in sides)
     return ComparisonReport(
-        run_id="none",
+        run_id=NO_RUN,
         created_at=0.0,
         state=RunState.INTERRUPTED,
         headline=Headline.NOTHING_COMPARED,
@@ -214,8 +216,10 @@ def _check_report(report: ComparisonReport) -> None:
 
     if report.version != VERSION:
         raise RefusedSetError(Reason.SCHEMA, f"version {report.version} of the report is not read")
-    if not _HEX.fullmatch(report.marker) or not _RUN_ID.fullmatch(report.run_id):
-        raise RefusedSetError(Reason.TEXT, "the report has a marker or an id that no A/B run has")
+    if not _HEX.fullmatch(report.marker):
+        raise RefusedSetError(Reason.TEXT, "the report has a marker that no A/B run has")
+    if report.run_id != NO_RUN and not is_run_id(report.run_id):
+        raise RefusedSetError(Reason.RUN_ID, "its A/B run has an id that torchgauge does not give")
     if not 0 <= report.created_at <= LATEST:
         raise RefusedSetError(Reason.TIME, "the report was made at no time")
     if len(report.verdicts) > MOST_VERDICTS or len(report.not_run) > MOST_PAIRS:

@@ -17,6 +17,7 @@ from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import DataFileError, InfrastructureError
 from torchgauge.records import RecordError, from_plain, to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.comparing.comparison_store import comparison_ids
 from torchgauge.results.dataset import row_count
 from torchgauge.results.run_id import is_run_id
 from torchgauge.results.store import Store
@@ -122,9 +123,12 @@ def check_no_shrinking(before: PublishedState, after: PublishedState, removed: s
 
 
 def check_run_ids(store: Store, clock: Clock = SYSTEM_CLOCK) -> None:
-    """Raise :class:`InfrastructureError` for a run of ``store`` whose name is none that torchgauge gives."""
+    """Raise :class:`InfrastructureError` for a run of ``store`` whose name is none that torchgauge gives.
+
+    A/B runs are runs too: their folders have pages.
+    """
     now = clock.now()
-    names = {*store.run_ids(), *store.published()}
+    names = {*store.run_ids(), *store.published(), *comparison_ids(store)}
     foreign = sorted(plain(name) for name in names if not is_run_id(name, now))
     if foreign:
         raise InfrastructureError(
