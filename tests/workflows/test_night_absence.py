@@ -19,11 +19,13 @@ from stored_runs import BEGIN, DAY, case, result
 from torchgauge.records import Cause, Modifier, Result, Status
 from torchgauge.results.comparing.policy import Policy, load_policy
 from torchgauge.results.store import Store
+from torchgauge.workflows.campaign import CampaignPlan
 from torchgauge.workflows.gate import NightlyGate, nightly_gate
 from torchgauge.workflows.gate_verdict import GateVerdict
 from torchgauge.workflows.issues import Do, plan_issues, wanted_issues
 from torchgauge.workflows.night_absence import UNSEEN_NIGHTS
 from torchgauge.workflows.night_findings import NightOf, night_findings
+from torchgauge.workflows.planned_nights import keep_plan
 
 MODELS = ("linear", "conv", "norm", "attention")
 ENDINGS = {
@@ -204,6 +206,18 @@ def test_a_case_that_is_unsteady_night_after_night_is_a_finding(store) -> None:
         assert "in doubt in each of its last 5 nights or more" in found.findings.lost[0].title
     assert gated(store, UNSEEN_NIGHTS + 2, [row(model) for model in MODELS]).verdict is GateVerdict.PASS
     assert gated(store, UNSEEN_NIGHTS + 3, shaky).verdict is GateVerdict.PASS
+
+
+def test_a_pool_that_was_empty_before_it_went_is_missed(tmp_path) -> None:
+    """A night that planned nothing for it told of it: the next one, without it, is the first to lack it."""
+    found = Store.open(tmp_path / "pools", create=True)
+    rows = [row(model) for model in MODELS]
+    gated_pools(found, 0, {"cpu": rows, "npu": rows[:3]})
+    gated_pools(found, 1, {"cpu": rows})
+    keep_plan(found, CampaignPlan("nightly-1", 1.0, "2026-05-29", "o/n", "a" * 40, "", "", (), (), ("npu",)))
+    gone = gated_pools(found, 2, {"cpu": rows})
+    assert gone.reasons == ("measured before, not planned now: 3 cases",)
+    assert gated_pools(found, 3, {"cpu": rows}).verdict is GateVerdict.PASS
 
 
 def test_a_pool_that_is_gone_takes_none_of_its_cases_along_unseen(tmp_path) -> None:

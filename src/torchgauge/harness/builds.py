@@ -19,7 +19,7 @@ import msgspec
 from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.interpreter import locate
 from torchgauge.processes.kept_process import run
-from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.known_secrets import last_line
 from torchgauge.processes.passed_variables import Purpose, passed
 from torchgauge.records.codec import digest
 from torchgauge.suites.document import read_document
@@ -211,10 +211,7 @@ def _run(command: Sequence[str], folder: Path, timeout_s: float, where: str) -> 
             f"{command[0]} cannot be started: {error.strerror or error}", hint=f"see {log}"
         ) from error
     if done.returncode:
-        said = (
-            known_secrets().hide(log.read_text(encoding="utf-8", errors="replace")).strip().splitlines()[-1:]
-        )
         raise BuildFailedError(
-            f"{command[0]} ended with {done.returncode}: {said[0][:300] if said else 'no output'}",
+            f"{command[0]} ended with {done.returncode}: {last_line(log)[:300] or 'no output'}",
             hint=f"see {log}",
         )

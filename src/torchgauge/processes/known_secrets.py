@@ -102,6 +102,12 @@ def known_secrets(environ: Mapping[str, str] | None = None) -> KnownSecrets:
     return _collected(tuple(sorted(set(_values(os.environ if environ is None else environ)))))
 
 
+def last_line(log: Path) -> str:
+    """The last line of what a child printed into ``log``, without secrets; empty where there is none."""
+    said = known_secrets().hide(log.read_text(encoding="utf-8", errors="replace")).strip().splitlines()
+    return said[-1] if said else ""
+
+
 def _values(environ: Mapping[str, str]) -> Iterator[str]:
     for name, value in environ.items():
         if is_secret_name(name) and not _is_place(value):

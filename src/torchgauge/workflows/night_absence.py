@@ -181,13 +181,13 @@ def _earlier(store: Store, runs: Sequence[str]) -> list[_Run]:
 
 
 def _newest_pools(store: Store, before: Sequence[_Run]) -> set[str]:
-    """The pools of the newest campaign before tonight's, also those that sent it nothing or were left out."""
+    """The pools of the newest campaign before tonight's, also those of which it had no run: its plan says."""
     nights = [each for each in before if each.pool]
     if not nights:
         return set()
     newest = nights[-1].night
-    plans = [plan for plan in planned_nights(store) if plan.campaign_id == newest]
-    known = {name for plan in plans for name in (*plan.left_out, *(pool.name for pool in plan.pools))}
+    told = [plan.told_of for plan in planned_nights(store) if plan.campaign_id == newest]
+    known = frozenset().union(*told)
     return {each.pool for each in nights if each.night == newest or each.pool in known}
 
 

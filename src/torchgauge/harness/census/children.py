@@ -15,13 +15,14 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchgauge.devices.declared_variables import variables_of
 from torchgauge.devices.device import Device
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.census import job as lines
 from torchgauge.harness.census.job import CensusItem, CensusJob
 from torchgauge.harness.staging import environment_for, tree_for
 from torchgauge.processes.kept_process import KeptProcess
-from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.processes.known_secrets import known_secrets, last_line
 from torchgauge.processes.passed_variables import passed
 from torchgauge.records import DeviceTarget, to_plain
 
@@ -55,7 +56,7 @@ class Bench:
         at = 0
         with tempfile.TemporaryDirectory(prefix="torchgauge-census-") as folder:
             environment = {
-                **passed(declared=getattr(self.device, "passed_variables", ())),
+                **passed(declared=variables_of(self.device)),
                 **environment_for(self.python, tree_for(self.python, Path(folder))),
                 **self.variables,
                 **self.device.environment((self.target.index,)),
@@ -164,6 +165,6 @@ class _Reader:
 
 
 def _ending(code: int | None, log: Path) -> str:
-    said = known_secrets().hide(log.read_text(encoding="utf-8", errors="replace")).strip().splitlines()
     how = f"signal {-code}" if code is not None and code < 0 else f"exit status {code}"
-    return f"{how}, {said[-1][:120]}" if said and code and code > 0 else how
+    said = last_line(log) if code and code > 0 else ""
+    return f"{how}, {said[:120]}" if said else how

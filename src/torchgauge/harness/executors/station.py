@@ -10,6 +10,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from torchgauge.devices.declared_variables import variables_of
 from torchgauge.devices.device import Device
 from torchgauge.harness.events import EventReader
 from torchgauge.harness.executors.code_caches import CodeCaches
@@ -195,7 +196,7 @@ class Station:
             preload=tuple(preload),
             warm=self.device.fork_safe,
             tree=tree_for(self.submission.python, self.shared or self.work),
-            passes=getattr(self.device, "passed_variables", ()),
+            passes=variables_of(self.device),
         )
 
     def start(self, options: HostOptions) -> HostProcess | None:
