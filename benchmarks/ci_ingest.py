@@ -42,7 +42,7 @@ from torchgauge.records import (
 from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import RunFolder, Store
-from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
+from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, terms_of
 from torchgauge.workflows.ingest.intake import Candidate, examine
 from torchgauge.workflows.ingest.validator import Expected
 from torchgauge.workflows.result_set import Job, pack
@@ -122,7 +122,8 @@ def artifact(run: RunFolder, folder: Path) -> tuple[Path, Expected, int]:
     """The zip of the run's result set, what to hold it against, and its size in bytes before packing."""
     plan = run.plan()
     ids = tuple(planned.case.id for planned in plan.cases)
-    pool = PoolPlan("pool", plan.cases[0].case.device.name, ("x",), "", 0.0, (ShardPlan(1, 1, ids, 0.0),))
+    shard = ShardPlan(1, 1, ids, 0.0, terms_of({planned.case.id: planned for planned in plan.cases}))
+    pool = PoolPlan("pool", plan.cases[0].case.device.name, ("x",), "", 0.0, (shard,))
     campaign = CampaignPlan("bench", plan.created_at - 1, "2026-05-28", "o/n", "a" * 40, "", "", (pool,))
     out = folder / "set"
     pack(run, Job(campaign, pool, pool.shards[0]), out)

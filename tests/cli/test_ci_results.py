@@ -11,7 +11,11 @@ from typing import Any
 
 import pytest
 
-from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, campaign_json
+from torchgauge import registry
+from torchgauge.devices.discover import GROUP as DEVICES
+from torchgauge.harness.planning.plan import load_suites, select_groups
+from torchgauge.harness.planning.selection import Selection
+from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, campaign_json, terms_of
 
 NOOP = "toy/noop:inference:float32:b1:eager@fake"
 SUM = "toy/sum:inference:float32:b1:eager@fake"
@@ -22,7 +26,14 @@ CAMPAIGN = "2026-05-28-torch-2.9.0-aabbccdd"
 
 def write_campaign(folder: Path, *shards: tuple[str, ...], device: str = "fake") -> Path:
     """A campaign of one pool that was planned a minute ago."""
-    parts = tuple(ShardPlan(i, len(shards), cases, 1.0) for i, cases in enumerate(shards, start=1))
+    toy = Selection(suites=("toy",), devices=("fake",), tier="full", configurations=("eager",))
+    groups = select_groups(toy, {"fake": registry.load(DEVICES, "fake")}, load_suites(("toy",)))
+    known = {each.case.id: each for group in groups for each in group.cases}
+    held = [{case: known[case] for case in cases if case in known} for cases in shards]
+    parts = tuple(
+        ShardPlan(number, len(shards), cases, 1.0, terms_of(terms))
+        for number, (cases, terms) in enumerate(zip(shards, held, strict=True), start=1)
+    )
     pool = PoolPlan("pool", device, ("ubuntu-latest",), "", 2.0, parts)
     plan = CampaignPlan(CAMPAIGN, time.time() - 60, "2026-05-28", "o/n", "a" * 40, "", "0" * 16, (pool,))
     path = folder / "campaign.json"

@@ -36,6 +36,11 @@ def terms(cases: Sequence[Case]) -> str:
     return terms_of({each.id: PlannedCase(each, TOLERANCE) for each in cases})
 
 
+def shard_plan(index: int, of: int, cases: Sequence[Case]) -> ShardPlan:
+    """The shard ``index`` of ``of`` with ``cases``, held to the tolerance of every plan here."""
+    return ShardPlan(index, of, tuple(each.id for each in cases), 2.0, terms(cases))
+
+
 class FixedClock:
     """A clock that stands at one moment."""
 
@@ -63,10 +68,9 @@ class Night:
     ) -> None:
         self.path, self.begin, self.made = tmp_path, begin, 0
         self.cases = [case(name) for name in MODELS]
-        parts = [self.cases[2 * i : 2 * i + 2] for i in range(shards)]
         planned = tuple(
-            ShardPlan(i + 1, shards, tuple(each.id for each in part), 2.0, terms(part))
-            for i, part in enumerate(parts)
+            shard_plan(number, shards, self.cases[2 * number - 2 : 2 * number])
+            for number in range(1, shards + 1)
         )
         fields: dict[str, Any] = {
             "campaign_id": "2026-05-28-torch-2.9.0-aabbccdd",

@@ -179,7 +179,7 @@ def test_a_change_that_was_taken_back_is_none(tmp_path) -> None:
 
 def files(tmp_path: Path, store: Store, *missing: MissingShard, run_id: str = "night-1") -> list[str]:
     """Options of the command for a campaign of one shard."""
-    shard = ShardPlan(1, 1, (case().id,), 1.0)
+    shard = ShardPlan(1, 1, (case().id,), 1.0, "0" * 16)
     pool = PoolPlan("cpu", "fake", ("ubuntu-latest",), "", 1.0, (shard,))
     plan = CampaignPlan(
         "2026-05-28-x-y", BEGIN - 60, "2026-05-28", "owner/project", "a" * 40, "2", "d", (pool,)

@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
+from torchgauge.errors import DataFileError, NothingSelectedError, UnknownNameError, UsageError
+from torchgauge.records import digest
 from torchgauge.workflows import planning
 from torchgauge.workflows.campaign import campaign_json, read_campaign, terms_of
 from torchgauge.workflows.config import parse_config
@@ -203,6 +204,15 @@ def test_what_the_forge_says_is_checked(words):
     """A repository, a commit and a build have their forms."""
     with pytest.raises(UsageError):
         replace(NIGHT, **words)
+
+
+def test_a_campaign_without_the_terms_of_a_shard_is_none(tmp_path):
+    """Nothing would say what its cases are held to."""
+    told = json.loads(campaign_json(planned()))
+    del told["pools"][0]["shards"][0]["terms"], told["digest"]
+    (tmp_path / "campaign.json").write_text(json.dumps({**told, "digest": digest(told)}))
+    with pytest.raises(DataFileError, match="terms: missing field"):
+        read_campaign(tmp_path / "campaign.json")
 
 
 def test_a_job_of_other_tolerances_measures_nothing(tmp_path, monkeypatch):

@@ -109,7 +109,7 @@ def test_the_newest_attempt_counts(store):
 
 def test_a_campaign_that_is_there_is_known(store, tmp_path):
     """Not at all, with a gap, and whole: only then a second start of the night has nothing to do."""
-    shards = tuple(ShardPlan(number, 2, ("a",)) for number in (1, 2))
+    shards = tuple(ShardPlan(number, 2, ("a",), 1.0, "0" * 16) for number in (1, 2))
     pool = PoolPlan("host", "fake", ("x",), "", 1.0, shards)
     name = "2027-01-31-2.13.0-0123abcd"
     plan = CampaignPlan(name, 1.0, "2027-01-31", "", "", "2.13.0", "0123abcd", (pool,))

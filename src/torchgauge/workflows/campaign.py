@@ -21,14 +21,14 @@ CAMPAIGN_SCHEMA = 2
 class ShardPlan:
     """The cases of one job, by their ids; ``index`` counts from 1 to ``of``.
 
-    ``terms`` is :func:`terms_of` its cases; empty in a campaign that leaves them to its jobs.
+    ``terms`` is :func:`terms_of` its cases: a job, or a result set, of other ones is none of the campaign.
     """
 
     index: int
     of: int
     cases: tuple[str, ...]
-    expected_s: float = 0.0
-    terms: str = ""
+    expected_s: float
+    terms: str
 
 
 @dataclass(frozen=True)

@@ -154,7 +154,7 @@ def _check_exact(job: Job, groups: Sequence[Group]) -> None:
         raise UsageError(
             f"{job.artifact}: {len(other)} cases mean something else here, first {min(other)}", hint=hint
         )
-    if job.shard.terms and terms_of(made) != job.shard.terms:
+    if terms_of(made) != job.shard.terms:
         raise UsageError(
             f"{job.artifact}: its cases have other tolerances here, or other models, than the campaign's",
             hint=hint,

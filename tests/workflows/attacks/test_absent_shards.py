@@ -17,7 +17,7 @@ from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from campaign_sets import MODELS, Night, files_of, sealed, write_folder, write_zip
+from campaign_sets import MODELS, Night, files_of, sealed, shard_plan, write_folder, write_zip
 from gate_parts import config_of
 from github_server import BOT
 from stored_runs import case
@@ -26,15 +26,15 @@ from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError
 from torchgauge.records import Cause, Phase, Status
 from torchgauge.results.journal import RunState
-from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, campaign_json
+from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, campaign_json
 from torchgauge.workflows.issues import Do, plan_issues, read_issue
 from torchgauge.workflows.night_findings import AbsentPool, NightFindings
 
-CASES = [case(name).id for name in MODELS]
+CASES = [case(name) for name in MODELS]
 CARD = PoolPlan(
-    "card", "fake", ("x",), "", 4.0, (ShardPlan(1, 2, (*CASES[:2],)), ShardPlan(2, 2, (*CASES[2:],)))
+    "card", "fake", ("x",), "", 4.0, tuple(shard_plan(i, 2, CASES[2 * i - 2 : 2 * i]) for i in (1, 2))
 )
-SIM = PoolPlan("sim", "fake", ("x",), "", 4.0, (ShardPlan(1, 1, (*CASES[:2],)),))
+SIM = PoolPlan("sim", "fake", ("x",), "", 4.0, (shard_plan(1, 1, CASES[:2]),))
 WHOLE = (("card", 1), ("card", 2), ("sim", 1))
 NOW = "2026-05-29T05:30"
 ABSENT = "no valid result set"

@@ -14,7 +14,18 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from campaign_sets import Files, Line, Night, files_of, relined, replanned, rerowed, sealed, write_folder
+from campaign_sets import (
+    Files,
+    Line,
+    Night,
+    files_of,
+    relined,
+    replanned,
+    rerowed,
+    sealed,
+    shard_plan,
+    write_folder,
+)
 from stored_runs import case
 
 from torchgauge import autocorrelation
@@ -79,8 +90,7 @@ def plan_of(night: Night, count: int) -> tuple[Night, bytes]:
     """A night whose one shard has ``count`` cases, and the plan of its set."""
     night.cases = [case(f"model_{i}") for i in range(count)]
     pool = night.campaign.pools[0]
-    shard = replace(pool.shards[0], of=1, cases=tuple(each.id for each in night.cases), terms="")
-    night.campaign = replace(night.campaign, pools=(replace(pool, shards=(shard,)),))
+    night.campaign = replace(night.campaign, pools=(replace(pool, shards=(shard_plan(1, 1, night.cases),)),))
     files = files_of(night.pack(1, results=[night.result(each) for each in night.cases]))
     return night, files["plan.json"]
 

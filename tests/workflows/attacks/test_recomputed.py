@@ -320,6 +320,14 @@ def test_a_plan_of_ones_own_is_refused(name: str, night: Night, good: Files, tmp
     assert refused(night, replanned(good, edit), tmp_path)[0] is word
 
 
+def test_a_shard_without_terms_leaves_nobody_free(tmp_path: Path) -> None:
+    """A plan that says nothing of tolerances would let each job bring its own: no set of it is taken."""
+    night = Night(tmp_path / "night")
+    night.campaign = with_terms(night, "")
+    files = replanned(files_of(night.pack(1)), tolerance(absolute=10.0, relative=10.0))
+    assert refused(night, resealed(night, files), tmp_path)[0] is Reason.TOLERANCE
+
+
 def in_environment(edit: Callable[[Row], object], *, named: bool = False) -> Callable[[Files], Files]:
     """The environment as ``edit`` leaves it; its rows keep the id of before."""
 

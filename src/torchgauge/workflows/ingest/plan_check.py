@@ -48,7 +48,7 @@ def check_plan(
         raise RefusedSetError(
             Reason.MISSING_CASE, f"{len(missing)} cases are not planned: {min(missing)}, ..."
         )
-    if shard.terms and terms_of(reading.cases) != shard.terms:
+    if terms_of(reading.cases) != shard.terms:
         raise RefusedSetError(
             Reason.TOLERANCE, "its cases have other tolerances, or other models, than the campaign's"
         )
