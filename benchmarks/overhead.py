@@ -21,11 +21,11 @@ from pathlib import Path
 
 from torchgauge.devices.fake import DEVICE
 from torchgauge.harness.campaigns import plan_of
-from torchgauge.harness.executors.station import WORKER_MODULES
-from torchgauge.harness.host_process import HostOptions, HostProcess
 from torchgauge.harness.job import Job
 from torchgauge.harness.planning.configurations import configuration
 from torchgauge.harness.planning.plan import load_suites, make_group
+from torchgauge.harness.pool.host_process import HostOptions, HostProcess
+from torchgauge.harness.pool.worker_setup import WORKER_MODULES
 from torchgauge.harness.progress import PlainProgress
 from torchgauge.harness.runner import Campaign
 from torchgauge.records import DeviceTarget, Group, RunSettings, to_json

@@ -16,7 +16,7 @@ from torchgauge import registry
 from torchgauge.devices.declared_variables import declared_variables
 from torchgauge.devices.device import DeviceDescriptor
 from torchgauge.errors import InfrastructureError
-from torchgauge.harness.host_process import HostOptions, worker_environment
+from torchgauge.harness.pool.host_process import HostOptions, worker_environment
 
 pytestmark = pytest.mark.long
 

@@ -16,7 +16,7 @@ import pytest
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.harness.ahead import default_ahead
-from torchgauge.harness.executors.turns import Member, Turns
+from torchgauge.harness.pool.timing_lock import Member, TimingLock
 from torchgauge.harness.worker.rounds import VISITS
 
 FOLDER = "TORCHGAUGE_TEST_BEATS"
@@ -103,7 +103,7 @@ def stands(file: Path) -> bool:
 def test_all_but_the_holder_stand_still(worker: Worker) -> None:
     """With their children; when the turn is given back, they go on."""
     (first, one), (second, two) = worker("one"), worker("two")
-    turns, granted = Turns(), []
+    turns, granted = TimingLock(), []
     first.grant = lambda: granted.append("first")
     turns.join(first)
     turns.join(second)
@@ -121,7 +121,7 @@ def test_all_but_the_holder_stand_still(worker: Worker) -> None:
 def test_the_turn_goes_to_who_asked_first_and_leaves_with_who_leaves(worker: Worker) -> None:
     """One that ends without giving it back, because it crashed, blocks nobody."""
     members = [worker(name) for name in ("a", "b", "c")]
-    turns, granted = Turns(), []
+    turns, granted = TimingLock(), []
     for (member, _), name in zip(members, "abc", strict=True):
         member.grant = lambda name=name: granted.append(name)
         turns.join(member)
@@ -140,7 +140,7 @@ def test_the_turn_goes_to_who_asked_first_and_leaves_with_who_leaves(worker: Wor
 def test_a_newcomer_stands_still_at_once(worker: Worker) -> None:
     """It joins while another one times; its time does not count."""
     (first, _), (second, two) = worker("one"), worker("two")
-    turns = Turns()
+    turns = TimingLock()
     turns.join(first)
     turns.want(first)
     turns.join(second)
@@ -155,7 +155,7 @@ def test_a_newcomer_stands_still_at_once(worker: Worker) -> None:
 
 def test_the_parent_waits_for_quiet() -> None:
     """Rows are written between turns; a run that is cancelled does not wait."""
-    member, turns = Member(0, SYSTEM_CLOCK), Turns()
+    member, turns = Member(0, SYSTEM_CLOCK), TimingLock()
     member.stop = member.resume = lambda: None  # type: ignore[method-assign]
     turns.wait_for_quiet()
     turns.join(member)

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import torchgauge
 from torchgauge import registry
-from torchgauge.harness.executors import station
+from torchgauge.harness.pool import worker_setup
 from torchgauge.suites.conformance import catalogue
 
 PACKAGE = Path(torchgauge.__file__).resolve().parent
@@ -54,7 +54,11 @@ def worker_half() -> dict[str, Path]:
 def roots() -> Iterator[str]:
     """Modules that the parent names to a child."""
     yield from CHILDREN
-    for reference in (*station.TORCH_MODULES, *station.WORKER_MODULES, *station.TORCH_WORKER_MODULES):
+    for reference in (
+        *worker_setup.TORCH_MODULES,
+        *worker_setup.WORKER_MODULES,
+        *worker_setup.TORCH_WORKER_MODULES,
+    ):
         yield reference.partition(":")[0]
     for group, attribute in (("devices", "session"), ("suites", "builder"), ("scenarios", "implementation")):
         for name, point in registry.entry_points(f"torchgauge.{group}").items():

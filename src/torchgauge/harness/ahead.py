@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 
-from torchgauge.harness.watch import default_memory_limit
+from torchgauge.harness.pool.watch import default_memory_limit
 
 MOST = 8
 """More workers than this wait for each other's turns."""

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import random
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 
-from torchgauge.harness.ab.bench import Bench, Variables
-from torchgauge.harness.executors.station import Station
-from torchgauge.records import Case, DeviceTarget, Scalar
+from torchgauge.harness.job import CALIBRATE
+from torchgauge.harness.pool.worker_host import WorkerHost
+from torchgauge.harness.pool.worker_setup import Variables, WorkerSetup, environment_in
+from torchgauge.records import Case, DeviceTarget, Environment, Scalar
 from torchgauge.records.comparison import Contestant, Pair, Side
 
 TWIN = "twin"
@@ -17,6 +19,9 @@ TWIN = "twin"
 PADDING = "TORCHGAUGE_PADDING"
 MOST_PADDING = 4096
 """Bytes: where the stack begins depends on the size of the environment (Mytkowicz et al., ASPLOS 2009)."""
+COMPILER = ("torch._dynamo", "torch._inductor")
+"""Not imported where nothing is compiled: every launch would pay for it."""
+WORKER_MODULE = "torchgauge.harness.ab.side_run"
 Key = tuple[str, DeviceTarget, Variables]
 
 
@@ -25,9 +30,9 @@ class LaunchHosts:
     """Role, device and variables of the configuration to the host that serves them."""
 
     contestants: Mapping[Side, Contestant]
-    stations: Mapping[tuple[Side, DeviceTarget], Station]
+    setups: Mapping[tuple[Side, DeviceTarget], WorkerSetup]
     seed: str
-    benches: dict[Key, Bench] = field(default_factory=dict)
+    hosts: dict[Key, WorkerHost] = field(default_factory=dict)
     conditions: dict[str, Scalar] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -42,15 +47,27 @@ class LaunchHosts:
         """Start every host that ``pairs`` need, and wait for all: none may import while another measures."""
         wanted = {self._key(side, pair) for pair in pairs for side in Side}
         for key in sorted(wanted, key=lambda key: (self._roles.index(key[0]), str(key))):
-            if key not in self.benches:
-                self.benches[key] = self._bench(key)
-                self.benches[key].begin()
-        for bench in self.benches.values():
-            bench.ready()
+            if key not in self.hosts:
+                self.hosts[key] = self._host(key)
+                self.hosts[key].begin()
+        for host in self.hosts.values():
+            host.ready()
 
-    def bench(self, side: Side, pair: Pair) -> Bench:
+    def host(self, side: Side, pair: Pair) -> WorkerHost:
         """The host of one side of ``pair``."""
-        return self.benches[self._key(side, pair)]
+        return self.hosts[self._key(side, pair)]
+
+    def setup(self, side: Side, pair: Pair) -> WorkerSetup:
+        """What its workers import and are told."""
+        role, target, _ = self._key(side, pair)
+        return self.setups[_executes(role), target]
+
+    def describe(self, side: Side, pair: Pair, log: Path) -> Environment | None:
+        """The environment as a worker of one side of ``pair`` sees it; None where it could not say."""
+        setup = self.setup(side, pair)
+        settings = replace(setup.submission.plan.settings, calibrate=False)
+        job = setup.job(CALIBRATE, at="start", settings=settings)
+        return environment_in(self.host(side, pair).run(job, log).events)
 
     def first(self, pair: Pair) -> Side:
         """The side of ``pair`` whose host started first."""
@@ -58,16 +75,16 @@ class LaunchHosts:
 
     def remarks(self) -> list[str]:
         """What was remarked since this was last asked."""
-        found = [text for bench in self.benches.values() for text in bench.remarks]
-        for bench in self.benches.values():
-            bench.remarks.clear()
+        found = [text for host in self.hosts.values() for text in host.remarks]
+        for host in self.hosts.values():
+            host.remarks.clear()
         return found
 
     def close(self) -> None:
         """End all hosts."""
-        for bench in self.benches.values():
-            bench.close()
-        self.benches.clear()
+        for host in self.hosts.values():
+            host.close()
+        self.hosts.clear()
 
     def _role(self, side: Side, pair: Pair) -> str:
         if side is Side.HEAD or not pair.control:
@@ -80,9 +97,10 @@ class LaunchHosts:
         case = case_of(side, pair)
         return self._role(side, pair), case.device, case.configuration.env
 
-    def _bench(self, key: Key) -> Bench:
+    def _host(self, key: Key) -> WorkerHost:
         role, target, variables = key
-        side = Side.BASE if role == Side.BASE.value else Side.HEAD
+        side = _executes(role)
+        setup = self.setups[side, target]
         dice = self.dice(f"host {role} {target} {variables}")
         chance = {
             "PYTHONHASHSEED": str(dice.randrange(1, 1 << 32)),
@@ -91,7 +109,15 @@ class LaunchHosts:
         self.conditions[f"{role}_hash_seed"] = int(chance["PYTHONHASHSEED"])
         self.conditions[f"{role}_padding"] = len(chance[PADDING])
         merged = {**dict(variables), **chance, **dict(self.contestants[side].variables)}
-        return Bench(self.stations[side, target], role, tuple(sorted(merged.items())))
+        options = setup.host_options(tuple(sorted(merged.items())))
+        preload = [name for name in options.preload if setup.compiles or not name.startswith(COMPILER)]
+        options = replace(options, preload=(*preload, WORKER_MODULE))
+        return WorkerHost(setup.submission, setup.work, role, options)
+
+
+def _executes(role: str) -> Side:
+    """The side as which a host of ``role`` is executed."""
+    return Side.BASE if role == Side.BASE.value else Side.HEAD
 
 
 def case_of(side: Side, pair: Pair) -> Case:

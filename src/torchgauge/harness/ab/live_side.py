@@ -6,8 +6,8 @@ from collections.abc import Callable
 from typing import Any
 
 from torchgauge.harness.ab.wire import Listener, Wire
-from torchgauge.harness.fold import fold
-from torchgauge.harness.watch import QUIET_TICK_S, TICK_S, Watch
+from torchgauge.harness.pool.fold import fold
+from torchgauge.harness.pool.watch import QUIET_TICK_S, TICK_S, Watch
 from torchgauge.records import Outcome, PlannedCase
 
 

@@ -11,10 +11,12 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import Clock
-from torchgauge.harness.ab.bench import Bench
 from torchgauge.harness.ab.live_side import LiveSide
 from torchgauge.harness.ab.wire import BLOCK_S, Listener
 from torchgauge.harness.job import SIDE
+from torchgauge.harness.pool.watch import OomKills
+from torchgauge.harness.pool.worker_host import WorkerHost
+from torchgauge.harness.pool.worker_setup import WorkerSetup
 from torchgauge.records import Cause, Group, Outcome, Phase, PlannedCase, RunSettings, Scalar, Status
 from torchgauge.records.comparison import Block, Launch, Pair, Side
 from torchgauge.records.placement import format_cpus
@@ -33,7 +35,8 @@ QUAD: Mapping[bool, tuple[Side, ...]] = {
 class Corner:
     """What one side of a pair runs with: its host, its case in its group, and its compile cache."""
 
-    bench: Bench
+    setup: WorkerSetup
+    host: WorkerHost
     group: Group
     planned: PlannedCase
     cache: Path
@@ -71,6 +74,7 @@ class PairLaunch:
     outcomes: dict[Side, Outcome] = field(default_factory=dict)
     blocks: list[Block] = field(default_factory=list)
     facts: dict[str, Scalar] = field(default_factory=dict)
+    oom_kills: OomKills = field(default_factory=OomKills)
     stopped: bool = False
     refused: int = 0
 
@@ -109,11 +113,11 @@ class PairLaunch:
 
     @property
     def _clock(self) -> Clock:
-        return self.corners[Side.BASE].bench.station.submission.clock
+        return self.corners[Side.BASE].setup.submission.clock
 
     @property
     def _settings(self) -> RunSettings:
-        return self.corners[Side.BASE].bench.station.submission.plan.settings
+        return self.corners[Side.BASE].setup.submission.plan.settings
 
     # --- setting up --------------------------------------------------------------------------
 
@@ -127,7 +131,7 @@ class PairLaunch:
                 break
             corner = self.corners[side]
             outcome = refusal(corner.planned)
-            if outcome is None and not corner.bench.ready():
+            if outcome is None and not corner.host.ready():
                 reason = "the worker's host did not come up; see logs/host.log"
                 outcome = Outcome(
                     corner.planned.case.key, Status.INFRA, Phase.START, Cause.LOST_WORKER, reason
@@ -144,17 +148,17 @@ class PairLaunch:
         return found
 
     def _start(self, side: Side, corner: Corner) -> LiveSide:
-        order, station = self.order, corner.bench.station
+        order = self.order
         listener = Listener(order.sockets / f"{order.number}-{order.pair.key[:8]}-{side.value}")
         group = replace(corner.group, cases=(corner.planned,))
         job = replace(
-            station.group_job(SIDE, group, corner.cache),
+            corner.setup.group_job(SIDE, group, corner.cache),
             cpus=format_cpus(order.cpus),
             control=str(listener.path),
             filled=corner.filled,
         )
         log = order.logs / f"{order.number}-{order.pair.key[:8]}-{side.value}.log"
-        watch = corner.bench.start(job, log, lambda event: self.on_event(side, event))
+        watch = corner.host.start(job, log, lambda event: self.on_event(side, event))
         return LiveSide(corner.planned, watch, listener)
 
     # --- measuring ---------------------------------------------------------------------------
@@ -205,9 +209,9 @@ class PairLaunch:
 
     def _end(self, side: Side) -> None:
         corner = self.corners[side]
-        self.outcomes[side] = self.live[side].finish(corner.bench.station.kernel_killed)
+        self.outcomes[side] = self.live[side].finish(self.oom_kills.more)
         if self.live[side].lost:
-            corner.bench.close()
+            corner.host.close()
 
 
 def steps_per_block(step_s: Mapping[Side, float]) -> int:

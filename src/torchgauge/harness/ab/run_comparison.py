@@ -16,7 +16,7 @@ from torchgauge.harness.ab.launch_hosts import LaunchHosts, case_of, choose_cpus
 from torchgauge.harness.ab.pair_launch import Corner, Order, PairLaunch
 from torchgauge.harness.ab.wire import folder_for_sockets
 from torchgauge.harness.executors.executor import Submission
-from torchgauge.harness.executors.station import Station
+from torchgauge.harness.pool.worker_setup import WorkerSetup
 from torchgauge.harness.runner import stop_on_interrupt
 from torchgauge.records import DeviceTarget, Environment, Plan, Status
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side
@@ -128,8 +128,8 @@ class LaunchSeries:
         plan = self.comparison.plan
         self.pairs = {pair.key: pair for pair in plan.pairs}
         self.work = self.folder.path / "work"
-        self.stations = {
-            (side, target): self._station(setup, target)
+        self.setups = {
+            (side, target): self._setup(setup, target)
             for side, setup in self.comparison.sides.items()
             for target in {group.device for group in setup.groups}
         }
@@ -176,20 +176,19 @@ class LaunchSeries:
     def _hosts(self, number: int) -> LaunchHosts:
         plan = self.comparison.plan
         contestants = {Side.BASE: plan.base, Side.HEAD: plan.head}
-        return LaunchHosts(contestants, self.stations, f"launch {number} of {plan.seed}")
+        return LaunchHosts(contestants, self.setups, f"launch {number} of {plan.seed}")
 
     def _describe(self, hosts: LaunchHosts) -> list[Environment]:
         """The environments of both sides on every device, journaled."""
         found: list[Environment] = []
-        for target in sorted({target for _, target in self.stations}, key=str):
+        for target in sorted({target for _, target in self.setups}, key=str):
             pair = next((p for p in self.pairs.values() if p.head.device == target), None)
             if pair is None or self.stop.is_set():
                 continue
             hosts.open([pair])
             for side in Side:
-                bench = hosts.bench(side, pair)
                 name = f"environment-{side.value}-{target}.log"
-                environment = bench.describe(self.folder.logs / name) if bench.ready() else None
+                environment = hosts.describe(side, pair, self.folder.logs / name)
                 if environment is not None:
                     found.append(environment)
                 elif not self.stop.is_set():
@@ -256,7 +255,8 @@ class LaunchSeries:
         setup = self.comparison.sides[Side.HEAD if pair.control else side]
         group, planned = setup.find(case_of(side, pair).key)
         cache = self.work / f"cache-{pair.key}-{side.value}"
-        return Corner(hosts.bench(side, pair), group, planned, cache, (pair.key, side) in self.filled)
+        filled = (pair.key, side) in self.filled
+        return Corner(hosts.setup(side, pair), hosts.host(side, pair), group, planned, cache, filled)
 
     # --- what is kept ------------------------------------------------------------------------
 
@@ -271,7 +271,7 @@ class LaunchSeries:
             self.journal.append(Kind.NOTE, [Note(text, self.comparison.clock.now())])
             self.comparison.progress.remark(text)
 
-    def _station(self, setup: SideSetup, target: DeviceTarget) -> Station:
+    def _setup(self, setup: SideSetup, target: DeviceTarget) -> WorkerSetup:
         plan = self.comparison.plan
         groups = [group for group in setup.groups if group.device == target]
         submission = Submission(
@@ -285,7 +285,7 @@ class LaunchSeries:
             cancelled=self.stop.is_set,
             on_event=lambda group, event: None,
         )
-        return Station(submission, target, self.work, groups)
+        return WorkerSetup(submission, target, groups, self.work)
 
 
 def _hosts_of(pair: Pair) -> str:

@@ -21,7 +21,7 @@ from torchgauge.harness.compile_cache import (
     came_from_kept,
     open_kept,
 )
-from torchgauge.harness.fold import Folded
+from torchgauge.harness.pool.fold import Folded
 from torchgauge.records import Environment, Group, Outcome, Plan, PlannedCase, Status
 
 

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.harness.host_process import HostOptions, HostProcess
+from torchgauge.harness.pool.host_process import HostOptions, HostProcess
 
 PATIENCE_S = 60.0
 
@@ -41,5 +41,5 @@ def test_a_host_that_is_late_is_not_called_dead(tmp_path: Path) -> None:
 
 def _host_that_imports(folder: Path, line: str) -> HostProcess:
     (folder / "trouble.py").write_text(f"{line}\n", encoding="utf-8")
-    path = (("PYTHONPATH", f"{folder}:{Path(__file__).parents[2] / 'src'}"),)
+    path = (("PYTHONPATH", f"{folder}:{Path(__file__).parents[3] / 'src'}"),)
     return HostProcess(HostOptions(sys.executable, path, ("trouble",), warm=True), folder / "host.log")

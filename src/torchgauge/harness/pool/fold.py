@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from torchgauge.harness.events import NOBODY
-from torchgauge.harness.watch import Ending
+from torchgauge.harness.pool.watch import Ending
 from torchgauge.records import (
     Cause,
     Failure,

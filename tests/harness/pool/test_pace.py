@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from torchgauge.harness.executors.pace import Pace
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.order import longest_first
+from torchgauge.harness.pool.pace import Pace
 from torchgauge.testing import make_case, make_plan
 
 PLAN = make_plan(*(make_case(f"m{n}") for n in range(10)))

@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from torchgauge.harness.fold import fold
-from torchgauge.harness.watch import Ending
+from torchgauge.harness.pool.fold import fold
+from torchgauge.harness.pool.watch import Ending
 from torchgauge.records import Cause, Failure, Outcome, Phase, PlannedCase, Status, to_plain
 from torchgauge.testing import TOLERANCE, make_case
 

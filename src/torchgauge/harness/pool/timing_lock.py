@@ -3,7 +3,7 @@
 Several workers of a run build, check and compile side by side, which keeps every core busy. What is timed
 must not notice: a worker asks for the turn, and gets it once all others have been stopped. They are stopped
 and not asked to wait, because a compilation may last a minute and knows no good place for a pause. The parent
-itself stands still too: its threads do their work between turns (:meth:`Turns.wait_for_quiet`).
+itself stands still too: its threads do their work between turns (:meth:`TimingLock.wait_for_quiet`).
 
 The time that a worker stood still or waited counts against none of its deadlines and is no part of its
 duration (:attr:`Member.idle_s`).
@@ -20,6 +20,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchgauge.clock import Clock
+from torchgauge.harness.pool.watch import Place
 from torchgauge.harness.turn import asks_of, grants_of
 from torchgauge.processes import process_tree
 
@@ -104,7 +105,7 @@ class Member:
         self._stopped.clear()
 
 
-class Turns:
+class TimingLock:
     """The one turn of a machine and those who want it, first come, first served; for several threads."""
 
     def __init__(self) -> None:
@@ -172,3 +173,33 @@ class Turns:
             self._holder.go_on()
             self._holder.grant()
         self._changed.notify_all()
+
+
+class Beside(Place):
+    """A worker's place where others run beside it: it is a member of their lock until it leaves."""
+
+    def __init__(self, lock: TimingLock, member: Member) -> None:
+        self._lock, self._member = lock, member
+        lock.join(member)
+
+    @property
+    def idle(self) -> bool:
+        """Whether the worker stands still or waits now."""
+        return self._member.idle
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds in which it stood still or waited."""
+        return self._member.idle_s
+
+    def started(self) -> None:
+        """The worker's process is there: stop it where another one times."""
+        self._lock.look_again(self._member)
+
+    def turn(self, *, wanted: bool) -> None:
+        """The worker wants to time, or has timed."""
+        (self._lock.want if wanted else self._lock.give_back)(self._member)
+
+    def leave(self) -> None:
+        """The worker has ended."""
+        self._lock.leave(self._member)

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 
 from torchgauge.harness.compile_cache import FACT, builds, folder_name
-from torchgauge.harness.executors.code_caches import CodeCaches
-from torchgauge.harness.fold import Folded
+from torchgauge.harness.pool.code_caches import CodeCaches
+from torchgauge.harness.pool.fold import Folded
 from torchgauge.records import (
     Case,
     Cause,

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.harness.host_process import HostOptions, HostProcess
+from torchgauge.harness.pool.host_process import HostOptions, HostProcess
 
 PATIENCE_S = 60.0
 PREPARED = "torchgauge.records"
@@ -56,7 +56,7 @@ def test_a_host_whose_parent_was_killed_removes_them_itself(temporary: Path) -> 
     parent = """
 import os, sys, time
 from pathlib import Path
-from torchgauge.harness.host_process import HostOptions, HostProcess
+from torchgauge.harness.pool.host_process import HostOptions, HostProcess
 host = HostProcess(HostOptions(sys.executable, (), ("torchgauge.records",), warm=True), Path(sys.argv[1]))
 assert host.receive(60.0)
 print("ready", flush=True)

@@ -1,0 +1,248 @@
+"""Watching one worker: phases against deadlines, memory against the limit, until its process has ended."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import Any
+
+from torchgauge.clock import Clock
+from torchgauge.harness import turn
+from torchgauge.harness.events import EventReader
+from torchgauge.harness.job import Job
+from torchgauge.harness.pool.host_process import HostProcess
+from torchgauge.processes import process_tree
+from torchgauge.processes.known_secrets import known_secrets
+from torchgauge.records import Phase, RunSettings, to_json
+from torchgauge.results.atomic_file import storage_errors
+
+TICK_S = 0.1
+QUIET_TICK_S = 0.5
+"""Seconds between looks at the worker; fewer while it times, so that looking disturbs less."""
+LOST_S = 10.0
+"""Seconds that a host may take to end a worker that it was told to kill."""
+TIMED = (Phase.WARMUP, Phase.MEASURE)
+
+Listener = Callable[[dict[str, Any]], None]
+"""Hears of each event as it is read."""
+
+
+@dataclass
+class Ending:
+    """How a worker's process ended, and why it was killed if it was.
+
+    ``status`` is the wait status; ``killed`` is ``"timeout"``, ``"memory"``, ``"cancelled"`` or empty;
+    ``lost`` says that the host itself went away.
+    """
+
+    events: list[dict[str, Any]] = field(default_factory=list)
+    status: int = 0
+    killed: str = ""
+    phase: Phase = Phase.START
+    limit: str = ""
+    cursor: int = 255
+    leftovers: tuple[str, ...] = ()
+    printed: int = 0
+    lost: bool = False
+    duration_s: float = 0.0
+
+
+class Place:
+    """A worker's place among those that run beside it; this one runs alone and is never held up."""
+
+    @property
+    def idle(self) -> bool:
+        """Whether the worker stands still or waits now."""
+        return False
+
+    @property
+    def idle_s(self) -> float:
+        """Seconds in which it stood still or waited: part of no deadline and of no duration."""
+        return 0.0
+
+    def started(self) -> None:
+        """The worker's process is there."""
+
+    def turn(self, *, wanted: bool) -> None:
+        """The worker wants to time, or has timed."""
+
+
+@dataclass(frozen=True)
+class JobFiles:
+    """The scratch files through which parent and worker speak, and the ``log`` that is kept."""
+
+    job: Path
+    events: Path
+    cursor: Path
+    printed: Path
+    log: Path
+
+    @classmethod
+    def at(cls, stem: Path, log: Path) -> JobFiles:
+        """Files beside each other that begin with ``stem``."""
+        names = ("job", "events", "cursor", "printed")
+        job, events, cursor, printed = (stem.with_suffix(f".{name}") for name in names)
+        return cls(job, events, cursor, printed, log)
+
+    def write(self, job: Job) -> None:
+        """Write ``job`` for the worker; raises :class:`InfrastructureError` on a failing disk."""
+        with storage_errors(self.job):
+            told = replace(job, events=str(self.events), cursor=str(self.cursor))
+            self.job.write_text(to_json(told), encoding="utf-8")
+
+    def finish(self) -> None:
+        """Keep what the worker printed, without secrets, and remove the rest; raises as :meth:`write`."""
+        if self.printed.exists():
+            with storage_errors(self.log):
+                self.log.write_bytes(known_secrets().hide_bytes(self.printed.read_bytes()))
+        for file in (self.job, self.events, self.cursor, self.printed):
+            file.unlink(missing_ok=True)
+
+
+@dataclass(frozen=True)
+class Limits:
+    """What a worker may take: its phases, its memory in bytes, and the patience of whoever may cancel it."""
+
+    settings: RunSettings
+    clock: Clock
+    cancelled: Callable[[], bool]
+    memory: int
+
+    @classmethod
+    def of(cls, settings: RunSettings, clock: Clock, cancelled: Callable[[], bool]) -> Limits:
+        """The limits of ``settings`` as this machine is now."""
+        return cls(settings, clock, cancelled, settings.memory_limit_bytes or default_memory_limit())
+
+
+@dataclass
+class Watch:
+    """One worker from its start to its end; its host was told to start it.
+
+    What a worker says after it was condemned does not count: the signal that asks for its stacks wakes a
+    hung system call, and the late result would belie the timeout.
+    """
+
+    host: HostProcess
+    files: JobFiles
+    limits: Limits
+    on_event: Listener = lambda event: None
+    place: Place = field(default_factory=Place)
+    ending: Ending = field(default_factory=Ending)
+    ended: bool = False
+    _pid: int = 0
+    _kill_sent: float = 0.0
+
+    def __post_init__(self) -> None:
+        self._reader = EventReader(self.files.events, self.files.cursor)
+        self._started = self._entered = self._active()
+
+    def follow(self) -> Ending:
+        """Return when the worker's process, and all that it started, has ended."""
+        while not self.look(QUIET_TICK_S if self.ending.phase in TIMED or self.place.idle else TICK_S):
+            pass
+        return self.ending
+
+    def restart_deadline(self) -> None:
+        """Count the time in the present phase from now on: the worker waited for its turn."""
+        self._entered = self._active()
+
+    def look(self, timeout_s: float) -> bool:
+        """Hear what the host says within ``timeout_s``; whether the worker and all it started has ended."""
+        if self.ended:
+            return True
+        ending = self.ending
+        reply = self.host.receive(timeout_s)
+        for event in self._new_events():
+            if event["ev"] == "phase":
+                ending.phase, self._entered = Phase(event["phase"]), self._active()
+            if event["ev"] == turn.EVENT:
+                self.place.turn(wanted=event["wanted"])
+        if reply is None:
+            ending.lost = True
+            return self._end()
+        if reply.get("ev") == "started":
+            self._pid = reply["pid"]
+            self.place.started()
+        if reply.get("ev") == "exited":
+            ending.status = reply["status"]
+            ending.leftovers, ending.printed = tuple(reply["leftovers"]), reply["printed"]
+            return self._end()
+        if self.place.idle and not self.limits.cancelled():
+            return False
+        if not ending.killed and self._must_die():
+            self.host.send(cmd="kill")
+            self._kill_sent = self.limits.clock.steady()
+        if self._kill_sent and self.limits.clock.steady() - self._kill_sent > LOST_S:
+            ending.lost = True
+            return self._end()
+        return False
+
+    def _active(self) -> float:
+        """Steady seconds without those in which the worker stood still."""
+        return self.limits.clock.steady() - self.place.idle_s
+
+    def _must_die(self) -> bool:
+        """Whether the worker is to be killed; the ending is told why."""
+        ending, limits = self.ending, self.limits
+        deadline = limits.settings.deadlines.of(ending.phase)
+        if limits.cancelled():
+            ending.killed, ending.limit = "cancelled", "interrupted"
+        elif self._active() - self._entered > deadline:
+            ending.killed = "timeout"
+            ending.limit = f"phase {ending.phase.value} took longer than {deadline:g} s"
+        elif self._pid and (held := process_tree.resident_bytes(self._pid)) > limits.memory:
+            ending.killed = "memory"
+            ending.limit = f"{held / 1e9:.2f} GB resident, limit {limits.memory / 1e9:.2f} GB"
+        return bool(ending.killed)
+
+    def _end(self) -> bool:
+        self._new_events()
+        self.ending.cursor = self._reader.cursor()
+        self.ending.duration_s = self._active() - self._started
+        self.files.finish()
+        self.ended = True
+        return True
+
+    def _new_events(self) -> list[dict[str, Any]]:
+        if self.ending.killed:
+            return []
+        found = self._reader.read()
+        self.ending.events += found
+        for event in found:
+            self.on_event(event)
+        return found
+
+
+class OomKills:
+    """How many processes the kernel has killed for memory, in this control group or on this machine."""
+
+    def __init__(self) -> None:
+        self._seen = _oom_kills()
+
+    def more(self) -> bool:
+        """Whether there were any since this was last asked, or since the beginning."""
+        before, self._seen = self._seen, _oom_kills()
+        return self._seen > before
+
+
+def default_memory_limit() -> int:
+    """Nine tenths of the memory that is available now, in bytes; very large where it is not known."""
+    try:
+        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(int(line.split()[1]) * 1024 * 0.9)
+    except (OSError, ValueError):
+        pass
+    return 1 << 62
+
+
+def _oom_kills() -> int:
+    for path, key in (("/sys/fs/cgroup/memory.events", "oom_kill"), ("/proc/vmstat", "oom_kill")):
+        try:
+            for line in Path(path).read_text(encoding="ascii").splitlines():
+                if line.split()[0] == key:
+                    return int(line.split()[1])
+        except (OSError, ValueError, IndexError):
+            continue
+    return 0

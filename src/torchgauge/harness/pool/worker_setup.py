@@ -1,0 +1,132 @@
+"""What the workers of one device import, and the jobs that they are given."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from torchgauge.devices import declared_variables
+from torchgauge.devices.device import Device
+from torchgauge.harness.executors.executor import Submission
+from torchgauge.harness.job import Job
+from torchgauge.harness.packages import suspects_in
+from torchgauge.harness.pool.host_process import HostOptions
+from torchgauge.harness.staging import tree_for
+from torchgauge.records import PRETRAINED, DeviceTarget, Environment, Group, from_plain
+from torchgauge.registry import load
+
+Variables = tuple[tuple[str, str], ...]
+"""Environment variables by name, sorted: what tells the hosts of a device apart."""
+TORCH_MODULES = (
+    "torch",
+    "torch._dynamo",
+    "torch._inductor.compile_fx",
+    "torchgauge.suites.torchvision_schemas:define_missing_schemas",
+)
+WORKER_MODULES = (
+    "torchgauge.harness.worker.group_run",
+    "torchgauge.harness.worker.check_run",
+    "torchgauge.harness.worker.fresh_process",
+    "torchgauge.harness.worker.python_checks",
+    "torchgauge.harness.scenarios.inference_steps",
+    "torchgauge.harness.scenarios.training_steps",
+    "torchgauge.devices.fingerprint",
+    "torchgauge.devices.calibrate",
+    "torchgauge.harness.worker.entry:warm_up_host",
+    "torchgauge.registry:preload",
+)
+TORCH_WORKER_MODULES = ("torchgauge.harness.worker.torch_checks", "torch.utils.flop_counter")
+"""What every worker of a device imports: imported once, in the host, where workers are forked."""
+
+
+@dataclass(frozen=True)
+class WorkerSetup:
+    """One device in one interpreter, and the groups that are for it; scratch files lie in ``work``."""
+
+    submission: Submission
+    target: DeviceTarget
+    groups: Sequence[Group]
+    work: Path
+
+    @property
+    def device(self) -> Device:
+        """The descriptor of the device under test."""
+        return self.submission.devices[self.target.name]
+
+    @property
+    def compiles(self) -> bool:
+        """Whether any case is compiled."""
+        return any(planned.case.configuration.compiled for group in self.groups for planned in group.cases)
+
+    def host_options(self, variables: Variables) -> HostOptions:
+        """What a host with ``variables`` imports, and whether its workers may be forked."""
+        suites = sorted({group.workload.suite for group in self.submission.groups})
+        environment = dict(self.device.environment(()))
+        for name in suites:
+            environment.update(self.submission.suites[name].environment)
+        if any(group.workload.weights == PRETRAINED for group in self.submission.groups):
+            environment["HF_HUB_OFFLINE"] = os.environ.get("HF_HUB_OFFLINE", "0")
+        environment.update(variables)
+        return HostOptions(
+            python=self.submission.python,
+            environment=tuple(sorted(environment.items())),
+            preload=self._preload(suites),
+            warm=self.device.fork_safe,
+            tree=tree_for(self.submission.python, self.work),
+            passes=declared_variables.variables_of(self.device),
+        )
+
+    def job(self, kind: str, **more: Any) -> Job:
+        """A job of this device, with the paths still open."""
+        base = Job(
+            kind=kind,
+            device=self.target,
+            session=self.device.session,
+            settings=self.submission.plan.settings,
+            events="",
+            cursor="",
+            runs_torch=self.device.torch_type is not None,
+        )
+        return replace(base, **more)
+
+    def group_job(self, kind: str, group: Group, cache: Path) -> Job:
+        """A job that builds the model of ``group``."""
+        suite = self.submission.suites[group.workload.suite]
+        return self.job(
+            kind,
+            group=group,
+            cache=str(cache),
+            builder=suite.builder,
+            scenario="" if group.checks else load("torchgauge.scenarios", group.workload.mode).implementation,
+            install_hint=suite.install_hint,
+            suspects=suspects_in(self.submission.python),
+            preload=suite.preload,
+        )
+
+    def _preload(self, suites: Sequence[str]) -> tuple[str, ...]:
+        known, torch = self.submission.suites, self.device.torch_type is not None
+        preload = list(TORCH_MODULES) if torch else []
+        if torch:
+            preload += [module for name in suites for module in known[name].preload]
+        if torch and any(p.case.configuration.backend == "inductor" for g in self.groups for p in g.cases):
+            preload.append("torchgauge.harness.worker.compilation:prepare_machine")
+        preload += [*WORKER_MODULES, *(TORCH_WORKER_MODULES if torch else ())]
+        preload.append(self.device.session.partition(":")[0])
+        return (*preload, *sorted({known[name].builder.partition(":")[0] for name in suites}))
+
+
+def variables_of(group: Group | None) -> Variables:
+    """The environment variables that the cases of ``group`` ask for beside those of all suites."""
+    return () if group is None else group.cases[0].case.configuration.env
+
+
+def environment_in(events: Sequence[dict[str, Any]]) -> Environment | None:
+    """The environment that a calibrating worker has told, with what it noted; None where it has not."""
+    for event in events:
+        if event["ev"] == "environment":
+            found = from_plain(Environment, event["environment"])
+            return replace(found, notes=(*found.notes, *event["notes"]))
+    return None
