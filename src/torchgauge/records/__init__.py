@@ -12,6 +12,7 @@ from torchgauge.records.case import (
     Case,
     Configuration,
     DeviceTarget,
+    Shape,
     Workload,
     key_of_plain,
 )
@@ -111,6 +112,7 @@ __all__ = [
     "Status",
     "Summary",
     "Tolerance",
+    "Shape",
     "Workload",
     "apart",
     "counts_as_pass",

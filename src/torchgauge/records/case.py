@@ -26,11 +26,15 @@ CHECK_MODE = "check"
 """The mode of checks that have only one, in anybody's suite."""
 
 
+Shape = tuple[tuple[str, int | str], ...]
+"""Sizes of a workload beside its batch, and words that choose among variants, sorted by name."""
+
+
 @dataclass(frozen=True)
 class Workload:
     """The mathematics: what is computed, whatever executes it.
 
-    ``batch`` is in items; ``shape`` holds further sizes such as ``(("seq", 128),)``, sorted by name.
+    ``batch`` is in items; ``shape`` holds further sizes and words: ``(("mask", "causal"), ("seq", 128))``.
     ``dtype`` is a dtype, or ``amp_`` and a dtype for float32 weights under autocast. ``weights`` is
     ``"random"`` (from the seed) or ``"pretrained"`` (as the library publishes them).
     """
@@ -41,9 +45,14 @@ class Workload:
     dtype: str = "float32"
     batch: int = 1
     size: str = "small"
-    shape: tuple[tuple[str, int], ...] = ()
+    shape: Shape = ()
     seed: int = 1234
     weights: str = RANDOM_WEIGHTS
+
+    @property
+    def sizes(self) -> dict[str, int]:
+        """The sizes of ``shape``, without its words."""
+        return {name: value for name, value in self.shape if isinstance(value, int)}
 
     @property
     def of_a_model(self) -> bool:

@@ -9,7 +9,7 @@ publishes, with upstream's batch where the file has one. Each data file says wha
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Generic, Literal, TypeVar
@@ -17,10 +17,11 @@ from typing import Annotated, Generic, Literal, TypeVar
 import msgspec
 
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.records import RANDOM_WEIGHTS, Workload, digest
+from torchgauge.records import RANDOM_WEIGHTS, Shape, Workload, digest
 from torchgauge.suites.document import read_document
 from torchgauge.suites.schema import convert, refuse
 from torchgauge.suites.suite import ModelEntry, Unavailable
+from torchgauge.suites.sweep import points
 
 DATA = Path(__file__).parent / "data"
 """Folder of the data files that ship with the package."""
@@ -51,6 +52,8 @@ class ModelFields(msgspec.Struct, Generic[Recipe], forbid_unknown_fields=True):
     tiers: Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
     batch: Annotated[dict[Name, Size], msgspec.Meta(min_length=1)]
     shape: dict[Name, Size] = {}
+    axes: dict[Name, tuple[Size | Name, ...]] = {}
+    exclude: tuple[dict[Name, Size | Name], ...] = ()
     sizes: Annotated[tuple[Literal["small", "full"], ...], msgspec.Meta(min_length=1)] = ("small",)
     accuracy_class: Name = "default"
     framework: Literal["torch", "python"] = "torch"
@@ -119,7 +122,13 @@ def load_suite_file(
         seen[model.name] = document.line_of(at)
         if model.recipe is None and _has_required_fields(recipe_type):
             raise refuse(document, at, "the field 'recipe' is missing")
-    return tuple(_entry(model) for model in fields.models)
+    return tuple(
+        replace(
+            _entry(model),
+            points=points(document, f"$.models[{index}]", model.axes, model.exclude, _sizes(model)),
+        )
+        for index, model in enumerate(fields.models)
+    )
 
 
 def workload_for(
@@ -132,12 +141,14 @@ def workload_for(
     batch: int | None = None,
     batch_profile: str | None = None,
     weights: str = RANDOM_WEIGHTS,
+    point: Shape = (),
 ) -> Workload:
     """The workload of ``entry`` in ``mode``: where size and batch profile meet batch and shape.
 
     ``full`` takes upstream's shape where the data file has one; the batch profile ``pytorch``, which is
-    the default of ``full``, upstream's batch. ``batch`` overrules every profile. Raises
-    :class:`UsageError` for a mode, a size or a profile that the model does not offer.
+    the default of ``full``, upstream's batch. ``batch`` overrules every profile, and ``point``,
+    one of a sweep, every shape. Raises :class:`UsageError` for a mode, a size or a profile that the model
+    does not offer.
     """
     profile = batch_profile or ("pytorch" if size == "full" else "small")
     if profile not in BATCH_PROFILES:
@@ -160,7 +171,7 @@ def workload_for(
         dtype=dtype,
         batch=batch or batches[mode],
         size=size,
-        shape=tuple(sorted(shape.items())),
+        shape=tuple(sorted({**shape, **dict(point)}.items())),
         weights=weights,
     )
 
@@ -171,6 +182,10 @@ def declared_parameters(workload: Workload, entry: ModelEntry) -> int | None:
     Counts are of size ``full`` with random weights: published weights bring a configuration of their own.
     """
     return entry.parameters if workload.size == "full" and workload.weights == RANDOM_WEIGHTS else None
+
+
+def _sizes(model: ModelFields[msgspec.Struct]) -> dict[str, int]:
+    return {**model.shape, **(model.upstream.shape if model.upstream else {})}
 
 
 def _has_required_fields(kind: type[msgspec.Struct]) -> bool:

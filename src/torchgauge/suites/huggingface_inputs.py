@@ -20,7 +20,7 @@ class _Draw:
     """The random numbers of one workload, in a fixed order."""
 
     def __init__(self, config: Any, workload: Workload) -> None:
-        self.config, self.batch, self.shape = config, workload.batch, dict(workload.shape)
+        self.config, self.batch, self.shape = config, workload.batch, workload.sizes
         self.generator = torch.Generator().manual_seed(workload.seed)
 
     def tokens(self, config: Any = None) -> Any:

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
-from torchgauge.records import Refusal, Workload
+from torchgauge.records import Refusal, Shape, Workload
 
 
 @dataclass(frozen=True)
@@ -18,7 +18,8 @@ class ModelEntry:
     tolerance (see ``data/tolerances.yaml``). ``framework`` is ``"torch"``, or ``"python"`` for models
     that need no torch, or ``"check"`` for checks (:mod:`torchgauge.suites.check`): each of their modes runs
     eagerly in each of their ``dtypes``, which other models do not list. ``live`` says that upstream still
-    runs the model in 2026; ``upstream_batch`` (by mode) and ``upstream_shape`` are upstream's own sizes.
+    runs the model in 2026; ``points`` are those of its sweep, each a workload with these values in its shape;
+    ``upstream_batch`` (by mode) and ``upstream_shape`` are upstream's own sizes.
     ``parameters`` counts those of the model at size ``full``, None where nobody has said it. ``mode_dtypes``
     replaces ``dtypes`` by ``mode`` or ``mode@type`` of a device; ``declined`` says, by mode (``""``: all of
     them), why no case of a check is tried.
@@ -27,7 +28,8 @@ class ModelEntry:
     name: str
     tiers: tuple[str, ...]
     batch: dict[str, int]
-    shape: tuple[tuple[str, int], ...] = ()
+    shape: Shape = ()
+    points: tuple[Shape, ...] = ()
     sizes: tuple[str, ...] = ("small",)
     accuracy_class: str = "default"
     framework: str = "torch"
@@ -36,7 +38,7 @@ class ModelEntry:
     live: bool = False
     parameters: int | None = None
     upstream_batch: dict[str, int] = field(default_factory=dict)
-    upstream_shape: tuple[tuple[str, int], ...] = ()
+    upstream_shape: Shape = ()
     dtypes: tuple[str, ...] = ()
     mode_dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     declined: dict[str, Refusal] = field(default_factory=dict)

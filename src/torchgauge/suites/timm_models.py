@@ -41,7 +41,7 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     notes += (f"weights: timm's {_source(module.pretrained_cfg)}",) if pretrained else _open_blocks(module)
     notes += silence_modules(module)
     channels, height, width = module.pretrained_cfg["input_size"]
-    side = dict(workload.shape).get("image")
+    side = workload.sizes.get("image")
     size = (workload.batch, channels, side or height, side or width)
     images = torch.randn(size, generator=torch.Generator().manual_seed(workload.seed))
     if not training and not pretrained:

@@ -129,7 +129,7 @@ def _rnn(workload: Workload, generator: Any) -> tuple[Any, Any, Any]:
 
 
 def _seq(workload: Workload) -> int:
-    return dict(workload.shape).get("seq", 16)
+    return workload.sizes.get("seq", 16)
 
 
 _NETWORKS: dict[str, tuple[Callable[[Workload, Any], tuple[Any, Any, Any]], str]] = {

@@ -73,12 +73,19 @@ def test_fields_in_brackets_change_the_case() -> None:
 @pytest.mark.parametrize(
     "text",
     ["", "toy/mlp", "toy/mlp:inference:float32:b0x:eager@fake", "toy/mlp:inference:float32:b1:eager", "a@b",
-     "toy/mlp:inference:float32:b1:eager@fake[seq=long]"],
+     "toy/mlp:inference:float32:b1:eager@fake[seed=long]", "toy/mlp:inference:float32:b1:eager@fake[seq=]"],
 )  # fmt: skip
 def test_what_is_no_case_id_is_refused(text) -> None:
     """A malformed id is a usage error that shows the form."""
     with pytest.raises(UsageError, match=r"case id|no number"):
         parse_case_id(text)
+
+
+def test_a_word_where_a_size_belongs_is_refused() -> None:
+    """Words are values of an axis; a model without that axis takes numbers."""
+    name = parse_case_id("toy/mlp:inference:float32:b1:eager@fake[seq=long]")
+    with pytest.raises(UsageError, match="seq=long of toy/mlp is no number"):
+        group_of_case(name, DEVICE, registry.load("torchgauge.suites", "toy"))
 
 
 def test_an_unknown_part_of_a_case_id_is_named() -> None:

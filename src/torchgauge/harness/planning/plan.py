@@ -216,6 +216,7 @@ def named_workload(name: CaseName, suite: Suite) -> tuple[Workload, ModelEntry]:
     if name.model not in entries:
         raise UnknownNameError("model", name.model, entries)
     entry = entries[name.model]
+    _check_point(name, entry)
     workload = workload_for(
         name.suite,
         entry,
@@ -224,13 +225,29 @@ def named_workload(name: CaseName, suite: Suite) -> tuple[Workload, ModelEntry]:
         dtype=name.dtype,
         batch=name.batch,
         weights=name.weights,
+        point=name.shape,
     )
-    workload = replace(
-        workload,
-        shape=tuple(sorted({**dict(workload.shape), **dict(name.shape)}.items())),
-        seed=workload.seed if name.seed is None else name.seed,
-    )
-    return workload, entry
+    return replace(workload, seed=workload.seed if name.seed is None else name.seed), entry
+
+
+def _check_point(name: CaseName, entry: ModelEntry) -> None:
+    """Raise :class:`UsageError` where ``name`` leaves an axis of the sweep out, or has a word of no axis."""
+    axes: dict[str, list[int | str]] = {}
+    for point in entry.points:
+        for axis, value in point:
+            axes.setdefault(axis, []).append(value)
+    model, given = f"{name.suite}/{name.model}", dict(name.shape)
+    for axis, values in axes.items():
+        if axis not in given:
+            raise UsageError(
+                f"{model} is a sweep and {axis} is not given", hint=f"[{axis}={values[0]}] at the end"
+            )
+    for key, value in name.shape:
+        words = [each for each in dict.fromkeys(axes.get(key, ())) if isinstance(each, str)]
+        if isinstance(value, str) and value not in words:
+            if not words:
+                raise UsageError(f"{key}={value} of {model} is no number", hint="write it as name=number")
+            raise UnknownNameError(f"{key} of {model}", value, words)
 
 
 def missing_suite(suite: Suite) -> Refusal | None:
@@ -254,7 +271,9 @@ def _workloads(suite: str, entry: ModelEntry, selection: Selection) -> list[Work
             dtype=dtype,
             batch_profile=selection.batch_profile,
             weights=selection.weights,
+            point=point,
         )
+        for point in entry.points or ((),)
         for mode in selection.modes
         if mode in entry.batch
         for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in selection.dtypes)

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.records import RANDOM_WEIGHTS
+from torchgauge.records import RANDOM_WEIGHTS, Shape
 from torchgauge.suites.suite import ModelEntry
 
 TIERS = ("smoke", "standard", "full")
@@ -55,7 +55,7 @@ class CaseName:
     size: str = "small"
     seed: int | None = None
     weights: str = RANDOM_WEIGHTS
-    shape: tuple[tuple[str, int], ...] = ()
+    shape: Shape = ()
 
 
 def parse_case_id(text: str) -> CaseName:
@@ -66,19 +66,23 @@ def parse_case_id(text: str) -> CaseName:
             f"{text!r} is no case id",
             hint="suite/model:mode:dtype:bN:config@device[field=value], as `results show` prints it",
         )
-    size, weights, seed, shape = "small", RANDOM_WEIGHTS, None, []
+    size, weights, seed = "small", RANDOM_WEIGHTS, None
+    shape: list[tuple[str, int | str]] = []
     for item in filter(None, (found["fields"] or "").split(",")):
         key, _, value = item.partition("=")
         if key == "size":
             size = value
         elif key == "weights":
             weights = value
-        elif not value.lstrip("-").isdigit():
+        elif number := re.fullmatch(r"-?[0-9]+", value):
+            if key == "seed":
+                seed = int(number[0])
+            else:
+                shape.append((key, int(number[0])))
+        elif key == "seed" or not (key and value):
             raise UsageError(f"{text!r}: field {item!r} is no number", hint="write it as name=number")
-        elif key == "seed":
-            seed = int(value)
         else:
-            shape.append((key, int(value)))
+            shape.append((key, value))
     parts = ("suite", "model", "mode", "dtype")
     names = {part: found[part] for part in parts}
     return CaseName(

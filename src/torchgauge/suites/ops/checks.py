@@ -26,7 +26,7 @@ def check(workload: Workload, session: CheckSession) -> CheckOutcome:
         raise NotOnThisDeviceError(f"this torch has no operator {workload.model!r} in its database")
     if dtype is None:
         raise NotOnThisDeviceError(f"this torch has no dtype {workload.dtype!r}")
-    limit = dict(workload.shape).get("samples", SAMPLES)
+    limit = workload.sizes.get("samples", SAMPLES)
     verdict = judge(op, dtype, workload.mode, session.torch_device, limit=limit)
     with contextlib.suppress(Exception):  # what the operator left queued must not be charged to the next one
         session.synchronize()
