@@ -56,7 +56,7 @@ def test_each_form_holds_the_cluster(invoke, store) -> None:
     assert "1 failure of 1 case in 1 cluster; since n0 (2026-05-28): 1 new" in done.stdout
     assert "1. aten::gelu is missing" in done.stdout
     assert "torchgauge repro toy/mlp:inference:float32:b1:eager@fake" in done.stdout
-    assert "## 1. `aten::gelu is missing`" in invoke(*words, "--markdown").stdout
+    assert "## 1. `aten::gelu is missing` [" in invoke(*words, "--markdown").stdout
     (row,) = csv.DictReader(io.StringIO(invoke(*words, "--csv").stdout))
     assert (row["missing_op"], row["change"], row["first_seen_run"]) == ("aten::gelu", "new", "n1")
     assert json.loads(invoke(*words, "--json").stdout)["clusters"][0]["missing_op"] == "aten::gelu"

@@ -6,6 +6,7 @@ import csv
 import io
 import json
 import os
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -27,7 +28,7 @@ from torchgauge.records import (
 from torchgauge.results.blockers.evidence import evidence_of, static_kinds
 from torchgauge.results.blockers.prediction import Forecast
 from torchgauge.results.blockers.ranking import Blockers, Question, blockers, dtypes_of
-from torchgauge.results.blockers.text import as_plain, csv_of, lines_of, markdown_of
+from torchgauge.results.blockers.text import as_plain, csv_of, markdown_of, terminal_of
 from torchgauge.results.store import Store
 from torchgauge.suites.census.data import CensusData
 from torchgauge.suites.census.record import ModelCensus
@@ -190,7 +191,7 @@ def test_only_the_newest_row_of_a_model_counts_and_old_rows_carry_their_age(tmp_
     lines = {line.name: line for line in found.models}
     assert (lines["toy/one:inference"].status, lines["toy/one:inference"].age_s) == ("pass", 0.0)
     assert found.judged_age_s == stored.DAY
-    text = "\n".join(lines_of(found))
+    text = terminal_of([found])
     assert "1 d older than the newest run" in text
 
 
@@ -248,7 +249,7 @@ def test_equal_evidence_gives_equal_text(tmp_path: Path) -> None:
     first = ranked(tmp_path / "a", ROWS, MODELS)
     second = ranked(tmp_path / "b", ROWS[::-1], MODELS[::-1])
     assert markdown_of([first]) == markdown_of([second])
-    assert lines_of(first) == lines_of(second)
+    assert terminal_of([first]) == terminal_of([second])
     assert as_plain(first) == as_plain(second)
 
 
@@ -260,10 +261,12 @@ def test_an_operator_is_described_from_all_evidence(tmp_path: Path) -> None:
 
 def test_the_sentence_reads_as_it_is_meant(tmp_path: Path) -> None:
     """Operators, dtype, how many models, which, and what a correction fixes."""
-    text = "\n".join(lines_of(ranked(tmp_path, ROWS, MODELS)))
+    text = terminal_of([ranked(tmp_path, ROWS, MODELS)])
     assert "1. implementing aten::gelu for float32 unblocks 2 models, 1 of them predicted (toy/new" in text
     assert "3. correcting aten::mm for float32 fixes 1 accuracy failure (toy/wrong (inference))" in text
-    assert "2 x oom" in text
+    assert re.search(
+        r"^ +2  oom .* 2 GiB asked +aten::erf +toy/full \(inference\), toy/huge", text, re.MULTILINE
+    )
     assert "precision 1.000" in text
 
 
@@ -287,11 +290,12 @@ def test_hostile_text_does_nothing(tmp_path: Path) -> None:
     bad = row(HOSTILE, Status.CRASH, cause=Cause.SIGNAL, reason=HOSTILE)
     worse = row("=cmd|x", Status.ERROR, missing="aten::gelu")
     found = ranked(tmp_path, (*ROWS, bad, worse), MODELS)
-    terminal, markdown, table = "\n".join(lines_of(found)), markdown_of([found]), csv_of([found])
+    terminal, markdown, table = terminal_of([found]), markdown_of([found]), csv_of([found])
     assert "\x1b" not in terminal + markdown + table
     assert "<script>" not in markdown
     cells = {line.count("|") for line in markdown.splitlines() if line.startswith("| ") and "script" in line}
-    assert cells <= {6}, "a bar of the name ended a cell"
+    assert cells == {7}, "a bar of the name ended a cell"
+    assert "|<script>alert(1)</script> @everyone `x` =1+1" in terminal, "what cannot act is shown as it is"
     assert not any(cell.startswith("=") for each in csv.reader(io.StringIO(table)) for cell in each)
 
 
@@ -311,4 +315,4 @@ def test_a_failure_of_another_kind_is_helped_perhaps(tmp_path: Path) -> None:
     (step,) = found.steps
     assert (step.operators, step.unblocks, step.perhaps) == (("aten::erf",), (), ("toy/full:inference",))
     assert found.operators[0].perhaps == step.perhaps
-    assert "perhaps helps 1 model that failed otherwise" in "\n".join(lines_of(found))
+    assert "perhaps helps 1 model that failed otherwise" in terminal_of([found])

@@ -48,7 +48,7 @@ def command(  # noqa: PLR0917  click passes them by name
     from torchgauge.errors import UsageError
     from torchgauge.results.blockers.evidence import evidence_of
     from torchgauge.results.blockers.ranking import Question, blockers, dtypes_of
-    from torchgauge.results.blockers.text import as_plain, csv_of, lines_of, markdown_of
+    from torchgauge.results.blockers.text import as_plain, csv_of, markdown_of, terminal_of
     from torchgauge.results.store import Store
     from torchgauge.suites.census.data import load
 
@@ -71,7 +71,7 @@ def command(  # noqa: PLR0917  click passes them by name
     elif as_markdown:
         click.echo(markdown_of(found), nl=False)
     else:
-        click.echo("\n".join(line for each in found for line in lines_of(each)))
+        click.echo(terminal_of(found), nl=False)
 
 
 def _check_suites(suites: tuple[str, ...], known: set[str]) -> None:

@@ -60,7 +60,7 @@ def command(  # noqa: PLR0917  click passes them by name
     from torchgauge.errors import UsageError
     from torchgauge.results.triage.findings import triage
     from torchgauge.results.triage.reading import Wanted
-    from torchgauge.results.triage.text import as_plain, csv_of, lines_of, markdown_of
+    from torchgauge.results.triage.text import as_plain, csv_of, markdown_of, terminal_of
 
     if as_json + as_csv + as_markdown > 1:
         raise UsageError("more than one form is asked for", hint="one of --json, --csv and --markdown")
@@ -73,7 +73,7 @@ def command(  # noqa: PLR0917  click passes them by name
     elif as_markdown:
         click.echo(markdown_of(found, top), nl=False)
     else:
-        click.echo("\n".join(lines_of(found, top)))
+        click.echo(terminal_of(found, top), nl=False)
     if as_json or as_csv:
         for line in (*(f"note: {each}" for each in found.notes), *(f"gap: {each}" for each in found.gaps)):
             click.echo(line, err=True)

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 
 from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.results.hostile_text import first_line
+from torchgauge.results.markdown_text import code, table
 from torchgauge.results.reports.markdown import render
-from torchgauge.results.reports.markdown_text import code, table
 from torchgauge.workflows.check_run import put_check_run
 from torchgauge.workflows.gate_handed import Gathered, Handed
 from torchgauge.workflows.gate_verdict import TITLES

@@ -16,7 +16,7 @@ from torchgauge.records.comparison import Action
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GateVerdict, worst
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.hostile_text import first_line
-from torchgauge.results.reports.markdown_text import code, table
+from torchgauge.results.markdown_text import code, table
 from torchgauge.results.trends.trend_outcomes import TrendState
 from torchgauge.results.units import quantity
 from torchgauge.workflows.gate_verdict import TITLES

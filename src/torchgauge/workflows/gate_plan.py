@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from torchgauge.results.reports.markdown_text import one_line
+from torchgauge.results.markdown_text import one_line
 from torchgauge.workflows.config import Pool
 from torchgauge.workflows.github_api import GitHubApi, own_name, repository_path
 from torchgauge.workflows.workflow_event import SUCCESS, GateRun

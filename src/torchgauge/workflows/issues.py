@@ -16,7 +16,7 @@ from typing import Any
 
 from torchgauge.records import digest
 from torchgauge.results.hostile_text import first_line
-from torchgauge.results.reports.markdown_text import code
+from torchgauge.results.markdown_text import code
 from torchgauge.results.trends.trend_outcomes import TrendState
 from torchgauge.workflows.comment import BOT
 from torchgauge.workflows.gate import change_block, cluster_block

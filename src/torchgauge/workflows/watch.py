@@ -14,8 +14,8 @@ from enum import Enum
 from pathlib import Path
 
 from torchgauge.records import INCOMPLETE
+from torchgauge.results.markdown_text import code
 from torchgauge.results.origin import read_provenance
-from torchgauge.results.reports.markdown_text import code
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import CampaignPlan, no_case
 from torchgauge.workflows.nights import due_night

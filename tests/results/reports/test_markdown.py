@@ -12,8 +12,8 @@ from markdown_it import MarkdownIt
 from torchgauge.records import Status
 from torchgauge.records.comparison import Action, Contestant, Verdict
 from torchgauge.results.journal import RunState
+from torchgauge.results.markdown_text import code, fenced
 from torchgauge.results.reports.markdown import LIMIT, render
-from torchgauge.results.reports.markdown_text import code, fenced
 from torchgauge.results.reports.report import FalseAlarms, comparison_report
 from torchgauge.results.reports.run_report import CaseLine, RunReport
 from torchgauge.results.store import Store

@@ -23,7 +23,7 @@ from torchgauge.results.store import Store
 from torchgauge.results.triage.clusters import family_of
 from torchgauge.results.triage.findings import FAILING, Change, Triage, triage
 from torchgauge.results.triage.reading import Wanted
-from torchgauge.results.triage.text import as_plain, csv_of, lines_of, markdown_of
+from torchgauge.results.triage.text import as_plain, csv_of, markdown_of, terminal_of
 
 ALL = Wanted(statuses=FAILING)
 
@@ -165,7 +165,7 @@ def test_a_model_that_is_not_what_its_name_says_is_a_note(tmp_path: Path) -> Non
     rows = [failed("real", missing()), failed("posing", missing(), modifiers=(Modifier.OTHER_MODEL,))]
     found = triage([stored(tmp_path, rows)], ALL)
     assert found.notes == ("1 case of another model than the name says: other_model",)
-    assert "other_model" in "\n".join(lines_of(found))
+    assert "other_model" in terminal_of(found)
 
 
 def test_only_a_harmless_command_is_shown(tmp_path: Path) -> None:
@@ -301,7 +301,7 @@ def test_no_failures_an_empty_store_and_no_store(tmp_path: Path) -> None:
     """Nothing failed is an answer; nothing measured is exit 5; no store is a mistake."""
     found = triage([stored(tmp_path, [result(case())])], ALL)
     assert (found.clusters, found.gone) == ((), ())
-    assert lines_of(found) == ["no failures among 1 case; there is no earlier run to compare with"]
+    assert terminal_of(found) == "no failures among 1 case; there is no earlier run to compare with\n"
     empty = Store.open(tmp_path / "empty", create=True)
     with pytest.raises(NothingSelectedError, match="no run is published"):
         triage([str(empty.path)], ALL)
@@ -331,7 +331,7 @@ def test_hostile_text_acts_in_no_form(tmp_path: Path) -> None:
     """No terminal sequence, cell, mention, formula or fence of an error message survives."""
     failure = Failure(f"=cmd|{HOSTILE}", HOSTILE, f"=evil {HOSTILE}", "", "h")
     found = triage([stored(tmp_path, [failed("a", failure, reproduce=HOSTILE)])], ALL)
-    text = "\n".join(lines_of(found))
+    text = terminal_of(found)
     assert "\x1b" not in text
     assert "\u202e" not in text
     page = markdown_of(found)
@@ -350,7 +350,7 @@ def test_forms_say_the_same(tmp_path: Path) -> None:
     path = stored(tmp_path, [result(case("a"))], [failed("a", missing()), failed("b", missing())])
     found = triage([path], ALL)
     command = "torchgauge repro toy/a:inference:float32:b1:eager@fake"
-    text = "\n".join(lines_of(found))
+    text = terminal_of(found)
     assert "2 failures of 2 cases in 1 cluster; since n0" in text
     assert "1 new" in text
     assert command in text

@@ -162,8 +162,8 @@ def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Confi
 
 def _tell(ending: AbGateEnding) -> None:
     """The summary of the step; and what pip or an interpreter said, in which no line is a command."""
+    from torchgauge.results.markdown_text import fenced
     from torchgauge.results.reports.markdown import render
-    from torchgauge.results.reports.markdown_text import fenced
     from torchgauge.workflows.github_files import add_summary, echo_without_commands, in_actions
 
     if ending.report is not None:

@@ -61,7 +61,7 @@ def command(
     from torchgauge.harness.planning.order_text import left_lines, order_lines
     from torchgauge.harness.progress import choose_progress
     from torchgauge.harness.summary import summary_lines
-    from torchgauge.results.reports.markdown_text import code, fenced
+    from torchgauge.results.markdown_text import code, fenced
     from torchgauge.workflows.campaign import read_campaign
     from torchgauge.workflows.github_files import add_summary, in_actions
     from torchgauge.workflows.job_statements import statement

@@ -18,7 +18,7 @@ from torchgauge.results.claims.claim_text import (
     workloads_text,
 )
 from torchgauge.results.claims.member import COUNTED, Standing
-from torchgauge.results.reports.markdown_text import code, fenced, table
+from torchgauge.results.markdown_text import code, fenced, table
 
 MODELS_SHOWN = 200
 """Rows of models in one answer."""

@@ -20,8 +20,8 @@ from torchgauge.results.compat.words import (
     same_reasons,
     unknown_texts,
 )
-from torchgauge.results.reports.markdown_text import code
-from torchgauge.results.reports.markdown_text import table as markdown_table
+from torchgauge.results.markdown_text import code
+from torchgauge.results.markdown_text import table as markdown_table
 
 _ADDRESS = re.compile(r"https://[A-Za-z0-9._~:/?#=&%+-]+")
 ROWS_OPEN = 40

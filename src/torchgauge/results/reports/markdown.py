@@ -14,7 +14,7 @@ from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words as words
 from torchgauge.results.comparing.gate_verdict import Headline
 from torchgauge.results.journal import RunState
-from torchgauge.results.reports.markdown_text import code, fenced, row_line, table
+from torchgauge.results.markdown_text import code, fenced, row_line, table
 from torchgauge.results.reports.publisher import Publisher, Report
 from torchgauge.results.reports.report import (
     ComparisonReport,

@@ -1,0 +1,186 @@
+"""Records as text for people: one template for each, in Markdown, as it is or laid out for a terminal.
+
+What a template prints comes from stores, so no text of it acts: in Markdown it stands in a code span, on a
+terminal on one visible line. Only numbers, enumerations and what filters here make are printed as they are.
+"""
+
+from __future__ import annotations
+
+import io
+import re
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from enum import Enum
+from functools import cache
+from importlib.resources import files
+from typing import TYPE_CHECKING, Any
+
+from torchgauge.results import markdown_text, units
+
+if TYPE_CHECKING:
+    import jinja2
+
+LIMIT = 400
+"""Characters of a text; ``brief`` allows others."""
+_ADDRESS = re.compile(r"https://[A-Za-z0-9._~:/?#=&%+-]+")
+_MASKS = str.maketrans("|#*<`", "\x01\x02\x03\x04\x05")
+_UNMASKS = {mask: sign for sign, mask in _MASKS.items()}
+"""Signs of a store's text that are no Markdown; visible text has none of these masks."""
+_LEFT_OUT = re.compile(r"</?details>(<summary>.*</summary>)?|<!--.*-->|`{3,}\w*")
+_BLANKS = re.compile(r"\n{3,}")
+_UNLIMITED = 100_000
+
+
+class Ours(str):
+    """Text of torchgauge's own, or made harmless: a template prints it as it is."""
+
+    __slots__ = ()
+
+
+def markdown(template: str, **data: Any) -> str:
+    """The document ``template``, a path in the package without its ending, as Markdown."""
+    return _rendered(template, "markdown", data)
+
+
+def terminal(template: str, **data: Any) -> str:
+    """The same document for a terminal: aligned tables, no signs of Markdown, as wide as the terminal is."""
+    width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
+    lines = _laid_out(_rendered(template, "terminal", data).splitlines(), width)
+    return _BLANKS.sub("\n\n", "\n".join(lines)).translate(_UNMASKS).strip("\n") + "\n"
+
+
+def _rendered(template: str, form: str, data: dict[str, Any]) -> str:
+    text = _environment(form).get_template(f"{template}.md.j2").render(**data)
+    return _BLANKS.sub("\n\n", text).strip("\n") + "\n"
+
+
+@cache
+def _environment(form: str) -> jinja2.Environment:
+    import jinja2
+
+    quote = markdown_text.code if form == "markdown" else _masked
+
+    def finalize(value: Any) -> str:
+        if isinstance(value, Enum):
+            return str(value.value)
+        if isinstance(value, (Ours, int, float)):
+            return str(value)
+        return quote("" if value is None else str(value), LIMIT)
+
+    made = jinja2.Environment(  # noqa: S701  no HTML: ``finalize`` quotes all that is printed
+        loader=jinja2.FunctionLoader(_source),
+        undefined=jinja2.StrictUndefined,
+        finalize=finalize,
+        trim_blocks=True,
+        auto_reload=False,
+    )
+    made.filters.update({name: _ours(function) for name, function in _FILTERS.items()})
+    made.filters["brief"] = lambda text, limit: Ours(quote(text, limit))
+    made.filters["each"] = lambda names, most=0: Ours(
+        _listed([quote(str(name), 160) for name in names], most)
+    )
+    made.filters["link"] = lambda text: Ours(_linked(text, form, quote))
+    made.filters["command"] = lambda text: Ours(_command(text, form))
+    made.globals["terminal"] = form == "terminal"
+    return made
+
+
+def _source(name: str) -> str:
+    """The template ``name``: a line that begins with ``%`` is a statement and leaves no line behind."""
+    lines = files("torchgauge").joinpath(name).read_text("utf-8").splitlines()
+    return "\n".join(
+        f"{{%{line[1:]} %}}" if line.startswith("% ") else re.sub(r"%\}$", "+%}", line) for line in lines
+    )
+
+
+def _ours(function: Callable[..., str]) -> Callable[..., Ours]:
+    return lambda *given: Ours(function(*given))
+
+
+def counted(number: int, noun: str) -> str:
+    """``1 model``, ``2 models``."""
+    return f"{number:,} {noun}{'' if number == 1 else 's'}"
+
+
+def percent(value: float, decimals: int = 1) -> str:
+    """A share in percent."""
+    return f"{value:.{decimals}%}"
+
+
+def change(value: float) -> str:
+    """A change in percent with its sign."""
+    return f"{value:+.1%}"
+
+
+_FILTERS: dict[str, Callable[..., str]] = {
+    "words": lambda text: str(text).replace("_", " "),
+    "ours": str,
+    "count": counted,
+    "percent": percent,
+    "change": change,
+    "quantity": units.quantity,
+    "interval": units.interval,
+    "duration": units.duration,
+    "age": units.age,
+    "moment": units.moment,
+    "integer": units.integer,
+}
+"""What makes text of torchgauge's own: words that no store wrote, and numbers with their units."""
+
+
+def _listed(names: Sequence[str], most: int) -> str:
+    more = f" and {len(names) - most} more" if most and len(names) > most else ""
+    return ", ".join(names[: most or None]) + more
+
+
+def _linked(address: str, form: str, quote: Callable[[str, int], str]) -> str:
+    """An address that a reader can follow; what is no plain one stays text."""
+    plain = form == "markdown" and _ADDRESS.fullmatch(address)
+    return f"<{address}>" if plain else quote(address, LIMIT)
+
+
+def _command(text: str, form: str) -> str:
+    return markdown_text.fenced(text) if form == "markdown" else f"    {_masked(text, 4000)}"
+
+
+def _masked(text: str, limit: int) -> str:
+    return markdown_text.one_line(text, limit).translate(_MASKS)
+
+
+def _laid_out(lines: Iterable[str], width: int) -> Iterator[str]:
+    rows: list[str] = []
+    for line in [*lines, ""]:
+        if line.startswith("|"):
+            rows.append(line)
+            continue
+        if rows:
+            yield from table_lines([_cells(row) for row in (rows[0], *rows[2:])], _cells(rows[1]), width)
+            rows = []
+        if not _LEFT_OUT.fullmatch(line):
+            yield (
+                line.lstrip("#").lstrip(" ").replace("**", "")
+                if line.startswith("#")
+                else line.replace("**", "")
+            )
+
+
+def _cells(row: str) -> list[str]:
+    """The cells of a row; their own bars are masked."""
+    return [cell.strip().replace("**", "").translate(_UNMASKS) for cell in row.strip()[1:-1].split("|")]
+
+
+def table_lines(rows: Sequence[Sequence[str]], marks: Sequence[str], width: int) -> list[str]:
+    """A table as a terminal of ``width`` columns shows it; ``rows`` begin with its head, ``--:`` is right."""
+    from rich.console import Console
+    from rich.table import Table
+    from rich.text import Text
+
+    shown = Table(box=None, pad_edge=False, padding=(0, 2, 0, 0))
+    for name, mark in zip(rows[0], marks, strict=True):
+        shown.add_column(Text(name), justify="right" if mark.endswith(":") else "left", overflow="fold")
+    for row in rows[1:]:
+        shown.add_row(*map(Text, row))
+    target = io.StringIO()
+    Console(file=target, width=width - 2, color_system=None, force_terminal=False).print(shown)
+    return [f"  {line.rstrip()}" for line in target.getvalue().splitlines()]
