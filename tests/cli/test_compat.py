@@ -27,7 +27,7 @@ def stores(tmp_path_factory) -> list[str]:
 @pytest.mark.parametrize(
     ("form", "begins"),
     [
-        ("text", "host: torch 2.9.0"),
+        ("text", "- host: torch 2.9.0"),
         ("markdown", "# Devices compared"),
         ("csv", "section,feature,part"),
         ("json", '{\n "schema": "torchgauge.compat"'),

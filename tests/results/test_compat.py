@@ -16,7 +16,7 @@ import compat_store as made
 
 from torchgauge.errors import DamagedJournalError, NothingSelectedError, UsageError
 from torchgauge.records import Cause, Modifier, Status
-from torchgauge.results.compat import as_csv, as_json, markdown, text
+from torchgauge.results.compat import text
 from torchgauge.results.compat.differences import coverage, lacking, only_differences
 from torchgauge.results.compat.gathering import compare_devices
 from torchgauge.results.compat.table import Entry, Table, cell_of
@@ -66,8 +66,8 @@ def test_a_column_says_what_its_rows_were_measured_with(table):
     assert (host.torch, host.packages, other.packages) == ("2.9.0", (), ("torch-other 1.2",))
     assert host.machines == ("Test CPU, 2 cores, Linux",)
     assert other.newest_at - host.newest_at == 3 * 86_400
-    assert "host: torch 2.9.0" in text.render(table)
-    assert "3 d older than the newest" in text.render(table)
+    assert "host: torch 2.9.0" in text.terminal_of(table)
+    assert "3 d older than the newest" in text.terminal_of(table)
 
 
 def test_what_is_lacked_is_what_others_have(table):
@@ -102,8 +102,8 @@ def test_the_expectation_of_a_device_brings_its_link(tmp_path):
     table = compare_devices([str(tmp_path / "s")])
     entry = lacking(table)[0].groups[0].lacks[0].entry
     assert entry.link.startswith("https://")
-    assert entry.link in text.render(table)
-    assert f"<{entry.link}>" in markdown.render(table)
+    assert entry.link in text.terminal_of(table)
+    assert f"<{entry.link}>" in text.markdown_of(table)
 
 
 def test_only_differences_keeps_whole_counts(table):
@@ -112,8 +112,8 @@ def test_only_differences_keeps_whole_counts(table):
     assert cells(shown, "capabilities") == {"tensor": ["2/2", "1/2 (1 error)"]}
     assert [part.name for part in shown.sections[0].features[0].parts] == ["tensor.views"]
     assert cells(shown, "models") == {}
-    said = text.render(table, differing=True)
-    assert "(2 of 3 rows without a difference left out)" in said
+    said = text.terminal_of(table, differing=True)
+    assert "2 of 3 rows without a difference are left out" in said
     assert "stream" not in said.split("Operators")[0]
 
 
@@ -182,13 +182,13 @@ def test_a_device_that_was_never_measured_is_a_gap_and_no_failure(stores):
     assert any("did you mean other?" in note and "host, other" in note for note in table.notes)
     missing = lacking(table)[1]
     assert (missing.total, dict(missing.unknown)) == (0, {"capabilities": 2, "operators": 3, "models": 1})
-    assert "what othr lacks: it was not measured" in text.render(table)
+    assert "What othr lacks that others have\n\nNot measured." in text.terminal_of(table)
 
 
 def test_one_device_alone_has_nothing_to_be_compared_with(stores):
     """The table is shown all the same."""
-    said = text.render(compare_devices(stores, ["other"]))
-    assert "there is no other column to compare with" in said
+    said = text.terminal_of(compare_devices(stores, ["other"]))
+    assert "There is no other column to compare with" in said
     assert "1/2 (1 error)" in said
 
 
@@ -216,7 +216,7 @@ def test_a_damaged_run_is_a_gap(stores):
     table = compare_devices(stores)
     assert [column.name for column in table.columns] == ["host"]
     assert "run-b" in table.gaps[0]
-    assert "gap: run run-b" in text.render(table)
+    assert "gap: run run-b" in text.terminal_of(table)
     with pytest.raises(DamagedJournalError, match="no run of the stores can be read"):
         compare_devices(stores[1:])
 
@@ -274,7 +274,7 @@ class Host(Bench):
 
 def test_json_has_a_schema_and_every_entry(table):
     """The same numbers as the table, with ages and runs; nothing that is no JSON."""
-    data = json.loads(as_json.render(table), parse_constant=pytest.fail)
+    data = json.loads(text.json_of(table), parse_constant=pytest.fail)
     assert (data["schema"], data["version"]) == ("torchgauge.compat", 1)
     tensor = data["sections"][0]["features"][0]
     assert tensor["cells"]["other"] == {
@@ -307,16 +307,16 @@ def test_another_model_under_a_name_is_neither_passed_nor_lacking(tmp_path):
     assert dict(counts["posing"].statuses) == {"another model": 2}
     assert [each.total for each in lacking(table)] == [0, 0]
     assert only_differences(table).sections[-1].features == ()
-    cell = json.loads(as_json.render(table))["sections"][-1]["features"][1]["cells"]["posing"]
+    cell = json.loads(text.json_of(table))["sections"][-1]["features"][1]["cells"]["posing"]
     assert (cell["status"], cell["passed"], cell["others"]) == ("another model", 0, {"another model": 1})
-    assert "another model" in markdown.render(table)
-    assert "another model" in text.render(table)
+    assert "another model" in text.markdown_of(table)
+    assert "another model" in text.terminal_of(table)
 
 
 def test_csv_has_one_line_per_part_and_column(stores):
     """A part that was not measured has its line too."""
     table = compare_devices(stores, ["host", "nothing"])
-    rows = list(csv.DictReader(io.StringIO(as_csv.render(table))))
+    rows = list(csv.DictReader(io.StringIO(text.csv_of(table))))
     assert len(rows) == 2 * 8
     assert {row["status"] for row in rows if row["device"] == "nothing"} == {"not measured"}
 
@@ -331,15 +331,15 @@ def test_hostile_text_does_nothing_in_any_form(tmp_path):
     good = [made.check(f"{HOSTILE}.x", "d"), made.op("=1+1", "d")]
     made.publish(path, "r2", good, torch=HOSTILE)
     table = compare_devices([str(path)])
-    spreadsheet = list(csv.reader(io.StringIO(as_csv.render(table))))
+    spreadsheet = list(csv.reader(io.StringIO(text.csv_of(table))))
     assert not [cell for row in spreadsheet for cell in row if cell.startswith(("=", "+", "@"))]
-    shown = markdown.render(table, expand=True)
+    shown = text.markdown_of(table, expand=True)
     assert "<img" not in shown.replace("`<img", "")
     assert len({line.count(" | ") for line in shown.splitlines() if line.startswith("|")}) == 1
-    for form in (text.render(table, expand=True), shown, as_csv.render(table)):
+    for form in (text.terminal_of(table, expand=True), shown, text.csv_of(table)):
         assert "\x1b" not in form
         assert "\u202e" not in form
-    (first, _) = json.loads(as_json.render(table))["columns"]
+    (first, _) = json.loads(text.json_of(table))["columns"]
     assert (first["name"], first["rows"]) == (HOSTILE, 2)
 
 
@@ -349,12 +349,12 @@ def test_where_nothing_could_look_for_fallbacks_is_said(tmp_path):
     rows = [made.model("a", "d", facts=facts), made.model("b", "d", facts=facts), made.model("c", "d")]
     made.publish(tmp_path / "s", "r", rows)
     said = "d: fallbacks to the host are not known in 2 of 3 rows: the profiler is off"
-    assert said in text.render(compare_devices([str(tmp_path / "s")]))
+    assert said in text.terminal_of(compare_devices([str(tmp_path / "s")]))
 
 
 def test_a_fallback_has_its_footnote(table):
     """The mark in the cell is explained below the table."""
     note = "1 operator ran on the host through a fallback, 12% of the step's time: aten::topk"
-    assert note in text.render(table)
-    assert note in markdown.render(table)
-    assert "pass, fallback 12%" in text.render(table, expand=True)
+    assert note in text.terminal_of(table)
+    assert note in text.markdown_of(table)
+    assert "pass, fallback 12%" in text.terminal_of(table, expand=True)

@@ -69,7 +69,7 @@ def _what(words: tuple[str, ...]) -> tuple[str, ...]:
 
 
 def _rendered(table: Table, options: dict[str, Any]) -> str:
-    from torchgauge.results.compat import as_csv, as_json, markdown, text
+    from torchgauge.results.compat import text
 
     differing, expand = options["only_differences"], options["expand"]
     if options["form"] == "html":
@@ -77,10 +77,10 @@ def _rendered(table: Table, options: dict[str, Any]) -> str:
 
         return support_table.render(table, differing=differing)
     if options["form"] == "csv":
-        return as_csv.render(table, differing=differing)
+        return text.csv_of(table, differing=differing)
     if options["form"] == "json":
-        return as_json.render(table, differing=differing)
-    render = markdown.render if options["form"] == "markdown" else text.render
+        return text.json_of(table, differing=differing)
+    render = text.markdown_of if options["form"] == "markdown" else text.terminal_of
     return render(table, differing=differing, expand=expand)
 
 

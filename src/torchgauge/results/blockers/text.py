@@ -62,6 +62,7 @@ def _csv_rows(found: Blockers) -> Iterable[tuple[object, ...]]:
         counts = {"unblocks": step.unblocks, "fixes": step.fixes, "perhaps": step.perhaps}
         kinds = ", ".join(f"{kind} {len(members)}" for kind, members in counts.items() if members)
         yield "step", number, " ".join(step.operators), len(models), "", "", " ".join(models), kinds, None
+    beside: tuple[object, ...]
     for number, each in enumerate(found.operators, 1):
         models = (*each.in_all, *each.fixes, *each.perhaps)
         beside = each.standing.value, "", " ".join(models), each.because, each.age_s

@@ -1,95 +1,139 @@
-"""A comparison of devices for a terminal."""
+"""A comparison of devices for a terminal, a page, a spreadsheet and a program; no text of a store acts."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, replace
+from typing import Any
 
-from torchgauge.results.compat.differences import Lacking, coverage, lacking, only_differences
-from torchgauge.results.compat.table import Section, Table
-from torchgauge.results.compat.words import (
-    column_facts,
-    coverage_text,
-    entry_text,
-    fallback_sentences,
-    feature_cells,
-    helped_notes,
-    lack_text,
-    nowhere_text,
-    same_reasons,
-    unknown_texts,
-)
-from torchgauge.results.hostile_text import visible
+from torchgauge.records import to_plain
+from torchgauge.results import document
+from torchgauge.results.compat import words
+from torchgauge.results.compat.differences import Lack, Lacking, coverage, lacking, only_differences
+from torchgauge.results.compat.table import NOT_MEASURED, Cell, Entry, Section, Table
+from torchgauge.results.csv_text import csv_text
 
-GROUPS_SHOWN, REASONS_SHOWN = 12, 6
+SCHEMA, VERSION = "torchgauge.compat", 1
+COLUMNS = (
+    "section", "feature", "part", "column", "device", "torch_version", "status", "applicable", "expected",
+    "unexpected", "reason", "missing_op", "link", "modifiers", "instead_of", "fallback_ops", "fallback_share",
+    "age_s", "run_id", "case_id",
+)  # fmt: skip
 
 
-def render(table: Table, *, differing: bool = False, expand: bool = False) -> str:
+def terminal_of(table: Table, *, differing: bool = False, expand: bool = False) -> str:
     """The whole comparison; ``expand`` adds a line per part, ``differing`` leaves equal rows out."""
+    return document.terminal("results/compat/compat", **_data(table, differing, expand))
+
+
+def markdown_of(table: Table, *, differing: bool = False, expand: bool = False) -> str:
+    """The same for a page or an issue."""
+    return document.markdown("results/compat/compat", **_data(table, differing, expand))
+
+
+def csv_of(table: Table, *, differing: bool = False) -> str:
+    """One line per part and column; a part without a row has the status ``not measured``."""
+    rows = _rows(only_differences(table) if differing else table)
+    return csv_text(COLUMNS, ([row.get(name) for name in COLUMNS] for row in rows))
+
+
+def json_of(table: Table, *, differing: bool = False) -> str:
+    """One JSON object; times are in seconds since the epoch, ages in seconds before the newest row."""
     shown = only_differences(table) if differing else table
-    lines = [*_columns(table), *_sentences(table)]
-    for section, whole in zip(shown.sections, table.sections, strict=True):
-        lines += ["", *_section(section, whole, table, expand=expand)]
-    for each in lacking(table):
-        lines += ["", *_lacking(each, table)]
-    return "\n".join(visible(line) for line in lines) + "\n"
+    plain = {
+        "schema": SCHEMA,
+        "version": VERSION,
+        **to_plain(replace(table, sections=())),
+        "only_differences": differing,
+        "sections": [_section(section, shown) for section in shown.sections],
+        "lacking": [_lacking(each) for each in lacking(table)],
+        "coverage": [{**asdict(each), "statuses": dict(each.statuses)} for each in coverage(table)],
+    }
+    return json.dumps(plain, indent=1, allow_nan=False) + "\n"
 
 
-def _columns(table: Table) -> Iterator[str]:
-    for column in table.columns:
-        facts = "; ".join(f"{name} {text}".strip() for name, text in column_facts(column, table))
-        yield f"{column.name}: {facts}"
+def _data(table: Table, differing: bool, expand: bool) -> dict[str, Any]:
+    shown = only_differences(table) if differing else table
+    return {
+        "table": table,
+        "sections": list(zip(shown.sections, table.sections, strict=True)),
+        "coverage": coverage(table),
+        "lacking": list(zip(lacking(table), table.columns, strict=True)),
+        "expand": expand,
+        "words": words,
+    }
 
 
-def _sentences(table: Table) -> Iterator[str]:
-    yield from (f"note: {note}" for note in (*table.notes, *fallback_sentences(table)))
-    yield from (f"gap: {gap}" for gap in table.gaps)
+def _rows(table: Table) -> Iterator[dict[str, object]]:
+    for section in table.sections:
+        for feature in section.features:
+            for part in feature.parts:
+                for column, entry in zip(table.columns, part.entries, strict=True):
+                    place = {"section": section.key, "feature": feature.name, "part": part.name}
+                    where = {"column": column.name, "device": column.device, "torch_version": column.torch}
+                    yield {**place, **where, **_entry(entry), **_of_fallback(entry)}
 
 
-def _section(section: Section, whole: Section, table: Table, *, expand: bool) -> Iterator[str]:
-    left_out = len(whole.features) - len(section.features)
-    equal = f" ({left_out} of {len(whole.features)} rows without a difference left out)" if left_out else ""
-    yield f"{section.title}{equal}"
-    if not whole.features:
-        yield f"  no rows of any of {', '.join(column.name for column in table.columns)}"
-        return
-    rows = [[section.feature, *(column.name for column in table.columns)]]
-    for feature in section.features:
-        rows.append([feature.name, *feature_cells(feature)])
-        if expand:
-            rows += [[f"  {part.name}", *map(entry_text, part.entries)] for part in feature.parts]
-    counts = [each for each in coverage(table) if each.section == section.key]
-    rows.append(["in all", *map(coverage_text, counts)])
-    yield from _aligned(rows)
-    yield from (f"  note: {note}" for note in helped_notes(section, table))
+def _of_fallback(entry: Entry | None) -> dict[str, object]:
+    """What a spreadsheet has of an entry in cells of their own."""
+    if entry is None:
+        return {}
+    found: dict[str, object] = {"modifiers": " ".join(entry.modifiers)}
+    if entry.fallback is None:
+        return found
+    return {**found, "fallback_ops": entry.fallback.operators, "fallback_share": entry.fallback.share}
 
 
-def _aligned(rows: Sequence[Sequence[str]]) -> Iterator[str]:
-    widths = [max(len(row[index]) for row in rows) for index in range(len(rows[0]))]
-    for row in rows:
-        cells = (f"{cell:<{width}}" for cell, width in zip(row, widths, strict=True))
-        yield f"  {'  '.join(cells)}".rstrip()
+def _entry(entry: Entry | None) -> dict[str, Any]:
+    if entry is None:
+        return {"status": NOT_MEASURED}
+    return {**to_plain(entry), "applicable": entry.applicable, "age_s": round(entry.age_s, 3)}
 
 
-def _lacking(found: Lacking, table: Table) -> Iterator[str]:
-    if next(column for column in table.columns if column.name == found.column).newest_at is None:
-        yield f"what {found.column} lacks: it was not measured"
-        return
-    if len(table.columns) == 1:
-        yield f"what {found.column} lacks that others have: there is no other column to compare with"
-        return
-    yield f"what {found.column} lacks that others have: {found.total or 'nothing that was measured'}"
-    for group in found.groups[:GROUPS_SHOWN]:
-        yield f"  {len(group.lacks):>4}  {group.name} ({group.section})"
-        reasons = same_reasons(group.lacks)
-        for lack, number in reasons[:REASONS_SHOWN]:
-            more = f" (and {number - 1} more)" if number > 1 else ""
-            yield f"        {lack_text(lack)}{more}"
-            if lack.entry.link:
-                yield f"        {lack.entry.link}"
-        if len(reasons) > REASONS_SHOWN:
-            yield f"        ... and {len(reasons) - REASONS_SHOWN} more reasons"
-    if len(found.groups) > GROUPS_SHOWN:
-        yield f"  ... and {len(found.groups) - GROUPS_SHOWN} more groups"
-    if found.nowhere:
-        yield f"  {nowhere_text(found)}"
-    yield from (f"  {each}" for each in unknown_texts(found))
+def _section(section: Section, table: Table) -> dict[str, Any]:
+    names = [column.name for column in table.columns]
+    features = [
+        {
+            "name": feature.name,
+            "cells": dict(zip(names, map(_cell, feature.cells), strict=True)),
+            "parts": [
+                {**asdict(part), "entries": dict(zip(names, map(_entry, part.entries), strict=True))}
+                for part in feature.parts
+            ],
+        }
+        for feature in section.features
+    ]
+    return {"key": section.key, "title": section.title, "features": features}
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    word = cell.others[0][0] if cell.others else NOT_MEASURED
+    return {
+        "status": cell.worst.value if cell.worst is not None else word,
+        "passed": cell.passed,
+        "said": cell.said,
+        "others": dict(cell.others),
+        "not_measured": cell.missing,
+        "degraded": cell.degraded,
+        "marks": list(cell.marks),
+    }
+
+
+def _lacking(found: Lacking) -> dict[str, Any]:
+    return {
+        "column": found.column,
+        "total": found.total,
+        "not_measured": dict(found.unknown),
+        "nowhere": dict(found.nowhere),
+        "groups": [
+            {"section": group.section, "name": group.name, "parts": [_lack(lack) for lack in group.lacks]}
+            for group in found.groups
+        ],
+    }
+
+
+def _lack(lack: Lack) -> dict[str, Any]:
+    entry = lack.entry
+    said = {"status": entry.status.value, "reason": entry.reason, "link": entry.link}
+    return {"feature": lack.feature, "part": lack.part, **said, "others": list(lack.others)}

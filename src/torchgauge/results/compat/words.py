@@ -59,10 +59,9 @@ def reason_text(entry: Entry) -> str:
     return units.shortened(line, REASON_LIMIT)
 
 
-def lack_text(lack: Lack) -> str:
-    """The part, its status and why."""
-    name = lack.part if lack.part.startswith(f"{lack.feature}.") else f"{lack.feature} {lack.part}"
-    return f"{name}: {lack.entry.word}: {reason_text(lack.entry)}"
+def part_name(lack: Lack) -> str:
+    """The part with its feature, each once."""
+    return lack.part if lack.part.startswith(f"{lack.feature}.") else f"{lack.feature} {lack.part}"
 
 
 def column_facts(column: Column, table: Table) -> list[tuple[str, str]]:
@@ -122,7 +121,7 @@ def unknown_texts(found: Lacking) -> list[str]:
     ]
 
 
-def fallback_sentences(table: Table) -> list[str]:
+def fallback_sentences(table: Table) -> tuple[str, ...]:
     """Columns in which nothing could tell whether operators fell back to the host, with the reasons."""
     found = []
     for index, column in enumerate(table.columns):
@@ -133,7 +132,7 @@ def fallback_sentences(table: Table) -> list[str]:
             f"{column.name}: fallbacks to the host are not known in {number} of {len(entries)} rows: {reason}"
             for reason, number in reasons.most_common()
         ]
-    return found
+    return tuple(found)
 
 
 def same_reasons(lacks: tuple[Lack, ...]) -> list[tuple[Lack, int]]:
