@@ -19,10 +19,10 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.planning.configurations import bundled
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.records import (
+    METRICS,
     Accuracy,
     Case,
     DeviceTarget,

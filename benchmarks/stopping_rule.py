@@ -22,12 +22,11 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.steadiness import doubts
 from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.rounds import Rounds
-from torchgauge.records import Measurement, RunSettings
+from torchgauge.records import METRICS, Measurement, RunSettings
 from torchgauge.results.stats import summarise
 
 DATA = Path(__file__).parent / "data" / "ab_steps.json.gz"

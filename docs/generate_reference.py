@@ -25,19 +25,22 @@ from yaml_keys import yaml_files
 
 from torchgauge import registry
 from torchgauge.cli.main import cli
-from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.planning.configurations import bundled
 from torchgauge.harness.planning.selection import DTYPES, TIERS
 from torchgauge.records import (
     ATTEMPTED,
     CAUSES_OF,
     INCOMPLETE,
+    METRICS,
     Cause,
+    Compared,
     Deadlines,
+    Metric,
     Modifier,
     Phase,
     Status,
 )
+from torchgauge.results.units import quantity
 
 DOCS = Path(__file__).parent
 REFERENCE = DOCS / "reference"
@@ -89,14 +92,24 @@ def statuses() -> str:
 
 def metrics() -> str:
     """Every metric with its unit, direction and definition."""
-    rows = [(f"`{m.name}`", f"`{m.unit}`", m.better.value, m.doc) for m in METRICS.values()]
+    rows = [(f"`{m.name}`", f"`{m.unit}`", m.better.value, _rule(m), m.doc) for m in METRICS.values()]
     return "\n".join(
         [
             "# Metrics\n",
             "Values are stored in base units. How each one is measured is in [method](../method.md).\n",
-            table(("metric", "unit", "better", "definition"), rows),
+            "The tolerances of the [comparison](../comparison.md) are defaults; a policy may replace them.",
+            "A package [adds its own](../how-to/add-a-metric.md).\n",
+            table(("metric", "unit", "better", "compared", "definition"), rows),
         ]
     )
+
+
+def _rule(metric: Metric) -> str:
+    """How two numbers of ``metric`` are compared, with its tolerance."""
+    if metric.compared is Compared.NOT:
+        return ""
+    floor = f" and {quantity(metric.floor, metric.unit)}" if metric.floor else ""
+    return f"{metric.compared.value}, {metric.tolerance:.0%}{floor}" if metric.tolerance else "exact"
 
 
 def plugins() -> str:

@@ -7,11 +7,13 @@ plugin cannot silently replace a built-in of the same name.
 from __future__ import annotations
 
 import configparser
+from collections.abc import Mapping
 from functools import cache
 from importlib import metadata, resources
 from typing import Any
 
 from torchgauge.errors import InfrastructureError, UnknownNameError
+from torchgauge.records import METRICS, Metric
 
 GROUPS = (
     "torchgauge.devices",
@@ -20,7 +22,9 @@ GROUPS = (
     "torchgauge.publishers",
     "torchgauge.executors",
     "torchgauge.checks",
+    "torchgauge.metrics",
 )
+METRIC_GROUP = "torchgauge.metrics"
 
 
 def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
@@ -55,6 +59,29 @@ def load(group: str, name: str) -> Any:
             f"plugin {name!r} of {group} ({point.value}) cannot be loaded: {type(error).__name__}: {error}",
             hint="mend or uninstall the package that provides it",
         ) from error
+
+
+@cache
+def metrics() -> Mapping[str, Metric]:
+    """The table of metrics with those that packages declare; a declaration that does not hold is left out."""
+    declared = {name: declared_metric(name) for name in names(METRIC_GROUP)}
+    return {**METRICS, **{name: each for name, each in declared.items() if isinstance(each, Metric)}}
+
+
+def declared_metric(name: str) -> Metric | str:
+    """The metric that a package declares as ``name``, or why there is none: no command ends for it."""
+    try:
+        point = entry_points(METRIC_GROUP).get(name)
+        if point is None:
+            return f"no package declares it under {METRIC_GROUP}"
+        if name in METRICS:
+            return f"{point.value} declares a metric that torchgauge has"
+        found = point.load()
+    except Exception as error:  # noqa: BLE001  somebody's module: what it measures is kept all the same
+        return f"its declaration cannot be loaded: {type(error).__name__}: {error}"
+    if not isinstance(found, Metric) or found.name != name:
+        return f"{point.value} is no metric called {name}"
+    return found
 
 
 def preload() -> None:

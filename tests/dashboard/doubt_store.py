@@ -20,8 +20,7 @@ from store_builder import (
     timings,
 )
 
-from torchgauge.harness.metrics import METRICS
-from torchgauge.records import STEP_TIMES, Case, Measurement, Modifier, Realised, Result, Workload
+from torchgauge.records import METRICS, STEP_TIMES, Case, Measurement, Modifier, Realised, Result, Workload
 from torchgauge.results.stats import summarise
 
 NIGHTS = 7

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from store_builder import ACCURACY, DAY, EAGER, INDUCTOR, NOW, RunBuilder, environment, failure, result
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.records import (
+    METRICS,
     Accuracy,
     Calibration,
     Case,

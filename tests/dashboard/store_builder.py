@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.records import (
+    METRICS,
     Accuracy,
     Calibration,
     Case,

@@ -26,8 +26,7 @@ from store_builder import (
 
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.pages.status_strip import SHOWN
-from torchgauge.harness.metrics import METRICS
-from torchgauge.records import Case, Environment, Measurement, Status, Workload
+from torchgauge.records import METRICS, Case, Environment, Measurement, Status, Workload
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.stats import summarise
 

@@ -22,8 +22,8 @@ from campaign_sets import Night, rerowed, write_folder
 from campaign_sets import files_of as set_files
 
 from torchgauge.dashboard import build_site
-from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.planning.configurations import bundled
+from torchgauge.records import METRICS
 from torchgauge.results.interchange.formats import read_files
 from torchgauge.results.interchange.imported_run import Known, write_run
 from torchgauge.results.interchange.upstream_names import Context

@@ -13,9 +13,8 @@ import pytest
 
 from torchgauge import registry
 from torchgauge.cli.main import cli
-from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.planning.configurations import bundled
-from torchgauge.records import Cause, Modifier, Phase, Status
+from torchgauge.records import METRICS, Cause, Modifier, Phase, Status
 from torchgauge.suites.catalog import ModelFields, SuiteFields
 from torchgauge.suites.expectations import ExpectationFields
 from torchgauge.suites.tolerances import ExceptionFields

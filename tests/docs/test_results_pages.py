@@ -16,8 +16,7 @@ sys.path.insert(
 
 import stored_runs as stored
 
-from torchgauge.harness.metrics import METRICS
-from torchgauge.records import Cause, Measurement, Modifier, Status
+from torchgauge.records import METRICS, Cause, Measurement, Modifier, Status
 from torchgauge.results.claims.aggregate import wilson
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import Store

@@ -26,8 +26,15 @@ SEAMS = {
     "torchgauge.publishers": "add-a-publisher.md",
     "torchgauge.executors": "add-an-executor.md",
     "torchgauge.checks": "check-a-device.md",
+    "torchgauge.metrics": "add-a-metric.md",
 }
-WALKED = ("add-a-suite.md", "add-a-scenario.md", "add-a-publisher.md", "add-an-executor.md")
+WALKED = (
+    "add-a-suite.md",
+    "add-a-scenario.md",
+    "add-a-publisher.md",
+    "add-an-executor.md",
+    "add-a-metric.md",
+)
 SLOW = ("add-a-suite.md", "add-a-scenario.md")
 """Guides whose commands run torch."""
 

@@ -11,8 +11,7 @@ from torchgauge.devices.health import CheckState
 from torchgauge.harness.doctor_run import Calibrated, Gap, Reading
 from torchgauge.harness.doctor_text import calibration_lines
 from torchgauge.harness.fitness import Verdict, fitness
-from torchgauge.harness.metrics import METRICS
-from torchgauge.records import Environment, Measurement, Status
+from torchgauge.records import METRICS, Environment, Measurement, Status
 from torchgauge.results.calibration_history import Comparison, Series, Word
 from torchgauge.results.stats import summarise
 

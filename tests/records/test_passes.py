@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.records import (
     GRAVEST,
+    METRICS,
     STEP_TIMES,
     UNCOUNTED,
     UNTIMED,

@@ -12,8 +12,8 @@ sys.path.insert(0, str(Path(__file__).parent))  # the runner imports test files 
 
 import stored_runs as stored
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.records import (
+    METRICS,
     Case,
     Configuration,
     DeviceTarget,

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.records import (
+    METRICS,
     Case,
     Configuration,
     DeviceTarget,

@@ -7,8 +7,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.records import (
+    METRICS,
     Case,
     Configuration,
     DeviceTarget,

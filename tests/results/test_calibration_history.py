@@ -7,8 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.records import (
+    METRICS,
     Calibration,
     Case,
     Configuration,

@@ -24,8 +24,7 @@ from click.testing import Result as Done
 
 import torchgauge
 from torchgauge.cli.main import cli
-from torchgauge.harness.metrics import METRICS
-from torchgauge.records import Environment, Modifier, Plan, Result, from_plain
+from torchgauge.records import METRICS, Environment, Modifier, Plan, Result, from_plain
 from torchgauge.results.journal import End, Kind, RunState, read, results
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import RunFolder, Store

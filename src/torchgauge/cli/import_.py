@@ -40,13 +40,13 @@ def command(  # noqa: PLR0917  click passes them by name
 
     Example: torchgauge import inductor_no_cudagraphs_timm_models_amp_training_cuda_performance.csv
     """
-    from torchgauge.harness.metrics import METRICS
     from torchgauge.harness.planning.configurations import bundled
+    from torchgauge.registry import metrics
     from torchgauge.results.interchange.formats import read_files
     from torchgauge.results.interchange.imported_run import Known, write_run
     from torchgauge.results.interchange.upstream_names import Context
 
-    known = Known(METRICS, {name: each.configuration for name, each in bundled().items()})
+    known = Known(metrics(), {name: each.configuration for name, each in bundled().items()})
     given = Context(suite, mode, dtype, device, config)
     cases = read_files([Path(name) for name in files], form, given, known, ignore_columns)
     words = ["torchgauge", *sys.argv[1:]]

@@ -51,15 +51,16 @@ def command(**options: Any) -> None:
 
     Example: torchgauge trend --since 90d --confirm --build 2.12.0=old/bin/python
     """
-    from torchgauge.harness.metrics import METRICS
+    from torchgauge.registry import metrics
     from torchgauge.results.store import Store
     from torchgauge.results.trends.trend import TrendFilter, trend
     from torchgauge.results.trends.trend_text import trend_lines, trend_plain
 
-    if options["metric"] not in METRICS:
+    known = metrics()
+    if options["metric"] not in known:
         from torchgauge.errors import UnknownNameError
 
-        raise UnknownNameError("metric", options["metric"], METRICS)
+        raise UnknownNameError("metric", options["metric"], known)
     if options["builds"] and not options["confirm"]:
         raise UsageError("--build is for --confirm", hint="add --confirm")
     store = Store.open(options["store"])

@@ -19,7 +19,7 @@ from torchgauge.dashboard.arrow_columns import Bits, Floats
 from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.statuses import SAYS_NOTHING
-from torchgauge.records import ATTEMPTED, STEP_TIMES, UNCOUNTED, UNTIMED, Modifier, Status, apart
+from torchgauge.records import ATTEMPTED, UNCOUNTED, UNTIMED, Modifier, Status, apart, is_of_a_step
 
 STATUSES: tuple[Status, ...] = tuple(Status)
 """The statuses by their index in the arrays."""
@@ -125,7 +125,7 @@ class History:
 
     def comparable(self, metric: str) -> Bits:
         """Where a number of ``metric`` may be compared, by the rule of :func:`number_counts`."""
-        found: Bits = self.timed if metric in STEP_TIMES else ~self.mark(Modifier.OTHER_MODEL.value)
+        found: Bits = self.timed if is_of_a_step(metric) else ~self.mark(Modifier.OTHER_MODEL.value)
         return found
 
     def numbers(self, metric: str) -> Floats | None:

@@ -18,12 +18,12 @@ from torchgauge import __version__
 from torchgauge.dashboard import state_files
 from torchgauge.dashboard.names import device_id, model_id
 from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
+from torchgauge.dashboard.shards import CORE
 from torchgauge.dashboard.site_data import SiteData
 from torchgauge.dashboard.site_folder import SiteWriter
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, by_epoch
 from torchgauge.dashboard.statuses import LOOKS, MARKS, NOTHING_PLANNED
-from torchgauge.harness.metrics import METRICS
-from torchgauge.records import GRAVEST, UNCOUNTED, doubt
+from torchgauge.records import GRAVEST, METRICS, UNCOUNTED, doubt
 from torchgauge.results.origin import PROVENANCE
 from torchgauge.results.store import Store
 
@@ -135,6 +135,7 @@ def _manifest(data: SiteData, site_digest: str, states: dict[str, str], charts: 
                 "name": metric.name,
                 "unit": metric.unit,
                 "better": metric.better,
+                "core": metric.name in CORE,
                 "doubts": [each.value for each in GRAVEST if doubt(metric.name, [each])],
             }
             for metric in sorted(data.metrics.values(), key=lambda metric: _metric_order(metric.name))

@@ -24,9 +24,10 @@ from torchgauge.dashboard.names import CaseName, device_id, model_id
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.statuses import NOTHING_PLANNED as NOTHING
+from torchgauge.records import View, in_view
 
 SCHEMA = 1
-CORE = ("latency", "speedup")
+CORE = in_view(View.CORE)
 """Metrics of a snapshot's first file; the others are in its second."""
 
 _LETTERS = np.full(256, ord(NOTHING), np.uint8)

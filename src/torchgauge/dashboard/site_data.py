@@ -28,20 +28,14 @@ from torchgauge.dashboard.run_rows import MetricName, Rows, concatenated, no_row
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, DatedRun, Snapshot, by_epoch, dated_run, snapshots_of
 from torchgauge.dashboard.unusable_site import UnusableSiteError
 from torchgauge.errors import DamagedJournalError
+from torchgauge.records import View, in_view
 from torchgauge.results.dataset import read_table
 from torchgauge.results.store import RunInfo, Store
 
 RUNS_AT_ONCE = 256
 """Runs that are read as one table."""
 
-RECENT_PARTS: Mapping[str, int] = {
-    "latency": 3,
-    "speedup": 1,
-    "throughput": 1,
-    "compile_cold": 1,
-    "compile_warm": 1,
-    "peak_memory": 1,
-}
+RECENT_PARTS: Mapping[str, int] = {name: 3 if name == "latency" else 1 for name in in_view(View.HISTORY)}
 """The metrics of which pages look at the recent past: 3 with intervals, 1 the medians only.
 
 Of an epoch that did not change nothing else is read.

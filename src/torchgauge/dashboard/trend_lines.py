@@ -22,11 +22,11 @@ from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, Hist
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.statuses import SAYS_NOTHING
 from torchgauge.dashboard.subjects import Subject, subject_of
-from torchgauge.records import UNTIMED
+from torchgauge.records import UNTIMED, View, in_view
 
 SCHEMA = 1
-CORE = ("latency", "speedup")
-EXTRA = ("compile_cold", "compile_warm", "peak_memory", "throughput")
+CORE = in_view(View.CORE)
+EXTRA = tuple(name for name in in_view(View.HISTORY) if name not in CORE)
 """The metrics of a trend's first file and of its second."""
 
 ENOUGH = 0.75

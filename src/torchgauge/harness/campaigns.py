@@ -16,6 +16,7 @@ from torchgauge.errors import UsageError
 from torchgauge.harness.foreign_plugins import (
     check_scenarios,
     device_of,
+    metrics_of,
     plugin_devices,
     refuse,
     suites_of,
@@ -68,7 +69,7 @@ def make_plan(
     if len(cut.shards) > 1:
         schedule = replace(schedule, whole=cut.whole, cut=cut.digest)
     plan = plan_of(groups, settings, suites.values(), selection.shard, provenance)
-    return replace(plan, python=there.path, schedule=schedule), devices, suites
+    return replace(placed(plan, there), schedule=schedule), devices, suites
 
 
 def plan_of(
@@ -89,7 +90,13 @@ def plan_of(
         shard=shard,
         python=sys.executable,
         provenance=provenance,
+        metrics=metrics_of(),
     )
+
+
+def placed(plan: Plan, there: Interpreter) -> Plan:
+    """``plan`` for workers of the interpreter ``there``."""
+    return plan if there.own else replace(plan, python=there.path, metrics=metrics_of(there))
 
 
 def new_campaign(
@@ -155,7 +162,7 @@ def repro_campaign(
     devices = find_devices([name.device], there)
     target = parse_target(name.device)
     group = group_of_case(name, devices[target.name], suites[name.suite], settings.configuration_file)
-    plan = replace(plan_of(refuse(there, [group], devices), settings, suites.values()), python=there.path)
+    plan = placed(plan_of(refuse(there, [group], devices), settings, suites.values()), there)
     return Campaign(plan, Store.open(store, create=True), devices, suites, progress, there.path)
 
 

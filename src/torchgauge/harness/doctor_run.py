@@ -11,7 +11,7 @@ from pathlib import Path
 from torchgauge.devices.calibration_conditions import Conditions, ConditionWatch
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import InfrastructureError
-from torchgauge.harness.campaigns import find_devices, plan_of
+from torchgauge.harness.campaigns import find_devices, placed, plan_of
 from torchgauge.harness.executors.executor import Yield
 from torchgauge.harness.foreign_plugins import refuse
 from torchgauge.harness.interpreter import interpreter
@@ -146,7 +146,7 @@ def calibration_campaign(options: DoctorOptions, progress: Progress) -> Calibrat
     settings = replace(settings, deadlines=deadlines)
     given = {"threads": options.threads, "timeout": options.timeout_s}
     sources = tuple(Provenance(n, value, "flag") for n, value in given.items() if value is not None)
-    plan = replace(plan_of(_answer_first(groups), settings, [suite], provenance=sources), python=there.path)
+    plan = placed(plan_of(_answer_first(groups), settings, [suite], provenance=sources), there)
     store = Store.open(options.store, create=True)
     return CalibrationCampaign(plan, store, found, {NAME: suite}, progress, there.path)
 

@@ -19,7 +19,7 @@ from torchgauge.devices.discover import find_device
 from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
 from torchgauge.harness.interpreter import Interpreter, Plugin, PluginAnswerError, ask_plugins, require_torch
 from torchgauge.harness.planning.plan import load_suites, wanted_suites
-from torchgauge.records import Group, PlannedCase, Refusal, Status, from_plain, to_json
+from torchgauge.records import METRICS, Group, Metric, PlannedCase, Refusal, Status, from_plain, to_json
 from torchgauge.suites.suite import ModelEntry, Suite, Unavailable
 
 SUITES = "torchgauge.suites"
@@ -92,6 +92,15 @@ def plugin_devices(target: Interpreter) -> dict[str, Device] | None:
         **{name: registry.load(DEVICES, name) for name in names},
         **{plugin.name: _foreign_device(target, plugin) for plugin in there},
     }
+
+
+def metrics_of(target: Interpreter | None = None) -> tuple[Metric, ...]:
+    """The metrics that packages of ``target`` (None: our own interpreter) declare beside the table."""
+    if target is None or target.own:
+        return tuple(metric for name, metric in registry.metrics().items() if name not in METRICS)
+    if not any(plugin.group == registry.METRIC_GROUP for plugin in target.plugins):
+        return ()
+    return tuple(from_plain(Metric, each) for each in ask_plugins(target.path, "metrics"))
 
 
 def check_scenarios(target: Interpreter, modes: Sequence[str]) -> None:

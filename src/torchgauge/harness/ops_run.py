@@ -7,7 +7,7 @@ from dataclasses import fields, replace
 from typing import Any
 
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.harness.campaigns import expand_devices, find_devices, plan_of, resumed_campaign
+from torchgauge.harness.campaigns import expand_devices, find_devices, placed, plan_of, resumed_campaign
 from torchgauge.harness.interpreter import interpreter
 from torchgauge.harness.planning.plan import select_groups
 from torchgauge.harness.planning.selection import Selection, parse_case_id
@@ -43,7 +43,7 @@ def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campai
     devices = find_devices(selection.devices, there)
     groups = select_groups(selection, devices, {suite.name: suite})
     settings, provenance = _settings(options)
-    plan = replace(plan_of(groups, settings, [suite], selection.shard, provenance), python=there.path)
+    plan = placed(plan_of(groups, settings, [suite], selection.shard, provenance), there)
     store = Store.open(options["store"], create=True)
     return Campaign(plan, store, devices, {suite.name: suite}, progress, there.path), None
 

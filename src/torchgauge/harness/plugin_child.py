@@ -14,8 +14,9 @@ from importlib import metadata
 from pathlib import Path
 from typing import Any
 
+from torchgauge import registry
 from torchgauge.devices.device import DeviceDescriptor
-from torchgauge.records import Configuration, Workload, from_plain, to_json
+from torchgauge.records import METRICS, Configuration, Metric, Workload, from_plain, to_json
 from torchgauge.registry import GROUPS, resolve
 
 
@@ -82,6 +83,11 @@ def refusals(reference: str, cases: str) -> list[str | None]:
     ]
 
 
+def metrics() -> list[Metric]:
+    """The metrics that packages declare beside the table."""
+    return [metric for name, metric in registry.metrics().items() if name not in METRICS]
+
+
 def _raised(error: BaseException) -> dict[str, str]:
     missing = error.name if isinstance(error, ModuleNotFoundError) and error.name else ""
     return {"error": f"{type(error).__name__}: {error}", "missing": missing}
@@ -92,6 +98,7 @@ TASKS: dict[str, Callable[..., Any]] = {
     "suite": suite,
     "device": device,
     "refusals": refusals,
+    "metrics": metrics,
 }
 
 if __name__ == "__main__":

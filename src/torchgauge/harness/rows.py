@@ -3,19 +3,21 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
 from torchgauge.harness.interpreter import hint_for
-from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.staging import is_own
 from torchgauge.harness.steadiness import doubts
 from torchgauge.records import (
+    METRICS,
+    Better,
     Case,
     Cause,
     Measurement,
+    Metric,
     Modifier,
     Outcome,
     Phase,
@@ -26,7 +28,9 @@ from torchgauge.records import (
     Scalar,
     Status,
     Summary,
+    is_metric_name,
 )
+from torchgauge.registry import declared_metric
 from torchgauge.results.stats import summarise
 
 EXCERPT_BYTES = 4096
@@ -57,10 +61,13 @@ class Derived:
     facts: tuple[tuple[str, Scalar], ...]
 
 
-def derived(planned: PlannedCase, outcome: Outcome, confidence: float) -> Derived:
+def derived(
+    planned: PlannedCase, outcome: Outcome, confidence: float, known: Mapping[str, Metric] = METRICS
+) -> Derived:
     """What the parent adds to ``outcome``; whoever reads results of others computes it again.
 
-    Modifiers in :data:`DERIVED`, and facts of their names, are no part of an outcome.
+    Modifiers in :data:`DERIVED`, and facts of their names, are no part of an outcome. ``known`` are the
+    metrics that somebody declared; another one is kept, and noted.
     """
     expected = planned.expectation.status if planned.expectation else None
     modifiers = list(outcome.modifiers)
@@ -70,7 +77,9 @@ def derived(planned: PlannedCase, outcome: Outcome, confidence: float) -> Derive
     if other := other_model(planned, outcome):
         modifiers.append(Modifier.OTHER_MODEL)
         facts[Modifier.OTHER_MODEL.value] = other
-    found = summaries(outcome.measurements, confidence)
+    if unknown := [each.metric for each in outcome.measurements if each.metric not in known]:
+        facts["undeclared"] = f"{reporter(planned.case)}: {'; '.join(map(_undeclared, unknown))}"
+    found = summaries(outcome.measurements, confidence, known)
     if doubt := doubts(outcome.measurements, found, facts):
         modifiers.append(Modifier.UNSTEADY)
         facts[Modifier.UNSTEADY.value] = doubt
@@ -79,7 +88,9 @@ def derived(planned: PlannedCase, outcome: Outcome, confidence: float) -> Derive
 
 def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext) -> Result:
     """The result of ``planned`` with summaries, expectation and the command that reproduces it."""
-    added = derived(planned, outcome, plan.settings.confidence)
+    known = {**METRICS, **{metric.name: metric for metric in plan.metrics}}
+    outcome = _of_known_units(planned, outcome, known)
+    added = derived(planned, outcome, plan.settings.confidence, known)
     quiet = outcome.status is Status.PASS and not context.teardown
     return Result(
         run_id=plan.run_id,
@@ -125,9 +136,49 @@ def unattempted(plan: Plan, planned: PlannedCase, status: Status, cause: Cause |
     return row(plan, planned, outcome, RowContext())
 
 
-def summaries(measurements: Sequence[Measurement], confidence: float) -> tuple[Summary, ...]:
-    """One summary per measurement."""
-    return tuple(summarise(each, METRICS[each.metric], confidence) for each in measurements)
+def summaries(
+    measurements: Sequence[Measurement], confidence: float, known: Mapping[str, Metric] = METRICS
+) -> tuple[Summary, ...]:
+    """One summary per measurement; nobody knows in which direction an undeclared metric improves."""
+    return tuple(
+        summarise(
+            each, known.get(each.metric) or Metric(each.metric, each.unit, Better.NEITHER, ""), confidence
+        )
+        for each in measurements
+    )
+
+
+def reporter(case: Case) -> str:
+    """Whose code said what is in the row of ``case``: the names of the plugins that took part."""
+    return f"suite {case.workload.suite} ({case.workload.mode}, {case.configuration.name})"
+
+
+def _undeclared(metric: str) -> str:
+    said = declared_metric(metric)
+    return f"{metric}: {said if isinstance(said, str) else 'declared here, and not where it was measured'}"
+
+
+def _of_known_units(planned: PlannedCase, outcome: Outcome, known: Mapping[str, Metric]) -> Outcome:
+    """``outcome`` without measurements that no series can hold; a pass that has one is an error that says so.
+
+    Their samples are told in the reason: in a table they would stand in a unit that is not theirs.
+    """
+    kept: dict[str, Measurement] = {}
+    wrong = []
+    for each in outcome.measurements:
+        unit = known[each.metric].unit if each.metric in known else each.unit
+        if each.metric in kept or each.unit != unit or not each.unit or not is_metric_name(each.metric):
+            why = "twice" if each.metric in kept else f"where the unit is {unit}" if each.unit != unit else ""
+            what = ", ".join(f"{sample:g}" for sample in each.samples[:8]) or each.absent
+            wrong.append(" ".join(filter(None, (f"{each.metric!r} in {each.unit!r} ({what})", why))))
+        else:
+            kept[each.metric] = each
+    if not wrong:
+        return outcome
+    status = Status.ERROR if outcome.status is Status.PASS else outcome.status
+    said = f"{reporter(planned.case)} reported what no table can hold: {'; '.join(wrong)}"
+    reason = "; ".join(filter(None, (outcome.reason, said)))[:1000]
+    return replace(outcome, status=status, reason=reason, measurements=tuple(kept.values()))
 
 
 def reproduce_command(case: Case, settings: RunSettings, python: str = "") -> str:

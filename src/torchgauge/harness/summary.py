@@ -9,7 +9,18 @@ from pathlib import Path
 from torchgauge.harness.code_origin import CodeOrigin
 from torchgauge.harness.cold_turn import cold_count
 from torchgauge.harness.runner import RunReport
-from torchgauge.records import ATTEMPTED, Accuracy, Plan, Result, Status, Summary, doubt, inexact
+from torchgauge.records import (
+    ATTEMPTED,
+    Accuracy,
+    Plan,
+    Result,
+    Status,
+    Summary,
+    View,
+    doubt,
+    in_view,
+    inexact,
+)
 from torchgauge.results import units
 
 
@@ -152,7 +163,7 @@ def brief_lines(result: Result) -> list[str]:
     numbers = [
         f"{each.metric} {units.told(each.median, each.unit, inexact(each.metric, result.modifiers))}"
         for each in result.summaries
-        if each.metric in ("latency", "speedup", "compile_cold", "peak_memory") and each.median is not None
+        if each.metric in in_view(View.BRIEF) and each.median is not None
     ]
     lines = [f"{result.case_id}  {result.status.value}  {', '.join(numbers)}".rstrip()]
     if result.reason:

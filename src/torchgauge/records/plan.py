@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 
 from torchgauge.records.case import Case, DeviceTarget, Workload
 from torchgauge.records.codec import SCHEMA_VERSION, Scalar, digest, to_plain
+from torchgauge.records.metrics import Metric
 from torchgauge.records.schedule import Schedule
 from torchgauge.records.status import Cause, Phase, Status
 
@@ -159,7 +160,10 @@ class Provenance:
 
 @dataclass(frozen=True)
 class Plan:
-    """What a run will do, written to disk before anything runs."""
+    """What a run will do, written to disk before anything runs.
+
+    ``metrics`` are those that packages of its interpreter declare beside the table.
+    """
 
     run_id: str
     created_at: float
@@ -171,6 +175,7 @@ class Plan:
     python: str = ""
     provenance: tuple[Provenance, ...] = ()
     schedule: Schedule | None = None
+    metrics: tuple[Metric, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     @property

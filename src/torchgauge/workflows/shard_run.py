@@ -17,7 +17,7 @@ from typing import Any
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, TorchgaugeError, UsageError
-from torchgauge.harness.campaigns import find_devices, plan_of
+from torchgauge.harness.campaigns import find_devices, placed, plan_of
 from torchgauge.harness.foreign_plugins import refuse, suites_of
 from torchgauge.harness.interpreter import interpreter
 from torchgauge.harness.planning.configurations import configuration
@@ -80,7 +80,7 @@ def shard_campaign(
     known = gather(groups, suites, durations=None, store=store)
     in_order, schedule = ordered(groups, known, settings.budget_s)
     plan = plan_of(in_order, settings, suites.values(), f"{job.shard.index}/{job.shard.of}", provenance)
-    plan = replace(plan, python=there.path, schedule=schedule)
+    plan = replace(placed(plan, there), schedule=schedule)
     return Campaign(plan, Store.open(store, create=True), devices, suites, progress, there.path)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.planning.configurations import bundled
 from torchgauge.records import (
+    METRICS,
     Accuracy,
     Case,
     Cause,

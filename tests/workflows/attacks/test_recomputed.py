@@ -29,9 +29,8 @@ from campaign_sets import (
 )
 from stored_runs import TOLERANCE, case
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.planning.plan import BY_THE_CHECK
-from torchgauge.records import Measurement, PlannedCase, to_plain
+from torchgauge.records import METRICS, Measurement, PlannedCase, to_plain
 from torchgauge.results.dataset import read_table
 from torchgauge.results.journal import results
 from torchgauge.results.stats import summarise

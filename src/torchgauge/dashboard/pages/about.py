@@ -14,7 +14,7 @@ from torchgauge.dashboard.downloads import FILES
 from torchgauge.dashboard.manifest import MANIFEST
 from torchgauge.dashboard.pages import regressions
 from torchgauge.dashboard.subjects import Subject, subject_of
-from torchgauge.harness.metrics import METRICS
+from torchgauge.records import METRICS
 from torchgauge.results import units
 from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.tables import RESULTS

@@ -16,8 +16,7 @@ from torchgauge.dashboard.pages.environments import LastPass
 from torchgauge.dashboard.pages.html_text import facts_html, repeated, scroll_html, shown
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import LOOKS, MARKS
-from torchgauge.harness.metrics import METRICS
-from torchgauge.records import STEP_TIMES, Status
+from torchgauge.records import METRICS, STEP_TIMES, Status
 from torchgauge.results import units
 from torchgauge.results.hostile_text import LOG_LIMIT, tail
 

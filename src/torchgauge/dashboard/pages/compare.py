@@ -21,11 +21,11 @@ from torchgauge.dashboard.pages.noise import series_thresholds
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.subjects import Subject, subject_of
-from torchgauge.harness.metrics import METRICS
+from torchgauge.records import METRICS, View, in_view
 from torchgauge.results import units
 
 METRIC = "latency"
-COMPARED = ("latency", "speedup", "throughput", "compile_cold", "compile_warm", "peak_memory")
+COMPARED = in_view(View.HISTORY)
 """The metrics that can be compared, where the store has them."""
 
 MOST_ROWS = 30

@@ -18,7 +18,7 @@ from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.number_text import half_percent
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.statuses import NOTHING_PLANNED as BLANK
-from torchgauge.harness.metrics import METRICS
+from torchgauge.records import METRICS
 
 SCHEMA = 1
 

@@ -38,8 +38,7 @@ from torchgauge.dashboard.pages.status_strip import SHOWN, letters, strip
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.statuses import NOTHING_PLANNED as NOTHING
-from torchgauge.harness.metrics import METRICS
-from torchgauge.records import Modifier
+from torchgauge.records import METRICS, Modifier
 from torchgauge.results import units
 
 if TYPE_CHECKING:

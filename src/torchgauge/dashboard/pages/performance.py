@@ -37,8 +37,7 @@ from torchgauge.dashboard.pages.views import (
 )
 from torchgauge.dashboard.statuses import LOOKS, MARKS
 from torchgauge.dashboard.subjects import models_of
-from torchgauge.harness.metrics import METRICS
-from torchgauge.records import Modifier, Status, apart, left_out
+from torchgauge.records import METRICS, Modifier, Status, apart, left_out
 from torchgauge.results.hostile_text import first_line
 
 if TYPE_CHECKING:

@@ -14,7 +14,7 @@ from torchgauge.dashboard.board import Board, Column, Entry, Workload
 from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import half_percent, together
-from torchgauge.harness.metrics import METRICS
+from torchgauge.records import METRICS
 
 EAGER = "eager"
 """The configuration that is the baseline of its device where a device has it."""

@@ -22,7 +22,6 @@ import { commit, follow, read } from "./state.js";
  * @typedef {{snapshot: string, device: string, configuration: string}} Side
  */
 
-const CORE = new Set(["latency", "speedup"]);
 const FAILED = new Set(["a", "e", "o", "t", "c"]);
 const AT_ONCE = 100;
 const NEWEST = "newest";
@@ -196,7 +195,7 @@ async function halves(site, side, wanted) {
       devices.map((id) =>
         Promise.all([
           load(`cases/${id}.json`), load(`${folder}/${id}.core.json`),
-          CORE.has(metric) ? null : load(`${folder}/${id}.extra.json`), load(`latest/noise-${id}.json`),
+          wanted.core ? null : load(`${folder}/${id}.extra.json`), load(`latest/noise-${id}.json`),
         ]),
       ),
     )

@@ -12,7 +12,6 @@ import { commit, follow, read } from "./state.js";
  * @typedef {{epoch: number, snapshots: string[], lines: TrendLine[]}} Trend
  */
 
-const CORE = new Set(["latency", "speedup"]);
 const host = document.getElementById("explore");
 if (host) start(host).catch((error) => { host.hidden = false; host.replaceChildren(complaint(error)); });
 
@@ -103,7 +102,7 @@ async function figuresOf(site, state, first) {
   const indices = /** @type {{epoch: number, snapshots: string[], devices: string[]}[]} */ (
     await Promise.all(epochs.map((epoch) => load(`trends/${epoch}.json`)))
   );
-  const part = CORE.has(metric) ? "core" : "extra";
+  const part = site.metrics.some(({ name, core }) => core && name === metric) ? "core" : "extra";
   const parts = /** @type {(Trend | null)[]} */ (
     await Promise.all(
       indices.map(({ epoch, devices }) =>

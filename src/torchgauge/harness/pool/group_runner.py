@@ -11,7 +11,6 @@ from typing import Any
 
 from torchgauge.harness.executors.executor import Remark, Submission, Yield
 from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, MEASURE, Job
-from torchgauge.harness.metrics import absent
 from torchgauge.harness.pool.code_caches import CodeCaches
 from torchgauge.harness.pool.fold import Folded, fold, no_device
 from torchgauge.harness.pool.pace import Pace
@@ -30,6 +29,7 @@ from torchgauge.records import (
     PlannedCase,
     Result,
     Status,
+    absent,
     from_plain,
 )
 from torchgauge.records.placement import Placement, placement_of

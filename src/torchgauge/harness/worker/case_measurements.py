@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchgauge.harness.metrics import METRICS, absent
 from torchgauge.harness.worker.contention import UNKNOWN
 from torchgauge.harness.worker.lane import Lane
-from torchgauge.records import Measurement
+from torchgauge.records import METRICS, Measurement, absent
 
 _STEADY_CLOCK = "perf_counter"
 

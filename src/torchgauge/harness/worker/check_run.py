@@ -15,7 +15,7 @@ from torchgauge.harness.events import EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.worker.failure import describe
 from torchgauge.harness.worker.libraries import import_builder
-from torchgauge.harness.worker.verdicts import first_line, outcome_of
+from torchgauge.harness.worker.verdicts import first_line, outcome_of, sound
 from torchgauge.records import Cause, Outcome, Phase, PlannedCase, Scalar, Status
 from torchgauge.suites.check import Check, CheckOutcome, NotOnThisDeviceError, WrongAnswerError
 
@@ -56,12 +56,19 @@ class CheckRun:
 
     def _outcome(self, planned: PlannedCase, check: Check) -> Outcome:
         try:
-            said = check(planned.case.workload, self.session)
+            said: object = check(planned.case.workload, self.session)
         except KeyboardInterrupt:
             raise
         except BaseException as error:  # noqa: BLE001  libraries raise BaseException, and a check may exit
             return self._raised(planned, error, Phase.CHECK)
-        return _outcome_of(planned.case.key, said)
+        if not isinstance(said, CheckOutcome):
+            workload = planned.case.workload
+            reason = (
+                f"the check {workload.model} of suite {workload.suite} returned "
+                f"{type(said).__name__} and no CheckOutcome"
+            )
+            return Outcome(planned.case.key, Status.ERROR, Phase.CHECK, None, reason)
+        return sound(planned, _outcome_of(planned.case.key, said))
 
     def _raised(self, planned: PlannedCase, error: BaseException, phase: Phase) -> Outcome:
         key = planned.case.key

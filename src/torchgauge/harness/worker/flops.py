@@ -5,9 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from torchgauge.harness.metrics import absent
 from torchgauge.harness.worker.case_measurements import single
-from torchgauge.records import Measurement
+from torchgauge.records import Measurement, absent
 
 
 def count_flops(step: Callable[[], Any]) -> Measurement:

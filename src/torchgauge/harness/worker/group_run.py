@@ -21,7 +21,7 @@ from torchgauge.harness.worker.libraries import import_builder
 from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.realise import realise
 from torchgauge.harness.worker.timing import measure, warm_up
-from torchgauge.harness.worker.verdicts import outcome_of
+from torchgauge.harness.worker.verdicts import outcome_of, sound
 from torchgauge.records import (
     AUTOCAST,
     Accuracy,
@@ -117,16 +117,15 @@ class GroupRun:
         if Modifier.UNCHECKED.value in state.facts and outcome.status is Status.PASS:
             modifiers.append(Modifier.UNCHECKED)
         facts = {**state.facts, **({"degraded": "; ".join(state.degraded)} if state.degraded else {})}
-        self.events.outcome(
-            replace(
-                outcome,
-                measurements=tuple(state.measurements),
-                modifiers=tuple(modifiers),
-                realised=self.realised,
-                accuracy=state.accuracy,
-                facts=tuple(sorted(facts.items())),
-            )
+        said = replace(
+            outcome,
+            measurements=tuple(state.measurements),
+            modifiers=tuple(modifiers),
+            realised=self.realised,
+            accuracy=state.accuracy,
+            facts=tuple(sorted(facts.items())),
         )
+        self.events.outcome(sound(state.planned, said))
 
     def end_raised(self, state: CaseState, error: BaseException) -> None:
         """Report that ``state`` raised in its present phase."""

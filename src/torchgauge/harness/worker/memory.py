@@ -20,10 +20,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from torchgauge.devices.session import Absent, DeviceSession, MemoryReading
-from torchgauge.harness.metrics import absent
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.worker.case_measurements import single
-from torchgauge.records import Measurement
+from torchgauge.records import Measurement, absent
 from torchgauge.suites.host import HOST
 
 STEPS = 2

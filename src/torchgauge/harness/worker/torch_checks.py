@@ -13,7 +13,6 @@ from typing import TYPE_CHECKING, Any
 from torchgauge.errors import UnobservableError
 from torchgauge.harness.cold_turn import NOT_ITS_TURN
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
-from torchgauge.harness.metrics import absent
 from torchgauge.harness.worker import compilation, compiled_share
 from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread
 from torchgauge.harness.worker.case_measurements import single
@@ -23,7 +22,7 @@ from torchgauge.harness.worker.observer import Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.reference import Reference, float64_reference
 from torchgauge.harness.worker.subjects import make_subject
-from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
+from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance, absent
 from torchgauge.suites.host import HOST
 from torchgauge.suites.outputs import Observation, elements
 from torchgauge.suites.suite import BuiltWorkload

@@ -13,7 +13,7 @@ from torchgauge.errors import (
 )
 from torchgauge.harness.suspects import Remedies, Suspect, blamed
 from torchgauge.harness.worker.failure import describe
-from torchgauge.records import Cause, Outcome, Phase, Status
+from torchgauge.records import Cause, Outcome, Phase, PlannedCase, Status, from_plain, to_json, to_plain
 
 _OFFLINE = {"LocalEntryNotFoundError", "OfflineModeIsEnabled"}
 _BUILDING = frozenset({Phase.IMPORT, Phase.BUILD, Phase.EAGER})
@@ -49,6 +49,20 @@ def outcome_of(
         lost = f"the device was lost: {reason}"[:500]
         return Outcome(case, Status.INFRA, phase, Cause.NO_DEVICE, lost, describe(error))
     return Outcome(case, Status.ERROR, phase, None, reason, describe(error))
+
+
+def sound(planned: PlannedCase, outcome: Outcome) -> Outcome:
+    """``outcome`` where it can cross to the parent, else an error that names whose code made it."""
+    try:
+        from_plain(Outcome, to_plain(outcome))
+        to_json(outcome.facts)
+    except (TypeError, ValueError, AttributeError) as error:
+        workload, configuration = planned.case.workload, planned.case.configuration.name
+        said = (
+            f"suite {workload.suite} ({workload.mode}, {configuration}) reported what cannot be kept: {error}"
+        )
+        return Outcome(planned.case.key, Status.ERROR, outcome.phase, None, said[:500], describe(error))
+    return outcome
 
 
 def poisoned(suspect: Suspect, error: BaseException) -> str:

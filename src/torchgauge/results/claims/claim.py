@@ -6,6 +6,9 @@ from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
 
+from torchgauge import registry
+from torchgauge.records import Compared, View
+
 
 class Aggregation(str, Enum):
     """How the models of a claim become one number."""
@@ -52,19 +55,11 @@ class Measure:
 
 MEASURES = MappingProxyType(
     {
-        "speedup": Measure("speedup", "ratio"),
-        "latency": Measure("latency", "s"),
-        "latency_device": Measure("latency_device", "s"),
-        "latency_cpu": Measure("latency_cpu", "s"),
-        "throughput": Measure("throughput", "1/s"),
-        "compile_cold": Measure("compile_cold", "s"),
-        "compile_warm": Measure("compile_warm", "s"),
-        "peak_memory": Measure("peak_memory", "B"),
-        "memory_compression": Measure("peak_memory", "ratio", against_eager=True),
-        "graph_breaks": Measure("graph_breaks", "count", exact=True),
-        "graph_count": Measure("graph_count", "count", exact=True),
-        "recompiles": Measure("recompiles", "count", exact=True),
+        name: Measure(name, metric.unit, exact=metric.compared is Compared.EXACT)
+        for name, metric in registry.metrics().items()
+        if View.CLAIM in metric.views
     }
+    | {"memory_compression": Measure("peak_memory", "ratio", against_eager=True)}
 )
 """What a claim may be about, by the name that its file uses."""
 

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing.blank_verdict import QUARANTINE_FACTOR
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GATE_VERDICTS, Headline, headline
-from torchgauge.results.comparing.policy import BUILT_IN, Policy, Rule
+from torchgauge.results.comparing.policy import STEP_TIMES, Policy, Rule
 from torchgauge.results.comparing.verdict_words import WORSE, in_doubt
 from torchgauge.results.units import small_number
 
@@ -71,7 +71,7 @@ def under(verdict: MetricVerdict, policy: Policy) -> MetricVerdict:
     softened = rule.action is Action.GATE and verdict.action is not Action.GATE and _is_watched(verdict)
     action = verdict.action if softened else rule.action
     seen = replace(verdict, action=action)
-    if verdict.ratio is None or verdict.metric in BUILT_IN:
+    if verdict.ratio is None or verdict.metric not in STEP_TIMES:
         return _sized(seen, rule)
     tolerance = rule.tolerance * (QUARANTINE_FACTOR if verdict.quarantined else 1.0)
     return _within(seen, tolerance)
@@ -105,8 +105,8 @@ def _sized(seen: MetricVerdict, rule: Rule) -> MetricVerdict:
     if seen.verdict is not Verdict.REGRESSION or seen.ratio is None or not rule.tolerance:
         return seen
     tolerance = rule.tolerance * (QUARANTINE_FACTOR if seen.quarantined else 1.0)
-    change = (seen.head or 0.0) - (seen.base or 0.0)
-    if seen.ratio - 1 > tolerance and change > rule.floor:
+    change = abs((seen.head or 0.0) - (seen.base or 0.0))
+    if max(seen.ratio, 1 / seen.ratio) - 1 > tolerance and change > rule.floor:
         return replace(seen, tolerance=tolerance)
     reason = f"within the policy's tolerance of {tolerance:.1%}, or below its floor"
     return replace(seen, tolerance=tolerance, verdict=Verdict.UNCHANGED, reason=reason)
@@ -118,7 +118,7 @@ def _nothing(seen: Sequence[MetricVerdict], gating: Sequence[MetricVerdict]) -> 
         return ["nothing was compared"]
     if not gating:
         return ["nothing that was compared gates: the policy only reports or ignores it"]
-    step_times = [each for each in gating if each.metric not in BUILT_IN]
+    step_times = [each for each in gating if each.metric in STEP_TIMES]
     decided = [each for each in step_times if each.verdict not in (Verdict.UNDECIDED, Verdict.NOT_COMPARABLE)]
     if step_times and not decided:
         return [f"nothing was decided: none of {len(step_times)} step times that gate has a verdict"]

@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from enum import Enum
 
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
-from torchgauge.results.comparing.policy import BUILT_IN
+from torchgauge.results.comparing.policy import STEP_TIMES
 from torchgauge.results.comparing.verdict_words import BETTER, CHANGED, SILENT, WORSE, alarms
 
 LATENCY = "latency"
@@ -119,5 +119,5 @@ def is_missed(verdict: MetricVerdict) -> bool:
 
 def _compared(verdict: MetricVerdict) -> bool:
     """Whether something was found out: a step time that was compared, or any metric that changed."""
-    timed = bool(verdict.pair_key) and verdict.metric not in BUILT_IN
+    timed = bool(verdict.pair_key) and verdict.metric in STEP_TIMES
     return verdict.verdict in CHANGED or (timed and verdict.verdict is not Verdict.NOT_COMPARABLE)

@@ -10,22 +10,14 @@ import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from torchgauge import registry
+from torchgauge.records import Better, Compared, Metric
 from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair, Verdict
 from torchgauge.results.comparing.blank_verdict import BlankVerdicts, RuleOf
 from torchgauge.results.comparing.launch_samples import LaunchSamples
-from torchgauge.results.comparing.memory_change import METRIC as MEMORY
 from torchgauge.results.comparing.memory_change import MemoryRule, judge_memory
 from torchgauge.results.comparing.noise import Prior
 from torchgauge.results.comparing.status_verdict import Standing, comparable, judge_status, standing
-
-RATIO_METRICS = {"compile_cold": 3, "compile_warm": 3}
-"""Times that are compared by ratio, and the least number of launches that may decide."""
-
-COUNT_METRICS = ("graph_breaks", "graph_count", "recompiles")
-"""Metrics that are compared exactly."""
-
-OF_THE_COMPILER = ("compile_cold", "compile_warm", *COUNT_METRICS)
-"""Metrics of which nothing is claimed where neither side ran what it was to compile."""
 
 
 def judge_other_metrics(
@@ -44,14 +36,16 @@ def judge_other_metrics(
     judged = _Judged(pair, rule_of, quarantined)
     both = [launch for launch in launches if comparable(launch)]
     found: list[MetricVerdict] = []
-    for metric, least in RATIO_METRICS.items():
-        found += judged.by_ratio(metric, both, least)
-    found += judged.memory(both, memory_prior)
-    for metric in COUNT_METRICS:
-        found += judged.by_count(metric, both)
+    for metric in registry.metrics().values():
+        if metric.compared is Compared.RATIO:
+            found += judged.by_ratio(metric, both)
+        elif metric.compared is Compared.MEMORY:
+            found += judged.memory(metric, both, memory_prior)
+        elif metric.compared is Compared.EXACT:
+            found += judged.by_count(metric, both)
     found = _of_one_coverage(found)
     if any(standing(side) is Standing.DEGRADED for launch in both for side in (launch.base, launch.head)):
-        found = [_unclaimed(each) if each.metric in OF_THE_COMPILER else each for each in found]
+        found = [_unclaimed(each) if _of_the_compiler(each) else each for each in found]
     return [judge_status(pair, launches, rule_of, quarantined=quarantined), *found]
 
 
@@ -78,10 +72,16 @@ def _of_one_coverage(found: list[MetricVerdict]) -> list[MetricVerdict]:
     )
     return [
         replace(each, verdict=Verdict.UNDECIDED, reason=reason)
-        if each.metric in OF_THE_COMPILER and each.verdict is Verdict.IMPROVEMENT
+        if _of_the_compiler(each) and each.verdict is Verdict.IMPROVEMENT
         else each
         for each in found
     ]
+
+
+def _of_the_compiler(verdict: MetricVerdict) -> bool:
+    """Whether nothing is claimed of its metric where neither side ran what it was to compile."""
+    known = registry.metrics().get(verdict.metric)
+    return known is not None and known.of_the_compiler
 
 
 def _unclaimed(verdict: MetricVerdict) -> MetricVerdict:
@@ -93,9 +93,9 @@ def _unclaimed(verdict: MetricVerdict) -> MetricVerdict:
 
 @dataclass(frozen=True)
 class _Judged(BlankVerdicts):
-    def by_ratio(self, metric: str, launches: Sequence[Launch], least: int) -> list[MetricVerdict]:
-        sides = LaunchSamples.of(metric, launches)
-        blank = self.blank(metric, "s", len(sides.base), "median")
+    def by_ratio(self, metric: Metric, launches: Sequence[Launch]) -> list[MetricVerdict]:
+        sides = LaunchSamples.of(metric.name, launches)
+        blank = self.blank(metric.name, metric.unit, len(sides.base), "median")
         if sides.refusal or not sides.base:
             return _refused(blank, sides)
         base, head = statistics.median(sides.base), statistics.median(sides.head)
@@ -109,21 +109,21 @@ class _Judged(BlankVerdicts):
 
             paired = paired_ratio(sides.base, sides.head, blank.confidence)
             blank = replace(blank, low=paired.low, high=paired.high)
-        if len(sides.base) < least:
-            return [_too_few(blank, len(sides.base), least)]
-        return [_sized(blank, self.rule_of(metric).floor, sides)]
+        if len(sides.base) < metric.launches:
+            return [_too_few(blank, len(sides.base), metric.launches)]
+        return [_sized(blank, self.rule_of(metric.name).floor, sides, metric.better)]
 
-    def memory(self, launches: Sequence[Launch], prior: Prior | None) -> list[MetricVerdict]:
-        sides = LaunchSamples.of(MEMORY, launches)
-        blank = self.blank(MEMORY, "B", len(sides.base), "median")
+    def memory(self, metric: Metric, launches: Sequence[Launch], prior: Prior | None) -> list[MetricVerdict]:
+        sides = LaunchSamples.of(metric.name, launches)
+        blank = self.blank(metric.name, metric.unit, len(sides.base), "median")
         if sides.refusal or not sides.base:
             return _refused(blank, sides)
-        rule = MemoryRule(blank.tolerance, self.rule_of(MEMORY).floor, prior)
+        rule = MemoryRule(blank.tolerance, self.rule_of(metric.name).floor, prior)
         return [judge_memory(blank, sides, rule)]
 
-    def by_count(self, metric: str, launches: Sequence[Launch]) -> list[MetricVerdict]:
-        sides = LaunchSamples.of(metric, launches)
-        blank = self.blank(metric, "count", len(sides.base))
+    def by_count(self, metric: Metric, launches: Sequence[Launch]) -> list[MetricVerdict]:
+        sides = LaunchSamples.of(metric.name, launches)
+        blank = self.blank(metric.name, metric.unit, len(sides.base))
         if sides.refusal or not sides.base:
             return _refused(blank, sides)
         for name, values in (("base", sides.base), ("head", sides.head)):
@@ -133,7 +133,7 @@ class _Judged(BlankVerdicts):
         base, head = sides.base[0], sides.head[0]
         verdict = Verdict.UNCHANGED
         if head != base:
-            verdict = Verdict.REGRESSION if head > base else Verdict.IMPROVEMENT
+            verdict = _worse_or_better(head - base, metric.better)
         ratio = head / base if base > 0 and head > 0 else None
         return [replace(blank, base=base, head=head, ratio=ratio, verdict=verdict)]
 
@@ -158,7 +158,7 @@ def _refused(blank: MetricVerdict, sides: LaunchSamples) -> list[MetricVerdict]:
     return [replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=sides.refusal)]
 
 
-def _sized(blank: MetricVerdict, floor: float, sides: LaunchSamples) -> MetricVerdict:
+def _sized(blank: MetricVerdict, floor: float, sides: LaunchSamples, better: Better) -> MetricVerdict:
     """The verdict by size: beyond the tolerance and the floor, and not where launches disagree.
 
     They do where the interval has 1 in it; fewer launches than have one must all point the same way.
@@ -174,4 +174,10 @@ def _sized(blank: MetricVerdict, floor: float, sides: LaunchSamples) -> MetricVe
         low, high = min(sides.ratios, default=1.0), max(sides.ratios, default=1.0)
     if low <= 1 <= high:
         return replace(blank, reason="the change is large enough, but launches disagree on it")
-    return replace(blank, verdict=Verdict.REGRESSION if change > 0 else Verdict.IMPROVEMENT)
+    return replace(blank, verdict=_worse_or_better(change, better))
+
+
+def _worse_or_better(change: float, better: Better) -> Verdict:
+    """What ``change`` is; of a metric without a direction more is worse, since nobody asked for it."""
+    worse = change < 0 if better is Better.HIGHER else change > 0
+    return Verdict.REGRESSION if worse else Verdict.IMPROVEMENT

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
+from torchgauge.records import METRICS
 from torchgauge.records.comparison import Launch, Pair
 from torchgauge.results.comparing.estimators import (
     Estimator,
@@ -16,7 +17,6 @@ from torchgauge.results.comparing.estimators import (
     estimate,
 )
 from torchgauge.results.comparing.noise import Prior
-from torchgauge.results.comparing.other_metrics import RATIO_METRICS
 from torchgauge.results.comparing.policy import Rule
 from torchgauge.results.comparing.sequential import Levels, Moderated, looks, moderate
 from torchgauge.results.comparing.status_verdict import unfit
@@ -186,7 +186,7 @@ class PairEvidence:
         """
         compiles = self.pair.base.configuration.compiled and self.pair.head.configuration.compiled
         usable = len(self.first.timings)
-        return compiles and not self.pair.control and 0 < usable <= RATIO_METRICS["compile_warm"]
+        return compiles and not self.pair.control and 0 < usable <= METRICS["compile_warm"].launches
 
     def may_go_on(self, launches: int) -> bool:
         """Whether it has no more than ``launches`` usable ones, enough to be timed, and room for another."""

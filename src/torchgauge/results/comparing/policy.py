@@ -17,7 +17,10 @@ from typing import Annotated, Any, Literal
 
 import msgspec
 
+from torchgauge import registry
+from torchgauge.records import Compared, compared_by
 from torchgauge.records.comparison import Action, Pair
+from torchgauge.records.metrics import STEP_TOLERANCE
 from torchgauge.suites.document import Document, read_document
 from torchgauge.suites.schema import convert, refuse
 
@@ -30,7 +33,7 @@ class Rule:
     unit: a change must exceed both. ``expires`` is a date such as ``2027-01-31``, or empty.
     """
 
-    tolerance: float = 0.03
+    tolerance: float = STEP_TOLERANCE
     alpha: float = 0.05
     max_time_s: float = 240.0
     action: Action = Action.GATE
@@ -39,24 +42,12 @@ class Rule:
     floor: float = 0.0
 
 
-MIB = 1 << 20
-BUILT_IN: Mapping[str, Rule] = {
-    "status": Rule(tolerance=0.0),
-    "compile_warm": Rule(tolerance=0.20, floor=1.0),
-    "compile_cold": Rule(tolerance=0.20, floor=1.0),
-    "peak_memory": Rule(tolerance=0.05, floor=8.0 * MIB),
-    "graph_breaks": Rule(tolerance=0.0),
-    "graph_count": Rule(tolerance=0.0),
-    "recompiles": Rule(tolerance=0.0),
-}
-"""Metrics with a rule of their own; every other one is a step time and has the rule of ``Rule()``."""
 SUITE_TOLERANCE = 0.01
 """Tolerance of the geometric mean: one per cent everywhere is more than one per cent of one case."""
 
-STEP_TIMES = ("latency", "latency_wall", "latency_tail", "latency_cpu", "latency_device", "suite")
-"""Names of step times, in the order in which help texts list them; ``suite`` is the geometric mean."""
+STEP_TIMES = (*compared_by(Compared.STEPS), "latency_wall", "latency_tail", "suite")
+"""Names of step times that are judged; ``suite`` is the geometric mean, wall and tail are ratios alone."""
 
-_RELATIVE = frozenset(STEP_TIMES) | {"compile_warm", "compile_cold", "peak_memory"}
 _Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
 _Tolerance = Annotated[float, msgspec.Meta(gt=0, le=10)]
 _Seconds = Annotated[float, msgspec.Meta(gt=0)]
@@ -107,7 +98,7 @@ class Layer:
             "max_time_s": self.fields.max_time,
             "action": self.fields.action,
         }
-        if metric not in BUILT_IN:
+        if metric in STEP_TIMES:
             changes |= {"tolerance": self.fields.tolerance, "floor": self.fields.floor}
         if own is not None:
             named = {"tolerance": own.tolerance, "floor": own.floor, "alpha": own.alpha, "action": own.action}
@@ -127,7 +118,10 @@ class Layer:
 
 def built_in(metric: str) -> Rule:
     """What holds for ``metric`` where no file says anything."""
-    return BUILT_IN.get(metric, Rule(tolerance=SUITE_TOLERANCE) if metric == "suite" else Rule())
+    if metric in STEP_TIMES:
+        return Rule(tolerance=SUITE_TOLERANCE) if metric == "suite" else Rule()
+    known = registry.metrics().get(metric)
+    return Rule(tolerance=known.tolerance, floor=known.floor) if known is not None else Rule(tolerance=0.0)
 
 
 @dataclass(frozen=True)
@@ -226,10 +220,13 @@ def _check(part: Document, fields: EntryFields, today: date) -> None:
     """Raise for what no type can say of one entry."""
     for metric, own in fields.metrics.items():
         at = f"$.metrics.{metric}"
-        known = (*STEP_TIMES, *BUILT_IN)
+        metrics = registry.metrics()
+        sized = [name for rule in (Compared.RATIO, Compared.MEMORY) for name in compared_by(rule, metrics)]
+        exact = ("status", *compared_by(Compared.EXACT, metrics))
+        known = (*STEP_TIMES, *sized, *exact)
         if metric not in known:
             raise refuse(part, at, f"unknown metric {metric!r}", f"one of: {', '.join(known)}")
-        if own.tolerance is not None and metric not in _RELATIVE:
+        if own.tolerance is not None and metric in exact:
             hint = "only `action` can be set for it"
             raise refuse(part, f"{at}.tolerance", f"{metric} is compared exactly", hint)
     if not fields.expires:

@@ -17,7 +17,18 @@ from functools import cached_property
 from scipy import stats
 
 from torchgauge.errors import UsageError
-from torchgauge.records import Cause, Measurement, Modifier, Outcome, Phase, Realised, Status, digest
+from torchgauge.records import (
+    Cause,
+    Compared,
+    Measurement,
+    Modifier,
+    Outcome,
+    Phase,
+    Realised,
+    Status,
+    compared_by,
+    digest,
+)
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side, Verdict
 from torchgauge.results.comparing.blank_verdict import QUARANTINE_FACTOR
 from torchgauge.results.comparing.noise import NoiseHistory, Prior, noise_history
@@ -43,7 +54,7 @@ from torchgauge.results.runner_class import runner_class
 from torchgauge.results.stats import paired_ratio
 from torchgauge.results.store import Store
 
-METRICS = ("latency", "latency_device", "latency_cpu")
+STEP_TIMES = compared_by(Compared.STEPS)
 """Step times that may be compared."""
 
 EARLIER_RUNS = "earlier runs"
@@ -99,8 +110,8 @@ def compare_sides(
     Raises :class:`UsageError` for a metric that is no step time, for sides that differ in nothing or in two
     things, and for names that are not there.
     """
-    if metric not in METRICS:
-        raise UsageError(f"{metric} is no step time", hint=f"one of: {', '.join(METRICS)}")
+    if metric not in STEP_TIMES:
+        raise UsageError(f"{metric} is no step time", hint=f"one of: {', '.join(STEP_TIMES)}")
     differs = difference(base, head)
     left = read_side(store, base)
     right = left if base == head else read_side(store, head)

@@ -7,7 +7,7 @@ from collections.abc import Iterator, Sequence
 
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing.gate import GateResult
-from torchgauge.results.comparing.policy import BUILT_IN
+from torchgauge.results.comparing.policy import STEP_TIMES
 from torchgauge.results.comparing.run_pairs import Difference
 from torchgauge.results.comparing.two_runs import TwoRuns
 from torchgauge.results.comparing.verdict_words import change
@@ -61,7 +61,7 @@ def comparison_lines(found: TwoRuns) -> Iterator[str]:
 
 def _goes_without_saying(verdict: MetricVerdict) -> bool:
     """Whether a metric beside step times needs no row: unchanged, or undecided where that gates nothing."""
-    if verdict.metric not in BUILT_IN:
+    if verdict.metric in STEP_TIMES:
         return False
     undecided = verdict.verdict is Verdict.UNDECIDED and verdict.action is not Action.GATE
     return undecided or verdict.verdict is Verdict.UNCHANGED

@@ -9,7 +9,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from torchgauge.records import Measurement
+from torchgauge import records
+from torchgauge.records import Measurement, Metric
+from torchgauge.records.metrics import GIGABYTE
 from torchgauge.suites.host import HOST
 
 FORM = "dynamo-csv"
@@ -43,24 +45,15 @@ MORE: Mapping[str, tuple[str, ...]] = {
 }
 """Columns that are read where they are there."""
 
-GIGABYTE = 1e9
 HOST_MEMORY = GIGABYTE / 100
 """Bytes of one unit of memory, as upstream counts it on the host."""
 
-METRICS: Mapping[str, tuple[str, float]] = {
-    "speedup": ("speedup", 1.0),
-    "abs_latency": ("latency", 1e-3),
-    "compilation_latency": ("compile_cold", 1.0),
-    "dynamo_peak_mem": ("peak_memory", GIGABYTE),
-    "unique_graphs": ("graph_count", 1.0),
-    "graph_breaks": ("graph_breaks", 1.0),
-}
-"""Column to our metric and the factor that makes base units of it; other numbers become facts."""
+METRICS: Mapping[str, Metric] = {each.upstream: each for each in records.METRICS.values() if each.upstream}
+"""Column to our metric; other numbers become facts."""
 ZERO_IS_ABSENT = frozenset({"compilation_latency", *MEMORY})
 
 
 NUMBERS = {*METRICS, *COUNTERS, *MEMORY, "baseline", "speedup_vs_baseline", "cache_lookup_latency"}
-_UNITS = {"latency": "s", "compile_cold": "s", "peak_memory": "B", "speedup": "ratio"}
 
 
 def memory_unit(device: str) -> float:
@@ -70,15 +63,15 @@ def memory_unit(device: str) -> float:
 
 def unit_of(column: str, device: str) -> float:
     """What one unit of ``column`` is in the base unit of our metric."""
-    metric, factor = METRICS[column]
-    return memory_unit(device) if metric == "peak_memory" else factor
+    metric = METRICS[column]
+    return memory_unit(device) if metric.name == "peak_memory" else metric.upstream_unit
 
 
 def measurement(column: str, values: Iterable[float], device: str) -> Measurement:
     """The measurement of our metric that upstream calls ``column``; ``values`` are in upstream's unit."""
-    metric, unit = METRICS[column][0], unit_of(column, device)
+    metric, unit = METRICS[column], unit_of(column, device)
     provenance = f"{column} of PyTorch's dynamo runner"
     if column == "compilation_latency":
         provenance += ", whose compile cache may have been filled"
     samples = tuple(value * unit for value in values)
-    return Measurement(metric, _UNITS.get(metric, "count"), samples, provenance=provenance)
+    return Measurement(metric.name, metric.unit, samples, provenance=provenance)

@@ -93,9 +93,9 @@ def _exported_numbers(run: ExportedRun, case: ExportedCase) -> dict[str, float]:
         for column in NUMBERS
         if f"dynamo_{column}" in case.facts
     }
-    for column, (metric, _) in METRICS.items():
-        if metric in case.medians and not case.doubt(metric):
-            numbers[column] = case.medians[metric] / unit_of(column, case.device)
+    for column, metric in METRICS.items():
+        if metric.name in case.medians and not case.doubt(metric.name):
+            numbers[column] = case.medians[metric.name] / unit_of(column, case.device)
     eager = run.eager_of(case)
     if eager is not None and "peak_memory" in eager.medians:
         numbers["eager_peak_mem"] = eager.medians["peak_memory"] / memory_unit(case.device)

@@ -297,7 +297,7 @@ def _take(entry: _Found, place: Place, record: RecordFields, known: Known) -> No
         kept: Scalar = values[0] if len(values) == 1 else json.dumps(values)
         entry.facts[f"dynamo_{name}"] = kept
         return
-    if ours is not None and ours[0] != "speedup" and not any(values) and not ours[0].startswith("graph"):
+    if ours is not None and ours.unit not in ("ratio", "count") and not any(values):
         return  # upstream fills up what it did not measure with zeros
     taken = (
         measurement(name, values, str(entry.case.device))

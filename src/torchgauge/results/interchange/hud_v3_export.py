@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import NothingSelectedError
+from torchgauge.records import METRICS
 from torchgauge.results.atomic_file import write_atomically
 from torchgauge.results.interchange import upstream_names as names
 from torchgauge.results.interchange.dynamo_columns import unit_of
@@ -23,14 +24,6 @@ from torchgauge.results.interchange.hud_v3 import ACCURACY, EAGER_MEMORY
 from torchgauge.results.interchange.upstream_statuses import upstream_word
 
 BENCHMARK = "torchgauge"
-
-_UPSTREAM = {
-    "latency": "abs_latency",
-    "compile_cold": "compilation_latency",
-    "peak_memory": "dynamo_peak_mem",
-    "graph_count": "unique_graphs",
-}
-"""Our metrics that HUD knows by another name and in its own unit; the rest keep name and base unit."""
 
 
 def write_hud_v3(run: ExportedRun, path: Path, benchmark: str = BENCHMARK) -> Written:
@@ -51,8 +44,9 @@ def _records(run: ExportedRun, case: ExportedCase, benchmark: str) -> Iterator[d
     word = upstream_word(case.row, case.facts) or str(case.row["status"])
     yield _record(run, case, benchmark, {"name": ACCURACY, "extra_info": {"benchmark_values": [word]}})
     for metric, samples in sorted(case.samples.items()):
-        name = _UPSTREAM.get(metric, metric)
-        unit_in_base = unit_of(name, case.device) if metric in _UPSTREAM else 1.0
+        name = METRICS[metric].upstream if metric in METRICS else ""
+        unit_in_base = unit_of(name, case.device) if name else 1.0  # the rest keep name and base unit
+        name = name or metric
         if metric == "peak_memory" and not case.compiled:
             name = EAGER_MEMORY
         told = {"metric": metric, "unit_in_base_units": f"{unit_in_base:g}", "base_unit": case.units[metric]}

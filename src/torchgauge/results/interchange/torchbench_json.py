@@ -17,6 +17,7 @@ from typing import Any
 
 from torchgauge.errors import DataFileError
 from torchgauge.records import (
+    METRICS,
     Case,
     Cause,
     Configuration,
@@ -27,8 +28,9 @@ from torchgauge.records import (
     Workload,
     digest,
 )
+from torchgauge.records.metrics import GIGABYTE
 from torchgauge.results.interchange import upstream_names as names
-from torchgauge.results.interchange.dynamo_columns import GIGABYTE, HOST_MEMORY
+from torchgauge.results.interchange.dynamo_columns import HOST_MEMORY
 from torchgauge.results.interchange.exported_run import EAGER
 from torchgauge.results.interchange.imported_run import (
     UNKNOWN_BATCH,
@@ -51,20 +53,20 @@ _LONG = re.compile(
     r"extra_args=(?P<args>.*), metric=(?P<metric>.*)"
 )
 _SHORT = re.compile(r"(?P<model>.+)-(?P<test>eval|train)_(?P<metric>\w+)")
-_METRICS: Mapping[str, tuple[str, str, float]] = {
-    "latencies": ("latency", "s", 1e-3),
-    "latency": ("latency", "s", 1e-3),
-    "iter_latencies": ("latency", "s", 1e-3),
-    "throughput": ("throughput", "1/s", 1.0),
-    "throughputs": ("throughput", "1/s", 1.0),
-    "iter_throughputs": ("throughput", "1/s", 1.0),
-    "gpu_peak_mem": ("peak_memory", "B", GIGABYTE),
-    "cpu_peak_mem": ("peak_memory", "B", HOST_MEMORY),
-    "cmem": ("peak_memory", "B", HOST_MEMORY),
-    "pt2_compilation_time": ("compile_cold", "s", 1.0),
-    "pt2_graph_breaks": ("graph_breaks", "count", 1.0),
+_METRICS: Mapping[str, tuple[str, float]] = {
+    "latencies": ("latency", 1e-3),
+    "latency": ("latency", 1e-3),
+    "iter_latencies": ("latency", 1e-3),
+    "throughput": ("throughput", 1.0),
+    "throughputs": ("throughput", 1.0),
+    "iter_throughputs": ("throughput", 1.0),
+    "gpu_peak_mem": ("peak_memory", GIGABYTE),
+    "cpu_peak_mem": ("peak_memory", HOST_MEMORY),
+    "cmem": ("peak_memory", HOST_MEMORY),
+    "pt2_compilation_time": ("compile_cold", 1.0),
+    "pt2_graph_breaks": ("graph_breaks", 1.0),
 }
-"""TorchBench's metric to ours, its unit and the factor that makes base units of it."""
+"""TorchBench's metric to ours and the factor that makes base units of it."""
 _BETTER_SOURCES = ("iter_latencies", "iter_throughputs", "gpu_peak_mem")
 """Where two of TorchBench's metrics are one of ours, these are taken and the other becomes a fact."""
 _PRECISIONS = {
@@ -231,12 +233,13 @@ def _contents(entry: _Entry) -> tuple[tuple[Measurement, ...], tuple[tuple[str, 
         facts["torchbench_extra_args"] = entry.args
     for name in sorted(entry.numbers, key=lambda each: each not in _BETTER_SOURCES):
         values = entry.numbers[name]
-        metric, unit, factor = _METRICS.get(name, ("", "", 1.0))
+        metric, factor = _METRICS.get(name, ("", 1.0))
         if not metric or metric in measurements:
             facts[f"torchbench_{name}"] = values[0] if len(values) == 1 else str(list(values))
         elif metric == "graph_breaks" or all(values):
             samples = tuple(each * factor for each in values)
-            measurements[metric] = Measurement(metric, unit, samples, provenance=f"{name} of TorchBench")
+            said = f"{name} of TorchBench"
+            measurements[metric] = Measurement(metric, METRICS[metric].unit, samples, provenance=said)
     return tuple(measurements.values()), tuple(facts.items())
 
 

@@ -16,6 +16,7 @@ import msgspec
 
 from torchgauge.harness.rows import DERIVED, Derived, derived
 from torchgauge.records import Modifier, Result, RunSettings, Status, Summary
+from torchgauge.registry import metrics
 from torchgauge.results.journal_record import Kind, encode_line, split_line
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.strict_records import decode
@@ -53,7 +54,7 @@ def recomputed(row: Any, planned: Any) -> Any | None:
         tuple(pair for pair in row.facts if pair[0] not in _NAMES),
     )
     try:
-        ours = derived(planned, said, CONFIDENCE)  # type: ignore[arg-type]  # twins have the records' names
+        ours = derived(planned, said, CONFIDENCE, metrics())  # type: ignore[arg-type]  # twins have the records' names
     except ValueError as error:
         raise RefusedSetError(Reason.ROW, f"{row.case_id}: its blocks or CPUs are no such") from error
     same = _check_samples(row, ours)

@@ -11,24 +11,16 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torchgauge.harness.metrics import METRICS
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.harness.rows import DERIVED
 from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Modifier, Phase, RunSettings, Status
+from torchgauge.registry import metrics
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import is_plain_command
 
 DAY_S = 86_400.0
 MOST_OF_UNIT: Mapping[str, float] = {"s": 7 * DAY_S, "B": 2.0**53, "count": 1e9, "ratio": 1e9}
 """Largest value of a unit that can be: longer than a job may last, more memory than there is."""
-SIGNED = frozenset({"launch_overhead"})
-"""Differences of two clocks, which may fall below zero."""
-_LIMITS = {
-    (metric.name, metric.unit): (-most if metric.name in SIGNED else 0.0, most)
-    for metric in METRICS.values()
-    for most in (MOST_OF_UNIT.get(metric.unit, math.inf),)
-}
-"""Smallest and largest value of each metric in its unit."""
 MOST_SAMPLES = RunSettings().max_blocks
 """Samples of one metric that a run takes at most."""
 MOST_COSINE = 1.0 + 1e-6
@@ -80,6 +72,15 @@ def check_row(row: Any, planned: Any, run_id: str, environments: Container[str],
         _check_accuracy(row.accuracy, case_id)
     if row.status is Status.PASS:
         _check_pass(row, planned, case_id)
+
+
+def _limits(name: str, unit: str) -> tuple[float, float] | None:
+    """Smallest and largest value of the metric ``name`` in ``unit``; None for one that is not declared so."""
+    metric = metrics().get(name)
+    if metric is None or metric.unit != unit:
+        return None
+    most = MOST_OF_UNIT.get(unit, math.inf)
+    return (-most if metric.signed else 0.0), most
 
 
 def is_check(planned: Any) -> bool:
@@ -155,7 +156,7 @@ def _check_numbers(row: Any, case_id: str) -> None:
 
 
 def _check_measurement(measurement: Any, case_id: str) -> None:
-    samples, limits = measurement.samples, _LIMITS.get((measurement.metric, measurement.unit))
+    samples, limits = measurement.samples, _limits(measurement.metric, measurement.unit)
     if limits is None:
         raise RefusedSetError(Reason.SCHEMA, f"{case_id}: a metric that does not exist, or in another unit")
     if bool(samples) == bool(measurement.absent):
@@ -169,7 +170,7 @@ def _check_measurement(measurement: Any, case_id: str) -> None:
 
 
 def _check_summary(summary: Any, counts: Mapping[str, int], case_id: str) -> None:
-    limits = _LIMITS.get((summary.metric, summary.unit))
+    limits = _limits(summary.metric, summary.unit)
     if limits is None:
         raise RefusedSetError(Reason.SCHEMA, f"{case_id}: a metric that does not exist, or in another unit")
     if counts.get(summary.metric) != summary.n:

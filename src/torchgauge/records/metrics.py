@@ -1,0 +1,193 @@
+"""The one table of metrics: what a number is, in which unit, which way is better, and what is done with it.
+
+Everything else reads it: the rules and tolerances of comparisons, the columns of dashboard and exports, what
+a claim may be about. A package adds its own under the entry-point group ``torchgauge.metrics``
+(:func:`torchgauge.registry.metrics`). Both processes import this: standard library only.
+
+The number of a metric is the median of its samples, with the interval of :mod:`torchgauge.results.stats`.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass
+from enum import Enum
+from types import MappingProxyType
+
+from torchgauge.records.status import UNCOUNTED, UNTIMED, Modifier, times_count
+
+
+class Better(str, Enum):
+    """Direction in which a metric improves."""
+
+    LOWER = "lower"
+    HIGHER = "higher"
+    NEITHER = "neither"
+
+
+class Compared(str, Enum):
+    """The rule by which two numbers of a metric are compared; in prose in ``docs/comparison.md``."""
+
+    STEPS = "step time"
+    RATIO = "ratio"
+    MEMORY = "memory"
+    EXACT = "exact"
+    NOT = "not"
+
+
+class View(str, Enum):
+    """Where a metric stands beside the row of its case."""
+
+    CORE = "core"
+    HISTORY = "history"
+    BRIEF = "brief"
+    CLAIM = "claim"
+
+
+@dataclass(frozen=True)
+class Metric:
+    """A named quantity in a base unit, with the direction in which it improves.
+
+    A change matters beyond ``tolerance`` (relative) and ``floor`` (in the unit), which a policy may replace;
+    ``launches`` is the least number of them that decides a ratio. ``of_a_step`` says that it is made of how
+    long a step takes, ``of_the_compiler`` that it says nothing where the step did not run as compiled, and
+    ``signed`` that it may fall below 0. ``upstream`` is its column in the files of PyTorch's dynamo runner,
+    and ``upstream_unit`` what one unit of that is in ours. Raises ``ValueError`` for a name that is no word.
+    """
+
+    name: str
+    unit: str
+    better: Better
+    doc: str
+    compared: Compared = Compared.NOT
+    tolerance: float = 0.0
+    floor: float = 0.0
+    launches: int = 3
+    of_a_step: bool = False
+    of_the_compiler: bool = False
+    signed: bool = False
+    views: tuple[View, ...] = ()
+    upstream: str = ""
+    upstream_unit: float = 1.0
+
+    def __post_init__(self) -> None:
+        if not is_metric_name(self.name) or not self.unit:
+            raise ValueError(f"metric {self.name!r} in {self.unit!r}: a name is a word such as tokens_per_s")
+
+
+def is_metric_name(text: str) -> bool:
+    """Whether ``text`` may name a metric: it becomes a column, a key and part of a file's name."""
+    return re.fullmatch(r"[a-z][a-z0-9_]{0,63}", text) is not None
+
+
+_LOWER, _HIGHER, _NEITHER = Better.LOWER, Better.HIGHER, Better.NEITHER
+_HISTORY, _CLAIM = (View.HISTORY, View.CLAIM), (View.CLAIM,)
+_HEAD = (View.CORE, View.BRIEF, *_HISTORY)
+_STEPS, _RATIO, _EXACT = Compared.STEPS, Compared.RATIO, Compared.EXACT
+MIB = 1 << 20
+GIGABYTE = 1e9
+STEP_TOLERANCE = 0.03
+"""Relative change of a step time that matters where no policy says otherwise."""
+
+_TABLE = (
+    Metric("latency", "s", _LOWER, "wall time of one step, synchronised before and after each block",
+           _STEPS, STEP_TOLERANCE, of_a_step=True, views=_HEAD, upstream="abs_latency", upstream_unit=1e-3),
+    Metric("latency_device", "s", _LOWER, "time of one step between two device events",
+           _STEPS, STEP_TOLERANCE, of_a_step=True, views=_CLAIM),
+    Metric("latency_cpu", "s", _LOWER, "CPU time of the whole process during one step, all threads",
+           _STEPS, STEP_TOLERANCE, of_a_step=True, views=_CLAIM),
+    Metric("launch_overhead", "s", _LOWER, "wall time less device-event time of one step",
+           of_a_step=True, signed=True),
+    Metric("contention", "share", _LOWER, "share of a block in which one of its threads had no core"),
+    Metric("latency_contended", "s", _LOWER, "wall time of one step in blocks left out for contention",
+           of_a_step=True),
+    Metric("throughput", "1/s", _HIGHER, "items per second: items of one step divided by its wall time",
+           of_a_step=True, views=_HISTORY),
+    Metric("speedup", "ratio", _HIGHER, "eager wall time divided by this configuration's, same round",
+           of_a_step=True, views=_HEAD, upstream="speedup"),
+    Metric("compile_cold", "s", _LOWER, "first call with an empty compile cache, synchronised",
+           _RATIO, 0.20, 1.0, of_the_compiler=True, views=(View.BRIEF, *_HISTORY),
+           upstream="compilation_latency"),
+    Metric("compile_warm", "s", _LOWER, "first call of a new process with the filled cache",
+           _RATIO, 0.20, 1.0, of_the_compiler=True, views=_HISTORY),
+    Metric("graph_count", "count", _NEITHER, "graphs that dynamo captured for one step",
+           _EXACT, of_the_compiler=True, views=_CLAIM, upstream="unique_graphs"),
+    Metric("graph_breaks", "count", _LOWER, "graph breaks that dynamo counted",
+           _EXACT, of_the_compiler=True, views=_CLAIM, upstream="graph_breaks"),
+    Metric("recompiles", "count", _LOWER, "compilations of a frame beyond its first",
+           _EXACT, of_the_compiler=True, views=_CLAIM),
+    Metric("cache_hits", "count", _NEITHER, "compile-cache hits of the warm compilation"),
+    Metric("peak_memory", "B", _LOWER, "peak of the steps in a process that ran only this configuration",
+           Compared.MEMORY, 0.05, 8.0 * MIB, views=(View.BRIEF, *_HISTORY),
+           upstream="dynamo_peak_mem", upstream_unit=GIGABYTE),
+    Metric("flops", "FLOP", _NEITHER, "floating-point operations of one step, counted by operator"),
+    Metric("flops_rate", "FLOP/s", _HIGHER, "achieved rate: counted operations divided by wall time",
+           of_a_step=True),
+    Metric("gemm_flops", "FLOP/s", _HIGHER, "calibration: 2 n^3 / s of a square matrix product"),
+    Metric("copy_bytes_per_s", "B/s", _HIGHER, "calibration: copy on the device, bytes read and written"),
+    Metric("transfer_bytes_per_s", "B/s", _HIGHER, "calibration: copy between host and device"),
+    Metric("launch_s", "s", _LOWER, "calibration: one small operator in a row of a hundred"),
+    Metric("launch_return_s", "s", _LOWER, "calibration: from the call of one small operator to its return"),
+    Metric("launch_complete_s", "s", _LOWER, "calibration: the same to the end of a synchronisation"),
+    Metric("event_resolution_s", "s", _LOWER, "calibration: smallest time above 0 between two events"),
+    Metric("event_agreement", "ratio", _NEITHER, "calibration: event time divided by the host's wall time"),
+    Metric("clock_resolution_s", "s", _LOWER, "calibration: smallest step of the host's clock"),
+)  # fmt: skip
+METRICS: Mapping[str, Metric] = MappingProxyType({metric.name: metric for metric in _TABLE})
+
+STEP_TIMES = frozenset(metric.name for metric in _TABLE if metric.of_a_step)
+"""Metrics that are made of how long a step takes: what a modifier says of step times holds for all."""
+
+
+def in_view(view: View, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
+    """The metrics of ``known`` that stand in ``view``, in the table's order."""
+    return tuple(metric.name for metric in known.values() if view in metric.views)
+
+
+def compared_by(rule: Compared, known: Mapping[str, Metric] = METRICS) -> tuple[str, ...]:
+    """The metrics of ``known`` that ``rule`` compares, in the table's order."""
+    return tuple(metric.name for metric in known.values() if metric.compared is rule)
+
+
+def is_of_a_step(metric: str) -> bool:
+    """Whether ``metric`` is made of how long a step takes; one that is not in the table may be."""
+    return metric in STEP_TIMES or metric not in METRICS
+
+
+def number_counts(metric: str, status: str, modifiers: Collection[str]) -> bool:
+    """Whether a row's number of ``metric`` may enter a mean, a claim, a trend or a comparison: the one rule.
+
+    Step times by :func:`times_count`. Of other metrics only another model's are compared with nobody's.
+    """
+    if is_of_a_step(metric):
+        return times_count(status, modifiers)
+    return not doubt(metric, modifiers)
+
+
+def doubt(metric: str, modifiers: Iterable[str]) -> str:
+    """The modifier that keeps a number of ``metric`` out of what is compared; empty where none does.
+
+    The gravest of several.
+    """
+    found = set(modifiers)
+    keeping = UNTIMED if is_of_a_step(metric) else {Modifier.OTHER_MODEL}
+    return next((each.value for each in GRAVEST if each in keeping and each in found), "")
+
+
+def inexact(metric: str, modifiers: Collection[str]) -> bool:
+    """Whether a number of ``metric`` is told with two digits: a busy machine made it."""
+    return is_of_a_step(metric) and Modifier.UNSTEADY in modifiers
+
+
+def apart(metric: str, modifiers: Iterable[str]) -> str:
+    """The modifier for which a pass has no number of ``metric`` in a mean over passes; empty where it may."""
+    found = set(modifiers)
+    uncounted = next((each.value for each in GRAVEST if each in UNCOUNTED and each in found), "")
+    return uncounted or doubt(metric, found)
+
+
+GRAVEST = (Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.DEGRADED, Modifier.UNSTEADY)
+"""What may keep a number out, the gravest first: another model's are nobody's, unchecked ones may be of wrong
+results, degraded ones are of another path, and unsteady ones are only inexact.
+"""
