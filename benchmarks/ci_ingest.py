@@ -19,6 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
+from torchgauge.harness.derived_series import flops_rate, launch_overhead, throughput
 from torchgauge.harness.planning.configurations import bundled
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.records import (
@@ -51,17 +52,24 @@ BEGIN = 1_780_000_000.0
 RUN = "20260528T202640Z-00000000"
 ROUNDS = 7
 CASES = {"checks": 10_000, "models": 3_000}
-MEASURED = ("latency", "latency_cpu", "throughput", "flops_rate", "peak_memory", "compile_cold", "speedup")
+SAMPLES = 30
 WHERE = Environment("fake", (("cpu.model", "bench"), ("torch.version", "2.13.0")))
 
 
 def measurements(seed: int) -> tuple[Measurement, ...]:
-    """Thirty samples of every metric that a measured model has."""
-    found = []
-    for at, name in enumerate(MEASURED):
-        samples = tuple(1e-3 * (1 + at) * (1 + ((seed + i) % 13) / 997.0) for i in range(30))
-        found.append(Measurement(name, METRICS[name].unit, samples, tuple(range(30)), "clock", "precision"))
-    return tuple(found)
+    """Thirty samples of every metric that a measured model has, and those that follow from them."""
+    made = [
+        _series(name, seed, 1 + at) for at, name in enumerate(("latency", "latency_cpu", "latency_device"))
+    ]
+    latency, _, device = made
+    flops = Measurement("flops", METRICS["flops"].unit, (1e6,), (), "counted", "read once")
+    follow = (throughput(latency, 1), flops_rate(latency, flops), launch_overhead(latency, device))
+    return (*made, flops, *follow, _series("compile_cold", seed, 9))
+
+
+def _series(name: str, seed: int, scale: int) -> Measurement:
+    samples = tuple(1e-3 * scale * (1 + ((seed + i) % 13) / 997.0) for i in range(SAMPLES))
+    return Measurement(name, METRICS[name].unit, samples, tuple(range(SAMPLES)), "clock", "precision")
 
 
 def row(case: Case, shape: str, seed: int) -> Result:

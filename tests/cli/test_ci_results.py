@@ -15,7 +15,19 @@ from torchgauge import registry
 from torchgauge.devices.discover import GROUP as DEVICES
 from torchgauge.harness.planning.plan import load_suites, select_groups
 from torchgauge.harness.planning.selection import Selection
-from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, campaign_json, terms_of
+from torchgauge.results.journal import results
+from torchgauge.results.store import Store
+from torchgauge.workflows.campaign import (
+    CampaignPlan,
+    PoolPlan,
+    ShardPlan,
+    campaign_json,
+    read_campaign,
+    terms_of,
+)
+from torchgauge.workflows.ingest.container import read_container
+from torchgauge.workflows.ingest.intake import import_sets
+from torchgauge.workflows.ingest.validator import Expected, validate
 
 NOOP = "toy/noop:inference:float32:b1:eager@fake"
 SUM = "toy/sum:inference:float32:b1:eager@fake"
@@ -26,8 +38,9 @@ CAMPAIGN = "2026-05-28-torch-2.9.0-aabbccdd"
 
 def write_campaign(folder: Path, *shards: tuple[str, ...], device: str = "fake") -> Path:
     """A campaign of one pool that was planned a minute ago."""
-    toy = Selection(suites=("toy",), devices=("fake",), tier="full", configurations=("eager",))
-    groups = select_groups(toy, {"fake": registry.load(DEVICES, "fake")}, load_suites(("toy",)))
+    devices = {name: registry.load(DEVICES, name) for name in ("fake", "cpu")}
+    toy = Selection(("toy",), tuple(devices), tier="full", configurations=("eager", "aot_eager"))
+    groups = select_groups(toy, devices, load_suites(("toy",)))
     known = {each.case.id: each for group in groups for each in group.cases}
     held = [{case: known[case] for case in cases if case in known} for cases in shards]
     parts = tuple(
@@ -80,6 +93,26 @@ def test_a_night_is_collected_and_published(
     assert json.loads((tmp_path / "store" / "history.json").read_text())["runs"]
     again = invoke("ci", "publish", "--store", store, "--site", str(tmp_path / "site"), "--expect-history")
     assert again.exit_code == 0, again.output
+
+
+@pytest.mark.torch
+def test_what_a_real_job_says_of_its_steps_follows_from_its_times(
+    tmp_path: Path, process: Callable[..., Any]
+) -> None:
+    """Throughput, rate and speed-up of real measurements pass the door, which makes the same ones of them."""
+    compiled = MLP.replace("eager@fake", "aot_eager@cpu")
+    campaign = write_campaign(tmp_path, (MLP.replace("fake", "cpu"), compiled), device="cpu")
+    words = ("--campaign", str(campaign), "--pool", "pool", "--out", str(tmp_path / "set"))
+    done = process("ci", "run", *words, *QUICK, "--store", str(tmp_path / "work"))
+    assert done.returncode == 0, done.stderr
+    store = Store.open(tmp_path / "store", create=True)
+    taken, refused = import_sets(store, [tmp_path / "set"], Expected(read_campaign(campaign), time.time()))
+    assert refused == []
+    (row,) = [each for each in results(store.run(taken[0].run_id).journal_path) if each.case_id == compiled]
+    counts = {each.metric: len(each.samples) for each in row.measurements}
+    assert counts["throughput"] == counts["flops_rate"] == counts["latency"] > 1
+    assert counts["speedup"] > 1
+    assert json.loads((store.run(row.run_id).path / "provenance.json").read_text())["recomputed"] == 0
 
 
 def test_a_missing_shard_and_a_refused_one_end_with_three(
@@ -193,10 +226,6 @@ def test_a_job_that_runs_out_of_time_hands_in_what_it_has(
     (left,) = [line for line in done.stderr.splitlines() if line.startswith("left: ")]
     assert "cases in" in left
     assert left in (tmp_path / "summary.md").read_text()
-    from torchgauge.workflows.campaign import read_campaign
-    from torchgauge.workflows.ingest.container import read_container
-    from torchgauge.workflows.ingest.validator import Expected, validate
-
     expected = Expected(read_campaign(campaign), time.time())
     assert validate(read_container(tmp_path / "set"), expected).counts["not_run"] >= 1
 

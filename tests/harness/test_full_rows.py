@@ -53,6 +53,7 @@ def test_a_small_model_does_not_pose_as_a_full_one(sandbox, poser: str) -> None:
     rows = {row.case.workload.model: row for row in sandbox.rows()}
     assert {row.status for row in rows.values()} == {Status.PASS}
     assert {row.realised.parameters for row in rows.values()} == {36}
+    assert {dict(row.facts)["items_per_step"] for row in rows.values()} == {1}  # and their batch is 2
     assert Modifier.OTHER_MODEL not in rows["honest"].modifiers
     assert rows["honest"].other_model == ""
     assert Modifier.OTHER_MODEL in rows["poser"].modifiers

@@ -25,24 +25,19 @@ from campaign_sets import (
     sealed,
     terms,
     with_run_id,
-    write_folder,
 )
+from handed_in import STEADY, Edit, Row, failed, kept, measured, refused, said
 from stored_runs import TOLERANCE, case
 
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.records import METRICS, Measurement, PlannedCase, to_plain
 from torchgauge.results.dataset import read_table
-from torchgauge.results.journal import results
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import terms_of
 from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.refusal import Reason
 
-Row = dict[str, Any]
-Edit = Callable[[Row], object]
-
-STEADY = [1e-3 * (1 + 0.001 * (i * 7 % 10)) for i in range(20)]
 WIDE = [1e-3 * (1 + 0.9 * (i * 7 % 10)) for i in range(20)]
 DRIFT = [1e-3 * (1 + 0.0001 * i) for i in range(40)]
 
@@ -58,51 +53,12 @@ def good(night: Night) -> Files:
     return files_of(night.pack(1))
 
 
-def refused(night: Night, files: Files, folder: Path) -> tuple[Reason, str]:
-    """Why ``files`` are refused; fails where they are taken or leave anything in the store."""
-    before = bytes_of(night.store.path)
-    taken, found = import_sets(night.store, [write_folder(folder / "set", files)], night.expected)
-    assert not taken
-    assert bytes_of(night.store.path) == before
-    return found[0].reason, found[0].detail
-
-
-def kept(night: Night, files: Files, folder: Path) -> Row:
-    """The first row that a new store has of ``files``, by its journal; fails where they are refused."""
-    store = Store.open(folder / "store", create=True)
-    taken, found = import_sets(
-        store, [write_folder(folder / "set", files)], night.expected, clock=night.clock
-    )
-    assert not found
-    plain: Row = to_plain(next(results(store.path / "runs" / taken[0].run_id / "journal.jsonl")))
-    return plain
-
-
-def measured(row: Row, **series: Any) -> None:
-    """Give ``row`` samples, each with the summary that follows from them: ``series`` is by metric."""
-    made = {
-        name: Measurement(name, METRICS[name].unit, tuple(found), tuple(range(len(found))), "clock")
-        for name, found in series.items()
-    }
-    row["measurements"] = [to_plain(each) for each in made.values()]
-    row["summaries"] = [to_plain(summarise(each, METRICS[name])) for name, each in made.items()]
-
-
 def summary(**changes: object) -> Edit:
     return lambda row: row["summaries"][0].update(changes)
 
 
 def measurement(**changes: object) -> Edit:
     return lambda row: row["measurements"][0].update(changes)
-
-
-def said(**changes: object) -> Edit:
-    return lambda row: row.update(changes)
-
-
-def failed(status: str, **changes: object) -> Edit:
-    """A row that ended with ``status`` and measured nothing."""
-    return said(status=status, phase="start", measurements=[], summaries=[], accuracy=None, **changes)
 
 
 def accuracy(**changes: object) -> Edit:

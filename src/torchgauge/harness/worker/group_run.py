@@ -9,6 +9,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.derived_series import ITEMS
 from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.scenarios.scenario import Subject
@@ -177,9 +178,11 @@ class GroupRun:
         if built.framework == "torch" and self.session.torch_device is None:
             raise NotImplementedError(f"device {self.session.name!r} runs no torch")
         self.realised = realise(built)
-        for state in self.states:
-            state.facts.update(built.facts)
         self.items_per_step = built.items_per_step
+        as_planned = self.items_per_step == self.group.workload.batch
+        items: dict[str, Scalar] = {} if as_planned else {ITEMS: self.items_per_step}
+        for state in self.states:
+            state.facts.update({**built.facts, **items})
         return built
 
     def _prepare(self, built: BuiltWorkload) -> dict[int, Callable[[], Any]] | None:
@@ -243,9 +246,7 @@ class GroupRun:
         for state in self.live:
             lane = lanes[state.index]
             state.measurements += case_measurements.timings(lane, eager, stopped)
-            state.measurements += case_measurements.rates(
-                lane, state.measurements, self.items_per_step, stopped
-            )
+            state.measurements += case_measurements.rates(state.measurements, self.items_per_step)
             state.measurements += case_measurements.contention(lane, stopped)
             state.facts.update(steps_per_block=lane.inner, blocks=len(lane.wall), warmup=lane.warmup)
             state.facts.update(taken)

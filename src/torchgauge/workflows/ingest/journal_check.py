@@ -13,6 +13,7 @@ from torchgauge.workflows.ingest.plan_check import CheckedPlan
 from torchgauge.workflows.ingest.recomputed import recomputed
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.row_check import Window, check_row
+from torchgauge.workflows.ingest.series_check import Speedups, check_series
 from torchgauge.workflows.ingest.strict_records import decode
 
 MORE_LINES = 20_000
@@ -58,6 +59,7 @@ class _Reading:
     def __init__(self, plan: CheckedPlan, device: str, window: Window) -> None:
         self._plan, self._device, self._window = plan, device, window
         self._left = dict(plan.cases)
+        self._speedups = Speedups()
         self._statuses: Counter[str] = Counter()
         self._environments: dict[str, Environment] = {}
         self._recomputed = self._observed = 0
@@ -134,10 +136,13 @@ class _Reading:
         if row.case != planned.case:
             raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: {case_id} is not the case of that name")
         check_row(row, planned, self._plan.run_id, self._environments, self._window)
+        check_series(row)
+        self._speedups.add(row)
         self._recomputed += recomputed(row, planned) is not None
         self._statuses[row.status.value] += 1
 
     def _ended(self, body: bytes, what: str) -> None:
+        self._speedups.check()
         end = decode(body, End, what)
         if end.state is RunState.RUNNING:
             raise RefusedSetError(Reason.ROW, f"{what}: a run does not end as running")

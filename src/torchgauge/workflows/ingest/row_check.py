@@ -19,8 +19,10 @@ from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import is_plain_command
 
 DAY_S = 86_400.0
-MOST_OF_UNIT: Mapping[str, float] = {"s": 7 * DAY_S, "B": 2.0**53, "count": 1e9, "ratio": 1e9}
+MOST_OF_UNIT: Mapping[str, float] = {"s": 7 * DAY_S, "B": 2.0**53, "count": 1e9, "ratio": 1e9, "share": 1.0}
 """Largest value of a unit that can be: longer than a job may last, more memory than there is."""
+WHOLE = frozenset({"B", "count", "FLOP"})
+"""Units that nobody has a part of."""
 MOST_SAMPLES = RunSettings().max_blocks
 """Samples of one metric that a run takes at most."""
 MOST_COSINE = 1.0 + 1e-6
@@ -167,6 +169,8 @@ def _check_measurement(measurement: Any, case_id: str) -> None:
         raise RefusedSetError(Reason.ROW, f"{case_id}: a metric has blocks for other samples")
     if samples:
         _check_limits(min(samples), max(samples), limits, measurement, case_id)
+        if measurement.unit in WHOLE and not all(map(float.is_integer, samples)):
+            raise RefusedSetError(Reason.NUMBER, f"{case_id}: a part of one {measurement.unit}")
 
 
 def _check_summary(summary: Any, counts: Mapping[str, int], case_id: str) -> None:

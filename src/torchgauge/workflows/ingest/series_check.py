@@ -1,0 +1,115 @@
+"""Series that follow from the wall times of a row, made again by the functions that a worker makes them with.
+
+Throughput, floating-point rate and launch overhead follow from the row alone; a speed-up from it and the
+eager row of its workload, which a run writes together with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from torchgauge.harness.derived_series import ITEMS, flops_rate, launch_overhead, speedup, throughput
+from torchgauge.harness.worker.lane import CONTENDED
+from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+
+OF_ITS_BLOCKS = ("latency_cpu", "latency_device")
+"""Other clocks' times of the very blocks that the latency has."""
+
+
+def check_series(row: Any) -> None:
+    """Raise :class:`RefusedSetError` where a series of ``row`` does not follow from its wall times."""
+    found = {each.metric: each for each in row.measurements if each.samples}
+    latency, case_id = found.get("latency"), row.case_id
+    if latency is None:
+        if orphan := found.keys() & {*OF_ITS_BLOCKS, *FOLLOWS, "speedup", "latency_contended"}:
+            raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: {min(orphan)} without a latency")
+        return
+    for name in OF_ITS_BLOCKS:
+        if name in found and found[name].blocks != latency.blocks:
+            raise RefusedSetError(Reason.ROW, f"{case_id}: {name} and latency are of other blocks")
+    _check_contended(found, case_id)
+    for name, of in FOLLOWS.items():
+        said = found.get(name)
+        if said is None:
+            continue
+        try:
+            ours = of(latency, found, row)
+        except (ArithmeticError, KeyError, ValueError) as error:
+            raise _not_of_its_latency(name, case_id) from error
+        if (ours.samples, ours.blocks) != (said.samples, said.blocks):
+            raise _not_of_its_latency(name, case_id)
+
+
+class Speedups:
+    """The speed-ups of the workload whose rows a journal tells of now, with what they may be over.
+
+    A process that times a configuration beside eager writes the rows of both together.
+    """
+
+    def __init__(self) -> None:
+        self._place: tuple[Any, Any] | None = None
+        self._over: list[tuple[str, Any]] = []
+        self._said: list[tuple[str, Any, Any]] = []
+
+    def add(self, row: Any) -> None:
+        """The next row of the journal; raises :class:`RefusedSetError` as :meth:`check` does."""
+        place = (row.case.workload, row.case.device)
+        if place != self._place:
+            self.check()
+            self._place = place
+        found = {each.metric: each for each in row.measurements if each.samples}
+        latency = found.get("latency")
+        if latency is None:
+            return
+        if row.case.configuration.backend == "eager":
+            self._over.append((row.case_id, latency))
+        if "speedup" in found:
+            self._said.append((row.case_id, latency, found["speedup"]))
+
+    def check(self) -> None:
+        """Raise where a speed-up so far is not that of its row over another, eager row of the workload."""
+        for case_id, latency, said in self._said:
+            if not any(_is(said, latency, eager) for name, eager in self._over if name != case_id):
+                raise RefusedSetError(
+                    Reason.RECOMPUTED, f"{case_id}: its speed-up is not that of its latency over eager's"
+                )
+        self._over, self._said = [], []
+
+
+def _is(said: Any, latency: Any, eager: Any) -> bool:
+    try:
+        ours = speedup(latency, eager)
+    except (ArithmeticError, ValueError):
+        return False
+    return (ours.samples, ours.blocks) == (said.samples, said.blocks)
+
+
+def _not_of_its_latency(name: str, case_id: str) -> RefusedSetError:
+    return RefusedSetError(Reason.RECOMPUTED, f"{case_id}: its {name} is not that of its latency")
+
+
+def _check_contended(found: Mapping[str, Any], case_id: str) -> None:
+    """Blocks that were left out were found contended, and are left out."""
+    left_out, seen = found.get("latency_contended"), found.get("contention")
+    if left_out is None:
+        return
+    shares = zip(seen.blocks, seen.samples, strict=False) if seen else ()
+    contended = {block for block, share in shares if share > CONTENDED}
+    if not left_out.blocks or not set(left_out.blocks) <= contended - set(found["latency"].blocks):
+        raise RefusedSetError(Reason.ROW, f"{case_id}: blocks that it leaves out count, or are its own")
+
+
+def _throughput(latency: Any, _: Mapping[str, Any], row: Any) -> Any:
+    items = dict(row.facts).get(ITEMS, row.case.workload.batch)
+    if type(items) is not int or items < 1:
+        raise ValueError(f"{items!r} items")
+    return throughput(latency, items)
+
+
+FOLLOWS: Mapping[str, Callable[[Any, Mapping[str, Any], Any], Any]] = {
+    "throughput": _throughput,
+    "flops_rate": lambda latency, found, _: flops_rate(latency, found["flops"]),
+    "launch_overhead": lambda latency, found, _: launch_overhead(latency, found["latency_device"]),
+}
+"""What makes each series of a row that follows from its latency and another number of it."""
