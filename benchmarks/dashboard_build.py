@@ -1,12 +1,12 @@
-"""What building the site costs: a full build of the million rows, and the next night on top of it.
+"""What building the site of the million rows costs.
 
 Each build is a process of its own; CPU seconds are user and system time of that process, from the start of
 the interpreter, and its peak memory is what the kernel says. The store is made by ``dashboard_store.py`` in
-the work folder, once; the night that is added is its last one. Afterwards the site is looked at: number of
-files, bytes, the largest JSON file under gzip (level 6), and what a first load of every top page moves: the
-page, its styles and its modules, each under gzip.
+the work folder, once. The second and later builds replace the site of the one before. Afterwards the site is
+looked at: number of files, bytes, the largest JSON file under gzip (level 6), and what a first load of every
+top page moves: the page, its styles and its modules, each under gzip.
 
-Asked: full <= 15 CPU s, incremental <= 3 CPU s, no shard above 64 KiB gzipped, site <= 250 MB.
+Asked: <= 15 CPU s, no shard above 64 KiB gzipped, site <= 250 MB.
 
 ::
 
@@ -31,27 +31,25 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from dashboard_store import DAY, FIRST_NIGHT, Shape, generate
-
-from torchgauge.clock import utc
+from dashboard_store import Shape, generate
 
 SHARDS = ("cases", "series", "snapshots", "trends", "latest")
-LIMITS = {"full CPU s": 15.0, "incremental CPU s": 3.0, "largest shard": 64 * 1024, "site bytes": 250e6}
+LIMITS = {"CPU s": 15.0, "largest shard": 64 * 1024, "site bytes": 250e6}
 _BUILD = """
-import json, sys
+import sys
 from torchgauge.dashboard import build_site
-print(json.dumps(vars(build_site(*sys.argv[1:])), default=str))
+print(build_site(*sys.argv[1:]).digest)
 """
 
 
 @dataclass(frozen=True)
 class Build:
-    """One build: seconds of CPU and of wall time, peak memory in MiB, and why it was a full one."""
+    """One build: seconds of CPU and of wall time, peak memory in MiB, and the digest of the site."""
 
     cpu_s: float
     wall_s: float
     peak_mib: float
-    full_because: str
+    digest: str
     load: float
 
 
@@ -73,32 +71,28 @@ def build(store: Path, site: Path) -> Build:
         cpu_s=round(usage.ru_utime + usage.ru_stime, 2),
         wall_s=round(wall, 2),
         peak_mib=round(usage.ru_maxrss / 1024, 1),
-        full_because=json.loads(told)["full_because"],
+        digest=told.decode().strip(),
         load=round(load, 2),
     )
 
 
 def measure(work: Path, shape: Shape, repeat: int) -> dict[str, Any]:
-    """Full and incremental builds, ``repeat`` times each, and the site that they leave."""
-    store, before = _stores(work, shape)
-    site, base = work / "site", work / "base"
-    found: dict[str, Any] = {"shape": asdict(shape), "rows": shape.rows, "full": [], "incremental": []}
-    for _ in range(repeat):
-        shutil.rmtree(site, ignore_errors=True)
-        found["full"].append(asdict(build(store, site)))
-    full = {path.relative_to(site): path.read_bytes() for path in site.rglob("*") if path.is_file()}
-    shutil.rmtree(base, ignore_errors=True)
-    build(before, base)
-    for _ in range(repeat):
-        shutil.rmtree(site, ignore_errors=True)
-        shutil.copytree(base, site, copy_function=os.link)
-        found["incremental"].append(asdict(build(store, site)))
-    same = {path.relative_to(site): path.read_bytes() for path in site.rglob("*") if path.is_file()}
-    if reason := found["incremental"][-1]["full_because"]:
-        raise SystemExit(f"the incremental build was a full one: {reason}")
-    if differing := sorted(str(name) for name in same.keys() | full if same.get(name) != full.get(name)):
-        raise SystemExit(f"incremental and full differ in {len(differing)} files, such as {differing[:5]}")
-    return found | look(site)
+    """``repeat`` builds, and the site that they leave."""
+    if not (work / "planted.json").is_file():
+        generate(work, shape)
+    if json.loads((work / "planted.json").read_text())["shape"] != asdict(shape):
+        raise SystemExit(f"{work} holds a store of another shape: name an empty folder")
+    site = work / "site"
+    shutil.rmtree(site, ignore_errors=True)
+    builds = [build(work / "store", site) for _ in range(repeat)]
+    if len({each.digest for each in builds}) > 1:
+        raise SystemExit("the same store gave different sites")
+    return {
+        "shape": asdict(shape),
+        "rows": shape.rows,
+        "builds": [asdict(each) for each in builds],
+        **look(site),
+    }
 
 
 def look(site: Path) -> dict[str, Any]:
@@ -140,21 +134,6 @@ def _first_load(page: Path) -> dict[str, int]:
 
 def _gzipped(path: Path) -> int:
     return len(gzip.compress(path.read_bytes(), 6))
-
-
-def _stores(work: Path, shape: Shape) -> tuple[Path, Path]:
-    """The store, and the same without its last night; made where they are not there."""
-    if not (work / "planted.json").is_file():
-        generate(work, shape)
-    if json.loads((work / "planted.json").read_text())["shape"] != asdict(shape):
-        raise SystemExit(f"{work} holds a store of another shape: name an empty folder")
-    before = work / "before"
-    shutil.rmtree(before, ignore_errors=True)
-    shutil.copytree(work / "store", before, copy_function=os.link)
-    night = f"{utc(FIRST_NIGHT + (shape.nights - 1) * DAY):%Y%m%d}T"
-    for path in [*(before / "tables").glob(f"*/{night}*"), *(before / "runs").glob(f"{night}*")]:
-        shutil.rmtree(path) if path.is_dir() else path.unlink()
-    return work / "store", before
 
 
 def main() -> None:

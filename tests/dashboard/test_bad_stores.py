@@ -92,7 +92,7 @@ def _refused(work: Path, *, match: str = ".") -> TorchgaugeError:
 def _outcome(work: Path) -> TorchgaugeError | None:
     """The error of a full build, if there is one; a site stands either way."""
     try:
-        build_site(work / "store", work / "site", now=NOW, full=True)
+        build_site(work / "store", work / "site", now=NOW)
     except TorchgaugeError as error:
         return error
     return None
@@ -194,7 +194,7 @@ def test_a_store_without_environments_and_calibrations_says_so(work: Path) -> No
         shutil.rmtree(work / "store" / "tables" / table, ignore_errors=True)
     for name in ("environments", "calibrations"):
         (work / "store" / "tables" / name).mkdir()
-    build_site(work / "store", work / "site", now=NOW, full=True)
+    build_site(work / "store", work / "site", now=NOW)
     page = next((work / "site" / "models").glob("*.html"))
     assert "environment" in words(page)
 
@@ -238,7 +238,7 @@ from torchgauge.dashboard import build_site
 from torchgauge.errors import InfrastructureError
 resource.setrlimit(resource.RLIMIT_FSIZE, (4000, 4000))
 try:
-    build_site(sys.argv[1], sys.argv[2], full=True)
+    build_site(sys.argv[1], sys.argv[2])
 except InfrastructureError as error:
     print(error.message, error.hint)
     sys.exit(17)

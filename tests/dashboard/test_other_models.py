@@ -12,7 +12,6 @@ from page_text import words
 from store_builder import DAY, EAGER, NOW, RunBuilder, result
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.board import read_board
 from torchgauge.dashboard.breaks import breaks
 from torchgauge.dashboard.contrast import Side, contrast
 from torchgauge.dashboard.names import device_id
@@ -96,7 +95,7 @@ def test_the_matrix_shows_it_as_what_it_is(site: Path) -> None:
 
 def test_it_enters_no_mean(store: Path) -> None:
     """Its number is there, with the reason why it is not used; a failure is told as a failure."""
-    board = read_board(Store.open(store), NOW)
+    board = read_site_data(Store.open(store), NOW).board
     said = {each.workload.model: usable(each, "latency") for each in board.entries.values()}
     assert said["honest"][0] is not None
     assert said["poser"] == (None, "another model than its name says")

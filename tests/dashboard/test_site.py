@@ -24,8 +24,8 @@ from store_builder import (
 )
 
 from torchgauge.dashboard import DashboardError, build_site, site_folder
-from torchgauge.dashboard.board import read_board
 from torchgauge.dashboard.renderer import CSP
+from torchgauge.dashboard.site_data import read_site_data
 from torchgauge.dashboard.tally import tally
 from torchgauge.errors import DamagedJournalError, InfrastructureError, UsageError
 from torchgauge.records import Case, Configuration, Modifier, Realised, Status
@@ -69,7 +69,7 @@ class _Page(HTMLParser):
 
 def test_statuses_sum_to_the_plan(store: Path, site: Path) -> None:
     """Every planned case is counted once, and the page of the matrix has a cell for each."""
-    board = read_board(Store.open(store), NOW)
+    board = read_site_data(Store.open(store), NOW).board
     counts = tally(board.entries.values()).counts
     assert sum(counts.values()) == board.planned == 96
     assert all(counts[status] for status in Status)

@@ -18,7 +18,6 @@ def command() -> None:
 @click.option(
     "--now", help="what ages are counted from, ISO 8601 in UTC; unless given, the newest moment in STORE"
 )
-@click.option("--full", is_flag=True, help="build everything anew, also what did not change")
 @click.option(
     "--plotly",
     type=click.Choice(["auto", "basic", "full", "none"]),
@@ -34,11 +33,9 @@ def command() -> None:
 )
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 def build(  # noqa: PLR0917  click passes them by name
-    store: str, out: str, now: str | None, full: bool, plotly: str, base_url: str, as_json: bool
+    store: str, out: str, now: str | None, plotly: str, base_url: str, as_json: bool
 ) -> None:
     """Build the site of STORE; a site that is there stays until the new one is whole.
-
-    Of a site that is there, what belongs to closed epochs is kept where its runs did not change.
 
     Example: torchgauge dashboard build ./torchgauge-results --out site
     """
@@ -49,13 +46,12 @@ def build(  # noqa: PLR0917  click passes them by name
     charts = bring(Wanted(plotly))
     if charts.note:
         click.echo(charts.note, err=True)
-    report = build_site(store, out, now=moment, full=full, charts=charts, base_url=base_url)
+    report = build_site(store, out, now=moment, charts=charts, base_url=base_url)
     if as_json:
         click.echo(json.dumps({**vars(report), "out": str(report.out)}, indent=1))
         return
-    how = f"built in full: {report.full_because}" if report.full_because else f"{report.kept} files kept"
     counts = ", ".join(f"{passed}/{planned} {subject}" for subject, passed, planned in report.subjects)
-    click.echo(f"{out}/index.html: {counts or 'no case'} pass, {report.pages} pages; {how}")
+    click.echo(f"{out}/index.html: {counts or 'no case'} pass, {report.pages} pages")
 
 
 def _seconds(text: str) -> float:

@@ -6,12 +6,14 @@ time in which a nightly build has to be done. Buffers are all that is needed for
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import io
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 Floats = npt.NDArray[np.float64]
 Integers = npt.NDArray[np.int64]
@@ -147,6 +149,17 @@ def of_codes(found: npt.NDArray[Any], words: Sequence[str | None]) -> Any:
     plain = np.ascontiguousarray(found, np.int32)
     indices = pa.Array.from_buffers(pa.int32(), len(plain), [_bitmap(plain >= 0), pa.py_buffer(plain)])
     return pa.DictionaryArray.from_arrays(indices, of_strings(words))
+
+
+def parquet(columns: Mapping[str, Any]) -> bytes:
+    """``columns`` as a Parquet file; the same columns give the same bytes."""
+    target = io.BytesIO()
+    plain = [
+        each.dictionary_decode() if pa.types.is_dictionary(each.type) else each for each in columns.values()
+    ]
+    schema = pa.schema([pa.field(name, array.type) for name, array in zip(columns, plain, strict=True)])
+    pq.write_table(pa.Table.from_arrays(plain, schema=schema), target, compression="zstd")
+    return target.getvalue()
 
 
 def _bitmap(there: Bits) -> Any:

@@ -29,7 +29,7 @@ from torchgauge.results.origin import IMPORTED_FROM, Origin, origin_of
 from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
 
-__all__ = ["Board", "Column", "Entry", "Number", "Workload", "board_of", "read_board"]
+__all__ = ["Board", "Column", "Entry", "Number", "Workload", "board_of"]
 
 NOT_FINITE = "the store holds a number that is not finite"
 
@@ -174,16 +174,6 @@ class Board:
     def of_device(self, device: str) -> tuple[Entry, ...]:
         """The entries of one device."""
         return tuple(entry for entry in self.entries.values() if entry.column.device == device)
-
-
-def read_board(store: Store, now: float) -> Board:
-    """The board of all published runs as of ``now``, read from the beginning.
-
-    Raises what :func:`~torchgauge.dashboard.site_data.read_site_data` raises.
-    """
-    from torchgauge.dashboard.site_data import read_site_data
-
-    return read_site_data(store, now).board
 
 
 def board_of(store: Store, now: float, book: CaseBook, newest: NewestRows, runs: Sequence[str]) -> Board:

@@ -1,11 +1,11 @@
 """The cases of a store in order of first appearance: what their numbers in files mean.
 
-Numbers are only ever appended, so that files of closed epochs stay true.
+A new case gets the next number of its device, so that files of closed epochs stay the same.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 
 from torchgauge.dashboard.names import CaseName, Column, Workload
 
@@ -13,15 +13,13 @@ from torchgauge.dashboard.names import CaseName, Column, Workload
 class CaseBook:
     """All cases that were seen, by index and by key."""
 
-    def __init__(self, cases: Iterable[CaseName] = ()) -> None:
-        """``cases`` are those of an earlier build."""
+    def __init__(self) -> None:
+        """No case yet."""
         self._cases: list[CaseName] = []
         self._index: dict[str, int] = {}
         self._on_device: dict[str, int] = {}
         self._workloads: dict[Workload, Workload] = {}
         self._columns: dict[Column, Column] = {}
-        for case in cases:
-            self.add(case.key, case.workload, case.column)
 
     def __len__(self) -> int:
         """Number of cases."""

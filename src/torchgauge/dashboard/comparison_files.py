@@ -74,13 +74,12 @@ Identities = dict[str, dict[str, str]]
 
 
 def environments(context: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """``snapshots/ID/environments.json`` of the snapshots that changed: what every plugin said last."""
-    changed = [snapshot for snapshot in context.snapshots if snapshot.id in context.changed_snapshots]
-    found = identities(context, changed)
+    """``snapshots/ID/environments.json`` of every snapshot: what every plugin said last."""
+    found = identities(context, context.snapshots)
     devices: dict[str, list[str]] = {}
-    for epoch in context.changed.values():
+    for epoch in context.epochs.values():
         devices |= _planned_devices(epoch.window)
-    for snapshot in changed:
+    for snapshot in context.snapshots:
         data = {
             "schema": SCHEMA,
             "snapshot": snapshot.id,

@@ -25,10 +25,8 @@ class SiteContext:
     """What a page may look at.
 
     ``now`` is what ages are counted from, in seconds since the epoch. ``recent`` covers the open epoch and
-    the one before it; ``snapshots`` are all of the store, ``runs`` all runs newest first. ``changed`` maps an
-    epoch to its window where its files have to be written: all of them in a full build; files of other epochs
-    are kept from the site that is there (``series/``, ``trends/`` and ``data/``, named by epoch).
-    ``changed_snapshots`` are the ids of snapshots with new rows. ``metrics`` are all that the store has,
+    the one before it; ``snapshots`` are all of the store, ``runs`` all runs newest first. ``epochs`` are
+    the rows and windows of all epochs by number. ``metrics`` are all that the store has,
     ``book`` its cases with their numbers, ``dated`` its published runs in order of creation.
     ``environments`` and ``calibrations`` map a run to its rows of these tables, for the runs in
     ``described``: those that hold a row of the board, the newest ones and the unfinished ones. ``charts``
@@ -42,8 +40,7 @@ class SiteContext:
     recent: History
     snapshots: tuple[Snapshot, ...]
     runs: tuple[RunInfo, ...]
-    changed: Mapping[int, EpochData]
-    changed_snapshots: frozenset[str]
+    epochs: Mapping[int, EpochData]
     metrics: Mapping[str, MetricName]
     described: frozenset[str]
     environments: Mapping[str, tuple[Row, ...]]

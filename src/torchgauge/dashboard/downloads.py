@@ -18,10 +18,10 @@ import numpy as np
 import pyarrow as pa
 
 from torchgauge.dashboard import arrow_columns
+from torchgauge.dashboard.arrow_columns import parquet
 from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.plain_rows import json_value
-from torchgauge.dashboard.state_files import parquet
 from torchgauge.results.hostile_text import csv_cell
 from torchgauge.results.tables import RESULTS
 

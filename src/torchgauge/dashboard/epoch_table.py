@@ -1,4 +1,4 @@
-"""``data/<epoch>.parquet``: every row of an epoch for pandas, and what an incremental build starts from.
+"""``data/<epoch>.parquet``: every row of an epoch, for pandas.
 
 One row per case and snapshot, numbers with four significant digits. A modifier NAME is the column
 ``mark.NAME``; a metric NAME has the columns ``NAME.median``, ``NAME.low`` and ``NAME.high``.
@@ -6,26 +6,22 @@ One row per case and snapshot, numbers with four significant digits. A modifier 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from itertools import chain
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.parquet as pq
 
 from torchgauge.dashboard import arrow_columns
-from torchgauge.dashboard.arrow_columns import Integers
+from torchgauge.dashboard.arrow_columns import Integers, parquet
 from torchgauge.dashboard.case_book import CaseBook
 from torchgauge.dashboard.history import STATUSES
 from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.run_rows import WORKLOAD, Rows
 from torchgauge.dashboard.snapshots import DatedRun
-from torchgauge.dashboard.state_files import parquet
 
 _MARK = "mark."
 _PARTS = ("median", "low", "high")
-_CODE_OF = {status.value: code for code, status in enumerate(STATUSES)}
 
 
 def file_name(epoch: int) -> str:
@@ -67,42 +63,7 @@ def write(rows: Rows, runs: Sequence[DatedRun], book: CaseBook) -> bytes:
     return parquet(columns)
 
 
-def read(
-    content: bytes, ranks: dict[str, int], book: CaseBook, parts: Mapping[str, int] | None = None
-) -> Rows:
-    """The rows of a file that :func:`write` made.
-
-    ``parts`` says how many numbers of a metric are read: 1 is the median, 3 are median, low and high; metrics
-    that it lacks are left out. Without it all are read.
-    """
-    strings = ["run_id", "case_key", "status"]
-    file = pq.ParquetFile(pa.BufferReader(content), read_dictionary=strings)
-    names = file.schema_arrow.names
-    marks = [name for name in names if name.startswith(_MARK)]
-    metrics = [name.removesuffix(".median") for name in names if name.endswith(".median")]
-    wanted = dict.fromkeys(metrics, len(_PARTS)) if parts is None else parts
-    numbers = {m: [f"{m}.{part}" for part in _PARTS[: wanted[m]]] for m in metrics if m in wanted}
-    table = file.read([*strings, "when", *marks, *chain(*numbers.values())], use_threads=False)
-    return Rows(
-        case=_mapped(table, "case_key", book.index),
-        run=_mapped(table, "run_id", lambda run: ranks[run]),
-        status=_mapped(table, "status", lambda status: _CODE_OF[status]).astype(np.uint8),
-        when=arrow_columns.integers(table.column("when")),
-        marks={name.removeprefix(_MARK): arrow_columns.booleans(table.column(name)) for name in marks},
-        values={
-            metric: np.stack([arrow_columns.floats(table.column(name)) for name in columns])
-            for metric, columns in numbers.items()
-        },
-    )
-
-
 def _named(cases: Sequence[CaseName], code: Integers, of: Callable[[CaseName], str]) -> Any:
     named = arrow_columns.of_words([of(case) for case in cases])
     indices, words = arrow_columns.codes(named)
     return arrow_columns.of_codes(indices[code], words)
-
-
-def _mapped(table: Any, name: str, of: Callable[[str], int]) -> Integers:
-    code, words = arrow_columns.codes(table.column(name))
-    found = np.array([of(word or "") for word in words], np.int64)
-    return found[code] if len(words) else np.zeros(0, np.int64)

@@ -1,8 +1,7 @@
 """What is known of every case over a stretch of the time axis, as numpy arrays.
 
 A window holds the cases that were planned in it; numbers have four significant digits, which is what the
-site's files hold, so that a build that starts from those files sees the same as one that starts from the
-store.
+site's files hold, so that pages and what a reader computes from those files agree.
 """
 
 from __future__ import annotations

@@ -1,7 +1,4 @@
-"""For every case of a store: the run that holds its newest row, and the last row that says something.
-
-Kept from build to build, since finding them again would mean reading every run.
-"""
+"""For every case of a store: the run that holds its newest row, and the last row that says something."""
 
 from __future__ import annotations
 

@@ -35,13 +35,13 @@ _LETTERS[: len(STATUSES)] = [ord(LOOKS[status].letter) for status in STATUSES]
 
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """All files of the epochs that changed, and the lists of cases."""
+    """The files of every epoch, and the lists of cases."""
     yield from _case_lists(context)
-    for epoch, data in context.changed.items():
+    for epoch, data in context.epochs.items():
         yield epoch_table.file_name(epoch), epoch_table.write(data.rows, context.dated, context.book)
         for device, window, first in _by_device(data.window):
             yield from _series(device, epoch, window, first, data.window)
-            yield from _snapshots(context, device, first, window, data.window)
+            yield from _snapshots(device, first, window, data.window)
 
 
 def _case_lists(context: SiteContext) -> Iterator[tuple[str, bytes]]:
@@ -162,13 +162,11 @@ def _three(numbers: Floats) -> dict[str, list[float]]:
 
 
 def _snapshots(
-    context: SiteContext, device: str, first: int, cases: Sequence[CaseName], window: History
+    device: str, first: int, cases: Sequence[CaseName], window: History
 ) -> Iterator[tuple[str, bytes]]:
     rows = slice(first, first + len(cases))
     numbers = np.array([case.number for case in cases], np.int64)
     for place, snapshot in enumerate(window.snapshots):
-        if snapshot.id not in context.changed_snapshots:
-            continue
         status = window.status[rows, place]
         planned = np.flatnonzero(status != NOTHING_PLANNED)
         if not len(planned):

@@ -1,23 +1,21 @@
 """Building the site: read, check, write aside, then swap; readers see the old site or the new one.
 
-The pages come from the store's tables only. The same store and the same ``now`` give the same bytes, whether
-everything was built anew or only what changed since the site that stands.
+The pages come from the store's tables only. The same store and the same ``now`` give the same bytes.
 """
 
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
 
 from torchgauge import __version__
-from torchgauge.dashboard import badges, downloads, earlier_site, feeds, manifest, shards, site_address
+from torchgauge.dashboard import badges, downloads, feeds, manifest, shards, site_address
 from torchgauge.dashboard.board import Board
 from torchgauge.dashboard.context import SiteContext
-from torchgauge.dashboard.earlier_site import EarlierSite
 from torchgauge.dashboard.pages import (
     about,
     checks,
@@ -36,10 +34,9 @@ from torchgauge.dashboard.pages import (
 from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.site_data import SiteData, read_site_data
-from torchgauge.dashboard.site_folder import SiteWriter, writing_site
+from torchgauge.dashboard.site_folder import writing_site
 from torchgauge.dashboard.subjects import Subject, subject_of
 from torchgauge.dashboard.tally import check_board
-from torchgauge.dashboard.unusable_site import UnusableSiteError
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.results import units
 from torchgauge.results.store import Store
@@ -108,8 +105,7 @@ class SiteReport:
     """What was built; ``digest`` is a hash over all files but the manifest.
 
     ``subjects`` are those of models, checks and operators that the store has, each with how many cases passed
-    and how many there are. ``kept`` files were taken from the site that stood; ``full_because`` says why
-    nothing was.
+    and how many there are.
     """
 
     out: Path
@@ -123,8 +119,6 @@ class SiteReport:
     runs: int
     snapshots: int
     unfinished: tuple[str, ...]
-    kept: int
-    full_because: str
     digest: str
 
 
@@ -133,18 +127,15 @@ def build_site(
     out: Path | str,
     *,
     now: float | None = None,
-    full: bool = False,
     charts: Charts = NO_CHARTS,
     base_url: str = "",
 ) -> SiteReport:
     """Build the static site of the store at ``store_path`` in the folder ``out``.
 
     ``now`` is in seconds since the epoch and is what ages are counted from; it is the store's newest moment
-    unless given. ``full`` builds everything anew, also where only some runs are new. ``charts`` is
-    what :func:`plotly_bundle.bring` found: without it the pages have their tables and no charts.
-    ``base_url`` is where the site will be served, for feeds and badges; without it their links are relative.
-    Raises
-    :class:`UsageError` where there is no store or ``out`` holds something else,
+    unless given. ``charts`` is what :func:`plotly_bundle.bring` found: without it the pages have their tables
+    and no charts. ``base_url`` is where the site will be served, for feeds and badges; without it their links
+    are relative. Raises :class:`UsageError` where there is no store or ``out`` holds something else,
     :class:`DamagedJournalError` for a table that cannot be read, :class:`DashboardError` where rows do not
     sum to the plan, and :class:`InfrastructureError` for a failing disk. Whatever is raised, the site that
     was there remains.
@@ -153,17 +144,9 @@ def build_site(
     target = Path(out).resolve()
     store = Store.open(store_path)
     _check_target(target, store.path.resolve())
-    fingerprints = manifest.fingerprints(store)
-    start: EarlierSite | str = "--full"
     try:
-        try:
-            if not full:
-                start = earlier_site.read(target, fingerprints)
-            with _uncollected():
-                return _build(store, target, now, fingerprints, start, charts=charts, base_url=address)
-        except UnusableSiteError as error:
-            with _uncollected():
-                return _build(store, target, now, fingerprints, str(error), charts=charts, base_url=address)
+        with _uncollected():
+            return _build(store, target, now, charts, address)
     except OSError as error:
         raise InfrastructureError(
             f"the site cannot be written to {target}: {error.strerror or error}",
@@ -183,29 +166,17 @@ def _uncollected() -> Iterator[None]:
             gc.enable()
 
 
-def _build(
-    store: Store,
-    target: Path,
-    now: float | None,
-    fingerprints: dict[str, str],
-    start: EarlierSite | str,
-    *,
-    charts: Charts,
-    base_url: str,
-) -> SiteReport:
-    """``start`` is the site to build upon, or the reason why everything is built anew."""
-    earlier, reason = (None, start) if isinstance(start, str) else (start, "")
-    data = read_site_data(store, now, earlier)
+def _build(store: Store, target: Path, now: float | None, charts: Charts, base_url: str) -> SiteReport:
+    data = read_site_data(store, now)
     check_board(data.board)
     context = _context(store, data, charts, base_url)
     with writing_site(target) as writer:
         for builder in BUILDERS:
             for name, content in builder(context):
                 writer.write(name, content)
-        kept = earlier.keep(writer, data) if earlier else 0
-        for name, content in manifest.files(data, fingerprints, writer, charts):
-            writer.write(name, content)
-        return _report(target, data, writer, kept, reason)
+        digest = writer.digest()
+        writer.write(manifest.MANIFEST, manifest.content(data, digest, charts))
+        return _report(target, data, writer.sizes, digest)
 
 
 def _context(store: Store, data: SiteData, charts: Charts, base_url: str) -> SiteContext:
@@ -223,8 +194,7 @@ def _context(store: Store, data: SiteData, charts: Charts, base_url: str) -> Sit
         recent=data.recent,
         snapshots=data.snapshots,
         runs=data.runs,
-        changed=data.changed,
-        changed_snapshots=data.changed_snapshots,
+        epochs=data.epochs,
         metrics=data.metrics,
         described=data.described,
         environments=data.environments,
@@ -244,12 +214,12 @@ def _navigation(board: Board) -> tuple[tuple[str, str], ...]:
     )
 
 
-def _report(target: Path, data: SiteData, writer: SiteWriter, kept: int, reason: str) -> SiteReport:
+def _report(target: Path, data: SiteData, sizes: Mapping[str, int], digest: str) -> SiteReport:
     return SiteReport(
         out=target,
-        pages=sum(name.endswith(".html") for name in writer.sizes),
-        files=len(writer.sizes),
-        bytes=sum(writer.sizes.values()),
+        pages=sum(name.endswith(".html") for name in sizes),
+        files=len(sizes),
+        bytes=sum(sizes.values()),
         cases=len(data.board.entries),
         passed=_passed(data.board),
         planned=data.board.planned - data.board.superseded,
@@ -257,9 +227,7 @@ def _report(target: Path, data: SiteData, writer: SiteWriter, kept: int, reason:
         runs=len(data.runs),
         snapshots=len(data.snapshots),
         unfinished=tuple(info.run_id for info in data.runs if not info.published),
-        kept=kept,
-        full_because=reason,
-        digest=manifest.digest(writer),
+        digest=digest,
     )
 
 

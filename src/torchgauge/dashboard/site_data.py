@@ -1,22 +1,17 @@
-"""What the pages and shards are made from, read from a store, or from an earlier site and what is new.
-
-The same in both ways: an incremental build starts from files that a full one wrote, and gives the same
-bytes.
-"""
+"""What the pages and shards are made from, read from a store."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from torchgauge.clock import SYSTEM_CLOCK
-from torchgauge.dashboard.arrow_columns import Integers
 from torchgauge.dashboard.board import Board, board_of
 from torchgauge.dashboard.case_book import CaseBook
 from torchgauge.dashboard.epoch import planned_cases, standing, window
@@ -26,7 +21,6 @@ from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.dashboard.plan_check import check_history
 from torchgauge.dashboard.run_rows import MetricName, Rows, concatenated, no_rows, read_runs
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, DatedRun, Snapshot, by_epoch, dated_run, snapshots_of
-from torchgauge.dashboard.unusable_site import UnusableSiteError
 from torchgauge.errors import DamagedJournalError
 from torchgauge.records import View, in_view
 from torchgauge.results.dataset import read_table
@@ -36,36 +30,10 @@ RUNS_AT_ONCE = 256
 """Runs that are read as one table."""
 
 RECENT_PARTS: Mapping[str, int] = {name: 3 if name == "latency" else 1 for name in in_view(View.HISTORY)}
-"""The metrics of which pages look at the recent past: 3 with intervals, 1 the medians only.
-
-Of an epoch that did not change nothing else is read.
-"""
+"""The metrics of which pages look at the recent past: 3 with intervals, 1 the medians only."""
 
 NEWEST_DESCRIBED = 40
 """Runs that the page of runs describes though no row of theirs is on the board."""
-
-
-class EarlierBuild(Protocol):
-    """What an earlier build left: its runs in order of creation, and what it found in them."""
-
-    @property
-    def dated(self) -> tuple[DatedRun, ...]:
-        """The published runs in order of creation."""
-
-    @property
-    def book(self) -> CaseBook:
-        """Their cases; the caller owns it and may add to it."""
-
-    @property
-    def newest(self) -> NewestRows:
-        """Where the newest row of every case is."""
-
-    @property
-    def metrics(self) -> Mapping[str, MetricName]:
-        """The metrics that were seen."""
-
-    def rows(self, epoch: int, parts: Mapping[str, int] | None = None) -> Rows:
-        """The rows that stand in ``epoch``, with all numbers or as many of each metric as ``parts`` says."""
 
 
 @dataclass(frozen=True)
@@ -81,9 +49,8 @@ class SiteData:
     """What was read.
 
     ``recent`` has the numbers of :data:`RECENT_PARTS` only. ``now`` is what ages are counted from. ``runs``
-    are all runs newest first, ``dated`` the published ones in order of creation. ``changed`` are the epochs
-    whose files have to be written, and ``changed_snapshots`` the ids of the snapshots in them that have new
-    rows.
+    are all runs newest first, ``dated`` the published ones in order of creation, ``epochs`` all by
+    number.
     """
 
     now: float
@@ -93,30 +60,26 @@ class SiteData:
     runs: tuple[RunInfo, ...]
     dated: tuple[DatedRun, ...]
     book: CaseBook
-    newest: NewestRows
     metrics: Mapping[str, MetricName]
-    changed: Mapping[int, EpochData]
-    changed_snapshots: frozenset[str]
+    epochs: Mapping[int, EpochData]
     described: frozenset[str]
     environments: Mapping[str, tuple[Row, ...]]
     calibrations: Mapping[str, tuple[Row, ...]]
 
 
-def read_site_data(store: Store, now: float | None = None, earlier: EarlierBuild | None = None) -> SiteData:
-    """All of ``store`` as of ``now``, or of its newest run; runs that are in ``earlier`` are not read again.
+def read_site_data(store: Store, now: float | None = None) -> SiteData:
+    """All of ``store`` as of ``now``, or of its newest run.
 
     Raises :class:`DashboardError` for a status that nobody knows, for rows that do not sum to the plan and
     for two cases of one name in one run, :class:`DamagedJournalError` for a table that cannot be read.
     """
     runs = _runs(store)
     published = [info for info in runs if info.published]
-    seen = earlier.dated if earlier else ()
-    _check_order(published, seen)
-    book = earlier.book if earlier else CaseBook()
-    newest = earlier.newest if earlier else nothing_seen()
-    metrics = dict(earlier.metrics) if earlier else {}
-    parts, dated = [], list(seen)
-    for start in range(len(seen), len(published), RUNS_AT_ONCE):
+    book, newest = CaseBook(), nothing_seen()
+    metrics: dict[str, MetricName] = {}
+    parts: list[Rows] = []
+    dated: list[DatedRun] = []
+    for start in range(0, len(published), RUNS_AT_ONCE):
         batch = published[start : start + RUNS_AT_ONCE]
         found = read_runs(store, batch, start, book)
         parts.append(found.rows)
@@ -125,39 +88,24 @@ def read_site_data(store: Store, now: float | None = None, earlier: EarlierBuild
         for info, build in zip(batch, found.builds, strict=True):
             dated.append(dated_run(info.run_id, info.created_at, build, dated))
     snapshots = snapshots_of(dated)
-    numbers = {run: snapshot.number for snapshot in snapshots for run in snapshot.runs}
-    snapshot_of_run = np.array([numbers[run.run_id] for run in dated], np.int64)
-    new_rows = concatenated(parts) if parts else no_rows()
-    changed = _changed(new_rows, snapshot_of_run, snapshots, book, earlier)
+    epochs = _epochs(concatenated(parts) if parts else no_rows(), dated, snapshots, book)
     at = _now(runs, newest) if now is None else now
-    board = board_of(store, at, book, newest, [run.run_id for run in dated])
     described = _described(runs, newest, dated)
     there = sorted(described & {info.run_id for info in published})
     return SiteData(
         now=at,
-        board=board,
-        recent=_recent(changed, snapshot_of_run, snapshots, book, earlier),
+        board=board_of(store, at, book, newest, [run.run_id for run in dated]),
+        recent=_recent(epochs, book),
         snapshots=snapshots,
         runs=tuple(reversed(runs)),
         dated=tuple(dated),
         book=book,
-        newest=newest,
         metrics=dict(sorted(metrics.items())),
-        changed=changed,
-        changed_snapshots=frozenset(
-            snapshots[i].id for i in np.unique(snapshot_of_run[new_rows.run]).tolist()
-        ),
+        epochs=epochs,
         described=described,
         environments=_by_run(read_table(store, "environments", there)),
         calibrations=_by_run(read_table(store, "calibrations", there)),
     )
-
-
-def _check_order(published: Sequence[RunInfo], seen: Sequence[DatedRun]) -> None:
-    """Numbers of snapshots and cases follow the runs: one that comes late would change closed epochs."""
-    for info, run in zip(published, seen, strict=False):
-        if info.run_id != run.run_id:
-            raise UnusableSiteError(f"run {info.run_id} was created before runs that the site has")
 
 
 def in_order(infos: Collection[RunInfo]) -> list[RunInfo]:
@@ -197,57 +145,32 @@ def _now(runs: Sequence[RunInfo], newest: NewestRows) -> float:
     return max(moments, default=0.0) or SYSTEM_CLOCK.now()
 
 
-def _changed(
-    new_rows: Rows,
-    snapshot_of_run: Integers,
-    snapshots: Sequence[Snapshot],
-    book: CaseBook,
-    earlier: EarlierBuild | None,
+def _epochs(
+    rows: Rows, runs: Sequence[DatedRun], snapshots: Sequence[Snapshot], book: CaseBook
 ) -> dict[int, EpochData]:
-    """Every epoch with new rows."""
-    epoch_of = snapshot_of_run[new_rows.run] // EPOCH_LENGTH
-    before = snapshot_of_run[: len(earlier.dated)] if earlier else snapshot_of_run[:0]
-    known = set((before // EPOCH_LENGTH).tolist())
+    """Every epoch by its number."""
+    numbers = {run: snapshot.number for snapshot in snapshots for run in snapshot.runs}
+    snapshot_of_run = np.array([numbers[run.run_id] for run in runs], np.int64)
+    epoch_of = snapshot_of_run[rows.run] // EPOCH_LENGTH
     found = {}
     for epoch, members in by_epoch(snapshots).items():
-        here = np.flatnonzero(epoch_of == epoch)
-        if not len(here):
-            continue
-        together = int(here[-1]) - int(here[0]) + 1 == len(here)
-        rows = new_rows.take(slice(int(here[0]), int(here[-1]) + 1) if together else here)
-        if earlier and epoch in known:
-            rows = concatenated([earlier.rows(epoch), rows])
-        planned = planned_cases(rows, snapshot_of_run, members)
-        stands = standing(rows, snapshot_of_run)
+        own = rows.take(np.flatnonzero(epoch_of == epoch))
+        planned = planned_cases(own, snapshot_of_run, members)
+        stands = standing(own, snapshot_of_run)
         view = window(stands, snapshot_of_run, members, book)
         check_history(view, planned)
         found[epoch] = EpochData(stands, view)
     return found
 
 
-def _recent(
-    changed: Mapping[int, EpochData],
-    snapshot_of_run: Integers,
-    snapshots: Sequence[Snapshot],
-    book: CaseBook,
-    earlier: EarlierBuild | None,
-) -> History:
+def _recent(epochs: Mapping[int, EpochData], book: CaseBook) -> History:
     """The open epoch and the one before it, with the numbers of :data:`RECENT_PARTS`."""
-    members = by_epoch(snapshots)
     parts = []
-    for epoch in sorted(members)[-2:]:
-        if epoch in changed or earlier is None:
-            whole = changed[epoch].window
-            values = {
-                name: array[: RECENT_PARTS[name]]
-                for name, array in whole.values.items()
-                if name in RECENT_PARTS
-            }
-            parts.append(replace(whole, values=values))
-        else:
-            rows = earlier.rows(epoch, RECENT_PARTS)
-            parts.append(window(rows, snapshot_of_run, members[epoch], book))
-    return joined(tuple(parts)) if parts else window(no_rows(), snapshot_of_run, (), book)
+    for epoch in sorted(epochs)[-2:]:
+        whole = epochs[epoch].window
+        values = {n: array[: RECENT_PARTS[n]] for n, array in whole.values.items() if n in RECENT_PARTS}
+        parts.append(replace(whole, values=values))
+    return joined(tuple(parts)) if parts else window(no_rows(), np.zeros(0, np.int64), (), book)
 
 
 def _described(runs: Sequence[RunInfo], newest: NewestRows, dated: Sequence[DatedRun]) -> frozenset[str]:

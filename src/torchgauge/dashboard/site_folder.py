@@ -1,7 +1,6 @@
 """A site that is written aside and then takes the place of the old one in one step.
 
-Readers see the old site or the new one. Unchanged files are hard links to those of the old site, copied where
-the file system has no links.
+Readers see the old site or the new one.
 """
 
 from __future__ import annotations
@@ -23,38 +22,23 @@ _EXCHANGE = 2
 class SiteWriter:
     """Files of a site that is being built in the folder ``aside``."""
 
-    def __init__(self, aside: Path, old: Path) -> None:
-        """``old`` is the site that stands, whose files may be kept."""
+    def __init__(self, aside: Path) -> None:
+        """``aside`` is there and empty."""
         self._aside = str(aside)
-        self._old = str(old)
         self._folders: set[str] = set()
-        self.digests: dict[str, str] = {}
+        self._digests: dict[str, bytes] = {}
         self.sizes: dict[str, int] = {}
 
     def write(self, name: str, data: bytes) -> None:
         """Write the file ``name``, relative to the root; raises ``ValueError`` where there is one already."""
-        if name in self.digests:
+        if name in self.sizes:
             raise ValueError(f"two builders write {name}")
         with open(self._place(name), "wb", buffering=0) as file:  # noqa: PTH123  thousands of files
             rest = memoryview(data)
             while rest:  # a disk that is nearly full takes a part, and refuses at the next call
                 rest = rest[file.write(rest) :]
-        self._enter(name, hashlib.sha256(data).hexdigest(), len(data))
-
-    def keep(self, name: str, digest: str, size: int) -> None:
-        """Take the file ``name`` from the old site; raises ``OSError`` where it is gone."""
-        source, target = f"{self._old}/{name}", self._place(name)
-        try:
-            os.link(source, target)
-        except FileNotFoundError:
-            raise
-        except OSError:
-            shutil.copyfile(source, target)
-        self._enter(name, digest, size)
-
-    def _enter(self, name: str, digest: str, size: int) -> None:
-        self.digests[name] = digest
-        self.sizes[name] = size
+        self._digests[name] = hashlib.sha256(data).digest()
+        self.sizes[name] = len(data)
 
     def _place(self, name: str) -> str:
         folder = name.rpartition("/")[0]
@@ -63,12 +47,11 @@ class SiteWriter:
             self._folders.add(folder)
         return f"{self._aside}/{name}"
 
-    def digest_without(self, prefixes: tuple[str, ...]) -> str:
-        """A hash over all files but those whose names start with one of ``prefixes``."""
+    def digest(self) -> str:
+        """A hash over all files that were written, with their names."""
         found = hashlib.sha256()
-        for name in sorted(self.digests):
-            if not name.startswith(prefixes):
-                found.update(name.encode() + b"\0" + bytes.fromhex(self.digests[name]))
+        for name in sorted(self._digests):
+            found.update(name.encode() + b"\0" + self._digests[name])
         return found.hexdigest()
 
 
@@ -82,7 +65,7 @@ def writing_site(target: Path) -> Iterator[SiteWriter]:
     lock = os.open(aside, os.O_RDONLY | os.O_CLOEXEC)
     try:
         fcntl.flock(lock, fcntl.LOCK_EX)
-        yield SiteWriter(aside, target)
+        yield SiteWriter(aside)
         _swap(aside, target)
     finally:
         remove(aside)

@@ -1,6 +1,6 @@
 """The time axis: one snapshot per UTC day and torch build, sixty-four of them to an epoch.
 
-Closed epochs never change, so that a nightly build rewrites the open one only and browsers keep the rest.
+Files of closed epochs are the same night after night, so that browsers keep them.
 """
 
 from __future__ import annotations

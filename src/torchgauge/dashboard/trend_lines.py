@@ -160,8 +160,8 @@ _QUANTILES: npt.NDArray[np.float64] = np.array([math.nan, *(_student(n - 1) for 
 
 
 def files(context: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """Of the epochs that changed: ``trends/EPOCH.json``, which names its devices, and two files for each."""
-    for epoch, data in context.changed.items():
+    """Of every epoch: ``trends/EPOCH.json``, which names its devices, and two files for each."""
+    for epoch, data in context.epochs.items():
         lines = trend_lines(data.window, CORE + EXTRA)
         devices = tuple(dict.fromkeys(line.device for line in lines))
         ids = [snapshot.id for snapshot in data.window.snapshots]

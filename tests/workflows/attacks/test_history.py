@@ -106,7 +106,7 @@ def test_a_broken_table_is_named_and_nothing_is_published(
     before = (guard.read_bytes(), (site / "index.html").read_bytes())
     path = night.store.table_path(table, night.run_id())
     BROKEN.get(name, _folder)(path)
-    done = CliRunner().invoke(cli, [*words, "--full"])
+    done = CliRunner().invoke(cli, words)
     assert isinstance(done.exception, DamagedJournalError), done.exception
     assert str(path) in done.exception.message
     assert "publish it again" in done.exception.hint

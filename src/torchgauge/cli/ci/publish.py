@@ -28,7 +28,6 @@ import click
 @click.option(
     "--keep-rejected", type=click.FloatRange(0), metavar="DAYS", help="then delete records of refusals"
 )
-@click.option("--full", is_flag=True, help="build every page anew")
 def command(  # noqa: PLR0917  click passes them by name
     store: str,
     site: str,
@@ -37,7 +36,6 @@ def command(  # noqa: PLR0917  click passes them by name
     keep_samples: float | None,
     keep_superseded: float | None,
     keep_rejected: float | None,
-    full: bool,
 ) -> None:
     """Build the site of a store whose history did not shrink, and remember what was published.
 
@@ -51,7 +49,7 @@ def command(  # noqa: PLR0917  click passes them by name
     guard = Path(history_guard) if history_guard else opened.path / "history.json"
 
     def build() -> None:
-        report = build_site(store, site, full=full)
+        report = build_site(store, site)
         click.echo(
             f"{site}/index.html: {report.passed}/{report.planned} pass, {report.pages} pages", err=True
         )

@@ -1,12 +1,12 @@
-"""An incremental build gives the bytes of a full one, or is a full one that says why."""
+"""A site that is built where one stands has the bytes of one that is built in an empty folder."""
 
 from __future__ import annotations
 
 import json
-import os
 import shutil
 import subprocess
 import sys
+from collections.abc import Callable
 from pathlib import Path
 
 import pyarrow.parquet as pq
@@ -26,7 +26,7 @@ def _nights(folder: Path, which: list[int], **changes: int) -> Path:
     return path
 
 
-def test_nights_that_are_added_give_the_bytes_of_a_full_build(tmp_path: Path) -> None:
+def test_nights_that_are_added_leave_no_trace_of_the_site_before(tmp_path: Path) -> None:
     """Over the end of an epoch, a renamed model and a device that stopped, one night or several at once."""
     shape = {"nights": EPOCH_LENGTH + 4, "silent": 2}
     store = _nights(tmp_path, list(range(EPOCH_LENGTH - 2)), **shape)
@@ -38,42 +38,30 @@ def test_nights_that_are_added_give_the_bytes_of_a_full_build(tmp_path: Path) ->
     ):
         _nights(tmp_path, nights, **shape)
         report = build_site(store, tmp_path / "site")
-        assert report.full_because == ""
-        assert report.kept > 0
-        full = build_site(store, tmp_path / "again", full=True)
-        assert full.full_because == "--full"
-        assert full.digest == report.digest
+        assert build_site(store, tmp_path / "again").digest == report.digest
         assert files_of(tmp_path / "site") == files_of(tmp_path / "again")
 
 
-def test_a_closed_epoch_is_linked_and_not_written_again(tmp_path: Path) -> None:
-    """What browsers and mirrors hold stays the same file."""
-    shape = {"nights": EPOCH_LENGTH + 3, "devices": 1, "models": 1}
+def test_files_of_a_closed_epoch_stay_as_they_are(tmp_path: Path) -> None:
+    """What browsers and mirrors hold is still true after the next night, whatever it brings."""
+    shape = {"nights": EPOCH_LENGTH + 3, "silent": 1}
     store = _nights(tmp_path, list(range(EPOCH_LENGTH + 1)), **shape)
-    build_site(store, tmp_path / "site")
-    closed = sorted((tmp_path / "site" / "series").rglob("0.json"))
-    before = [path.stat().st_ino for path in closed]
-    _nights(tmp_path, [EPOCH_LENGTH + 1], **shape)
-    build_site(store, tmp_path / "site")
-    assert closed
-    assert [path.stat().st_ino for path in closed] == before
+    before = _closed(store, tmp_path)
+    _nights(tmp_path, [EPOCH_LENGTH + 1, EPOCH_LENGTH + 2], **shape)
+    assert {"series", "trends", "data", "snapshots"} == {name.split("/")[0] for name in before}
+    assert _closed(store, tmp_path) == before
 
 
-def test_without_hard_links_files_are_copied(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Some file systems have none."""
-    store = _nights(tmp_path, [0, 1])
-    build_site(store, tmp_path / "site")
-
-    def refuse(*_: object) -> None:
-        raise OSError(1, "Operation not permitted")
-
-    monkeypatch.setattr(os, "link", refuse)
-    _nights(tmp_path, [2])
-    report = build_site(store, tmp_path / "site")
-    assert report.kept > 0
-    monkeypatch.undo()
-    build_site(store, tmp_path / "again", full=True)
-    assert files_of(tmp_path / "site") == files_of(tmp_path / "again")
+def _closed(store: Path, folder: Path) -> dict[str, bytes]:
+    """The files of the first epoch and of its snapshots, after a build."""
+    build_site(store, folder / "site")
+    snapshots = json.loads((folder / "site" / "manifest.json").read_bytes())["snapshots"]
+    first = {f"snapshots/{each['id']}" for each in snapshots if each["epoch"] == 0}
+    return {
+        name: content
+        for name, content in files_of(folder / "site").items()
+        if name.rpartition("/")[0] in first or name.rpartition("/")[2].startswith("0.")
+    }
 
 
 def _one(store: Path, at: float, status: Status = Status.PASS, index: int = 0) -> str:
@@ -83,8 +71,8 @@ def _one(store: Path, at: float, status: Status = Status.PASS, index: int = 0) -
     return run.run_id
 
 
-def _same_as_full(tmp_path: Path) -> None:
-    build_site(tmp_path / "store", tmp_path / "again", full=True)
+def _same_as_anew(tmp_path: Path) -> None:
+    build_site(tmp_path / "store", tmp_path / "again")
     assert files_of(tmp_path / "site") == files_of(tmp_path / "again")
 
 
@@ -94,8 +82,8 @@ def test_a_second_run_of_a_day_changes_its_snapshot(tmp_path: Path) -> None:
     build_site(tmp_path / "store", tmp_path / "site")
     _one(tmp_path / "store", NOW - 3_600, Status.INFRA)
     report = build_site(tmp_path / "store", tmp_path / "site")
-    assert (report.full_because, report.passed, report.snapshots) == ("", 0, 1)
-    _same_as_full(tmp_path)
+    assert (report.passed, report.snapshots) == (0, 1)
+    _same_as_anew(tmp_path)
     series = next((tmp_path / "site" / "series").rglob("0.json"))
     assert json.loads(series.read_bytes())["cases"][0]["status"] == "p"
 
@@ -117,95 +105,68 @@ def _change_rewritten(store: Path) -> None:
     pq.write_table(table.set_column(index, table.schema.field(index), [["another"]]), path)
 
 
-@pytest.mark.parametrize(
-    ("change", "reason"),
-    [
-        (_change_late, "was created before"),
-        (_change_vanished, "is gone from the store"),
-        (_change_rewritten, "changed since the last build"),
-    ],
-)
-def test_a_store_with_another_past_is_built_in_full(tmp_path: Path, change: object, reason: str) -> None:
-    """And says why."""
+@pytest.mark.parametrize("change", [_change_late, _change_vanished, _change_rewritten])
+def test_a_store_with_another_past_gives_another_site(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    """Late, vanished and rewritten runs: the site is that of the store as it is."""
     for age in (2 * DAY, DAY, 60):
         _one(tmp_path / "store", NOW - age)
-    build_site(tmp_path / "store", tmp_path / "site")
-    change(tmp_path / "store")  # type: ignore[operator]
-    report = build_site(tmp_path / "store", tmp_path / "site")
-    assert reason in report.full_because
-    assert report.kept == 0
-    _same_as_full(tmp_path)
+    before = build_site(tmp_path / "store", tmp_path / "site")
+    change(tmp_path / "store")
+    assert build_site(tmp_path / "store", tmp_path / "site").digest != before.digest
+    _same_as_anew(tmp_path)
 
 
-def _damage_manifest(site: Path) -> None:
+def _manifest_cut(site: Path) -> None:
     (site / "manifest.json").write_bytes((site / "manifest.json").read_bytes()[:300])
 
 
-def _damage_version(site: Path) -> None:
-    text = (site / "manifest.json").read_text()
-    (site / "manifest.json").write_text(text.replace('"torchgauge ', '"torchgauge 0.0.0+', 1))
-
-
-def _damage_state(site: Path) -> None:
-    (site / "state" / "cases.parquet").write_bytes(b"PAR1")
-
-
-def _damage_epoch(site: Path) -> None:
-    path = site / "data" / "0.parquet"
-    content = bytearray(path.read_bytes())
-    content[len(content) // 2] ^= 1
-    path.write_bytes(bytes(content))
-
-
-def _damage_kept(site: Path) -> None:
+def _file_missing(site: Path) -> None:
     next((site / "snapshots").rglob("*.core.json")).unlink()
 
 
-def _damage_size(site: Path) -> None:
-    path = next((site / "snapshots").rglob("*.core.json"))
-    path.write_bytes(path.read_bytes()[:-1])
+def _of_a_version_that_kept_state(site: Path) -> None:
+    """Until November 2026 a site held what the next build started from."""
+    (site / "state").mkdir()
+    (site / "state" / "runs.json").write_text('{"runs":[],"metrics":[]}')
+    (site / "state" / "cases.parquet").write_bytes(b"PAR1")
+
+
+def _of_the_first_version(site: Path) -> None:
+    """``site.json`` marked it, before there was a manifest."""
+    (site / "manifest.json").unlink()
+    (site / "site.json").write_text("{}")
+    (site / "models.html").write_text("a page that is no more")
 
 
 @pytest.mark.parametrize(
-    ("damage", "reason"),
-    [
-        (_damage_manifest, "cannot be read"),
-        (_damage_version, "another version"),
-        (_damage_state, "is damaged"),
-        (_damage_epoch, "is damaged"),
-        (_damage_kept, "lacks"),
-        (_damage_size, "another size"),
-    ],
+    "change", [_manifest_cut, _file_missing, _of_a_version_that_kept_state, _of_the_first_version]
 )
-def test_a_damaged_site_is_built_in_full(tmp_path: Path, damage: object, reason: str) -> None:
-    """Nothing of it is believed."""
+def test_a_damaged_or_older_site_is_replaced_whole(tmp_path: Path, change: Callable[[Path], None]) -> None:
+    """Nothing of it is believed, and nothing of it stays."""
     _one(tmp_path / "store", NOW - DAY)
     build_site(tmp_path / "store", tmp_path / "site")
-    damage(tmp_path / "site")  # type: ignore[operator]
+    change(tmp_path / "site")
     _one(tmp_path / "store", NOW)
-    report = build_site(tmp_path / "store", tmp_path / "site")
-    assert reason in report.full_because
-    _same_as_full(tmp_path)
+    build_site(tmp_path / "store", tmp_path / "site")
+    _same_as_anew(tmp_path)
 
 
-def test_the_same_store_again_keeps_everything_it_can(tmp_path: Path) -> None:
-    """A build without a new run changes no byte, and ages only with --now."""
+def test_the_same_store_again_changes_no_byte(tmp_path: Path) -> None:
+    """And ages only with --now."""
     _one(tmp_path / "store", NOW)
     first = build_site(tmp_path / "store", tmp_path / "site")
     before = files_of(tmp_path / "site")
     again = build_site(tmp_path / "store", tmp_path / "site")
-    assert (again.digest, again.full_because) == (first.digest, "")
+    assert again == first
     assert files_of(tmp_path / "site") == before
 
 
-_BUILD = "import sys; from torchgauge.dashboard import build_site; build_site(*sys.argv[1:], full=True)"
-
-
+_BUILD = "import sys; from torchgauge.dashboard import build_site; build_site(*sys.argv[1:])"
 _BUILD_TO_THE_SWAP = """
 import sys, time
 from torchgauge.dashboard import build_site, site_folder
 site_folder._swap = lambda *_: (print("reached", flush=True), time.sleep(3600))
-build_site(*sys.argv[1:], full=True)
+build_site(*sys.argv[1:])
 """
 
 
@@ -247,5 +208,5 @@ def test_runs_of_three_schema_versions_are_one_site(tmp_path: Path) -> None:
     newest = max(info.created_at for info in Store.open(tmp_path / "store").runs())
     _one(tmp_path / "store", newest + DAY)
     report = build_site(tmp_path / "store", tmp_path / "site")
-    assert (report.full_because, report.runs) == ("", first.runs + 1)
-    _same_as_full(tmp_path)
+    assert report.runs == first.runs + 1
+    _same_as_anew(tmp_path)
