@@ -168,6 +168,24 @@ def test_a_job_that_writes_unpacks_artifacts_where_no_action_is_read_from(path, 
             assert step["with"]["path"].startswith("${{ runner.temp }}/"), step
 
 
+BY_PATTERN = {"results-*": "ci collect", "confirmed-*": "ci settle"}
+"""What any job of a run may hand in, and the command that asks the forge whose each one is."""
+
+
+@every_workflow
+def test_what_one_job_hands_to_another_is_fetched_by_its_number(path):
+    """Any job of a run may upload under any name; only the job that made an artifact says its number."""
+    for job in jobs_with_steps(path):
+        runs = [step.get("run", "") for step in job["steps"]]
+        for step in job["steps"]:
+            if "download-artifact@" in step.get("uses", ""):
+                told = {key: value for key, value in step["with"].items() if key != "path"}
+                number = re.fullmatch(r"\$\{\{ (needs|inputs)\..+ \}\}", told.get("artifact-ids", ""))
+                asks = BY_PATTERN.get(told.get("pattern", ""), "nobody")
+                assert len(told) == 1
+                assert number or any(asks in run and "--ask-github" in run for run in runs), step
+
+
 def test_the_trusted_half_of_the_gate_takes_no_code_of_the_pull_request():
     """It checks out this project's own commit, and nothing that the event names."""
     path = FOLDER / "workflows" / "pr-comment.yml"

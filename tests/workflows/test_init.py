@@ -133,6 +133,22 @@ def test_what_parses_the_sets_of_a_night_writes_nothing():
             assert parses not in text
 
 
+def test_what_one_job_hands_to_another_is_fetched_by_its_number():
+    """What every job may hand in comes by a pattern, and the forge is asked whose it is."""
+    by_pattern = set()
+    for key, job in parsed("nightly")["jobs"].items():
+        for step in job.get("steps", []):
+            if "download-artifact@" in step.get("uses", ""):
+                assert "name" not in step["with"]
+                if "pattern" in step["with"]:
+                    by_pattern.add(key)
+                else:
+                    assert ".outputs.artifact }}" in step["with"]["artifact-ids"]
+    assert by_pattern == {"collect", "settle"}
+    for key in by_pattern:
+        assert any("--ask-github" in step.get("run", "") for step in parsed("nightly")["jobs"][key]["steps"])
+
+
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_what_is_unpacked_lies_outside_of_the_workspace_where_a_token_writes(name):
     """And everything that such a job installs has a hash."""

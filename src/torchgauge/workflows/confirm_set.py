@@ -5,11 +5,13 @@
     outcomes.json     the answers, one for each suspicion that was measured or could not be
     comparisons/      the A/B runs behind them: evidence, which stays in the artifact
 
-An answer counts for an open suspicion of a run that the pool itself brought, and for no other.
+An answer counts for an open suspicion of a run that the pool itself brought, and for no other. Which pool a
+set is of, the page of the job says that made it, not the set.
 """
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import shutil
@@ -33,6 +35,7 @@ from torchgauge.workflows.ingest.intake import artifact_of
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.strict_records import decode_large
 from torchgauge.workflows.ingest.validator import LONGEST_S, SKEW_S
+from torchgauge.workflows.job_statements import Stated, stated_answers
 from torchgauge.workflows.night_changes import rule_of
 from torchgauge.workflows.open_suspicions import open_in, pool_of
 from torchgauge.workflows.plain_text import one_line, plain_values
@@ -83,10 +86,14 @@ def keep_evidence(folder: Path, store: Store, comparison: str) -> None:
 
 @dataclass(frozen=True)
 class Rules:
-    """What a repository has: its policy, and the names of its pools, of which a night may use a part."""
+    """What a repository has: its policy, and the names of its pools, of which a night may use a part.
+
+    ``stated`` is what its jobs say that they made (None: nobody was asked).
+    """
 
     policy: Policy
     pools: frozenset[str]
+    stated: Stated | None = None
 
 
 def settle(
@@ -98,7 +105,7 @@ def settle(
     """
     waiting = {_key(each): each for each in open_in(store, rules.policy)}
     pools = {key: pool_of(store, each, campaign) for key, each in waiting.items()}
-    given, refused = _answers(folder, campaign, waiting, pools, rules.policy)
+    given, refused = _answers(folder, campaign, waiting, pools, rules)
     confirmer = Confirmer(_no_machine, clock=clock)
     taken, left = [], []
     for key, each in waiting.items():
@@ -119,7 +126,7 @@ def _answers(
     campaign: CampaignPlan,
     waiting: dict[_Key, Suspicion],
     pools: dict[_Key, str],
-    policy: Policy,
+    rules: Rules,
 ) -> tuple[dict[_Key, TrendOutcome], list[str]]:
     """The answers in ``folder`` that may be believed, and why others may not."""
     found: dict[_Key, TrendOutcome] = {}
@@ -127,13 +134,14 @@ def _answers(
     for path in sorted(folder.rglob(OUTCOMES_FILE)):
         shown = artifact_of(path.parent)
         try:
-            held = _read(path, campaign.campaign_id)
+            held = _read(path, campaign.campaign_id, rules.stated)
         except RefusedSetError as error:
             refused.append(f"{shown}: {error.detail}")
             continue
         for each in held.outcomes:
             key = _key_of(each)
-            problem = _problem(each, waiting.get(key), pools.get(key) == held.pool, policy)
+            own = held.pool != "" and pools.get(key) == held.pool
+            problem = _problem(each, waiting.get(key), own, rules.policy)
             if problem:
                 refused.append(f"{shown}: {problem}")
             else:
@@ -141,11 +149,12 @@ def _answers(
     return found, refused
 
 
-def _read(path: Path, campaign_id: str) -> ConfirmSet:
+def _read(path: Path, campaign_id: str, stated: Stated | None) -> ConfirmSet:
     try:
         if path.is_symlink() or path.stat().st_size > MOST_BYTES:
             raise RefusedSetError(Reason.SCHEMA, "it is a link or too large")
-        twin = decode_large(path.read_bytes(), ConfirmSet, "the set of answers")
+        data = path.read_bytes()
+        twin = decode_large(data, ConfirmSet, "the set of answers")
     except OSError as error:
         raise RefusedSetError(Reason.SCHEMA, f"it cannot be read: {error.strerror}") from error
     found = msgspec.convert(twin, ConfirmSet, from_attributes=True)
@@ -153,6 +162,9 @@ def _read(path: Path, campaign_id: str) -> ConfirmSet:
         raise RefusedSetError(Reason.SCHEMA, f"it is of schema {found.schema}, not {SET_SCHEMA}")
     if found.campaign_id != campaign_id:
         raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, f"it is not of {campaign_id}")
+    if stated is not None and hashlib.sha256(data).hexdigest() not in stated_answers(stated, found.pool):
+        words = f"no job that confirms on pool {one_line(found.pool)[:60]} says that it made it"
+        raise RefusedSetError(Reason.FOREIGN_IDENTITY, words)
     return found
 
 

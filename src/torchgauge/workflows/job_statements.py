@@ -57,6 +57,17 @@ def job_name(pool: str, shard: int, of: int) -> str:
     return f"{pool} {shard} of {of}"
 
 
+def stated_answers(stated: Stated, pool: str) -> frozenset[str]:
+    """The digests that the jobs ``confirm POOL LEG`` stated, which measured suspicions of ``pool`` again."""
+    name = re.compile(rf"confirm {re.escape(pool)} \d+")
+    return frozenset().union(*(said for (job, _), said in stated.items() if name.fullmatch(job)))
+
+
+def asked_sets() -> Stated:
+    """What the jobs of the run stated that this step is of, by the API and the environment of the step."""
+    return stated_sets(GitHubApi.from_environment(), WorkflowRun.from_environment())
+
+
 def stated_sets(api: GitHubApi, run: WorkflowRun) -> Stated:
     """What each job of ``run`` stated, in all attempts; raises :class:`ApiError` where the API fails."""
     home = repository_path(run.repository)

@@ -138,18 +138,14 @@ class Forge:
             with zipfile.ZipFile(path) as archive:
                 data = archive.read("manifest.json")
             said = json.loads(data)
-            stated = {
-                "title": "torchgauge result set",
-                "message": f"sha256:{hashlib.sha256(data).hexdigest()}",
-            }
-            found.append(
-                {
-                    "id": 1000 * run + len(found),
-                    "name": f"device / {said['pool']} {said['shard']} of {said['of']}",
-                    "run_attempt": said["attempt"],
-                    "annotations": [stated],
-                }
-            )
+            name = f"device / {said['pool']} {said['shard']} of {said['of']}"
+            found.append(_job(1000 * run + len(found), name, said["attempt"], data))
+        for path in sorted((self.artifacts / str(run)).glob("confirmed-*.zip")):
+            with zipfile.ZipFile(path) as archive:
+                data = archive.read("outcomes.json")
+            leg, attempt = path.stem.split("-")[-2:]
+            name = f"confirm {json.loads(data)['pool']} {leg}"
+            found.append(_job(1000 * run + len(found), name, int(attempt), data))
         return found
 
     def act(
@@ -216,6 +212,12 @@ class Forge:
             key: value for key, value in os.environ.items() if not key.startswith(("GITHUB_", "GIT_", "ACT_"))
         }
         return {**kept, "HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"), "CI": "true"}
+
+
+def _job(number: int, name: str, attempt: int, data: bytes) -> dict[str, Any]:
+    """A job that stated the digest of ``data``."""
+    stated = {"title": "torchgauge result set", "message": f"sha256:{hashlib.sha256(data).hexdigest()}"}
+    return {"id": number, "name": name, "run_attempt": attempt, "annotations": [stated]}
 
 
 def act_binary() -> Path:

@@ -13,7 +13,7 @@ import yaml
 from act_runner import STUBS, WORKFLOWS, pinned_actions, stub_of
 
 UPLOAD = {"NO_FILES": "warn", "RETENTION": "0", "OVERWRITE": "false", "HIDDEN": "false"}
-DOWNLOAD = {"NAME": "", "PATTERN": "", "MERGE": "false", "TOKEN": "", "RUN": "1"}
+DOWNLOAD = {"NAME": "", "IDS": "", "PATTERN": "", "MERGE": "false", "TOKEN": "", "RUN": "1"}
 Stub = Callable[..., "subprocess.CompletedProcess[str]"]
 
 
@@ -123,6 +123,21 @@ def test_several_artifacts_get_folders_and_a_single_match_does_not(stub, tmp_pat
     workspace = tmp_path / "workspace"
     assert (workspace / "alone" / "a.txt").is_file()
     assert sorted(path.name for path in (workspace / "both").iterdir()) == ["results-1", "results-2"]
+
+
+def test_a_number_is_that_of_one_upload_and_of_no_other(stub, tmp_path):
+    """What was replaced has another number; the number of what is gone, or no number, finds nothing."""
+    file, told = tmp_path / "workspace" / "a.txt", tmp_path / "outputs"
+    for text in ("true", "forged"):
+        file.write_text(text)
+        assert upload(stub, "collected", "a.txt", OVERWRITE="true", GITHUB_OUTPUT=str(told)).returncode == 0
+    first, second = (line.removeprefix("artifact-id=") for line in told.read_text().split())
+    assert first != second
+    assert "None of the provided artifact IDs" in download(stub, "one", IDS=first).stdout
+    assert download(stub, "two", IDS=f" {second},").returncode == 0
+    assert (tmp_path / "workspace" / "two" / "a.txt").read_text() == "forged"
+    assert "Must be a number" in download(stub, "three", IDS="collected").stdout
+    assert "used together" in download(stub, "three", IDS=second, NAME="collected").stdout
 
 
 def test_artifacts_of_another_run_need_a_token(stub, tmp_path):

@@ -4,15 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
 from torchgauge.results.run_id import MOST_ATTEMPTS
-
-if TYPE_CHECKING:
-    from torchgauge.workflows.job_statements import Stated
 
 
 @click.command("collect")
@@ -61,6 +57,7 @@ def command(  # noqa: PLR0917  click passes them by name
     from torchgauge.workflows.campaign import read_campaign
     from torchgauge.workflows.collect import collect
     from torchgauge.workflows.ingest.validator import Expected
+    from torchgauge.workflows.job_statements import asked_sets
     from torchgauge.workflows.night_findings import keep_changes
 
     expected = Expected(
@@ -69,7 +66,7 @@ def command(  # noqa: PLR0917  click passes them by name
         sha,
         configurations=config_file,
         attempts=attempts,
-        stated=_stated() if ask_github else None,
+        stated=asked_sets() if ask_github else None,
     )
     opened = Store.open(store, create=True)
     found = collect(folder, expected, opened, ended=ended)
@@ -86,10 +83,3 @@ def command(  # noqa: PLR0917  click passes them by name
     for gap in found.gaps:
         click.echo(f"gap: {gap}", err=True)
     sys.exit(0 if found.complete else 3)
-
-
-def _stated() -> Stated:
-    from torchgauge.workflows.github_api import GitHubApi
-    from torchgauge.workflows.job_statements import WorkflowRun, stated_sets
-
-    return stated_sets(GitHubApi.from_environment(), WorkflowRun.from_environment())

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from pathlib import Path
 from typing import Any
 
@@ -38,8 +39,9 @@ from torchgauge.cli.options import Seconds
 def command(pool: str, good: str, suspect: str, **options: Any) -> None:
     """Measure open suspicions again on this machine: the last good build against the suspect one, by turns.
 
-    Each answer is in the store and in --out at once, so that a job that dies keeps what it has; the rest
-    stays open. Exit 0, whatever the answers are: `ci gate` judges them.
+    Each answer is in the store and in --out at once, so that a job that ends early keeps what it has; the
+    rest stays open. In a job of GitHub a notice states at the end what was made. Exit 0, whatever the answers
+    are: `ci gate` judges them.
 
     Example: torchgauge ci confirm --pool POOL --good RUN --suspect RUN --build RUN=PYTHON
     """
@@ -70,7 +72,21 @@ def command(pool: str, good: str, suspect: str, **options: Any) -> None:
     waiting = only_pair(open_in(store, read_policy(policy)), good, suspect)
     if not waiting:
         click.echo(f"no suspicion is open between {good} and {suspect}", err=True)
-    confirm(job, store, waiting, _tell)
+    try:
+        confirm(job, store, waiting, _tell)
+    finally:  # also where the job is cancelled: what it has counts
+        _state(job.out)
+
+
+def _state(folder: Path) -> None:
+    """State on the page of the job, where there is one, which answers it made."""
+    from torchgauge.workflows.confirm_set import OUTCOMES_FILE
+    from torchgauge.workflows.github_files import in_actions
+    from torchgauge.workflows.job_statements import statement
+
+    file = folder / OUTCOMES_FILE
+    if in_actions() and file.is_file():
+        click.echo(statement(hashlib.sha256(file.read_bytes()).hexdigest()), err=True)
 
 
 def _tell(words: str) -> None:

@@ -17,6 +17,7 @@ from torchgauge.cli.ci.campaign_option import campaign
     "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"
 )
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
+@click.option("--ask-github", is_flag=True, help="take only answers that their jobs state, by the API")
 def command(  # noqa: PLR0917  click passes them by name
     folder: Path,
     store: str,
@@ -24,24 +25,29 @@ def command(  # noqa: PLR0917  click passes them by name
     campaign_digest: str,
     config_file: str | None,
     policy: str | None,
+    ask_github: bool,
 ) -> None:
     """Take what the jobs of `ci confirm` handed in below FOLDER into the store.
 
-    An answer counts for an open suspicion of the pool's own runs; any other is refused, and said. A suspicion
-    without an answer stays open: the gate of this night and of each later one sees it. Exit 0.
+    An answer counts for an open suspicion of the pool's own runs; any other is refused, and said. With
+    --ask-github, GITHUB_TOKEN and the permissions `actions: read` and `checks: read`, the pool is that of the
+    job whose page names the set, `confirm POOL LEG`. A suspicion without an answer stays open: the gate of
+    this night and of each later one sees it. Exit 0.
 
-    Example: torchgauge ci settle confirmed --store results
+    Example: torchgauge ci settle confirmed --store results --ask-github
     """
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.results.store import Store
     from torchgauge.workflows.campaign import read_campaign
     from torchgauge.workflows.config import CONFIG_FILE, policy_file, read_config
     from torchgauge.workflows.confirm_set import Rules, settle
+    from torchgauge.workflows.job_statements import asked_sets
 
     plan = read_campaign(campaign_file, campaign_digest)
     there = config_file or (CONFIG_FILE if Path(CONFIG_FILE).is_file() else None)
     pools = read_config(there).pools if there else plan.pools
-    rules = Rules(read_policy(policy_file(policy, there)), frozenset(pool.name for pool in pools))
+    stated = asked_sets() if ask_github else None
+    rules = Rules(read_policy(policy_file(policy, there)), frozenset(pool.name for pool in pools), stated)
     found = settle(Store.open(store), folder, plan, rules)
     for outcome in found.taken:
         click.echo(f"{outcome.state.name} {outcome.case_id}: {outcome.reason}")

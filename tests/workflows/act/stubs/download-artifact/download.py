@@ -13,15 +13,32 @@ def fail(message):
     sys.exit(1)
 
 
+def numbered(here, ids):
+    """The names of the artifacts with the numbers ``ids``; those of a replaced one are nobody's."""
+    numbers = {each.strip() for each in ids.split(",") if each.strip()}
+    if not all(each.isdecimal() for each in numbers):
+        fail(f"Invalid artifact ID in {ids!r}. Must be a number.")
+    found = []
+    for name, path in sorted(here.items()):
+        with zipfile.ZipFile(path) as archive:
+            found += [name] if archive.comment.decode() in numbers else []
+    return found or fail("None of the provided artifact IDs were found")
+
+
 def main():
     """Download, or refuse as the service does."""
     name, pattern, run = os.environ["NAME"], os.environ["PATTERN"], os.environ["RUN"]
     if run != os.environ["GITHUB_RUN_ID"] and not os.environ["TOKEN"]:
         fail("artifacts of another run need github-token")
     here = {path.stem: path for path in (Path(os.environ["ACT_ARTIFACTS"]) / run).glob("*.zip")}
+    ids = os.environ["IDS"]
+    if name and ids:
+        fail("Inputs 'name' and 'artifact-ids' cannot be used together. Please specify only one.")
     if name and name not in here:
         fail(f"unable to download artifact(s): artifact not found for name: {name}")
-    chosen = [name] if name else [each for each in sorted(here) if fnmatch.fnmatchcase(each, pattern or "*")]
+    # Without any of the three, also with an empty list of numbers, everything comes.
+    matching = [each for each in sorted(here) if fnmatch.fnmatchcase(each, pattern or "*")]
+    chosen = [name] if name else numbered(here, ids) if ids else matching
     where = Path(os.environ["WHERE"] or os.environ["GITHUB_WORKSPACE"])
     # Where exactly one artifact matches, the real action makes no folder of its name either.
     flat = bool(name) or os.environ["MERGE"] == "true" or len(chosen) == 1

@@ -1,12 +1,14 @@
 """What actions/upload-artifact does, into ``ACT_ARTIFACTS/RUN_ID/NAME.zip``.
 
-``ACT_LOSE`` is a fault of tests: artifacts whose name fits that pattern are taken and then lost.
+An artifact has a number of its own, which stands in the comment of its zip. ``ACT_LOSE`` is a fault of tests:
+artifacts whose name fits that pattern are taken and then lost.
 """
 
 import fnmatch
 import glob
 import os
 import re
+import secrets
 import sys
 import zipfile
 from pathlib import Path
@@ -69,6 +71,9 @@ def main():
     with stream, zipfile.ZipFile(stream, "w", zipfile.ZIP_DEFLATED) as archive:
         for file in files:  # by content alone: the service keeps no modes and follows links
             archive.writestr(str(file.relative_to(root)), file.read_bytes())
+        number = archive.comment = b"%d" % secrets.randbits(48)
+    with Path(os.environ.get("GITHUB_OUTPUT", os.devnull)).open("a", encoding="utf-8") as outputs:
+        outputs.write(f"artifact-id={number.decode()}\n")
     print(f"artifact {name} has {len(files)} files")
     if fnmatch.fnmatchcase(name, os.environ.get("ACT_LOSE", "")):
         target.unlink()
