@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sys
 from pathlib import Path
 
@@ -13,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
 import claim_store as made
 import stored_runs as stored
 
-from torchgauge.cli import claim as claim_command
+from torchgauge.cli.options import moment_of
 from torchgauge.results.store import Store
 
 FOUNDING = ("claim", "inductor", "faster", "than", "eager", "--suite", "zoo", "--device", "fake")
@@ -39,9 +40,9 @@ def test_the_founding_claim_is_answered_in_one_command(invoke, store):
     """On 16 models of 100 it is undecided, with what they would say; with a lower minimum it is refuted."""
     shown = invoke(*FOUNDING, *store)
     assert shown.exit_code == 3, shown.output
-    assert "UNDECIDED  fake, inductor: 75.0 % [50.5 %, 89.8 %] over 16 models" in shown.output
+    assert "UNDECIDED fake, inductor: 75.0 % [50.5 %, 89.8 %] over 16 models" in shown.output
     assert "as far as these go it would be refuted" in shown.output
-    assert "published  97.5 % of 193 models" in shown.output
+    assert "published: 97.5 % of 193 models" in shown.output
     shown = invoke(*FOUNDING, *store, "--minimum", "10")
     assert shown.exit_code == 1, shown.output
     assert "at least 10 models" in shown.output
@@ -55,14 +56,14 @@ def test_a_claim_of_ones_own_is_asked_by_its_file(invoke, store, tmp_path):
     for words in (["--file", str(path)], ["zoo", "is", "fast", "--file", str(path)], [str(path)]):
         shown = invoke("claim", *words, *store)
         assert shown.exit_code == 0, shown.output
-        assert "SUPPORTED  fake, inductor: 1.19x" in shown.output
+        assert "SUPPORTED fake, inductor: 1.19x" in shown.output
     assert "zoo-is-fast" in invoke("claim", "--list", "--file", str(path)).output
 
 
 def test_a_bundled_file_is_asked_whole(invoke, store):
     """The name of a file asks all of its claims, and the exit code is that of the worst answer."""
     shown = invoke("claim", "dashboard", *store, "--suite", "zoo", "--minimum", "5")
-    verdicts = [line.split("  ")[0] for line in shown.output.splitlines() if "fake, inductor:" in line]
+    verdicts = [line.split(" fake")[0] for line in shown.output.splitlines() if "fake, inductor:" in line]
     assert verdicts == ["UNDECIDED", "SUPPORTED", "NOT MEASURED", "NOT MEASURED"], shown.output
     assert shown.exit_code == 3
 
@@ -81,7 +82,7 @@ def test_every_form_says_the_same(invoke, store):
     assert markdown.startswith("# Claim: `inductor faster than eager`")
     assert "| `zoo/s0` | no |" in markdown
     assert "zoo/q0" not in markdown
-    assert "zoo/q0  1.300x" in invoke(*FOUNDING, *store, "--all").stdout
+    assert re.search(r"zoo/q0 +yes +1\.300x", invoke(*FOUNDING, *store, "--all").stdout)
 
 
 def test_options_replace_what_the_file_selects(invoke, store):
@@ -100,8 +101,8 @@ def test_options_replace_what_the_file_selects(invoke, store):
 
 def test_a_date_may_say_its_offset():
     """Midnight two hours east of Greenwich is 22:00 UTC of the day before."""
-    utc = claim_command._since("2026-08-01T00:00:00")
-    assert claim_command._since("2026-08-01T00:00:00+02:00") == utc - 7200
+    utc = moment_of("2026-08-01T00:00:00")
+    assert moment_of("2026-08-01T00:00:00+02:00") == utc - 7200
 
 
 def test_a_device_or_configuration_unknown_here_is_said(invoke, store):
@@ -123,10 +124,10 @@ def test_two_sides_can_be_named(invoke, tmp_path):
     words = ("claim", "newer torch", "--suite", "zoo", "--store", str(path))
     shown = invoke(*words)
     assert shown.exit_code == 0, shown.output
-    assert "SUPPORTED  fake, eager: 1.2" in shown.output
-    assert "differs    torch.version: 2.8.0 -> 2.9.0" in shown.output
+    assert "SUPPORTED fake, eager: 1.2" in shown.output
+    assert re.search(r"torch\.version +2\.8\.0 +2\.9\.0", shown.output)
     shown = invoke(*words, "--base", "torch=2.7*")
-    assert "SUPPORTED  fake, eager: 2.4" in shown.output
+    assert "SUPPORTED fake, eager: 2.4" in shown.output
 
 
 def test_the_list_names_every_claim(invoke):
@@ -144,7 +145,7 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
     shown = invoke("claim", "inductor faster than eager", "--store", str(tmp_path / "store"))
     assert shown.exit_code == 3
     assert "NOT MEASURED" in shown.output
-    assert "to measure what is missing: torchgauge run huggingface timm torchbench" in shown.output
+    assert "To measure what is missing:\n\n    torchgauge run huggingface timm torchbench" in shown.output
     assert "--tier full" in shown.output
 
 

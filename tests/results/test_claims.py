@@ -19,12 +19,11 @@ import stored_runs as stored
 
 from torchgauge.errors import UsageError
 from torchgauge.records import Cause, Modifier, Phase, Realised, Status
-from torchgauge.results.claims import claim_json, claim_markdown
 from torchgauge.results.claims.aggregate import mean, wilson
 from torchgauge.results.claims.answer import Verdict, judge
 from torchgauge.results.claims.answering import answer_claim
 from torchgauge.results.claims.claim import Aggregation, Expect, Over, Select, Side
-from torchgauge.results.claims.claim_text import answer_lines
+from torchgauge.results.claims.claim_text import json_of, markdown_of, terminal_of
 from torchgauge.results.claims.member import Number, quotient
 from torchgauge.results.stats import Estimate
 from torchgauge.results.store import Store
@@ -495,15 +494,15 @@ def test_hostile_names_do_nothing_in_any_form_and_stay_out_of_commands(tmp_path)
     rows = [made.row(made.case(HOSTILE), status=Status.ERROR, reason="a|b\x1b[2J `c` @you")]
     path = made.store_of(tmp_path / "store", rows)
     found = answer_claim(made.claim(), [path], made.listing(HOSTILE, "we;rd", "fine"))
-    text = "\n".join(answer_lines(found, every=True))
+    text = terminal_of(found, every=True)
     assert "\x1b" not in text
-    markdown = claim_markdown.render(found, every=True)
+    markdown = markdown_of(found, every=True)
     assert "\x1b" not in markdown
     assert "@you" not in markdown
     assert "<b>" not in markdown
     rows = [line for line in markdown.splitlines() if line.startswith("|")]
     assert {line.count("|") for line in rows} == {4}
-    assert "\\u001b" in claim_json.render([found])
+    assert "\\u001b" in json_of([found])
     assert "we;rd" not in "".join(found.answers[0].commands)
     assert "--models zoo/fine" in found.answers[0].commands[0]
 
@@ -512,9 +511,9 @@ def test_the_text_has_the_published_number_beside_the_answer(tmp_path):
     """Verdict, interval, N, settings and environment stand together."""
     path = made.store_of(tmp_path / "store", made.speedups(FASTER | SLOWER))
     found = answer_claim(made.claim(threshold=0.9), [path], made.whatever_is_stored)
-    text = "\n".join(answer_lines(found))
-    assert "REFUTED  fake, inductor: 80.0 % [67.0 %, 88.8 %] over 50 models" in text
-    assert "published  50 % of 193 models" in text
+    text = terminal_of(found)
+    assert "REFUTED fake, inductor: 80.0 % [67.0 %, 88.8 %] over 50 models" in text
+    assert "published: 50 % of 193 models" in text
     assert "40 yes + 10 no = 50 counted" in text
     assert "inference, float32, size small (50), batch 1, 72 parameters" in text
     assert "torch 2.9.0; Test CPU, 2 cores, Linux" in text

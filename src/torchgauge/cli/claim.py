@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
-from torchgauge.cli.options import STORES, CommaList
+from torchgauge.cli.options import STORES, CommaList, since
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -40,7 +39,7 @@ SIDE = "torch, system, machine, environment, device or configuration"
 @click.option("--machine", help="glob over classes of machine")
 @click.option("--base", metavar="KEY=GLOB,...", help=f"first of two sides: {SIDE}")
 @click.option("--head", metavar="KEY=GLOB,...", help=f"second of two sides: {SIDE}")
-@click.option("--since", help="leave older runs out: 2026-08-01, or 90d")
+@click.option("--since", callback=since, help="leave older runs out: 2026-08-01, or 90d")
 @click.option("--minimum", type=click.IntRange(1), help="models below which nothing is decided")
 @click.option("--all", "every", is_flag=True, help="name every model, not only some of each standing")
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
@@ -70,11 +69,11 @@ def command(words: tuple[str, ...], **options: Any) -> None:
 
 
 def _list(claims: tuple[Claim, ...], *, as_json: bool) -> None:
-    from torchgauge.results.claims import claim_json
+    from torchgauge.records import to_plain
     from torchgauge.results.claims.claim_text import listing_lines
 
     if as_json:
-        click.echo(json.dumps(claim_json.listing(claims), indent=1, allow_nan=False))
+        click.echo(json.dumps(to_plain(claims), indent=1, allow_nan=False))
         return
     for line in listing_lines(claims):
         click.echo(line)
@@ -96,23 +95,17 @@ def _chosen(asked: str, own: tuple[Claim, ...], known: tuple[Claim, ...]) -> tup
 def _answer(claims: list[Claim], options: dict[str, Any]) -> int:
     """Print the answers; the exit code is the worst of them: refuted, then open, then supported."""
     from torchgauge.harness.planning.claim_models import list_models
-    from torchgauge.results.claims import claim_json, claim_markdown
     from torchgauge.results.claims.answering import answer_claim
-    from torchgauge.results.claims.claim_text import answer_lines
+    from torchgauge.results.claims.claim_text import json_of, markdown_of, terminal_of
 
     found = [answer_claim(claim, options["stores"], list_models) for claim in claims]
-    for number, each in enumerate(found):
-        if options["as_json"]:
-            continue
-        if number:
-            click.echo("")
-        if options["as_markdown"]:
-            click.echo(claim_markdown.render(each, every=options["every"]), nl=False)
-            continue
-        for line in answer_lines(each, every=options["every"]):
-            click.echo(line)
-    if options["as_json"]:
-        click.echo(claim_json.render(found), nl=False)
+    render = markdown_of if options["as_markdown"] else terminal_of
+    text = (
+        json_of(found)
+        if options["as_json"]
+        else "\n".join(render(each, every=options["every"]) for each in found)
+    )
+    click.echo(text, nl=False)
     codes = {each.exit_code for each in found}
     return 1 if 1 in codes else max(codes)
 
@@ -128,7 +121,7 @@ def _asked(claim: Claim, options: dict[str, Any]) -> Claim:
     if options["dtype"]:
         given["dtype"] = DTYPE_ALIASES.get(options["dtype"], options["dtype"])
     if options["since"]:
-        given["since"] = _since(options["since"])
+        given["since"] = options["since"]
     question = claim.question
     if options["minimum"]:
         question = replace(question, minimum=options["minimum"])
@@ -160,18 +153,3 @@ def _side(name: str, text: str) -> Side:
             raise UnknownNameError(f"key of --{name}", key, known)
         found[key] = value
     return Side(**found)
-
-
-def _since(text: str) -> float:
-    """A date, or a number of days back, as seconds since the epoch."""
-    from datetime import datetime, timezone
-
-    from torchgauge.clock import SYSTEM_CLOCK
-
-    if re.fullmatch("[0-9]{1,9}d?", text):
-        return max(0.0, SYSTEM_CLOCK.now() - 86_400.0 * int(text.removesuffix("d")))
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        raise UsageError(f"{text!r} is neither a date nor a number of days", hint="--since 90d") from None
-    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()

@@ -171,6 +171,29 @@ class Seconds(click.ParamType[float]):
         return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
+def moment_of(text: str) -> float | None:
+    """A date, or days back such as ``90d``, in seconds since the epoch; None for what is neither."""
+    from datetime import datetime, timezone
+
+    from torchgauge.clock import SYSTEM_CLOCK
+
+    if re.fullmatch("[0-9]{1,9}d?", text):
+        return max(0.0, SYSTEM_CLOCK.now() - 86_400.0 * int(text.removesuffix("d")))
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def since(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float:
+    """The option of that name where it is nothing but a time; 0 where it is not given."""
+    found = moment_of(value) if value else 0.0
+    if found is None:
+        raise click.BadParameter(f"{value!r} is neither a date nor a number of days; try: 90d")
+    return found
+
+
 def measuring(command: Command) -> Command:
     """How cases are measured."""
     options = [

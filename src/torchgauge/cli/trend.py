@@ -8,23 +8,8 @@ from typing import Any
 
 import click
 
+from torchgauge.cli.options import since
 from torchgauge.errors import UsageError
-
-
-def _since(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float:
-    """A date, or a number of days back, as seconds since the epoch."""
-    from datetime import datetime, timezone
-
-    from torchgauge.clock import SYSTEM_CLOCK
-
-    if not value:
-        return 0.0
-    if value.removesuffix("d").isdigit():
-        return SYSTEM_CLOCK.now() - 86_400.0 * int(value.removesuffix("d"))
-    try:
-        return datetime.fromisoformat(value).replace(tzinfo=timezone.utc).timestamp()
-    except ValueError:
-        raise click.BadParameter(f"{value!r} is neither a date nor a number of days; try: 90d") from None
 
 
 @click.command("trend")
@@ -34,7 +19,7 @@ def _since(_context: click.Context, _parameter: click.Parameter, value: str | No
 @click.option("--model", default="", help="glob over models")
 @click.option("--device", default="", help="glob over devices")
 @click.option("--config", default="", help="glob over configurations")
-@click.option("--since", callback=_since, help="leave older runs out: 2026-08-01, or 90d")
+@click.option("--since", callback=since, help="leave older runs out: 2026-08-01, or 90d")
 @click.option("--reference", default="", help="interpreter or torch version of the pinned reference build")
 @click.option("--confirm", is_flag=True, help="measure suspicions again: last good against suspect build")
 @click.option("--build", "builds", multiple=True, help="TORCH_VERSION=PYTHON: where a build can be measured")

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-import re
 import sys
 
 import click
 
-from torchgauge.cli.options import STORES, CommaList
+from torchgauge.cli.options import STORES, CommaList, moment_of
 
 
 @click.command("triage")
@@ -95,20 +94,12 @@ def _statuses(words: tuple[str, ...]):  # type: ignore[no-untyped-def]
 
 def _since(text: str | None, stores: tuple[str, ...]) -> str | float | None:
     """A run as it is, a date or a number of days back as seconds since the epoch."""
-    from datetime import datetime, timezone
-
-    from torchgauge.clock import SYSTEM_CLOCK
     from torchgauge.results.store import Store
 
     if not text or any(Store.open(path).is_published(text) for path in stores if _plain_name(text)):
         return text or None
-    if re.fullmatch("[0-9]{1,9}d?", text):
-        return SYSTEM_CLOCK.now() - 86_400.0 * int(text.removesuffix("d"))
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return text
-    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+    moment = moment_of(text)
+    return text if moment is None else moment
 
 
 def _plain_name(text: str) -> bool:

@@ -1,28 +1,28 @@
-"""A claim and its answers for a terminal, and the list of claims."""
+"""Claims and their answers for a terminal, a page and a program; nothing in a store's text acts in them."""
 
 from __future__ import annotations
 
+import json
+import sys
 from collections.abc import Iterator, Sequence
+from typing import Any
 
 from torchgauge.clock import utc
+from torchgauge.records import to_plain
+from torchgauge.results import document
 from torchgauge.results.claims.answer import Answer, Answers, Part, Where
 from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Expect, Over, Question
 from torchgauge.results.claims.member import COUNTED, Member, Standing
+from torchgauge.results.document import Ours, counted
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.units import integer, interval, quantity, shortened
 
+SCHEMA, VERSION = "torchgauge.claim", 1
 MODELS_SHOWN = 8
-"""Models of each standing that are named unless all are asked for."""
+"""Models of each standing, and facts in which sides differ, that are shown unless all are asked for."""
 _REASON = 110
-_NAMED = (
-    Standing.FAILED,
-    Standing.REFUSED,
-    Standing.NOT_COMPARABLE,
-    Standing.UNCHECKED,
-    Standing.UNSTEADY,
-    Standing.NOT_MEASURED,
-)
-_CLEAR = (Standing.YES, Standing.NO, Standing.UNDECIDED, Standing.MEASURED)
+_QUIET = (Standing.YES, Standing.MEASURED)
+"""Standings that are counted, and named only where all models are asked for."""
 
 
 def listing_lines(claims: Sequence[Claim]) -> Iterator[str]:
@@ -32,27 +32,34 @@ def listing_lines(claims: Sequence[Claim]) -> Iterator[str]:
         yield visible(f"{claim.name:<{width}}  {claim.title}  [{published_text(claim)}]")
 
 
-def answer_lines(found: Answers, *, every: bool = False) -> Iterator[str]:
+def terminal_of(found: Answers, *, every: bool = False) -> str:
     """The claim, its question, and each answer; ``every`` names all models."""
-    for line in _lines(found, every=every):
-        yield visible(line)
+    return document.terminal("results/claims/claim", **_data(found, every))
 
 
-def _lines(found: Answers, *, every: bool) -> Iterator[str]:
-    claim = found.claim
-    yield f"{claim.name}: {claim.title}"
-    yield f"  said       {claim.statement}"
-    yield f"  by         {claim.published.by}, {claim.published.date}, {claim.published.link}"
-    yield f"  published  {published_text(claim)}"
-    if claim.published.settings:
-        yield f"  theirs     {claim.published.settings}"
-    yield f"  question   {question_text(claim.question)}"
-    yield f"  counts     {counts_text(claim)}"
-    for answer in found.answers:
-        yield ""
-        yield from _answer(answer, claim, every=every)
-    for note in found.notes:
-        yield f"note: {note}"
+def markdown_of(found: Answers, *, every: bool = False) -> str:
+    """The same as one Markdown document."""
+    return document.markdown("results/claims/claim", **_data(found, every))
+
+
+def json_of(found: Sequence[Answers]) -> str:
+    """One object: ``schema``, ``version``, and each claim as it was asked, with its answers and notes."""
+    claims = [{"exit_code": each.exit_code, **to_plain(each)} for each in found]
+    plain = {"schema": SCHEMA, "version": VERSION, "claims": claims}
+    return json.dumps(plain, indent=1, allow_nan=False) + "\n"
+
+
+def _data(found: Answers, every: bool) -> dict[str, Any]:
+    return {
+        "found": found,
+        "claim": found.claim,
+        "rates": (found.claim.question.aggregation, found.claim.question.over)
+        == (Aggregation.PASS_RATE, Over.PLANNED),
+        "standings": [each for each in Standing if every or each not in _QUIET],
+        "most": None if every else MODELS_SHOWN,
+        "verdict": lambda answer: Ours(answer.verdict.value.upper()),
+        "words": sys.modules[__name__],
+    }
 
 
 def published_text(claim: Claim) -> str:
@@ -111,7 +118,7 @@ def estimate_text(answer: Answer | Part, unit: str) -> str:
             text += f" [{100 * answer.low:.1f} %, {100 * answer.high:.1f} %]"
     else:
         text = interval(answer.estimate, answer.low, answer.high, unit)
-    return f"{text} over {answer.n} models" if answer.n != 1 else f"{text} over 1 model"
+    return f"{text} over {counted(answer.n, 'model')}"
 
 
 def where_text(where: Where) -> str:
@@ -119,14 +126,13 @@ def where_text(where: Where) -> str:
     if where.newest_at is None or where.oldest_at is None:
         return "no rows"
     days = dict.fromkeys(f"{utc(at):%Y-%m-%d}" for at in (where.oldest_at, where.newest_at))
-    runs = "1 run" if where.runs == 1 else f"{where.runs} runs"
     return "; ".join(
         part
         for part in (
             f"torch {', '.join(where.torch)}" if where.torch else "torch not recorded",
             " | ".join(where.machines) or "machine not recorded",
             f"environment {', '.join(where.environments[:4])}" if where.environments else "",
-            f"{runs}, {' to '.join(days)}",
+            f"{counted(where.runs, 'run')}, {' to '.join(days)}",
         )
         if part
     )
@@ -151,56 +157,9 @@ def counts_line(answer: Answer) -> str:
     return f"{' + '.join(parts) or '0'} = {answer.planned} counted"
 
 
-def reason_text(member: Member) -> str:
-    """Why a model has no number, in one line."""
-    return shortened(" ".join(visible(member.reason).split()), _REASON)
-
-
 def value_text(member: Member, question: Question) -> str:
-    """The number of one model."""
-    if member.value is None:
-        return member.reason
+    """The number of one model, or why it has none, in one line."""
+    if member.standing not in COUNTED or member.value is None:
+        return shortened(" ".join(visible(member.reason).split()), _REASON)
     unit = "ratio" if question.sides else MEASURES[question.measure].unit
     return interval(member.value, member.low, member.high, unit)
-
-
-def _answer(answer: Answer, claim: Claim, *, every: bool) -> Iterator[str]:
-    place = ", ".join(part for part in (answer.device or "any device", answer.configuration) if part)
-    yield f"{answer.verdict.value.upper()}  {place}: {estimate_text(answer, answer.unit)}"
-    yield f"  because    {answer.why}"
-    yield f"  published  {published_text(claim)}"
-    yield f"  models     {counts_line(answer)}"
-    if claim.question.aggregation is Aggregation.PASS_RATE and claim.question.over is Over.PLANNED:
-        yield "             what was not measured or refused counts as not passing"
-    for part in answer.suites:
-        yield f"  {part.suite:<10} {estimate_text(part, answer.unit)}, {part.planned} counted"
-    if answer.common is not None:
-        yield f"  common     {estimate_text(answer.common, answer.unit)}: those that every answer counts"
-    yield f"  settings   {workloads_text(answer)}"
-    names = ("measured",) if len(answer.where) == 1 else ("base", "head")
-    for name, where in zip(names, answer.where, strict=True):
-        yield f"  {name:<10} {where_text(where)}"
-    for fact, old, new in answer.differs[: None if every else MODELS_SHOWN]:
-        yield f"  differs    {fact}: {shortened(old, 60)} -> {shortened(new, 60)}"
-    if len(answer.differs) > MODELS_SHOWN and not every:
-        yield f"  differs    and in {len(answer.differs) - MODELS_SHOWN} more facts: --all shows them"
-    yield from _models(answer, claim.question, every=every)
-    for note in answer.notes:
-        yield f"  note       {note}"
-    for command in answer.commands:
-        yield f"  to measure what is missing: {command}"
-
-
-def _models(answer: Answer, question: Question, *, every: bool) -> Iterator[str]:
-    shown = (*_CLEAR, *_NAMED) if every else (Standing.NO, Standing.UNDECIDED, *_NAMED)
-    for standing in shown:
-        members = [each for each in answer.members if each.standing is standing]
-        if not members:
-            continue
-        yield f"  {standing.value} ({len(members)}):"
-        limit = len(members) if every else MODELS_SHOWN
-        for each in members[:limit]:
-            text = value_text(each, question) if standing in COUNTED else reason_text(each)
-            yield f"    {each.name}  {shortened(text, _REASON)}".rstrip()
-        if len(members) > limit:
-            yield f"    and {len(members) - limit} more: --all names them"
