@@ -13,6 +13,7 @@
     ├── MissingPackageError   a case needs a package, or another version of one: status skipped
     ├── NotOfferedError       upstream's code does not do what the case asks for: status unsupported
     ├── UnobservableError     what a model returned cannot be compared: status error
+    ├── PluginError           a plugin that breaks the rules of its seam: status error
     ├── DamagedJournalError   a journal or table that cannot be trusted: exit 3
     └── DashboardError        a site that would not be true to its store: exit 3 (dashboard room)
 
@@ -109,6 +110,10 @@ class NotOfferedError(TorchgaugeError):
 
 class UnobservableError(TorchgaugeError):
     """What a model returned cannot be compared, or holds nothing to compare: nobody could call it right."""
+
+
+class PluginError(TorchgaugeError):
+    """A plugin that breaks the rules of its seam: what it did, and its name."""
 
 
 class DamagedJournalError(TorchgaugeError):

@@ -19,6 +19,7 @@ GROUPS = (
     "torchgauge.devices",
     "torchgauge.suites",
     "torchgauge.scenarios",
+    "torchgauge.backends",
     "torchgauge.publishers",
     "torchgauge.executors",
     "torchgauge.checks",

@@ -23,20 +23,15 @@ SEAMS = {
     "torchgauge.devices": "add-a-device.md",
     "torchgauge.suites": "add-a-suite.md",
     "torchgauge.scenarios": "add-a-scenario.md",
+    "torchgauge.backends": "add-a-backend.md",
     "torchgauge.publishers": "add-a-publisher.md",
     "torchgauge.executors": "add-an-executor.md",
     "torchgauge.checks": "check-a-device.md",
     "torchgauge.metrics": "add-a-metric.md",
 }
-WALKED = (
-    "add-a-suite.md",
-    "add-a-scenario.md",
-    "add-a-publisher.md",
-    "add-an-executor.md",
-    "add-a-metric.md",
-)
-SLOW = ("add-a-suite.md", "add-a-scenario.md")
+SLOW = ("add-a-suite.md", "add-a-scenario.md", "add-a-backend.md")
 """Guides whose commands run torch."""
+WALKED = (*SLOW, "add-a-publisher.md", "add-an-executor.md", "add-a-metric.md")
 
 
 def blocks(page: str, language: str) -> list[str]:

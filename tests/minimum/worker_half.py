@@ -25,6 +25,8 @@ CHILDREN = (
     "torchgauge.devices.probe_child",
 )
 """What is started by name in the target interpreter."""
+BY_NAME = ("scenarios", "backends")
+"""Groups of plugins whose descriptors name the module that does the work."""
 
 
 def oldest_python() -> str | None:
@@ -60,7 +62,8 @@ def roots() -> Iterator[str]:
         *worker_setup.TORCH_WORKER_MODULES,
     ):
         yield reference.partition(":")[0]
-    for group, attribute in (("devices", "session"), ("suites", "builder"), ("scenarios", "implementation")):
+    groups = ("devices", "session"), ("suites", "builder"), *((each, "implementation") for each in BY_NAME)
+    for group, attribute in groups:
         for name, point in registry.entry_points(f"torchgauge.{group}").items():
             if point.dist is None:
                 yield getattr(registry.load(f"torchgauge.{group}", name), attribute).partition(":")[0]

@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 
 from torchgauge.errors import UsageError
+from torchgauge.harness.backends.backend import compiler_of
 from torchgauge.records import Group, Plan
 
 ALL, NONE = "all", "none"
@@ -45,6 +46,6 @@ def cold_count(plan: Plan) -> tuple[int, int]:
         (group, planned)
         for group in plan.groups
         for planned in group.cases
-        if planned.case.configuration.compiled and planned.declined is None
+        if compiler_of(planned.case.configuration) and planned.declined is None
     ]
     return sum(is_cold_turn(group, plan) for group, _ in tried), len(tried)

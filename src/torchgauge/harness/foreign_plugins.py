@@ -8,7 +8,7 @@ installed here only is refused with what to type.
 from __future__ import annotations
 
 import tempfile
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,7 @@ from torchgauge.devices.device import Device, DeviceDescriptor
 from torchgauge.devices.discover import GROUP as DEVICES
 from torchgauge.devices.discover import find_device
 from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
+from torchgauge.harness.backends.backend import as_compiled
 from torchgauge.harness.interpreter import Interpreter, Plugin, PluginAnswerError, ask_plugins, require_torch
 from torchgauge.harness.planning.plan import load_suites, wanted_suites
 from torchgauge.records import METRICS, Group, Metric, PlannedCase, Refusal, Status, from_plain, to_json
@@ -24,6 +25,7 @@ from torchgauge.suites.suite import ModelEntry, Suite, Unavailable
 
 SUITES = "torchgauge.suites"
 SCENARIOS = "torchgauge.scenarios"
+BACKENDS = "torchgauge.backends"
 
 
 @dataclass(frozen=True)
@@ -105,22 +107,34 @@ def metrics_of(target: Interpreter | None = None) -> tuple[Metric, ...]:
 
 def check_scenarios(target: Interpreter, modes: Sequence[str]) -> None:
     """Raise :class:`UsageError` for a mode whose scenario is a plugin that ``target`` has not."""
-    for mode in modes if not target.own else ():
-        known = mode in registry.names(SCENARIOS)
-        if known and not _built_in(SCENARIOS, mode) and target.plugin(SCENARIOS, mode) is None:
-            missing = _missing(target, SCENARIOS, mode)
+    _check_installed(target, SCENARIOS, modes)
+
+
+def _check_installed(target: Interpreter, group: str, names: Iterable[str]) -> None:
+    """Raise :class:`UsageError` for a plugin among ``names`` that is here and not in ``target``."""
+    for name in names if not target.own else ():
+        known = name in registry.names(group)
+        if known and not _built_in(group, name) and target.plugin(group, name) is None:
+            missing = _missing(target, group, name)
             raise UsageError(missing.reason, hint=missing.hint)
 
 
 def refuse(target: Interpreter, groups: Sequence[Group], devices: Mapping[str, Device]) -> tuple[Group, ...]:
-    """``groups`` with the refusals of devices that only code of ``target`` can decide."""
+    """``groups`` with the refusals of devices that only code of ``target`` can decide.
+
+    Raises :class:`UsageError` for a backend that is a plugin which ``target`` has not.
+    """
+    backends = {planned.case.configuration.backend for group in groups for planned in group.cases}
+    _check_installed(target, BACKENDS, sorted(backends))
     refused: dict[str, str] = {}
     for name, device in devices.items():
         if isinstance(device, ForeignDevice) and device.refuses:
             cases = [p.case for group in groups if group.device.name == name for p in group.cases]
             with tempfile.TemporaryDirectory(prefix="torchgauge-cases-") as folder:
                 path = Path(folder, "cases.json")
-                path.write_text(to_json([[case.workload, case.configuration] for case in cases]), "utf-8")
+                path.write_text(
+                    to_json([[case.workload, as_compiled(case.configuration)] for case in cases]), "utf-8"
+                )
                 answers = ask_plugins(target.path, "refusals", device.reference, str(path))
             refused.update({case.key: answer for case, answer in zip(cases, answers, strict=True) if answer})
 

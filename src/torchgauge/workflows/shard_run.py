@@ -27,10 +27,10 @@ from torchgauge.harness.planning.plan import (
     CHECKS_PER_GROUP,
     check_groups,
     make_group,
-    missing_suite,
     named_workload,
     planned_check,
 )
+from torchgauge.harness.planning.refusals import missing_suite
 from torchgauge.harness.planning.selection import CaseName, parse_case_id
 from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign, RunReport

@@ -15,6 +15,7 @@ from torchgauge.harness.planning.configurations import (
     known_configurations,
     load_configurations,
 )
+from torchgauge.records import Case, DeviceTarget, Workload
 from torchgauge.records.placement import CpuListError, Placement, format_cpus, parse_cpus, placement_of
 
 GOOD = """configurations:
@@ -27,6 +28,23 @@ GOOD = """configurations:
     interop_threads: 1
     pinning: {cpus: "0"}
 """
+
+
+KEYS = {
+    "eager": "c67438db9bf90c8b",
+    "inductor": "47d1de6269f56a0b",
+    "aot_eager": "2d21c75c7104f5da",
+    "inductor-max-autotune": "5c2ccd6590094e05",
+    "inductor-reduce-overhead": "a95440dfcda3e152",
+    "inductor-dynamic": "f3951c37b380788c",
+    "inductor-cpp-wrapper": "00b642b8fc55c865",
+    "inductor-freezing": "150ad2d2e68da51d",
+    "eager-1thread": "e01e4bb00cfbc407",
+    "inductor-1thread": "5cb7f06cdc43ec5f",
+    "eager-physical": "61b73318b9e30895",
+    "inductor-physical": "1d8599b92e6d62bb",
+}
+"""Case keys of toy/mlp on the host as they were before backends were plugins."""
 
 
 def written(folder: Path, text: str) -> Path:
@@ -48,9 +66,16 @@ def test_a_file_of_configurations_becomes_records(tmp_path: Path) -> None:
     [
         ("backend: inductor", "backnd: inductor", 4, "did you mean backend"),
         ("backend: inductor", "backend: inductor\n    mode: max-autotune", 6, "a mode or options, not both"),
-        ("backend: inductor", "backend: eager", 4, "eager compiles nothing"),
+        ("backend: inductor", "backend: eager", 5, "backend eager: option cpp.threads: unknown field"),
         ('cpus: "0"', 'cpus: "3-1"', 9, "no list of CPUs"),
         ("threads: 1", "threads: 0", 7, ">= 1"),
+        ("backend: inductor", "backend: compile", 4, "name one, such as inductor"),
+        (
+            "backend: inductor\n    options: {max_autotune: true, cpp.threads: 2}",
+            "backend: eager\n    mode: max-autotune",
+            5,
+            "eager takes no mode",
+        ),
         ("name: tuned", "name: a b", 2, "matching regex"),
         ("doc: ours", 'doc: ""', 3, "length >= 1"),
         (
@@ -83,6 +108,14 @@ def test_names_of_ones_own_stand_beside_the_bundled_ones(tmp_path: Path) -> None
         known_configurations(str(written(tmp_path, GOOD.replace("tuned", "inductor"))))
     with pytest.raises(DataFileError, match="cannot be read"):
         known_configurations(str(tmp_path / "absent.yaml"))
+
+
+def test_keys_of_bundled_configurations_never_change() -> None:
+    """Stored results of years are found by them."""
+    found = {
+        name: Case(Workload("toy", "mlp"), configuration(name), DeviceTarget("cpu")).key for name in KEYS
+    }
+    assert found == KEYS
 
 
 def test_lists_of_cpus_are_read_and_written() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gc
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -153,7 +155,13 @@ def test_rounds_interleave_in_random_order() -> None:
 def test_the_lane_is_pointed_at_before_it_runs() -> None:
     """Whoever watches knows which lane's steps run, also when they kill the process."""
     seen: list[str] = []
-    lanes = [lane(n, lambda n=n: seen.append(n), point=lambda n=n: seen.append(n.upper())) for n in "ab"]
+
+    @contextmanager
+    def running(name: str) -> Iterator[None]:
+        seen.append(name.upper())
+        yield
+
+    lanes = [lane(n, lambda n=n: seen.append(n), running=partial(running, n)) for n in "ab"]
     measure(lanes, FakeSession(), replace(SETTINGS, max_blocks=3))
     assert all(seen[n] == seen[n + 1].upper() for n in range(0, len(seen), 2))
 

@@ -14,9 +14,6 @@ from typing import Any
 
 from torchgauge.harness.ab.recorder import StepRecorder
 from torchgauge.harness.ab.wire import BLOCK_S, Wire, connect
-from torchgauge.harness.events import NOBODY
-from torchgauge.harness.worker import compilation
-from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.group_run import CaseState, GroupRun
 from torchgauge.harness.worker.lane import Lane
@@ -44,17 +41,14 @@ class SideRun(GroupRun):
             self._take_part(state, steps[state.index])
 
     def _take_part(self, state: CaseState, step: Callable[[], Any]) -> None:
-        configuration = state.planned.case.configuration
-        self._rename_compilation(state)
         self.enter(Phase.WARMUP, state)
-        lane = Lane(state.key, step, partial(self.point_at, state))
-        if configuration.compiled:
-            compilation.use_cache(self.job.cache, configuration)
+        lane = Lane(state.key, step, partial(self.running, state))
         try:
             budget = min(WARMUP_S, self.settings.warmup_budget_s)
             warm_up(lane, self.session, replace(self.settings, min_block_s=BLOCK_S, warmup_budget_s=budget))
-            state.measurements += self._memory(step)
-            step_s = time_block(step, lane.inner, self.session).wall
+            with self.running(state):
+                state.measurements += self._memory(step)
+                step_s = time_block(step, lane.inner, self.session).wall
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.end_raised(state, error)
             return
@@ -64,7 +58,6 @@ class SideRun(GroupRun):
         wire.send(ev="ready", step_s=step_s)
         with quiet_collector(), Contention() as contention:
             failed = self._serve(wire, StepRecorder(step, self.session, step_s), state)
-        self.events.point(NOBODY)
         if failed is not None:
             self.end_raised(state, failed)
             wire.send(ev="failed")
@@ -84,23 +77,12 @@ class SideRun(GroupRun):
             if command is None or command["cmd"] == "end":
                 return None
             self.served += command["steps"]
-            self.point_at(state)
             try:
-                columns = recorder.block(command["steps"])
+                with self.running(state):
+                    columns = recorder.block(command["steps"])
             except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
                 return error
             wire.send(ev="block", **asdict(columns))
-
-    def _rename_compilation(self, state: CaseState) -> None:
-        """The first call of a new process with a filled cache is the warm compilation."""
-        if not self.job.filled:
-            return
-        state.measurements = [
-            single("compile_warm", each.samples[0], "first call of a new process, filled cache")
-            if each.metric == "compile_cold"
-            else each
-            for each in state.measurements
-        ]
 
     def _memory(self, step: Callable[[], Any]) -> list[Measurement]:
         """Peak of two steps."""

@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import fields as dataclass_fields
 from functools import cache
 from pathlib import Path
 from typing import Annotated, Literal
 
 import msgspec
 
-from torchgauge.errors import UnknownNameError
-from torchgauge.records import Configuration
+from torchgauge.errors import InfrastructureError, UnknownNameError
+from torchgauge.harness.backends.backend import COMPILE, backend_named, options_of
+from torchgauge.records import Configuration, RecordError
 from torchgauge.records.placement import CpuListError, parse_cpus
 from torchgauge.suites.document import Document, read_document
 from torchgauge.suites.schema import convert, refuse
@@ -67,24 +69,27 @@ def load_configurations(path: Path) -> dict[str, NamedConfiguration]:
         if fields.name in found:
             raise refuse(document, f"{at}.name", f"{fields.name!r} is declared twice", "keep one")
         _check(document, at, fields)
-        pinning = fields.pinning or PinningFields()
-        found[fields.name] = NamedConfiguration(
-            Configuration(
-                name=fields.name,
-                backend=fields.backend,
-                options=tuple(sorted(fields.options.items())),
-                env=tuple(sorted(fields.env.items())),
-                threads=fields.threads,
-                interop_threads=fields.interop_threads,
-                compile_mode=fields.mode,
-                dynamic=fields.dynamic,
-                fullgraph=fields.fullgraph,
-                cpus=pinning.cpus,
-                numa=pinning.numa,
-            ),
-            fields.doc,
-        )
+        made = _record(fields)
+        _check_backend(document, at, fields, made)
+        found[fields.name] = NamedConfiguration(made, fields.doc)
     return found
+
+
+def _record(fields: ConfigurationFields) -> Configuration:
+    pinning = fields.pinning or PinningFields()
+    return Configuration(
+        name=fields.name,
+        backend=fields.backend,
+        options=tuple(sorted(fields.options.items())),
+        env=tuple(sorted(fields.env.items())),
+        threads=fields.threads,
+        interop_threads=fields.interop_threads,
+        compile_mode=fields.mode,
+        dynamic=fields.dynamic,
+        fullgraph=fields.fullgraph,
+        cpus=pinning.cpus,
+        numa=pinning.numa,
+    )
 
 
 @cache
@@ -130,12 +135,30 @@ def _check(document: Document, at: str, fields: ConfigurationFields) -> None:
             "torch.compile takes a mode or options, not both",
             "name the options that the mode stands for",
         )
-    compiling = fields.mode or fields.options or fields.fullgraph or fields.dynamic is not None
-    if fields.backend == "eager" and compiling:
-        problem = "eager compiles nothing: it takes no mode, options, dynamic or fullgraph"
-        raise refuse(document, f"{at}.backend", problem)
     if fields.pinning is not None and fields.pinning.cpus not in ("", "physical"):
         try:
             parse_cpus(fields.pinning.cpus)
         except CpuListError as error:
             raise refuse(document, f"{at}.pinning.cpus", str(error), "write 0-3,8 or physical") from None
+
+
+def _check_backend(document: Document, at: str, fields: ConfigurationFields, made: Configuration) -> None:
+    """Refuse what the backend of ``fields`` does not take; of a broken plugin the plan says what is wrong."""
+    if fields.backend == COMPILE:
+        raise refuse(document, f"{at}.backend", "compile has many back ends", "name one, such as inductor")
+    try:
+        backend = backend_named(fields.backend)
+    except InfrastructureError:
+        return
+    given = {"mode": fields.mode, "dynamic": fields.dynamic is not None, "fullgraph": fields.fullgraph}
+    for name, there in given.items():
+        if there and name not in backend.takes:
+            raise refuse(document, f"{at}.{name}", f"backend {backend.name} takes no {name}", "remove it")
+    try:
+        options_of(backend, made)
+    except RecordError as error:
+        known = [each.name for each in dataclass_fields(backend.options)]
+        hint = f"its options: {', '.join(known)}" if known else "it has none: remove them"
+        option = error.path.partition(".")[2]  # after the name of the dataclass
+        problem = f"backend {backend.name}: option {option}: {error.problem}"
+        raise refuse(document, f"{at}.options", problem, hint) from None

@@ -12,6 +12,7 @@ from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.harness.planning.configurations import configuration
 from torchgauge.harness.planning.cut import cut_groups
 from torchgauge.harness.planning.forecast import Forecast
+from torchgauge.harness.planning.refusals import missing_suite, refused
 from torchgauge.harness.planning.selection import (
     DTYPE_ALIASES,
     DTYPES,
@@ -24,13 +25,11 @@ from torchgauge.harness.planning.selection import (
 )
 from torchgauge.records import (
     Case,
-    Cause,
     Configuration,
     DeviceTarget,
     Group,
     PlannedCase,
     Refusal,
-    Status,
     Tolerance,
     Workload,
     digest,
@@ -156,12 +155,7 @@ def make_group(
     planned = []
     for each in configurations:
         case = Case(workload, each, target)
-        reason = device.cannot_run(workload, each) or ""
-        if entry.framework != "torch" and each.compiled:
-            reason = "a workload without torch cannot be compiled"
-        if entry.framework == "torch" and device.torch_type is None:
-            reason = f"device {device.name!r} runs no torch"
-        refusal = Refusal(Status.UNSUPPORTED, reason) if reason else missing
+        refusal = refused(case, entry, device) or missing
         expected = expectation_for(case, _declared(device))
         planned.append(
             PlannedCase(case, tolerance, expected, refusal, parameters=declared_parameters(workload, entry))
@@ -179,10 +173,7 @@ def planned_check(
 ) -> PlannedCase:
     """The one case of a check, eager, with its expectation and refusal attached."""
     case = Case(workload, configuration("eager", None), target)
-    reason = device.cannot_run(workload, case.configuration) or ""
-    if device.torch_type is None:
-        reason = f"device {device.name!r} runs no torch"
-    refusal = Refusal(Status.UNSUPPORTED, reason) if reason else missing
+    refusal = refused(case, None, device) or missing
     return PlannedCase(case, BY_THE_CHECK, expectation_for(case, _declared(device)), refusal)
 
 
@@ -248,14 +239,6 @@ def _check_point(name: CaseName, entry: ModelEntry) -> None:
             if not words:
                 raise UsageError(f"{key}={value} of {model} is no number", hint="write it as name=number")
             raise UnknownNameError(f"{key} of {model}", value, words)
-
-
-def missing_suite(suite: Suite) -> Refusal | None:
-    """Why no case of ``suite`` can be built here; None where they can."""
-    if suite.unavailable is None:
-        return None
-    reason = f"{suite.unavailable.reason}; try: {suite.unavailable.hint}"
-    return Refusal(Status.SKIPPED, reason, Cause.MISSING_PACKAGE)
 
 
 def _workloads(suite: str, entry: ModelEntry, selection: Selection) -> list[Workload]:

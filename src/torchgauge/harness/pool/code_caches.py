@@ -11,6 +11,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from torchgauge.harness.backends.backend import compiler_of
 from torchgauge.harness.cold_turn import is_cold_turn
 from torchgauge.harness.compile_cache import (
     EMPTY,
@@ -79,7 +80,7 @@ class CodeCaches:
             key, outcome = planned.case.key, folded.outcomes.get(planned.case.key)
             if outcome is None or outcome.status is not Status.CRASH or key in self.distrusted:
                 continue
-            if planned.case.configuration.compiled:
+            if compiler_of(planned.case.configuration):
                 self.distrusted[key] = outcome.reason
                 del folded.outcomes[key]
                 folded.again.insert(0, planned)
@@ -101,7 +102,7 @@ class CodeCaches:
             passed = [
                 planned.case.configuration
                 for planned, outcome in found
-                if planned.case.configuration.compiled
+                if compiler_of(planned.case.configuration)
                 and outcome.status is Status.PASS
                 and not came_from_kept(outcome)
                 and _replaces(outcome) is heal

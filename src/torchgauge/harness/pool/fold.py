@@ -127,7 +127,8 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
     if ending.killed == "cancelled":
         return Outcome(key, Status.NOT_RUN, phase, Cause.CANCELLED, "interrupted")
     if ending.killed == "timeout":
-        return Outcome(key, Status.TIMEOUT, phase, None, ending.limit)
+        where = f", in backend {planned.case.configuration.backend!r}" if phase is Phase.COMPILE else ""
+        return Outcome(key, Status.TIMEOUT, phase, None, f"{ending.limit}{where}")
     if ending.killed == "memory":
         return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, f"killed at {ending.limit}")
     if ending.lost:

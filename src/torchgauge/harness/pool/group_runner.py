@@ -9,6 +9,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from torchgauge.harness.backends.backend import compiler_of
 from torchgauge.harness.executors.executor import Remark, Submission, Yield
 from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, MEASURE, Job
 from torchgauge.harness.pool.code_caches import CodeCaches
@@ -210,7 +211,7 @@ class GroupRunner:
         self, group: Group, planned: PlannedCase, cache: Path, code: dict[str, Any]
     ) -> list[Measurement]:
         """Warm compilation and peak memory of one case, from a process of its own."""
-        settings, compiled = self.submission.plan.settings, planned.case.configuration.compiled
+        settings, compiled = self.submission.plan.settings, compiler_of(planned.case.configuration)
         wanted = ["compile_warm"] if compiled and settings.warm_compile else []
         wanted += ["peak_memory"] if settings.memory_probe else []
         switched_off = (

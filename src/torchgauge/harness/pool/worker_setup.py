@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
 from typing import Any
 
 from torchgauge.devices import declared_variables
 from torchgauge.devices.device import Device
+from torchgauge.harness.backends.backend import compiler_of
 from torchgauge.harness.executors.executor import Submission
 from torchgauge.harness.job import Job
 from torchgauge.harness.packages import suspects_in
@@ -59,7 +61,13 @@ class WorkerSetup:
     @property
     def compiles(self) -> bool:
         """Whether any case is compiled."""
-        return any(planned.case.configuration.compiled for group in self.groups for planned in group.cases)
+        return bool(self._compilers)
+
+    @cached_property
+    def _compilers(self) -> set[str]:
+        """The back ends of ``torch.compile`` that the cases use."""
+        cases = [planned.case for group in self.groups for planned in group.cases]
+        return {compiler_of(case.configuration) for case in cases} - {""}
 
     def host_options(self, variables: Variables) -> HostOptions:
         """What a host with ``variables`` imports, and whether its workers may be forked."""
@@ -111,7 +119,7 @@ class WorkerSetup:
         preload = list(TORCH_MODULES) if torch else []
         if torch:
             preload += [module for name in suites for module in known[name].preload]
-        if torch and any(p.case.configuration.backend == "inductor" for g in self.groups for p in g.cases):
+        if torch and "inductor" in self._compilers:
             preload.append("torchgauge.harness.worker.compilation:prepare_machine")
         preload += [*WORKER_MODULES, *(TORCH_WORKER_MODULES if torch else ())]
         preload.append(self.device.session.partition(":")[0])

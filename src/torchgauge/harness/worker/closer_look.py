@@ -9,7 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.harness.worker import compiled_share, fallbacks
+from torchgauge.harness.worker import fallbacks
+from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Outcome, Phase, Status
 
 if TYPE_CHECKING:
@@ -29,8 +30,10 @@ class CloserLook:
         if fallbacks.possible(self.run.session):
             wanted = self.run.settings.fallback_check
             state.facts[fallbacks.UNKNOWN] = UNFINISHED if wanted else fallbacks.SWITCHED_OFF
-        if state.planned.case.configuration.compiled:
-            state.facts[compiled_share.UNKNOWN] = UNFINISHED
+        if state.prepared.look is not None:
+            state.prepared.evidence[state.prepared.look.unknown] = UNFINISHED
+            self.passed.append(state)
+            return
         if UNFINISHED in state.facts.values():
             self.passed.append(state)
 
@@ -39,9 +42,9 @@ class CloserLook:
         for state in self.passed:
             self.run.events.phase(Phase.CHECK, state.key)
             if state.facts.get(fallbacks.UNKNOWN) == UNFINISHED:
-                self._find_fallbacks(state, steps[state.index])
-            if compiled_share.UNKNOWN in state.facts:
-                self._find_share(state)
+                with self.run.running(state):
+                    self._find_fallbacks(state, steps[state.index])
+            self._take_own(state)
             self.run.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
 
     def _find_fallbacks(self, state: CaseState, step: Callable[[], Any]) -> None:
@@ -53,14 +56,21 @@ class CloserLook:
         state.facts.update(found.facts)
         state.degraded += [found.text] if found.text else []
 
-    def _find_share(self, state: CaseState) -> None:
-        checks = self.run.checks
-        assert checks is not None
-        found = compiled_share.look(checks.model_step(state), checks.model_step(), self.run.session)
-        if isinstance(found, str):
-            state.facts[compiled_share.UNKNOWN] = found
+    def _take_own(self, state: CaseState) -> None:
+        """The look that the backend of ``state`` wants to be taken, if any."""
+        look, checks, made = state.prepared.look, self.run.checks, state.prepared
+        if look is None:
             return
-        del state.facts[compiled_share.UNKNOWN]
-        state.facts["compiled_share"] = round(found, 4)
-        text = compiled_share.complaint(found)
-        state.degraded += [text] if text and not state.degraded else []
+        assert checks is not None
+        try:
+            with self.run.running(state):
+                found = look.take(checks.model_step(state), checks.model_step())
+        except Exception as error:  # noqa: BLE001  what cannot be looked at is a fact of the row, not a status
+            found = first_line(error)
+        if isinstance(found, str):
+            made.evidence[look.unknown] = found
+            return
+        facts, text = found
+        del made.evidence[look.unknown]
+        made.evidence.update(facts)
+        made.degraded += [text] if text and not (made.degraded or state.degraded) else []

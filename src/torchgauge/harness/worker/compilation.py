@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import importlib
 import logging
 import os
 import tempfile
-import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.compile_cache import folder_name
 from torchgauge.records import Configuration, Scalar
 
@@ -59,9 +58,14 @@ class FallbackWatch(logging.Handler):
         super().__init__(logging.WARNING)
         self._account: list[str] = []
 
-    def charge(self, account: list[str]) -> None:
-        """Write what is announced from now on into ``account``, each text once."""
-        self._account = account
+    @contextlib.contextmanager
+    def charging(self, account: list[str]) -> Iterator[None]:
+        """Write what is announced inside into ``account``, each text once."""
+        before, self._account = self._account, account
+        try:
+            yield
+        finally:
+            self._account = before
 
     def emit(self, record: logging.LogRecord) -> None:
         """Keep the beginning of a warning that announces a fallback."""
@@ -69,11 +73,14 @@ class FallbackWatch(logging.Handler):
         if any(mark in text for mark in _FALLBACK_MARKS) and text not in self._account:
             self._account.append(text)
 
-    def install(self) -> FallbackWatch:
-        """Listen to the compiler's loggers, which do not always propagate to the root."""
-        for name in ("torch._dynamo", "torch._inductor"):
-            logging.getLogger(name).addHandler(self)
-        return self
+
+@functools.cache
+def fallback_watch() -> FallbackWatch:
+    """The one of this process; it listens to the compiler's loggers, which do not always propagate."""
+    watch = FallbackWatch()
+    for name in ("torch._dynamo", "torch._inductor"):
+        logging.getLogger(name).addHandler(watch)
+    return watch
 
 
 def use_cache(cache: str, configuration: Configuration) -> None:
@@ -163,9 +170,7 @@ def reset() -> None:
 
 
 def compiled(module: Any, configuration: Configuration) -> Callable[..., Any]:
-    """The callable that runs ``module`` under ``configuration``."""
-    if not configuration.compiled:
-        return module  # type: ignore[no-any-return]
+    """The callable that ``torch.compile`` makes of ``module`` under ``configuration``."""
     import torch
 
     options: dict[str, Scalar] = dict(configuration.options)
@@ -177,15 +182,6 @@ def compiled(module: Any, configuration: Configuration) -> Callable[..., Any]:
         fullgraph=configuration.fullgraph,
         options=options or None,
     )
-
-
-def timed_call(call: Callable[[], Any], session: DeviceSession) -> float:
-    """Seconds of one synchronised call."""
-    session.synchronize()
-    start = time.perf_counter()
-    call()
-    session.synchronize()
-    return time.perf_counter() - start
 
 
 def counters() -> CompileCounters:

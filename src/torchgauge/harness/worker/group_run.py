@@ -3,18 +3,21 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.backends.backend import as_compiled
+from torchgauge.harness.backends.prepared import BackendSession, Prepared
 from torchgauge.harness.derived_series import ITEMS
 from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.turn import Turn
-from torchgauge.harness.worker import case_measurements, compilation
+from torchgauge.harness.worker import case_measurements
 from torchgauge.harness.worker.closer_look import CloserLook
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.lane import Lane
@@ -55,12 +58,17 @@ class CaseState:
     degraded: list[str] = field(default_factory=list)
     accuracy: Accuracy | None = None
     ended: bool = False
-    cache: str = ""
+    prepared: Prepared = field(default_factory=lambda: Prepared(_not_prepared))
 
     @property
     def key(self) -> str:
         """The case's key in events."""
         return self.planned.case.key
+
+
+def _not_prepared() -> None:
+    """What stands for the call of a case until its backend has made one."""
+    raise AssertionError("this case was not prepared")
 
 
 class GroupRun:
@@ -83,7 +91,6 @@ class GroupRun:
         ]
         self.realised: Realised | None = None
         self.subject: Subject | None = None
-        self.fallbacks: Any = None
         self.checks: PythonChecks | TorchChecks | None = None
         self.items_per_step = 1
         self.closer_look = CloserLook(self)
@@ -98,6 +105,9 @@ class GroupRun:
         if steps is not None:
             self._time(steps)
             self.closer_look.take(steps)
+        with ExitStack() as closing:  # each is closed, whatever another one's raises
+            for state in self.states:
+                closing.callback(state.prepared.close)
         self.events.phase(Phase.DONE)
 
     def enter(self, phase: Phase, state: CaseState | None = None) -> None:
@@ -113,14 +123,15 @@ class GroupRun:
 
     def end(self, state: CaseState, outcome: Outcome) -> None:
         """Report the outcome of ``state`` with everything measured so far; the last one reported counts."""
-        state.ended = True
-        modifiers = [Modifier.DEGRADED] if state.degraded else []
+        state.ended, made = True, state.prepared
+        degraded = [*made.degraded, *state.degraded]
+        modifiers = [Modifier.DEGRADED] if degraded else []
         if Modifier.UNCHECKED.value in state.facts and outcome.status is Status.PASS:
             modifiers.append(Modifier.UNCHECKED)
-        facts = {**state.facts, **({"degraded": "; ".join(state.degraded)} if state.degraded else {})}
+        facts = {**state.facts, **made.evidence, **({"degraded": "; ".join(degraded)} if degraded else {})}
         said = replace(
             outcome,
-            measurements=tuple(state.measurements),
+            measurements=(*state.measurements, *made.measurements),
             modifiers=tuple(modifiers),
             realised=self.realised,
             accuracy=state.accuracy,
@@ -136,13 +147,31 @@ class GroupRun:
         """Report that the numbers of ``state`` are wrong."""
         self.end(state, Outcome(state.key, Status.FAIL_ACCURACY, state.phase, cause, reason))
 
-    def point_at(self, state: CaseState) -> None:
-        """Say that the steps of ``state`` run from now on, with the inputs that its first one had."""
+    @contextmanager
+    def running(self, state: CaseState) -> Iterator[None]:
+        """What runs inside are steps of ``state``, as its backend wants them, with its first one's inputs."""
         self.events.point(state.index)
-        if self.checks is not None:
-            self.checks.restore()
-        if self.fallbacks is not None:
-            self.fallbacks.charge(state.degraded)
+        try:
+            if self.checks is not None:
+                self.checks.restore()
+            with state.prepared.context():
+                yield
+        finally:
+            self.events.point(NOBODY)
+
+    def backend_session(self, state: CaseState) -> BackendSession:
+        """What the backend of ``state`` may use."""
+        job, checks = self.job, self.checks
+        assert checks is not None
+        return BackendSession(
+            self.session,
+            checks.step,
+            cache=job.cache,
+            kept=job.kept,
+            cold=job.cold,
+            filled=job.filled,
+            alone=self.turn.held,
+        )
 
     # --- stages ------------------------------------------------------------------------------
 
@@ -154,7 +183,7 @@ class GroupRun:
             working = ", ".join(self.session.autocast_dtypes()) or "no dtype"
             refused = f"autocast to {low} does not work on {self.session.name}: {working} does"
         for state in self.live:
-            reason = refused or self.session.unsupported(state.planned.case.configuration)
+            reason = refused or self.session.unsupported(as_compiled(state.planned.case.configuration))
             if reason:
                 self.end(state, Outcome(state.key, Status.UNSUPPORTED, Phase.START, None, reason))
 
@@ -209,7 +238,6 @@ class GroupRun:
             contention, purse = Contention(rest=self._rest), Purse(self.job.purse)
             stopped = measure(list(lanes.values()), self.session, self.settings, purse, contention)
             taken = contention.facts()
-        self.events.point(NOBODY)
         self._report(lanes, stopped, taken)
 
     def _rest(self, seconds: float) -> None:
@@ -221,10 +249,8 @@ class GroupRun:
         lanes: dict[int, Lane] = {}
         for state in self.live:
             self.enter(Phase.WARMUP, state)
-            compiled = state.planned.case.configuration.compiled
-            lane = Lane(state.key, steps[state.index], partial(self.point_at, state), settled=not compiled)
-            if compiled:  # another one's reset may have undone it
-                compilation.use_cache(state.cache or self.job.cache, state.planned.case.configuration)
+            running, settled = partial(self.running, state), state.prepared.settled
+            lane = Lane(state.key, steps[state.index], running, settled=settled)
             try:
                 warm_up(lane, self.session, self.settings)
             except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
@@ -259,9 +285,9 @@ class GroupRun:
         if self.checks is None:
             return
         self.enter(Phase.ACCURACY, state)
-        self.point_at(state)
         try:
-            problem = self.checks.again(state)
+            with self.running(state):
+                problem = self.checks.again(state)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.end_raised(state, error)
         else:
@@ -270,15 +296,14 @@ class GroupRun:
                 self.end_wrong(
                     state, cause, f"right before timing, and wrong {steps:,} steps later: {detail}"
                 )
-        self.events.point(NOBODY)
 
     def check_inputs(self, state: CaseState) -> None:
         """End ``state`` where its result does not follow its inputs."""
         if self.checks is None or not state.planned.case.configuration.compiled:
             return
         self.enter(Phase.ACCURACY, state)
-        self.point_at(state)
-        if stale := self.checks.remembered(state):
+        with self.running(state):
+            stale = self.checks.remembered(state)
+        if stale:
             why = "the result stays the same where the inputs change"
             self.end_wrong(state, Cause.TOLERANCE, f"{stale}: {why}")
-        self.events.point(NOBODY)

@@ -7,6 +7,7 @@ where there are no others.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -29,12 +30,13 @@ class Block:
 class Lane:
     """One configuration's step function with the samples taken so far.
 
-    ``settled`` says that its step has run in this process and compiles nothing the next time.
+    ``running`` is entered around whatever runs of it. ``settled`` says that its step has run in this process
+    and compiles nothing the next time.
     """
 
     key: str
     step: Callable[[], Any]
-    point: Callable[[], None] = lambda: None
+    running: Callable[[], AbstractContextManager[Any]] = nullcontext
     settled: bool = False
     inner: int = 1
     warmup: str = ""

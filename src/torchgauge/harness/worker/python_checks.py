@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.errors import UnobservableError
+from torchgauge.harness.backends.prepared import Prepared
 from torchgauge.records import Accuracy, Cause, Phase
 from torchgauge.suites.suite import BuiltWorkload
 
@@ -35,6 +36,8 @@ class PythonChecks:
                 self.run_.end_wrong(
                     state, Cause.NONDETERMINISTIC_EAGER, f"{self.first!r} and then {second!r}"
                 )
+        for state in self.run_.live:
+            state.prepared = Prepared(self._call)
         return {state.index: self._call for state in self.run_.live}
 
     def again(self, state: CaseState) -> tuple[Cause, str] | None:
@@ -45,6 +48,10 @@ class PythonChecks:
     def remembered(self, state: CaseState) -> str:
         """Nothing: only compiled code may answer from memory."""
         return ""
+
+    def step(self, call: Callable[..., Any]) -> Callable[[], Any]:
+        """A step is a call."""
+        return call
 
     def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
         """The step, which nobody compiles."""

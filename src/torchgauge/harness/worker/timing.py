@@ -55,7 +55,11 @@ def warm_up(lane: Lane, session: DeviceSession, settings: RunSettings) -> None:
     percent of the median of as many before them, or above it. A settled step that is longer than the whole
     budget has one block. Sets ``lane.inner`` so that a block lasts at least ``settings.min_block_s``.
     """
-    lane.point()
+    with lane.running():
+        _warm_up(lane, session, settings)
+
+
+def _warm_up(lane: Lane, session: DeviceSession, settings: RunSettings) -> None:
     lane.inner = 1
     first = time_block(lane.step, 1, session)
     if lane.settled and first.wall > settings.warmup_budget_s:  # one more would cost a sample
@@ -128,11 +132,11 @@ def _rounds(
             return "failed"
         order.shuffle(live)
         for lane in live:
-            lane.point()
-            contention.begin_block()
-            block = sample(lane)
-            if block is not None:
-                lane.add(block, number, contention.end_block())
+            with lane.running():
+                contention.begin_block()
+                block = sample(lane)
+                if block is not None:
+                    lane.add(block, number, contention.end_block())
         now = time.perf_counter()
         stopped = rounds.verdict(number + 1, now)
         if stopped:
@@ -141,8 +145,8 @@ def _rounds(
         if pause > 0.0:
             contention.leave(pause)
             for lane in rounds.live:  # others have used the caches meanwhile
-                lane.point()
-                sample(lane)
+                with lane.running():
+                    sample(lane)
             rounds.rested(time.perf_counter() - now)
     return "max_blocks"
 

@@ -1,28 +1,26 @@
-"""Right before fast: references, eager runs and compiled runs of one group, in the worker."""
+"""Right before fast: references, eager runs and what every backend makes of them, in the worker."""
 
 from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from contextlib import nullcontext
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.errors import UnobservableError
-from torchgauge.harness.cold_turn import NOT_ITS_TURN
-from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
-from torchgauge.harness.worker import compilation, compiled_share
+from torchgauge.harness.backends.backend import backend_named
+from torchgauge.harness.backends.prepared import Prepared, checked, prepare
+from torchgauge.harness.worker import compiled_share
 from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread
-from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import nonsense
 from torchgauge.harness.worker.flops import count_flops
 from torchgauge.harness.worker.observer import Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.reference import Reference, float64_reference
 from torchgauge.harness.worker.subjects import make_subject
-from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance, absent
+from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
 from torchgauge.suites.host import HOST
 from torchgauge.suites.outputs import Observation, elements
 from torchgauge.suites.suite import BuiltWorkload
@@ -39,11 +37,11 @@ COMPARED = "compared_elements"
 
 
 class TorchChecks:
-    """Accuracy and compilation of every case of a group; what is wrong is never timed.
+    """Accuracy of every case of a group; what is wrong is never timed.
 
     ``observer`` is there where results are checked, with ``eager``, what eager showed, and ``reference``:
-    they are kept until what was timed has been checked again. ``calls`` runs the cases that are right.
-    ``others`` is there where a step leaves nothing behind that would tell it from one before.
+    they are kept until what was timed has been checked again. ``others`` is there where a step leaves nothing
+    behind that would tell it from one before.
     """
 
     observer: Observer | None = None
@@ -56,11 +54,9 @@ class TorchChecks:
         self.session, self.settings = run.session, run.settings
         self.workload = run.group.workload
         self.scenario: Any = built.steps or import_module(run.job.scenario)
-        self.calls: dict[int, Callable[..., Any]] = {}
         self.unchecked = "" if self.settings.accuracy else NOT_ASKED
         if not hasattr(self.scenario, "observe"):
             self.unchecked = f"the scenario {self.workload.mode} has no observe(), so nothing is compared"
-        run.fallbacks = compilation.FallbackWatch().install()
 
     def run(self) -> dict[int, Callable[[], Any]] | None:
         """Check every case; returns the step functions of those that are right."""
@@ -72,19 +68,18 @@ class TorchChecks:
             return None
         steps: dict[int, Callable[[], Any]] = {}
         for state in list(self.run_.live):
-            call = subject.module
+            state.prepared = Prepared(subject.module)
             if state.planned.case.configuration.compiled:
-                call = self._compile(state)
+                self._prepare(state)
             if not state.ended:
-                self.calls[state.index] = call
-                steps[state.index] = self.scenario.step(replace(subject, call=call))
+                steps[state.index] = self.step(state.prepared.call)
         return steps
 
     def again(self, state: CaseState) -> tuple[Cause, str] | None:
         """What is wrong with one more observation of ``state``, by the rule that the first one passed."""
         if self.observer is None:
             return None
-        found = self.observer.observe(self.calls[state.index])
+        found = self.observer.observe(state.prepared.call)
         compiled = state.planned.case.configuration.compiled
         host = None if compiled else self.reference.host
         repeated = not compiled and host is None
@@ -93,7 +88,7 @@ class TorchChecks:
 
     def remembered(self, state: CaseState) -> str:
         """Which result of ``state`` does not follow its inputs; empty where each does, or nobody can say."""
-        return self.others.unmoved(self.calls[state.index]) if self.others else ""
+        return self.others.unmoved(state.prepared.call) if self.others else ""
 
     def restore(self) -> None:
         """Give the next steps the inputs and buffers that the first ones had."""
@@ -102,9 +97,13 @@ class TorchChecks:
 
     def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
         """A step of ``state``, or of eager, in whose profile the model's own part is marked."""
-        call = self.subject.module if state is None else self.calls[state.index]
+        call = self.subject.module if state is None else state.prepared.call
         if not hasattr(self.scenario, "place"):  # those exchange the module itself
             call = compiled_share.marked(call, compiled_share.MODEL)
+        return self.step(call)
+
+    def step(self, call: Callable[..., Any]) -> Callable[[], Any]:
+        """The scenario's step with ``call`` in the module's place."""
         step: Callable[[], Any] = self.scenario.step(replace(self.subject, call=call))
         return step
 
@@ -196,95 +195,53 @@ class TorchChecks:
         for state in self.run_.live:
             state.accuracy = replace(accuracy, eager_spread=_finite(gap))
 
-    # --- compiled ----------------------------------------------------------------------------
+    # --- every other backend -----------------------------------------------------------------
 
-    def _compile(self, state: CaseState) -> Callable[..., Any]:
-        """Compile and judge against eager; returns the callable to time.
+    def _prepare(self, state: CaseState) -> None:
+        """Let the backend of ``state`` prepare it, and judge what comes of it against eager.
 
-        What fails with code from the kept cache is compiled again into an empty one before it is believed.
+        What fails with something that the backend kept of earlier runs is prepared once more without it.
         """
-        job = self.run_.job
+        configuration = state.planned.case.configuration
         try:
-            if job.kept and not job.cold:
-                call, trouble = self._try_kept(state)
-                if call is not None:
-                    return call
-                state.facts[FACT] = f"{EMPTY}, after the kept one failed: {trouble}"
-            else:
-                state.facts[FACT] = EMPTY
-            return self._attempt(state, job.cache)
-        except _WrongResultError as error:
+            backend = backend_named(configuration.backend)
+            session = self.run_.backend_session(state)
+            try:
+                self._judge(state, partial(prepare, backend, self.subject, configuration, session))
+            except Exception as error:
+                retry = state.prepared.retry
+                if retry is None:
+                    raise
+                trouble = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
+                self._judge(state, lambda: checked(retry(trouble), backend))
+        except WrongResultError as error:
             self.run_.end_wrong(state, error.verdict.cause or Cause.TOLERANCE, error.verdict.detail)
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.run_.end_raised(state, error)
-        return self.subject.module  # type: ignore[no-any-return]
 
-    def _try_kept(self, state: CaseState) -> tuple[Callable[..., Any] | None, str]:
-        """The callable from the kept cache, or why there is none where the cache may be to blame."""
-        kept = self.run_.job.kept
-        began_empty = not (Path(kept) / folder_name(state.planned.case.configuration)).is_dir()
-        state.facts[FACT] = NEW if began_empty else KEPT
-        before = len(state.measurements), list(state.degraded)
-        try:
-            return self._attempt(state, kept), ""
-        except Exception as error:
-            if began_empty:
-                raise
-            trouble = f"{type(error).__name__}: {' '.join(str(error).split())[:200]}"
-        del state.measurements[before[0] :]
-        state.degraded[:] = before[1]
-        return None, trouble
-
-    def _attempt(self, state: CaseState, cache: str) -> Callable[..., Any]:
-        """Compile with the caches in the folder ``cache`` and judge; raises what is wrong with the result."""
-        run, configuration = self.run_, state.planned.case.configuration
+    def _judge(self, state: CaseState, make: Callable[[], Prepared]) -> None:
+        """Prepare ``state`` by ``make`` and compare it with eager; raises :class:`WrongResultError`."""
+        run = self.run_
         run.enter(Phase.COMPILE, state)
-        run.point_at(state)
-        state.cache = cache
-        compilation.use_cache(cache, configuration)
-        compilation.reset()
-        call = compilation.compiled(self.subject.module, configuration)
-        step = self.scenario.step(replace(self.subject, call=call))
-        with run.turn.held() if run.job.cold else nullcontext():
-            seconds = compilation.timed_call(step, self.session)
-        state.measurements.append(
-            single("compile_cold", seconds, "first call, empty cache")
-            if run.job.cold
-            else absent("compile_cold", NOT_ITS_TURN)
-        )
+        state.prepared = Prepared(self.subject.module)
+        with run.running(state):
+            state.prepared = make()
         verdict = None
         if self.observer is not None:
             run.enter(Phase.ACCURACY, state)
-            verdict = self._judge(state, self.observer.observe(call))
-        self._count(state)
+            with run.running(state):
+                found = self.observer.observe(state.prepared.call)
+            verdict = self._compare(self.eager, found, state.planned.tolerance)
+            kept = state.accuracy.eager_spread if state.accuracy else None
+            said = _accuracy(f"eager and {self.reference.name}", verdict)
+            state.accuracy = replace(said, eager_spread=kept)
+        state.prepared.judged()
         if verdict is not None and not verdict.ok:
-            raise _WrongResultError(verdict)
-        return call
-
-    def _judge(self, state: CaseState, found: Observation) -> Verdict:
-        verdict = self._compare(self.eager, found, state.planned.tolerance)
-        kept = state.accuracy.eager_spread if state.accuracy else None
-        said = _accuracy(f"eager and {self.reference.name}", verdict)
-        state.accuracy = replace(said, eager_spread=kept)
-        return verdict
-
-    def _count(self, state: CaseState) -> None:
-        counts = compilation.counters()
-        if state.facts.get(FACT) == KEPT and counts.graphs and not counts.cache_hits:
-            state.facts[FACT] = NEW
-        state.measurements += [
-            single("graph_count", counts.graphs, "dynamo unique_graphs"),
-            single("graph_breaks", counts.breaks, "dynamo graph_break"),
-            single("recompiles", counts.recompiles, "dynamo frame compilations beyond the first"),
-        ]
-        if counts.break_reasons:
-            state.facts["graph_break_reasons"] = " | ".join(counts.break_reasons)
-        if counts.graphs == 0:
-            state.degraded.append("dynamo captured no graph: every step runs eager")
+            raise WrongResultError(verdict)
 
 
-class _WrongResultError(Exception):
-    """What was compiled computes something else than eager."""
+class WrongResultError(Exception):
+    """What a backend prepared computes something else than eager."""
 
     def __init__(self, verdict: Verdict) -> None:
         super().__init__(verdict.detail)

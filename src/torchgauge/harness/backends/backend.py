@@ -1,0 +1,110 @@
+"""The seam of a backend: a descriptor on the parent side, ``prepare`` on the worker side.
+
+A configuration names a backend. A name that no plugin answers to is one of ``torch.compile``'s back ends
+(``inductor``, ``aot_eager``, a vendor's), and the plugin ``compile`` serves it. Standard library only: both
+halves import it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+from torchgauge import registry
+from torchgauge.records import Configuration, Workload, from_plain
+
+GROUP = "torchgauge.backends"
+COMPILE = "compile"
+EAGER = "eager"
+"""The backend of the baseline: every other one is judged against it and takes its speed-up over it."""
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of a backend that has none."""
+
+
+class Backend(Protocol):
+    """How a workload is executed, as the parent knows it; its module never imports torch."""
+
+    @property
+    def name(self) -> str:
+        """What ``backend:`` in a file of configurations says."""
+
+    @property
+    def doc(self) -> str:
+        """What it does, in one line."""
+
+    @property
+    def implementation(self) -> str:
+        """Module that the worker imports, with ``prepare(subject, configuration, session) -> Prepared``."""
+
+    @property
+    def packages(self) -> tuple[str, ...]:
+        """Modules that it needs; without one its cases are skipped, with what to type."""
+
+    @property
+    def options(self) -> type:
+        """A frozen dataclass, the strict schema of ``options:``; ``dict`` for whatever a library takes."""
+
+    @property
+    def takes(self) -> tuple[str, ...]:
+        """Which of ``mode``, ``dynamic`` and ``fullgraph``, torch.compile's own, it reads."""
+
+    def compiler(self, configuration: Configuration) -> str:
+        """The back end of ``torch.compile`` whose code it runs; "" where it compiles nothing.
+
+        A device is asked whether it can serve that one. Compiled code is kept in caches and timed cold.
+        """
+
+    def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
+        """Why ``workload`` cannot run so on ``device`` (its descriptor); None where it may."""
+
+
+@dataclass(frozen=True)
+class BackendDescriptor:
+    """A backend as data; a subclass says what depends on the configuration."""
+
+    name: str
+    doc: str
+    implementation: str
+    packages: tuple[str, ...] = ()
+    options: type = NoOptions
+    takes: tuple[str, ...] = ()
+
+    def compiler(self, configuration: Configuration) -> str:
+        """None: nothing is compiled."""
+        return ""
+
+    def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
+        """None: every workload may be tried."""
+        return None
+
+
+def backend_named(name: str) -> Backend:
+    """The backend that ``backend: name`` means; raises :class:`InfrastructureError` for a broken plugin."""
+    known = registry.names(GROUP)
+    found: Backend = registry.load(GROUP, name if name in known else COMPILE)
+    return found
+
+
+def compiler_of(configuration: Configuration) -> str:
+    """The back end of ``torch.compile`` that ``configuration`` takes part with; "" for none.
+
+    A broken plugin compiles nothing: its cases end before anything is prepared for them.
+    """
+    try:
+        return str(backend_named(configuration.backend).compiler(configuration))
+    except Exception:  # noqa: BLE001  a stranger's code: the plan refuses its cases with what it raised
+        return ""
+
+
+def as_compiled(configuration: Configuration) -> Configuration:
+    """``configuration`` as a device judges it: by the back end of ``torch.compile`` that it uses, if any."""
+    return replace(configuration, backend=compiler_of(configuration) or EAGER)
+
+
+def options_of(backend: Backend, configuration: Configuration) -> Any:
+    """The options of ``configuration`` as ``backend`` declares them; raises :class:`RecordError`."""
+    given = dict(configuration.options)
+    return given if backend.options is dict else from_plain(backend.options, given)

@@ -1,0 +1,35 @@
+"""Backend ``compile``: the whole model through ``torch.compile``, by whichever of its back ends is named."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from torchgauge.harness.backends.backend import COMPILE, BackendDescriptor
+from torchgauge.harness.backends.compile_stage import CompileStage
+from torchgauge.harness.backends.prepared import BackendSession, Prepared
+from torchgauge.harness.worker import compilation
+from torchgauge.records import Configuration
+
+
+@dataclass(frozen=True)
+class _Compile(BackendDescriptor):
+    def compiler(self, configuration: Configuration) -> str:
+        """The one that the configuration names."""
+        return configuration.backend
+
+
+BACKEND = _Compile(
+    name=COMPILE,
+    doc="torch.compile of the whole model; serves every name of a back end of torch.compile",
+    implementation=__name__,
+    options=dict,
+    takes=("mode", "dynamic", "fullgraph"),
+)
+
+
+def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
+    """The compiled module, its first call made."""
+    return CompileStage(
+        lambda: compilation.compiled(subject.module, configuration), configuration, session
+    ).prepare()

@@ -1,0 +1,111 @@
+"""Compiling one case with ``torch.compile``: caches, cold and warm time, counters, and what shows the path.
+
+Worker side. What is compiled, and how, is the backend's: the whole model, or block by block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
+from torchgauge.harness.cold_turn import NOT_ITS_TURN
+from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
+from torchgauge.harness.worker import compilation
+from torchgauge.harness.worker.case_measurements import single
+from torchgauge.records import Configuration, Measurement, Scalar, absent
+
+
+@dataclass
+class CompileStage:
+    """The compilation of one case; ``make`` gives the callable, the compiler having forgotten all others."""
+
+    make: Callable[[], Callable[..., Any]]
+    configuration: Configuration
+    session: BackendSession
+
+    def prepare(self) -> Prepared:
+        """Compile with the kept cache or an empty one.
+
+        What fails with code from the kept cache is compiled again into an empty one before it is believed.
+        """
+        session = self.session
+        if session.fresh:
+            return self._attempt(session.kept or session.cache, "")
+        if not session.kept or session.cold:
+            return self._attempt(session.cache, EMPTY)
+        if not (Path(session.kept) / folder_name(self.configuration)).is_dir():
+            return self._attempt(session.kept, NEW)
+        try:
+            prepared = self._attempt(session.kept, KEPT)
+        except Exception as error:  # noqa: BLE001  whatever it is, the cache may be to blame
+            return self._again(f"{type(error).__name__}: {' '.join(str(error).split())[:200]}")
+        prepared.retry = self._again
+        return prepared
+
+    def _again(self, trouble: str) -> Prepared:
+        return self._attempt(self.session.cache, f"{EMPTY}, after the kept one failed: {trouble}")
+
+    def _attempt(self, cache: str, origin: str) -> Prepared:
+        """Compile with the caches in the folder ``cache``; ``origin`` is where the code comes from."""
+        compilation.use_cache(cache, self.configuration)
+        if not self.session.fresh:
+            compilation.reset()
+        call = self.make()
+        prepared = Prepared(call, settled=False, evidence={FACT: origin} if origin else {})
+        prepared.context = lambda: self._running(cache, prepared)
+        with prepared.context():
+            seconds = self.session.first_call(call)
+        prepared.measurements += self._timed(seconds)
+        if not self.session.fresh:
+            prepared.judged = lambda: _count(prepared)
+            prepared.look = Look("compiled_share_unknown", self._look)
+        return prepared
+
+    @contextmanager
+    def _running(self, cache: str, prepared: Prepared) -> Iterator[None]:
+        """What runs inside finds its caches, and is charged with the compiler's warnings."""
+        compilation.use_cache(cache, self.configuration)  # another case's may have been in use
+        with compilation.fallback_watch().charging(prepared.degraded):
+            yield
+
+    def _timed(self, seconds: float) -> list[Measurement]:
+        if self.session.fresh:
+            hits = compilation.counters().cache_hits
+            return [_warm(seconds), single("cache_hits", hits, "fxgraph and autograd cache")]
+        if self.session.filled:
+            return [_warm(seconds)]
+        if self.session.cold:
+            return [single("compile_cold", seconds, "first call, empty cache")]
+        return [absent("compile_cold", NOT_ITS_TURN)]
+
+    def _look(self, step: Step, eager_step: Step) -> tuple[dict[str, Scalar], str] | str:
+        from torchgauge.harness.worker import compiled_share
+
+        found = compiled_share.look(step, eager_step, self.session.device)
+        if isinstance(found, str):
+            return found
+        return {"compiled_share": round(found, 4)}, compiled_share.complaint(found)
+
+
+def _warm(seconds: float) -> Measurement:
+    return single("compile_warm", seconds, "first call of a new process, filled cache")
+
+
+def _count(prepared: Prepared) -> None:
+    """Say what the compiler counted since it last forgot: only until the next case does it count this one."""
+    counts = compilation.counters()
+    if prepared.evidence.get(FACT) == KEPT and counts.graphs and not counts.cache_hits:
+        prepared.evidence[FACT] = NEW
+    prepared.measurements += [
+        single("graph_count", counts.graphs, "dynamo unique_graphs"),
+        single("graph_breaks", counts.breaks, "dynamo graph_break"),
+        single("recompiles", counts.recompiles, "dynamo frame compilations beyond the first"),
+    ]
+    if counts.break_reasons:
+        prepared.evidence["graph_break_reasons"] = " | ".join(counts.break_reasons)
+    if counts.graphs == 0:
+        prepared.degraded.append("dynamo captured no graph: every step runs eager")

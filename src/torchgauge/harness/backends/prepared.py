@@ -1,0 +1,148 @@
+"""The worker side of a backend: what it is given, what it hands back, and what is said of one that errs.
+
+Standard library only at import: a host imports it before anything has touched torch.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Iterable, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from importlib import import_module
+from importlib.util import find_spec
+from typing import Any
+
+from torchgauge import registry
+from torchgauge.devices.session import DeviceSession
+from torchgauge.errors import MissingPackageError, PluginError, add_remark
+from torchgauge.harness.backends.backend import Backend
+from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.records import Configuration, Measurement, Scalar
+
+Step = Callable[[], Any]
+
+
+def timed_call(call: Step, session: DeviceSession) -> float:
+    """Seconds of one synchronised call."""
+    session.synchronize()
+    start = time.perf_counter()
+    call()
+    session.synchronize()
+    return time.perf_counter() - start
+
+
+@dataclass
+class BackendSession:
+    """What a backend may use while it prepares one case.
+
+    ``step`` makes the scenario's step with a call in the module's place, or is None where the scenario steps
+    nothing. ``cache`` is a folder of this group's processes and ``kept`` one that outlives the run ("" for
+    none). ``cold`` says that what is compiled is timed, with an empty cache and the machine to itself
+    (``alone``). A ``fresh`` process runs this case only, to find what no other one can tell. ``filled`` says
+    that an earlier process of the case has left its code in ``cache``.
+    """
+
+    device: DeviceSession
+    step: Callable[[Callable[..., Any]], Step] | None
+    cache: str = ""
+    kept: str = ""
+    cold: bool = True
+    fresh: bool = False
+    filled: bool = False
+    alone: Callable[[], AbstractContextManager[Any]] = nullcontext
+    called: bool = False
+
+    def first_call(self, call: Callable[..., Any]) -> float:
+        """Seconds of the first step that runs ``call``, synchronised; raises what the step raises."""
+        if self.step is None:
+            raise PluginError("the scenario has no step() that could be timed")
+        step = self.step(call)
+        with self.alone() if self.cold else nullcontext():
+            seconds = timed_call(step, self.device)
+        self.called = True
+        return seconds
+
+
+@dataclass(frozen=True)
+class Look:
+    """One more step, when all is measured and reported: by which path it really ran.
+
+    ``take(step, eager_step)`` gives facts and what the case is degraded by ("" for nothing), or the reason
+    why nothing can be said. ``unknown`` is the fact that holds such a reason.
+    """
+
+    unknown: str
+    take: Callable[[Step, Step], tuple[Mapping[str, Scalar], str] | str]
+
+
+def _nothing() -> None:
+    """Nothing is to be done."""
+
+
+@dataclass
+class Prepared:
+    """A workload made ready to run by a backend.
+
+    ``call`` takes the module's place. ``context`` is entered around whatever runs of it: a block of steps, an
+    observation, a profiled step. ``measurements`` are those of its stages, ``evidence`` says what really ran,
+    ``degraded`` by what it is another path than was asked for; all three are read when the case ends.
+    ``judged`` is called when the result has been compared, before another configuration is prepared.
+    ``settled`` says that its next step compiles nothing. ``retry`` prepares once more in another way, where
+    what was kept from earlier runs may be to blame for a wrong result; it is told what was wrong.
+    """
+
+    call: Callable[..., Any]
+    context: Callable[[], AbstractContextManager[Any]] = nullcontext
+    measurements: list[Measurement] = field(default_factory=list)
+    evidence: dict[str, Scalar] = field(default_factory=dict)
+    degraded: list[str] = field(default_factory=list)
+    settled: bool = True
+    judged: Callable[[], None] = _nothing
+    look: Look | None = None
+    retry: Callable[[str], Prepared] | None = None
+    close: Callable[[], None] = _nothing
+
+
+def prepare(
+    backend: Backend, subject: Subject, configuration: Configuration, session: BackendSession
+) -> Prepared:
+    """``subject`` made ready by ``backend``.
+
+    Raises what its ``prepare`` raises, :class:`MissingPackageError` and, where it breaks the rules of the
+    seam, :class:`PluginError`.
+    """
+    for package in backend.packages:
+        if find_spec(package) is None:
+            raise MissingPackageError(
+                f"backend {backend.name!r} needs {package!r}, which is not installed",
+                hint=f"pip install {package}",
+            )
+    try:
+        made = import_module(backend.implementation).prepare(subject, configuration, session)
+        return checked(made, backend)
+    except Exception as error:
+        if not backend.implementation.startswith("torchgauge."):  # ours say it by their frame
+            add_remark(error, f"while backend {backend.name!r} prepared it")
+        raise
+
+
+def checked(made: Any, backend: Backend) -> Prepared:
+    """``made`` by ``backend``, where it is what the seam says; raises :class:`PluginError`."""
+    said = f"backend {backend.name!r}"
+    if not isinstance(made, Prepared) or not callable(made.call):
+        raise PluginError(f"{said}: prepare() returned {type(made).__name__} instead of Prepared with a call")
+    check_measurements(said, made.measurements)
+    return made
+
+
+def check_measurements(said: str, found: Any) -> None:
+    """Raise :class:`PluginError` for what is no measurement of a declared metric of the plugin ``said``."""
+    for each in found if isinstance(found, Iterable) else [found]:
+        if not isinstance(each, Measurement):
+            raise PluginError(f"{said} reports a {type(each).__name__} where a Measurement belongs")
+        if each.metric not in registry.metrics():
+            raise PluginError(
+                f"{said} reports the metric {each.metric!r}, which nobody declares",
+                hint="declare it under torchgauge.metrics",
+            )

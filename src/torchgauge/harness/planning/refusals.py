@@ -1,0 +1,46 @@
+"""Why a case is not even tried, as far as the parent can say: by its device, its backend or its suite."""
+
+from __future__ import annotations
+
+from torchgauge.devices.device import Device
+from torchgauge.errors import TorchgaugeError
+from torchgauge.harness.backends.backend import EAGER, as_compiled, backend_named
+from torchgauge.records import Case, Cause, Refusal, Status
+from torchgauge.suites.suite import ModelEntry, Suite
+
+
+def refused(case: Case, entry: ModelEntry | None, device: Device) -> Refusal | None:
+    """Why ``case`` of the model ``entry`` (None for a check) is not tried; None where it is.
+
+    A backend that raises is a stranger's failure: its cases end as errors, and the run goes on.
+    """
+    workload, configuration = case.workload, case.configuration
+    if (entry is None or entry.framework == "torch") and device.torch_type is None:
+        return Refusal(Status.UNSUPPORTED, f"device {device.name!r} runs no torch")
+    if entry is not None and entry.framework != "torch" and configuration.backend != EAGER:
+        return Refusal(Status.UNSUPPORTED, "a workload without torch cannot be compiled")
+    try:
+        backend = backend_named(configuration.backend)
+        own: object = backend.cannot_run(workload, configuration, device)
+    except Exception as error:  # noqa: BLE001  a stranger's code must not end the run
+        return Refusal(Status.ERROR, _raised(configuration.backend, error))
+    if own is not None and not isinstance(own, str):
+        said = f"cannot_run() returned {type(own).__name__} instead of a reason"
+        return Refusal(Status.ERROR, f"backend {configuration.backend!r}: {said}")
+    reason = device.cannot_run(workload, as_compiled(configuration)) or own
+    return Refusal(Status.UNSUPPORTED, reason) if reason else None
+
+
+def _raised(name: str, error: Exception) -> str:
+    """What the backend ``name`` raised, with its name."""
+    if isinstance(error, TorchgaugeError):  # the registry's, which names the plugin
+        return f"{error.message}; try: {error.hint}" if error.hint else error.message
+    return f"backend {name!r} raised {type(error).__name__}: {error}"
+
+
+def missing_suite(suite: Suite) -> Refusal | None:
+    """Why no case of ``suite`` can be built here; None where they can."""
+    if suite.unavailable is None:
+        return None
+    reason = f"{suite.unavailable.reason}; try: {suite.unavailable.hint}"
+    return Refusal(Status.SKIPPED, reason, Cause.MISSING_PACKAGE)

@@ -1,0 +1,85 @@
+"""Backends of a vendor: one that keeps the rules of the seam, and one for each way to break them."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from types import SimpleNamespace
+from typing import Any
+
+from torchgauge.harness.backends.backend import BackendDescriptor
+from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared
+from torchgauge.records import Configuration, Measurement, Workload
+
+
+@dataclass(frozen=True)
+class PoliteOptions:
+    """The options of ``polite``."""
+
+    word: str = "hello"
+    times: int = 1
+
+
+@dataclass(frozen=True)
+class _Refusing(BackendDescriptor):
+    def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> Any:
+        """A reason, or what is none."""
+        if self.name == "refuses":
+            return f"no {workload.model} on {device.name}"
+        raise ValueError("I do not know")
+
+
+def _named(name: str, **more: Any) -> BackendDescriptor:
+    return BackendDescriptor(name, f"{name}; for tests only", __name__, **more)
+
+
+POLITE = _named("polite", options=PoliteOptions)
+WRONG, RAISES, HANDS_A_NUMBER = _named("wrong"), _named("raises"), _named("hands_a_number")
+UNDECLARED, HANGS = _named("undeclared"), _named("hangs")
+REFUSES = _Refusing("refuses", "for tests only", __name__)
+REFUSES_BADLY = _Refusing("refuses_badly", "for tests only", __name__)
+NEEDY = _named("needy", packages=("torchgauge_no_such_package",))
+NOWHERE = BackendDescriptor("nowhere", "for tests only", "torchgauge_strangers.not_there")
+
+
+def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Any:
+    """What the backend of ``configuration`` does."""
+    print(f"{configuration.backend} prepares\n" * 1000)
+    if configuration.backend == "polite":
+        return _polite(subject, configuration, session)
+    if configuration.backend == "wrong":
+        return Prepared(lambda *args, **kwargs: subject.module(*args, **kwargs) + 1.0)
+    if configuration.backend == "raises":
+        raise ValueError("I cannot do this")
+    if configuration.backend == "undeclared":
+        return Prepared(subject.module, measurements=[Measurement("swiftness", "1/s", (1.0,))])
+    if configuration.backend == "hangs":
+        time.sleep(600)
+    return 3
+
+
+def _polite(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
+    inside = SimpleNamespace(now=0)
+
+    @contextmanager
+    def context() -> Iterator[None]:
+        inside.now += 1
+        try:
+            yield
+        finally:
+            inside.now -= 1
+
+    def call(*args: Any, **kwargs: Any) -> Any:
+        if inside.now != 1:
+            raise AssertionError("the module is called outside of its context")
+        return subject.module(*args, **kwargs)
+
+    made = Prepared(call, context, evidence={"polite_word": dict(configuration.options)["word"]})
+    with context():
+        session.first_call(call)
+    made.measurements.append(Measurement("cache_hits", "count", (7.0,), provenance="for tests only"))
+    made.look = Look("polite_look_unknown", lambda step, eager: (step(), ({"polite_look": "taken"}, ""))[1])
+    made.close = lambda: print("polite is closed")
+    return made

@@ -1,0 +1,112 @@
+"""Backends of a stranger's package: a good one needs no edit of ours, a bad one ends its own case only."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchgauge.harness.planning.configurations import load_configurations
+from torchgauge.records import Result, Status
+
+pytestmark = [pytest.mark.torch, pytest.mark.long]
+
+PLUGIN = Path(__file__).parents[2] / "backends_plugin"
+NAMES = (
+    "polite",
+    "wrong",
+    "raises",
+    "hands_a_number",
+    "undeclared",
+    "refuses",
+    "refuses_badly",
+    "needy",
+    "nowhere",
+    "unloadable",
+    "hangs",
+)
+ENDINGS = {
+    "polite": (Status.PASS, ""),
+    "wrong": (Status.FAIL_ACCURACY, "out: largest error"),
+    "raises": (Status.ERROR, "ValueError: I cannot do this (while backend 'raises' prepared it)"),
+    "hands_a_number": (Status.ERROR, "backend 'hands_a_number': prepare() returned int instead of Prepared"),
+    "undeclared": (
+        Status.ERROR,
+        "backend 'undeclared' reports the metric 'swiftness', which nobody",
+    ),
+    "refuses": (Status.UNSUPPORTED, "no mlp on cpu"),
+    "refuses_badly": (Status.ERROR, "backend 'refuses_badly' raised ValueError: I do not know"),
+    "needy": (Status.SKIPPED, "backend 'needy' needs 'torchgauge_no_such_package', which is not installed"),
+    "nowhere": (Status.ERROR, "(while backend 'nowhere' prepared it)"),
+    "unloadable": (Status.ERROR, "plugin 'unloadable' of torchgauge.backends"),
+    "hangs": (Status.TIMEOUT, "phase compile took longer than 10 s, in backend 'hangs'"),
+}
+"""Status of each, and words of its reason."""
+
+
+@pytest.fixture(scope="module")
+def rows(make_sandbox) -> dict[str, Result]:
+    """One run with all of them, each by the name of its configuration."""
+    sandbox = make_sandbox()
+    path = sandbox.environment["PYTHONPATH"]
+    file = sandbox.store_path.with_name("strangers.yaml")
+    options = {"polite": "\n    options: {word: hi}"}
+    entries = [
+        f"  - name: {name}\n    doc: x\n    backend: {name}{options.get(name, '')}\n" for name in NAMES
+    ]
+    file.write_text("configurations:\n" + "".join(entries), encoding="utf-8")
+    done = sandbox.measure(
+        *("toy", "--models", "mlp", "--device", "cpu", "--timeout", "10"),
+        *("--config", ",".join(("eager", *NAMES)), "--config-file", str(file)),
+        PYTHONPATH=f"{path}:{PLUGIN}",
+    )
+    assert "Traceback" not in done.stderr
+    return {row.case.configuration.name: row for row in sandbox.rows()}
+
+
+def test_every_case_has_its_row_and_eager_passes_beside_them(rows) -> None:
+    """The run goes on, whatever a stranger does."""
+    assert set(rows) == {"eager", *NAMES}
+    assert rows["eager"].status is Status.PASS
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_stranger_ends_as_its_own_case(rows, name: str) -> None:
+    """With the status of what it did, and its name in the reason."""
+    status, words = ENDINGS[name]
+    assert (rows[name].status, words in rows[name].reason) == (status, True), rows[name].reason
+
+
+def test_a_good_one_is_judged_and_timed_as_ours(rows) -> None:
+    """Its measurement, its evidence and its look are in the row, with a speed-up over eager."""
+    row = rows["polite"]
+    found = {each.metric: each for each in row.measurements}
+    assert found["cache_hits"].samples == (7.0,)
+    assert found["latency"].samples
+    assert found["speedup"].samples
+    assert row.accuracy is not None
+    assert row.accuracy.reference.startswith("eager and ")
+    facts = dict(row.facts)
+    assert (facts["polite_word"], facts["polite_look"]) == ("hi", "taken")
+    assert "polite_look_unknown" not in facts
+
+
+def test_options_are_held_to_their_schema(tmp_path: Path, monkeypatch) -> None:
+    """A name or a type that the dataclass has not is refused with file, line and what there is."""
+    monkeypatch.syspath_prepend(str(PLUGIN))
+    from torchgauge import registry
+    from torchgauge.errors import DataFileError
+
+    registry._installed.cache_clear()
+    try:
+        file = tmp_path / "mine.yaml"
+        for options in ("{wrd: hi}", "{times: many}"):
+            file.write_text(
+                f"configurations:\n  - name: a\n    doc: x\n    backend: polite\n    options: {options}\n",
+                encoding="utf-8",
+            )
+            with pytest.raises(DataFileError, match=r"mine.yaml:5.*backend polite: ") as caught:
+                load_configurations(file)
+            assert "its options: word, times" in caught.value.hint
+    finally:
+        registry._installed.cache_clear()
