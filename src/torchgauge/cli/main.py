@@ -14,6 +14,7 @@ COMMANDS = {
         "run": ("torchgauge.cli.run", "measure suites on devices"),
         "ab": ("torchgauge.cli.ab", "measure base and head alternately: is it slower?"),
         "plan": ("torchgauge.cli.plan", "the plan as it would run"),
+        "worker": ("torchgauge.cli.worker", "measure some groups of a plan file, as one machine of several"),
         "repro": ("torchgauge.cli.repro", "run one case again exactly"),
         "bisect": ("torchgauge.cli.bisect", "find the build at which a case became slower"),
         "ops": ("torchgauge.cli.ops", "judge PyTorch's operators on a device against the host"),

@@ -7,11 +7,15 @@ from typing import Any
 import click
 
 from torchgauge.cli.options import (
+    AHEAD,
     DURATIONS,
     EXPECTATIONS,
+    NO_FALLBACK_CHECK,
     PYTHON,
+    QUIET_WAIT,
     Seconds,
     compiling,
+    measuring,
     selection_of,
     selectors,
     settings_of,
@@ -24,7 +28,11 @@ from torchgauge.cli.options import (
 @sources
 @EXPECTATIONS
 @PYTHON
+@measuring
+@QUIET_WAIT
 @compiling
+@NO_FALLBACK_CHECK
+@AHEAD
 @DURATIONS
 @click.option("--budget", type=Seconds(), help="show what fits into so long a run (90s, 30m, 2h)")
 @click.option(
@@ -36,6 +44,8 @@ from torchgauge.cli.options import (
 @click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show the plan of SUITE... as it would run; nothing is written, unless it is asked for.
+
+    What --json prints is a plan file for `torchgauge worker`.
 
     Example: torchgauge plan timm --device DEVICE --shard 1/4
     """

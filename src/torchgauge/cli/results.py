@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import json
+import sys
+from pathlib import Path
 
 import click
 
-STORE = click.option("--store", default="./torchgauge-results", show_default=True, help="the store to read")
+STORE = click.option("--store", default="./torchgauge-results", show_default=True, help="the store")
 JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 
 
@@ -35,6 +37,35 @@ def list_runs(store: str, as_json: bool) -> None:
         click.echo(f"{run.run_id}  {run.state.value:<11}  {run.recorded}/{run.planned}  {counts}{problem}")
     if not runs:
         click.echo("no runs yet; try: torchgauge run SUITE --device DEVICE", err=True)
+
+
+@command.command("merge")
+@click.argument("parts", metavar="DIR...", nargs=-1, required=True)
+@STORE
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+def merge(parts: tuple[str, ...], store: str, as_json: bool) -> None:
+    """Make one run of the folders that `torchgauge worker` wrote; every case given to a worker has one row.
+
+    Example: torchgauge results merge parts/first parts/second
+    """
+    from torchgauge.harness.parts.part_merge import merge_parts
+    from torchgauge.harness.runner import report_as_json
+    from torchgauge.harness.summary import summary_lines
+    from torchgauge.records import Status
+    from torchgauge.results.store import Store
+
+    into = Store.open(store, create=True)
+    report = merge_parts(into, [Path(each) for each in parts])
+    if left := report.counts[Status.NOT_RUN]:
+        folder = into.path / "runs" / report.run_id
+        click.echo(
+            f"{left} cases have no row; merge more parts, or: torchgauge run --resume {folder}", err=True
+        )
+    for line in summary_lines(report, into.path):
+        click.echo(line, err=True)
+    if as_json:
+        click.echo(report_as_json(report))
+    sys.exit(report.exit_code)
 
 
 @command.command("show")

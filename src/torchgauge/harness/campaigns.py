@@ -138,16 +138,26 @@ def resumed_campaign(
     if plan.settings.torchbench is not None:
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     there = _interpreter_of(plan, python)
-    suites = suites_of(there, [name for name, _ in plan.suite_digests])
-    for name, digest in plan.suite_digests:
-        if suites[name].digest != digest:
-            raise UsageError(
-                f"the data of suite {name!r} has changed since run {plan.run_id} was planned",
-                hint="start a new run",
-            )
-    devices = find_devices(sorted({str(group.device) for group in plan.groups}), there)
+    suites, devices = planned_parts(plan, there)
     store = Store.open(folder.path.parent.parent)
     return Campaign(plan, store, devices, suites, progress, there.path, executor), folder
+
+
+def planned_parts(plan: Plan, there: Interpreter) -> tuple[dict[str, Suite], dict[str, Device]]:
+    """The suites and devices of the groups of ``plan``, as ``there`` has them.
+
+    Raises :class:`UsageError` for what is not there, and where a suite's data is not that of the plan.
+    """
+    wanted = {group.workload.suite for group in plan.groups}
+    digests = {name: digest for name, digest in plan.suite_digests if name in wanted}
+    suites = suites_of(there, list(digests))
+    for name, digest in digests.items():
+        if suites[name].digest != digest:
+            raise UsageError(
+                f"the data of suite {name!r} is not that with which run {plan.run_id} was planned",
+                hint="start a new run, or install the version of torchgauge that planned it",
+            )
+    return suites, find_devices(sorted({str(group.device) for group in plan.groups}), there)
 
 
 def repro_campaign(

@@ -112,12 +112,16 @@ class Campaign:
         report = RunReport(self.plan.run_id, len(self.plan.cases))
         try:
             self._measure(folder, report)
-            self.store.finish(self.plan.run_id, self.plan)
+            self._publish()
             report.counts[Status.NOT_RUN] += report.planned - sum(report.counts.values())
             self.progress.finish(report)
         finally:
             self.progress.stop()
         return report
+
+    def _publish(self) -> None:
+        """Turn the journal into tables."""
+        self.store.finish(self.plan.run_id, self.plan)
 
     def _measure(self, folder: RunFolder, report: RunReport) -> None:
         """Journal every row; raises :class:`UsageError` where the run is complete already."""
@@ -131,6 +135,7 @@ class Campaign:
             for result in journal.results():
                 report.add(result)
             self.progress.start(self.plan, report)
+            self._begin(journal)
             if done:
                 journal.append(Kind.NOTE, [Note(f"resumed with {len(done)} cases done", self.clock.now())])
             for text in (remark for suite in self.suites.values() for remark in suite.remarks):
@@ -139,6 +144,9 @@ class Campaign:
                 self._keep(journal, item, report)
             report.interrupted = stop.is_set()
             journal.append(Kind.END, [End(_state(report), self.clock.now())])
+
+    def _begin(self, journal: Journal) -> None:
+        """Say what is not in the plan, before anything runs."""
 
     def _execute(self, folder: RunFolder, done: set[str], stop: threading.Event) -> Iterator[Yield]:
         executor: Executor = load("torchgauge.executors", self.executor)

@@ -26,6 +26,21 @@ from torchgauge.results import units
 
 def summary_lines(report: RunReport, store: Path) -> list[str]:
     """Headline, counts, unexpected cases and where everything is."""
+    lines, folder = report_lines(report), store / "runs" / report.run_id
+    if report.interrupted:
+        lines.append(f"interrupted; go on with: torchgauge run --resume {folder}")
+    elif report.out_of_budget:
+        lines.append(f"the budget is spent; go on with: torchgauge run --resume {folder}")
+    elif report.incomplete:
+        lines.append("incomplete: some cases are infra or not_run")
+    elif not report.telling:
+        lines.append("nothing was measured, so this run says nothing of any model")
+    lines.append(f"run {report.run_id} in {store}; logs in {folder / 'logs'}")
+    return lines
+
+
+def report_lines(report: RunReport) -> list[str]:
+    """Headline, counts, and the cases that must not be overlooked."""
     passed = report.passed
     attempted = sum(report.counts[status] for status in ATTEMPTED)
     apart = report.counts[Status.PASS] - passed
@@ -45,18 +60,7 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
     lines += _other_model_lines(report)
     lines += _unchecked_lines(report)
     lines += _unsteady_lines(report)
-    lines += _compiled_lines(report)
-    folder = store / "runs" / report.run_id
-    if report.interrupted:
-        lines.append(f"interrupted; go on with: torchgauge run --resume {folder}")
-    elif report.out_of_budget:
-        lines.append(f"the budget is spent; go on with: torchgauge run --resume {folder}")
-    elif report.incomplete:
-        lines.append("incomplete: some cases are infra or not_run")
-    elif not report.telling:
-        lines.append("nothing was measured, so this run says nothing of any model")
-    lines.append(f"run {report.run_id} in {store}; logs in {folder / 'logs'}")
-    return lines
+    return lines + _compiled_lines(report)
 
 
 def _compiled_lines(report: RunReport) -> list[str]:

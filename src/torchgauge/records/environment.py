@@ -25,7 +25,10 @@ class Environment:
 
 @dataclass(frozen=True)
 class Calibration:
-    """Speed of this runner now: one GEMM, one copy, one launch, at the start or end of a shard."""
+    """Speed of this runner now: one GEMM, one copy, one launch, at the start or end of a shard.
+
+    ``node`` names the machine where several measured one run; "" where one did.
+    """
 
     device: str
     at: str
@@ -33,3 +36,4 @@ class Calibration:
     copy_bytes_per_s: float | None
     launch_s: float | None
     absent: str = ""
+    node: str = ""

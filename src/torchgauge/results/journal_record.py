@@ -39,6 +39,7 @@ class Kind(str, Enum):
     NOTE = "note"
     LAUNCH = "launch"
     VERDICT = "verdict"
+    PART = "part"
     END = "end"
 
 
@@ -69,6 +70,14 @@ class Note:
 
 
 @dataclass(frozen=True)
+class Part:
+    """Ids of the groups of a plan that were given to one ``node``: what makes a journal that of a part."""
+
+    node: str
+    groups: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class End:
     """How the run ended; ``at`` is in seconds since the epoch, UTC."""
 
@@ -88,6 +97,7 @@ PAYLOADS: Mapping[Kind, type] = {
     Kind.NOTE: Note,
     Kind.LAUNCH: Launch,
     Kind.VERDICT: MetricVerdict,
+    Kind.PART: Part,
     Kind.END: End,
 }
 """The record that each kind of line holds."""

@@ -6,7 +6,7 @@ format of the prototype: ``error`` in place of ``failure`` in a result, a column
 ``device``, and no ``modifiers``, ``realised_notes``, ``block``, ``observation`` or calibrations. Version 1
 had random weights only, configurations without compile mode and pinning, and in a plan the text
 ``unsupported`` in place of a ``refusal``. Until version 2 two to five samples had an interval, by a bootstrap
-that covers less than it says: it is not read.
+that covers less than it says: it is not read. Version 3 had no nodes: one machine measured each run.
 """
 
 from __future__ import annotations
@@ -133,13 +133,28 @@ def _table_2_to_3(name: str, table: ArrowTable) -> ArrowTable:
     return table
 
 
+def _record_3_to_4(_kind: str, data: Plain) -> Plain:
+    """What came with version 4 has defaults."""
+    return data | {"schema_version": 4} if "schema_version" in data else data
+
+
+def _table_3_to_4(name: str, table: ArrowTable) -> ArrowTable:
+    import pyarrow as pa
+
+    if name != "calibrations":
+        return table
+    return table.append_column("node", pa.nulls(table.num_rows, pa.string()))
+
+
 RECORD_STEPS: Mapping[int, Callable[[str, Plain], Plain]] = {
     0: _record_0_to_1,
     1: _record_1_to_2,
     2: _record_2_to_3,
+    3: _record_3_to_4,
 }
 TABLE_STEPS: Mapping[int, Callable[[str, ArrowTable], ArrowTable]] = {
     0: _table_0_to_1,
     1: _table_1_to_2,
     2: _table_2_to_3,
+    3: _table_3_to_4,
 }

@@ -132,6 +132,7 @@ def calibration_row(run_id: str, calibration: Calibration, index: int) -> Row:
         "copy_bytes_per_s": calibration.copy_bytes_per_s,
         "launch_s": calibration.launch_s,
         "absent": calibration.absent or None,
+        "node": calibration.node or None,
     }
 
 

@@ -68,23 +68,11 @@ class RunFolder(PlannedFolder):
 
     def plan(self) -> Plan:
         """The plan; raises :class:`DataFileError` where it does not fit its schema."""
-        data = _read_json(self.plan_path)
-        version = check_version(data.get("schema_version"), str(self.plan_path))
-        data = migrate_record(PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
-        groups = data.get("groups")
-        try:
-            if not isinstance(groups, list):
-                return from_plain(Plan, data)
-            plan = from_plain(Plan, data | {"groups": []})
-            # one group after another, so that the records take the place of the values they are made of
-            decoded = tuple(from_plain(Group, item, f"Plan.groups[{i}]") for i, item in _drained(groups))
-            return replace(plan, groups=decoded)
-        except RecordError as error:
-            raise DataFileError(str(self.plan_path), str(error), hint="restore the file") from error
+        return read_plan(self.plan_path)
 
     def schema_version(self) -> int:
         """The schema version that wrote this run."""
-        return check_version(_read_json(self.plan_path).get("schema_version"), str(self.plan_path))
+        return plan_version(self.plan_path)
 
     def open_journal(self) -> Journal:
         """The journal, created with the stamp of the plan or recovered, locked for writing.
@@ -201,6 +189,28 @@ class Store:
         marker = self.path / "store.json"
         if not marker.is_file() or _read_json(marker).get("schema_version") != SCHEMA_VERSION:
             write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in the file ``path``; raises :class:`DataFileError` where it does not fit its schema."""
+    data = _read_json(path)
+    version = check_version(data.get("schema_version"), str(path))
+    data = migrate_record(PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
+    groups = data.get("groups")
+    try:
+        if not isinstance(groups, list):
+            return from_plain(Plan, data)
+        plan = from_plain(Plan, data | {"groups": []})
+        # one group after another, so that the records take the place of the values they are made of
+        decoded = tuple(from_plain(Group, item, f"Plan.groups[{i}]") for i, item in _drained(groups))
+        return replace(plan, groups=decoded)
+    except RecordError as error:
+        raise DataFileError(str(path), str(error), hint="restore the file") from error
+
+
+def plan_version(path: Path) -> int:
+    """The schema version that wrote the plan in the file ``path``; raises as :func:`read_plan`."""
+    return check_version(_read_json(path).get("schema_version"), str(path))
 
 
 def _drained(items: list[Any]) -> Iterator[tuple[int, Any]]:

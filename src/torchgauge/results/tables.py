@@ -203,6 +203,7 @@ CALIBRATIONS = Table(
         Column("copy_bytes_per_s", NUMBER, "bytes per second of one copy"),
         Column("launch_s", NUMBER, "seconds of one launch"),
         Column("absent", STRING, "why a number is missing"),
+        Column("node", STRING, "the machine, where several measured one run"),
     ),
 )
 

@@ -1,0 +1,48 @@
+"""``torchgauge worker``."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import click
+
+from torchgauge.cli.options import PYTHON
+
+
+@click.command("worker")
+@click.argument("plan", type=click.Path(dir_okay=False))
+@click.argument("groups", metavar="GROUP...", nargs=-1, required=True)
+@click.option(
+    "--into", required=True, metavar="DIR", help="folder for rows and logs; one that is left goes on"
+)
+@click.option(
+    "--node", metavar="NAME", help="what rows, logs and calibration call this machine (default: its name)"
+)
+@PYTHON
+@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **options: Any) -> None:
+    """Measure GROUP... of a PLAN file on this machine, for `torchgauge results merge` to make one run of.
+
+    Example: torchgauge worker plan.json 5b1f0c3d9a7e2468 --into parts/first
+    """
+    from pathlib import Path
+
+    from torchgauge.harness.parts.part_run import node_name, part_campaign, run_part
+    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.runner import report_as_json
+    from torchgauge.harness.summary import report_lines
+
+    campaign, whole = part_campaign(
+        Path(plan), groups, node=node_name(node), progress=choose_progress(), python=options["python"]
+    )
+    report = run_part(campaign, whole, Path(into))
+    for line in report_lines(report):
+        click.echo(line, err=True)
+    click.echo(
+        f"part of run {report.run_id} in {into}; with the others: torchgauge results merge {into} ...",
+        err=True,
+    )
+    if options["as_json"]:
+        click.echo(report_as_json(report))
+    sys.exit(report.exit_code)

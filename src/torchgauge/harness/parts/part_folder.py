@@ -1,0 +1,97 @@
+"""The folder of a part of a run: the whole plan, and the journal and logs of some of its groups."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from torchgauge.errors import UsageError
+from torchgauge.records import SCHEMA_VERSION, Plan
+from torchgauge.results.journal import JournalRecord, Kind, RunState, is_being_written, read
+from torchgauge.results.planned_folder import write_plan
+from torchgauge.results.store import RunFolder
+
+
+@dataclass(frozen=True)
+class PartFolder(RunFolder):
+    """As a run's folder; it may have any name."""
+
+    @property
+    def run_id(self) -> str:
+        """The id of the run, which its plan says."""
+        return self.plan().run_id
+
+    @classmethod
+    def begin(cls, path: Path, plan: Plan) -> PartFolder:
+        """The folder at ``path``, made with ``plan`` in it, or as it was left.
+
+        Raises :class:`UsageError` where it holds something else.
+        """
+        folder = cls(path)
+        if not path.exists():
+            path.absolute().parent.mkdir(parents=True, exist_ok=True)
+            write_plan(folder, plan, "part")
+        elif not folder.plan_path.is_file():
+            raise UsageError(f"{path} is there and holds no part of a run", hint="name a new folder")
+        elif (found := folder.plan()).run_id != plan.run_id or found.digest != plan.digest:
+            raise UsageError(
+                f"{path} holds a part of run {found.run_id}, by another plan", hint="name another folder"
+            )
+        return folder
+
+
+@dataclass
+class PartSurvey:
+    """What a journal of a part says of its groups, without its measurements.
+
+    ``given`` are ids of groups, ``done`` keys of cases; ``ended`` is None where nothing says that it ended.
+    """
+
+    folder: PartFolder
+    plan: Plan
+    node: str = ""
+    given: set[str] = field(default_factory=set)
+    done: set[str] = field(default_factory=set)
+    ended: RunState | None = None
+
+    @classmethod
+    def read(cls, path: Path) -> PartSurvey:
+        """The part in the folder ``path``.
+
+        Raises :class:`UsageError` where it is none or is still being measured, and as :func:`read_plan` and
+        :func:`torchgauge.results.journal.read` for what is damaged.
+        """
+        folder = PartFolder(path)
+        if not folder.plan_path.is_file() or not folder.journal_path.is_file():
+            raise UsageError(f"{path} holds no part of a run", hint="a folder of `torchgauge worker --into`")
+        if is_being_written(folder.journal_path):
+            raise UsageError(f"{path} is still being measured", hint="wait for its worker, or stop it")
+        found = cls(folder, folder.plan())
+        stamp, *_ = (*(record.payload() for record in read(folder.journal_path) if record.n == 1), None)
+        if stamp is not None and stamp.schema_version != SCHEMA_VERSION:
+            raise UsageError(
+                f"{path} was measured by another version of torchgauge (schema {stamp.schema_version})",
+                hint="measure and merge with one version",
+            )
+        if stamp is None or (stamp.run_id, stamp.digest) != (found.plan.run_id, found.plan.digest):
+            raise UsageError(
+                f"{path}: its journal does not belong to the plan beside it",
+                hint="restore plan.json and journal.jsonl from the same worker",
+            )
+        for record in found.records():
+            found._note(record)
+        return found
+
+    def records(self) -> Iterator[JournalRecord]:
+        """The lines of its journal, but for the first; a torn last one is left out."""
+        return (record for record in read(self.folder.journal_path) if record.n > 1)
+
+    def _note(self, record: JournalRecord) -> None:
+        self.ended = record.payload().state if record.kind is Kind.END else None
+        if record.kind is Kind.PART:
+            part = record.payload()
+            self.node = part.node
+            self.given.update(part.groups)
+        elif record.kind is Kind.RESULT:
+            self.done.add(record.case_key)

@@ -1,0 +1,149 @@
+"""One run made of the parts that several machines measured: one row for each planned case, whoever died.
+
+A group that several parts have comes from the one that has most of its rows, and of equals from the one that
+is named first: its rows are of one machine. What was given to a worker that left neither row nor end is
+``infra``; what was given to none has no row, and the run can go on with it.
+"""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.errors import UsageError
+from torchgauge.harness.parts.part_folder import PartSurvey
+from torchgauge.harness.parts.part_run import on_node
+from torchgauge.harness.rows import unattempted
+from torchgauge.harness.runner import RunReport
+from torchgauge.records import Cause, Group, Plan, Result, Status
+from torchgauge.results.atomic_file import storage_errors
+from torchgauge.results.journal import End, Journal, Kind, Note, RunState
+from torchgauge.results.store import RunFolder, Store
+
+AT_ONCE = 100
+"""Rows that become durable together: one by one, thousands of them wait for the disk."""
+
+
+def merge_parts(store: Store, paths: Sequence[Path]) -> RunReport:
+    """Make one run in ``store`` of the parts in the folders ``paths``, or add them to it, and publish it.
+
+    Raises :class:`UsageError` for what is no part, is still being measured or is of another plan than the
+    first, and where the run is complete already; nothing is written then.
+    """
+    parts = [PartSurvey.read(path) for path in dict.fromkeys(path.resolve() for path in paths)]
+    plan = _one_plan(parts)
+    there = plan.run_id in store.run_ids()
+    folder = store.run(plan.run_id) if there else store.begin(plan)
+    report = RunReport(plan.run_id, len(plan.cases))
+    with folder.open_journal() as journal:
+        if journal.state is RunState.COMPLETE:
+            raise UsageError(
+                f"run {plan.run_id} is complete in {store.path}", hint="nothing is left to merge"
+            )
+        for result in journal.results():
+            report.add(result)
+        _fill(journal, folder, parts, plan, report)
+        left = len(plan.cases) - len(journal.done)
+        state = RunState.INTERRUPTED if left else RunState.COMPLETE
+        journal.append(Kind.END, [End(state, SYSTEM_CLOCK.now())])
+    store.finish(plan.run_id, plan)
+    report.counts[Status.NOT_RUN] += left
+    return report
+
+
+def _one_plan(parts: Sequence[PartSurvey]) -> Plan:
+    first = parts[0]
+    for part in parts[1:]:
+        if (part.plan.run_id, part.plan.digest) != (first.plan.run_id, first.plan.digest):
+            raise UsageError(
+                f"{part.folder.path} is no part of the run in {first.folder.path}: their plans differ",
+                hint="merge the parts of each plan file by themselves",
+            )
+    return first.plan
+
+
+def _fill(
+    journal: Journal, folder: RunFolder, parts: Sequence[PartSurvey], plan: Plan, report: RunReport
+) -> None:
+    """Append everything that the parts have and the journal has not."""
+    sources = {group.id: _source(group, parts) for group in plan.groups}
+    names: set[str] = set()
+    for part in parts:
+        name = _free(part.node, names)
+        wanted = _keys(plan, {group for group, source in sources.items() if source is part})
+        wanted = (wanted & part.done).difference(journal.done)
+        if not wanted:  # merged before, or nothing came of it: its calibrations belong to no row
+            continue
+        _copy_logs(part, folder.logs / name)
+        said = f"part of {part.node}: {len(part.given)} groups, {len(part.done)} cases done, {_ending(part)}"
+        journal.append(Kind.NOTE, [Note(said, SYSTEM_CLOCK.now())])
+        for rows in _rows(journal, part, wanted, name):
+            _keep(journal, rows, report)
+    for group in plan.groups:
+        _keep(journal, _lost(group, plan, parts, set(journal.done)), report)
+
+
+def _keep(journal: Journal, rows: Sequence[Result], report: RunReport) -> None:
+    journal.append(Kind.RESULT, rows)
+    for result in rows:
+        report.add(result)
+
+
+def _source(group: Group, parts: Sequence[PartSurvey]) -> PartSurvey:
+    """The part that ``group`` is taken from."""
+    keys = {planned.case.key for planned in group.cases}
+    return max(parts, key=lambda part: len(keys & part.done))  # of equals the first
+
+
+def _keys(plan: Plan, groups: set[str]) -> set[str]:
+    return {planned.case.key for group in plan.groups if group.id in groups for planned in group.cases}
+
+
+def _rows(journal: Journal, part: PartSurvey, wanted: set[str], name: str) -> Iterator[list[Result]]:
+    """The rows of ``part`` that are ``wanted``; its environments and calibrations go to ``journal``."""
+    rows: list[Result] = []
+    for record in part.records():
+        if record.kind in (Kind.ENVIRONMENT, Kind.CALIBRATION):
+            journal.append(record.kind, [record.payload()])
+        elif record.kind is Kind.RESULT and record.case_key in wanted:
+            wanted.remove(record.case_key)
+            result: Result = record.payload()
+            log = result.log.replace("logs/", f"logs/{name}/", 1) if result.log else ""
+            rows.append(replace(result, log=log))
+        if len(rows) == AT_ONCE:
+            yield rows
+            rows = []
+    yield rows
+
+
+def _lost(group: Group, plan: Plan, parts: Sequence[PartSurvey], done: set[str]) -> list[Result]:
+    """Rows of the cases of ``group`` that a worker was given which did not live to say how they ended."""
+    dead = next((part for part in parts if part.ended is None and group.id in part.given), None)
+    left = [planned for planned in group.cases if planned.case.key not in done]
+    if dead is None or not left:
+        return []
+    reason = f"the worker on {dead.node} was given it and ended without a word; see {dead.folder.path}"
+    return on_node(
+        [unattempted(plan, each, Status.INFRA, Cause.LOST_WORKER, reason) for each in left], dead.node
+    )
+
+
+def _copy_logs(part: PartSurvey, to: Path) -> None:
+    with storage_errors(to):
+        shutil.copytree(part.folder.logs, to, dirs_exist_ok=True)
+
+
+def _free(name: str, taken: set[str]) -> str:
+    """``name``, or one with a number behind it where it is taken; which it then is."""
+    found, number = name, 2
+    while found in taken:
+        found, number = f"{name}-{number}", number + 1
+    taken.add(found)
+    return found
+
+
+def _ending(part: PartSurvey) -> str:
+    return "no end" if part.ended is None else part.ended.value

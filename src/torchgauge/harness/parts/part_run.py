@@ -1,0 +1,120 @@
+"""Groups of a plan file, measured here: nothing of the process that made the plan is needed, but its file."""
+
+from __future__ import annotations
+
+import re
+import socket
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TypeVar
+
+from torchgauge import registry
+from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.harness.campaigns import planned_parts
+from torchgauge.harness.executors.executor import Yield
+from torchgauge.harness.interpreter import Interpreter, interpreter
+from torchgauge.harness.parts.part_folder import PartFolder
+from torchgauge.harness.progress import Progress
+from torchgauge.harness.runner import Campaign, RunReport
+from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Plan, Result
+from torchgauge.results.journal import Journal, Kind, Part
+from torchgauge.results.store import Store, plan_version, read_plan
+
+NODE = "node"
+"""The fact of a result, and the condition of an environment, that names the machine."""
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,99}")
+Told = TypeVar("Told", bound=Yield)
+
+
+@dataclass(frozen=True)
+class PartCampaign(Campaign):
+    """A campaign of some groups of a plan, whose rows say on which ``node`` they were measured.
+
+    ``plan`` holds those groups alone. It publishes nothing: other machines measure the rest.
+    """
+
+    node: str = ""
+
+    def _publish(self) -> None:
+        """A part has no tables."""
+
+    def _begin(self, journal: Journal) -> None:
+        journal.append(Kind.PART, [Part(self.node, tuple(group.id for group in self.plan.groups))])
+
+    def _execute(self, *arguments: object) -> Iterator[Yield]:
+        items = super()._execute(*arguments)  # type: ignore[arg-type]
+        return (on_node(item, self.node) for item in items)
+
+
+def part_campaign(
+    plan_file: Path, groups: Sequence[str], *, node: str, progress: Progress, python: str | None = None
+) -> tuple[PartCampaign, Plan]:
+    """The campaign of the ``groups`` (ids) of the plan in ``plan_file``, and that whole plan.
+
+    ``python`` names this machine's interpreter of the workers, where it is not that of the plan. Raises
+    :class:`UsageError` for a plan of another version, for what is not there and for an unknown group, and
+    :class:`DataFileError` for a damaged file.
+    """
+    found = plan_version(plan_file)
+    if found != SCHEMA_VERSION:
+        raise UsageError(
+            f"{plan_file} was planned by an older torchgauge: schema version {found}, and this one measures "
+            f"version {SCHEMA_VERSION}",
+            hint="plan again with this version: torchgauge plan SUITE... --json > plan.json",
+        )
+    plan = read_plan(plan_file)
+    known = {group.id: group for group in plan.groups}
+    for name in groups:
+        if name not in known:
+            raise UnknownNameError(f"group of {plan_file}", name, known)
+    chosen = tuple(known[name] for name in dict.fromkeys(groups))
+    registry.load("torchgauge.executors", "local")
+    there = _interpreter_here(plan, python)
+    part = replace(plan, groups=chosen, python=there.path)
+    suites, devices = planned_parts(part, there)
+    store = Store(plan_file.parent)
+    return PartCampaign(part, store, devices, suites, progress, there.path, node=node), plan
+
+
+def _interpreter_here(plan: Plan, python: str | None) -> Interpreter:
+    try:
+        return interpreter(python or plan.python or None)
+    except UsageError as error:
+        message = f"run {plan.run_id} was planned for an interpreter that is not here. {error.message}"
+        raise UsageError(message, hint="--python PATH names that of this machine") from error
+
+
+def run_part(campaign: PartCampaign, plan: Plan, into: Path) -> RunReport:
+    """Measure, or go on with what is left, in the folder ``into``, which gets ``plan``, rows and logs.
+
+    Raises :class:`UsageError` where the folder holds something else, or is complete.
+    """
+    return campaign.run(PartFolder.begin(into, plan))
+
+
+def node_name(text: str | None) -> str:
+    """``text`` as the name of a node, this machine's own where it is None; raises :class:`UsageError`."""
+    name = socket.gethostname().partition(".")[0] if text is None else text
+    if not _NAME.fullmatch(name):
+        raise UsageError(
+            f"{name!r} cannot name a node: logs lie in a folder of that name",
+            hint="--node with letters, digits, dots, dashes and underscores",
+        )
+    return name
+
+
+def on_node(item: Told, node: str) -> Told:
+    """``item``, saying that it is of ``node``."""
+    if isinstance(item, Environment):
+        conditions = {**dict(item.conditions), NODE: node}
+        return replace(item, conditions=tuple(sorted(conditions.items())))
+    if isinstance(item, Calibration):
+        return replace(item, node=node)
+    if isinstance(item, list):
+        return [_result_on(each, node) for each in item]  # type: ignore[return-value]
+    return item
+
+
+def _result_on(result: Result, node: str) -> Result:
+    return replace(result, facts=tuple(sorted({**dict(result.facts), NODE: node}.items())))

@@ -1,0 +1,248 @@
+"""One plan, several workers, one run: whatever happens to a worker, each case has one row that says where."""
+
+from __future__ import annotations
+
+import json
+import signal
+import subprocess
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchgauge.records import SCHEMA_VERSION, Result
+from torchgauge.results.dataset import read_table
+from torchgauge.results.journal import Kind, read
+
+GATE = "TORCHGAUGE_FAULTS_GATE"
+"""As the suite ``slow`` has it: a folder with a ticket for each model that may go on."""
+
+
+class Parts:
+    """A plan file of three models, and the folders of those who measure it."""
+
+    def __init__(self, sandbox: Any, *selection: str) -> None:
+        self.sandbox, self.folder = sandbox, sandbox.store_path.parent
+        self.selection = (*selection, "--device", "fake", "--config", "eager", *sandbox.quick)
+        done = sandbox.run("plan", *self.selection, "--json")
+        assert done.returncode == 0, done.stderr
+        self.plan = self.folder / "plan.json"
+        self.plan.write_text(done.stdout)
+        self.groups = [group["id"] for group in json.loads(done.stdout)["groups"]]
+
+    def words(self, name: str, *groups: str) -> tuple[str, ...]:
+        """The command of a worker on a node called ``name``."""
+        return ("worker", str(self.plan), *groups, "--into", str(self.folder / name), "--node", name)
+
+    def start(self, name: str, *groups: str) -> subprocess.Popen[str]:
+        """Start a worker and go on."""
+        return self.sandbox.start(*self.words(name, *groups))
+
+    def measure(self, name: str, *groups: str) -> subprocess.CompletedProcess[str]:
+        """Let a worker measure to its end."""
+        return self.sandbox.run(*self.words(name, *groups))
+
+    def merge(self, *names: str) -> subprocess.CompletedProcess[str]:
+        """Make one run of the folders."""
+        folders = [str(self.folder / name) for name in names]
+        return self.sandbox.run("results", "merge", *folders, "--store", str(self.sandbox.store_path))
+
+    def published(self) -> dict[str, tuple[str, str | None, str]]:
+        """Model to status, cause and node in the tables of the only run: each case once."""
+        rows = read_table(self.sandbox.store, "results").to_pylist()
+        assert Counter(row["case_id"] for row in rows) == Counter({row["case_id"]: 1 for row in rows})
+        return {
+            row["model"]: (row["status"], row["cause"], json.loads(row["facts"] or "{}").get("node", ""))
+            for row in rows
+        }
+
+
+@pytest.fixture
+def planned(sandbox: Any) -> Callable[..., Parts]:
+    """Plans a selection."""
+    return lambda *selection: Parts(sandbox, *selection)
+
+
+def test_two_workers_of_one_plan_make_the_run_that_one_command_makes(sandbox: Any, planned: Any) -> None:
+    """The same cases with the same statuses; rows, environments, calibrations and logs say on which node."""
+    parts = planned("toy", "--models", "noop,sum")
+    first, second = parts.start("first", parts.groups[0]), parts.start("second", parts.groups[1])
+    for worker in (first, second):
+        _, said = worker.communicate(timeout=120)
+        assert worker.returncode == 0, said
+    merged = parts.merge("first", "second")
+    assert merged.returncode == 0, merged.stderr
+    assert {model: row[0] for model, row in parts.published().items()} == {"noop": "pass", "sum": "pass"}
+    assert {row[2] for row in parts.published().values()} == {"first", "second"}
+    run = sandbox.folder()
+    assert all((run.path / row.log).is_file() for row in sandbox.rows())
+    assert {Path(row.log).parent.name for row in sandbox.rows()} == {"first", "second"}
+    conditions = [
+        row for row in read_table(sandbox.store, "environments").to_pylist() if row["key"] == "node"
+    ]
+    assert {json.loads(row["value"]) for row in conditions} == {"first", "second"}
+    alone = sandbox.run("run", *parts.selection, "--store", str(parts.folder / "alone"))
+    assert alone.returncode == 0, alone.stderr
+    (journal,) = (parts.folder / "alone").glob("runs/*/journal.jsonl")
+    assert {(row.case_id, row.status) for row in rows_in(journal)} == {
+        (row.case_id, row.status) for row in sandbox.rows()
+    }
+
+
+def rows_in(journal: Path) -> list[Result]:
+    """The rows of a journal."""
+    return [record.payload() for record in read(journal) if record.kind is Kind.RESULT]
+
+
+def test_a_calibration_names_the_node(sandbox: Any) -> None:
+    """In the tables too; that of a run of one machine names none."""
+    sandbox.quick = tuple(word for word in sandbox.quick if word != "--no-calibration")
+    parts = Parts(sandbox, "toy", "--models", "noop")
+    plan = json.loads(parts.plan.read_text())
+    assert plan["settings"]["calibrate"]
+    assert parts.measure("here", *parts.groups).returncode == 0
+    assert parts.merge("here").returncode == 0
+    found = read_table(sandbox.store, "calibrations").to_pylist()
+    assert [(row["at"], row["node"]) for row in found] == [("start", "here"), ("end", "here")]
+
+
+def test_what_a_killed_worker_was_given_is_infra_and_the_rest_stands(sandbox: Any, planned: Any) -> None:
+    """None is lost, none doubled, nothing of it lives on, and what nobody was given can still be measured."""
+    gate = sandbox.store_path.parent / "gate"
+    gate.mkdir()
+    (gate / "ticket-0").touch()
+    sandbox.environment[GATE] = str(gate)
+    parts = planned("slow")
+    one, two, three, *rest = parts.groups
+    worker = parts.start("doomed", one, two)
+    wait_for_row(parts.folder / "doomed" / "journal.jsonl")
+    worker.send_signal(signal.SIGKILL)
+    worker.communicate(timeout=60)
+    assert sandbox.survivors() == []
+    (gate / "open").touch()
+    assert parts.measure("steady", three).returncode == 0
+    merged = parts.merge("doomed", "steady")
+    assert merged.returncode == 3, merged.stderr
+    assert "--resume" in merged.stderr
+    found = parts.published().values()
+    assert Counter(row[:2] for row in found) == {
+        ("pass", None): 2,
+        ("infra", "lost_worker"): 1,
+        ("not_run", "cancelled"): len(rest),
+    }
+    assert [row[2] for row in found if row[1] == "lost_worker"] == ["doomed"]
+    again = sandbox.run("run", "--resume", str(sandbox.folder().path))
+    assert again.returncode == 3, again.stderr
+    assert Counter(row[0] for row in parts.published().values()) == {"pass": 2 + len(rest), "infra": 1}
+
+
+def test_a_killed_worker_that_is_started_again_loses_nothing(sandbox: Any, planned: Any) -> None:
+    """It goes on in its folder; and a group that two workers have counts once, with the rows of one."""
+    gate = sandbox.store_path.parent / "gate"
+    gate.mkdir()
+    (gate / "ticket-0").touch()
+    sandbox.environment[GATE] = str(gate)
+    parts = planned("slow")
+    worker = parts.start("first", *parts.groups[:2])
+    wait_for_row(parts.folder / "first" / "journal.jsonl")
+    worker.send_signal(signal.SIGKILL)
+    worker.communicate(timeout=60)
+    (gate / "open").touch()
+    assert parts.measure("first", *parts.groups[:2]).returncode == 0
+    assert parts.measure("second", *parts.groups[1:]).returncode == 0
+    merged = parts.merge("first", "second")
+    assert merged.returncode == 0, merged.stderr
+    assert Counter(row[::2] for row in parts.published().values()) == {
+        ("pass", "first"): 2,
+        ("pass", "second"): len(parts.groups) - 2,
+    }
+    again = parts.merge("first", "second")
+    assert again.returncode == 2
+    assert "is complete" in again.stderr
+
+
+def wait_for_row(journal: Path) -> None:
+    """Return when the journal holds a row."""
+    deadline = time.monotonic() + 60
+    while not (journal.exists() and rows_in(journal)):
+        assert time.monotonic() < deadline, "no row within a minute"
+        time.sleep(0.02)
+
+
+def of_another_version(plan: Path) -> None:
+    """As an older torchgauge would have written it."""
+    plan.write_text(json.dumps(json.loads(plan.read_text()) | {"schema_version": SCHEMA_VERSION - 1}))
+
+
+def cut_off(plan: Path) -> None:
+    """As a copy that was interrupted leaves it."""
+    plan.write_text(plan.read_text()[:-200])
+
+
+def with_a_number_as_device(plan: Path) -> None:
+    """JSON that is no plan."""
+    data = json.loads(plan.read_text())
+    data["groups"][0]["cases"][0]["case"]["device"] = 7
+    plan.write_text(json.dumps(data))
+
+
+@pytest.mark.parametrize(
+    ("spoil", "what", "hint"),
+    [
+        (of_another_version, "was planned by an older torchgauge", "plan again with this version"),
+        (cut_off, "the file is no JSON", "restore it"),
+        (with_a_number_as_device, "groups[0].cases[0].case.device", "restore the file"),
+        (Path.unlink, "the file is missing", "restore it"),
+    ],
+)
+def test_a_plan_that_is_not_this_version_s_or_damaged_is_refused(
+    sandbox: Any, planned: Any, spoil: Callable[[Path], None], what: str, hint: str
+) -> None:
+    """With the file, what is wrong with it and what to try; nothing is written."""
+    parts = planned("toy", "--models", "noop")
+    spoil(parts.plan)
+    done = parts.measure("one", *parts.groups)
+    assert done.returncode == 2, done.stderr
+    assert str(parts.plan) in done.stderr
+    assert what in done.stderr
+    assert hint in done.stderr
+    assert not (parts.folder / "one").exists()
+
+
+def test_names_that_are_wrong_are_refused(sandbox: Any, planned: Any) -> None:
+    """A group that the plan has not, a folder of something else, and a node that could not name a folder."""
+    parts = planned("toy", "--models", "noop")
+    wrong = parts.measure("one", parts.groups[0][:-1] + "z")
+    assert wrong.returncode == 2
+    assert f"did you mean {parts.groups[0]}" in wrong.stderr
+    (parts.folder / "full").mkdir()
+    full = parts.measure("full", *parts.groups)
+    assert full.returncode == 2
+    assert "holds no part of a run" in full.stderr
+    node = sandbox.run("worker", str(parts.plan), *parts.groups, "--into", "x", "--node", "../up")
+    assert node.returncode == 2
+    assert "--node with letters" in node.stderr
+    assert not (parts.folder / "one").exists()
+
+
+def test_parts_that_do_not_belong_together_are_not_merged(sandbox: Any, planned: Any) -> None:
+    """Parts of two plans, a folder of something else, a journal that was damaged: no run comes of them."""
+    parts = planned("toy", "--models", "noop")
+    assert parts.measure("one", *parts.groups).returncode == 0
+    other = planned("toy", "--models", "sum")
+    assert other.measure("two", *other.groups).returncode == 0
+    mixed = parts.merge("one", "two")
+    assert mixed.returncode == 2
+    assert "their plans differ" in mixed.stderr
+    nothing = parts.merge("one", "none")
+    assert nothing.returncode == 2
+    assert "holds no part of a run" in nothing.stderr
+    journal = parts.folder / "two" / "journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"status":"pass"', b'"status":"oops"'))
+    damaged = parts.merge("two")
+    assert damaged.returncode == 3
+    assert "the line is damaged" in damaged.stderr
+    assert sandbox.store.run_ids() == ()
