@@ -15,11 +15,11 @@ from site_files import generator, small_shape
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.contrast import ASSUMED, FLOOR, Contrast, Side, Word, contrast, ratio_of
 from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
-from torchgauge.dashboard.names import CaseName, Column, Workload
+from torchgauge.dashboard.names import CaseName, Column
 from torchgauge.dashboard.pages.noise import series_thresholds
 from torchgauge.dashboard.site_data import read_site_data
 from torchgauge.dashboard.snapshots import Snapshot, TorchBuild
-from torchgauge.records import Status
+from torchgauge.records import Status, Workload
 from torchgauge.results.store import Store
 
 PASS, OOM, CRASH, INFRA, SKIPPED = (
@@ -30,7 +30,7 @@ Three = tuple[float, float, float]
 
 def history(values: list[tuple[Three, Three]], status: list[tuple[int, int]] | None = None) -> History:
     """Cases with a median, low and high at each of two snapshots."""
-    workload = Workload("toy", "m", "inference", "float32", 1, "small", "{}", 1234)
+    workload = Workload("toy", "m", "inference", "float32", 1, "small", (), 1234)
     cases = tuple(
         CaseName(str(i), replace(workload, batch=i + 1), Column("dev", "eager", compiled=False), i)
         for i in range(len(values))

@@ -16,7 +16,7 @@ import pytest
 from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, NPU, RunBuilder, result, timings, workloads
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.board import Board, Column, Entry, Number, Workload
+from torchgauge.dashboard.board import Board, Column, Entry, Number
 from torchgauge.dashboard.pages import geomean, links, views
 from torchgauge.dashboard.pages.compatibility import compatibility_page
 from torchgauge.dashboard.pages.noise import Movement, thresholds
@@ -24,7 +24,7 @@ from torchgauge.dashboard.pages.number_text import change, digits, spread
 from torchgauge.dashboard.pages.pass_line import HEIGHT, pass_line
 from torchgauge.dashboard.pages.performance import notes_of, performance_page
 from torchgauge.dashboard.renderer import Renderer
-from torchgauge.records import Case, Measurement, Realised, Status
+from torchgauge.records import Case, Measurement, Realised, Status, Workload
 from torchgauge.records import Workload as PlannedWorkload
 from torchgauge.results import stats
 
@@ -50,7 +50,7 @@ def _large_board() -> Board:
     for index in range(200):
         name = f"{('resnet', 'vit', 'bert', 'opt')[index % 4]}_{index}"
         workload = Workload(
-            "timm" if index % 2 else "huggingface", name, "training", "float32", 8, "small", "{}", 1234
+            "timm" if index % 2 else "huggingface", name, "training", "float32", 8, "small", (), 1234
         )
         for column in columns:
             status = Status.PASS if rng.random() < 0.75 else rng.choice(list(Status))

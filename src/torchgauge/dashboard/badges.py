@@ -10,9 +10,9 @@ import msgspec
 from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.names import device_id
-from torchgauge.dashboard.subjects import Subject, subject_of
 from torchgauge.dashboard.tally import tally
 from torchgauge.dashboard.xml_text import attribute, escape, xml_line
+from torchgauge.records import Subject
 from torchgauge.results.hostile_text import slug
 from torchgauge.results.staleness import STALE_AFTER_S
 
@@ -47,7 +47,7 @@ def badges_of(context: SiteContext) -> tuple[Badge, ...]:
     found = []
     for device in context.board.devices:
         entries = context.board.of_device(device)
-        models = [entry for entry in entries if subject_of(entry.workload) is Subject.MODELS]
+        models = [entry for entry in entries if entry.workload.subject is Subject.MODELS]
         if models:
             found.append(_badge(f"badge/{device_id(device)}", device, models))
         suites: dict[str, list[Entry]] = {}

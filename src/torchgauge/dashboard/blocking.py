@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.context import SiteContext
-from torchgauge.dashboard.subjects import Subject, subject_of
 from torchgauge.errors import TorchgaugeError
+from torchgauge.records import Subject
 
 if TYPE_CHECKING:
     from torchgauge.results.blockers.ranking import Blockers
@@ -79,7 +79,7 @@ def _blocking(context: SiteContext, device: str, census: CensusData) -> Blocking
     from torchgauge.results.blockers.ranking import Question, blockers, dtypes_of
 
     entries = [
-        each for each in context.board.of_device(device) if subject_of(each.workload) is not Subject.CHECKS
+        each for each in context.board.of_device(device) if each.workload.subject is not Subject.CHECKS
     ]
     try:
         static = static_kinds(context.store, device.partition(".")[0])

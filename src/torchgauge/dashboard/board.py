@@ -9,7 +9,7 @@ its age.
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -19,17 +19,17 @@ import numpy as np
 from torchgauge.dashboard import arrow_columns
 from torchgauge.dashboard.case_book import CaseBook
 from torchgauge.dashboard.dashboard_error import DashboardError
-from torchgauge.dashboard.names import CaseName, Column, Workload, json_object
+from torchgauge.dashboard.names import CaseName, Column, json_object
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_column, plain_rows
-from torchgauge.records import Modifier, Status, counts_as_pass, doubt, inexact, why_marked
+from torchgauge.records import Modifier, Status, Subject, Workload, counts_as_pass, doubt, inexact, why_marked
 from torchgauge.results import units
 from torchgauge.results.dataset import read_table
 from torchgauge.results.origin import IMPORTED_FROM, Origin, origin_of
 from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
 
-__all__ = ["Board", "Column", "Entry", "Number", "Workload", "board_of"]
+__all__ = ["Board", "Column", "Entry", "Number", "board_of"]
 
 NOT_FINITE = "the store holds a number that is not finite"
 
@@ -170,6 +170,13 @@ class Board:
             if entry.shown["realised_hash"]:
                 hashes.setdefault(entry.workload.name, set()).add(entry.shown["realised_hash"])
         return frozenset(name for name, found in hashes.items() if len(found) > 1)
+
+    def of_models(self) -> Board:
+        """The board without checks and operators; the same object where it has none."""
+        kept = {key: entry for key, entry in self.entries.items() if key[0].subject is Subject.MODELS}
+        if len(kept) == len(self.entries):
+            return self
+        return replace(self, entries=kept, planned=len(kept) + self.superseded)
 
     def of_device(self, device: str) -> tuple[Entry, ...]:
         """The entries of one device."""

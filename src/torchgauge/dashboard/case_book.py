@@ -7,7 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from torchgauge.dashboard.names import CaseName, Column, Workload
+from torchgauge.dashboard.names import CaseName, Column
+from torchgauge.records import Workload
 
 
 class CaseBook:

@@ -16,7 +16,6 @@ from torchgauge.dashboard.pages.noise import series_thresholds
 from torchgauge.dashboard.plain_rows import plain_rows
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.statuses import SAYS_NOTHING
-from torchgauge.dashboard.subjects import subject_of
 from torchgauge.results.dataset import read_table
 
 SCHEMA = 1
@@ -37,7 +36,7 @@ def noise(context: SiteContext, metrics: Sequence[str]) -> Iterator[tuple[str, b
         by_device.setdefault(case.device, []).append(row)
     letters = {device: ["."] * size for device, size in sizes.items()}
     for case in context.book:
-        letters[case.device][case.number] = subject_of(case.workload).value[0]
+        letters[case.device][case.number] = case.workload.subject.value[0]
     for device, size in sorted(sizes.items()):
         rows = by_device.get(device, [])
         numbers = [recent.cases[row].number for row in rows]

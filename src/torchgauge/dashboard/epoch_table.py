@@ -17,8 +17,9 @@ from torchgauge.dashboard.arrow_columns import Integers, parquet
 from torchgauge.dashboard.case_book import CaseBook
 from torchgauge.dashboard.history import STATUSES
 from torchgauge.dashboard.names import CaseName
-from torchgauge.dashboard.run_rows import WORKLOAD, Rows
+from torchgauge.dashboard.run_rows import Rows
 from torchgauge.dashboard.snapshots import DatedRun
+from torchgauge.results.row_case import WORKLOAD, columns_of
 
 _MARK = "mark."
 _PARTS = ("median", "low", "high")
@@ -50,10 +51,10 @@ def write(rows: Rows, runs: Sequence[DatedRun], book: CaseBook) -> bytes:
     }
     for name in WORKLOAD:
         if name in ("batch", "seed"):
-            whole = np.array([getattr(case.workload, name) for case in cases], np.int64)
+            whole = np.array([columns_of(case.workload)[name] for case in cases], np.int64)
             columns[name] = arrow_columns.of_integers(whole[code])
         else:
-            columns[name] = _named(cases, code, lambda case, name=name: getattr(case.workload, name))  # type: ignore[misc]
+            columns[name] = _named(cases, code, lambda case, name=name: columns_of(case.workload)[name])  # type: ignore[misc]
     columns["status"] = arrow_columns.of_codes(rows.status, [status.value for status in STATUSES])
     for mark in sorted(rows.marks):
         columns[_MARK + mark] = arrow_columns.of_booleans(rows.marks[mark])

@@ -1,4 +1,4 @@
-"""Names of what the site shows: workloads, columns and cases, and the ids that stand for them in paths.
+"""Names of what the site shows: columns and cases, and the ids that stand for them in paths.
 
 A raw name reaches no path: ids are a slug and eight hex digits of a hash.
 """
@@ -10,51 +10,8 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from typing import Any
 
+from torchgauge.records import Workload
 from torchgauge.results.hostile_text import slug
-
-
-@dataclass(frozen=True, order=True)
-class Workload:
-    """A row of every matrix: the mathematics, as it is planned."""
-
-    suite: str
-    model: str
-    mode: str
-    dtype: str
-    batch: int
-    size: str
-    shape: str
-    seed: int
-
-    def __hash__(self) -> int:
-        """The hash, found once: matrices look workloads up by the hundred thousand."""
-        return self._hash
-
-    @cached_property
-    def _hash(self) -> int:
-        return hash(
-            (self.suite, self.model, self.mode, self.dtype, self.batch, self.size, self.shape, self.seed)
-        )
-
-    @property
-    def group(self) -> tuple[str, str]:
-        """Suite and model: what one page is about."""
-        return self.suite, self.model
-
-    @cached_property
-    def name(self) -> str:
-        """One line that names the workload."""
-        return f"{self.suite}/{self.model} {self.variant}"
-
-    @cached_property
-    def variant(self) -> str:
-        """What tells the workloads of one model apart."""
-        extras = [f"{name} {value}" for name, value in sorted(json_object(self.shape).items())]
-        if self.size != "small":
-            extras.insert(0, self.size)
-        if self.seed != 1234:
-            extras.append(f"seed {self.seed}")
-        return " · ".join([self.mode, self.dtype, f"b{self.batch}", *extras])
 
 
 @dataclass(frozen=True)

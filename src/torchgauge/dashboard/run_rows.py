@@ -15,19 +15,17 @@ from torchgauge.dashboard.arrow_columns import Bits, Floats, Integers
 from torchgauge.dashboard.case_book import CaseBook
 from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.history import STATUSES
-from torchgauge.dashboard.names import Column, Workload
+from torchgauge.dashboard.names import Column
 from torchgauge.dashboard.plan_check import check_run
 from torchgauge.dashboard.snapshots import TorchBuild
 from torchgauge.records import DeviceTarget
 from torchgauge.results.dataset import read_encoded
+from torchgauge.results.row_case import WORKLOAD, workload_of
 from torchgauge.results.rows import TORCH_VERSION_KEYS
 from torchgauge.results.store import RunInfo, Store
 
 COMMIT_KEYS = ("torch.git_commit", "torch_commit", "torch.commit")
 """Keys of an environment's identity that may hold the commit of torch."""
-
-WORKLOAD = ("suite", "model", "mode", "dtype", "batch", "size", "shape", "seed")
-"""Columns that name a workload."""
 
 _EXECUTION = ("configuration", "backend", "device", "device_index")
 _STATE = (
@@ -172,7 +170,7 @@ def _register(
             row = {name: values[place - start] for name, values in columns.items()}
             device = str(DeviceTarget(row["device"], row["device_index"]))
             column = Column(device, row["configuration"], row["backend"] != "eager")
-            book.add(key, Workload(*(row[name] for name in WORKLOAD)), column)
+            book.add(key, workload_of(row), column)
 
 
 def _statuses(

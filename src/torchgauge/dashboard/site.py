@@ -35,9 +35,9 @@ from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.site_data import SiteData, read_site_data
 from torchgauge.dashboard.site_folder import writing_site
-from torchgauge.dashboard.subjects import Subject, subject_of
 from torchgauge.dashboard.tally import check_board
 from torchgauge.errors import InfrastructureError, UsageError
+from torchgauge.records import Subject
 from torchgauge.results import units
 from torchgauge.results.store import Store
 
@@ -208,7 +208,7 @@ def _context(store: Store, data: SiteData, charts: Charts, base_url: str) -> Sit
 
 
 def _navigation(board: Board) -> tuple[tuple[str, str], ...]:
-    subjects = {subject_of(workload) for workload in board.workloads}
+    subjects = {workload.subject for workload in board.workloads}
     return tuple(
         (name, title) for name, title in NAVIGATION if name not in _ONLY_WITH or _ONLY_WITH[name] in subjects
     )
@@ -238,7 +238,7 @@ def _passed(board: Board) -> int:
 def _subjects(board: Board) -> tuple[tuple[str, int, int], ...]:
     counts: dict[Subject, list[int]] = {}
     for (workload, _), entry in board.entries.items():
-        found = counts.setdefault(subject_of(workload), [0, 0])
+        found = counts.setdefault(workload.subject, [0, 0])
         found[0] += entry.fully_passed
         found[1] += 1
     return tuple((name.value, counts[name][0], counts[name][1]) for name in Subject if name in counts)

@@ -12,8 +12,7 @@ from collections.abc import Iterable
 from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.plain_rows import Row
-from torchgauge.dashboard.subjects import Subject, subject_of
-from torchgauge.records import DeviceTarget, Environment, Status
+from torchgauge.records import DeviceTarget, Environment, Status, Subject
 from torchgauge.records.codec import Scalar
 from torchgauge.results.compat.gathering import gather
 from torchgauge.results.compat.reading import Reading
@@ -24,7 +23,7 @@ _STATUSES = {status.value for status in Status}
 
 def support_table_of(context: SiteContext, subject: Subject, what: tuple[str, ...]) -> Table:
     """The table of all devices over the cases about ``subject``, of which there is one at least."""
-    entries = [entry for entry in context.board.entries.values() if subject_of(entry.workload) is subject]
+    entries = [entry for entry in context.board.entries.values() if entry.workload.subject is subject]
     rows, notes = _one_torch(_rows(entries))
     reading = Reading(tuple(rows), _environments(context, rows), tuple(notes), ())
     return gather(reading, (), what)

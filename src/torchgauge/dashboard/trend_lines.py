@@ -21,8 +21,7 @@ from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, History
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.statuses import SAYS_NOTHING
-from torchgauge.dashboard.subjects import Subject, subject_of
-from torchgauge.records import UNTIMED, View, in_view
+from torchgauge.records import UNTIMED, Subject, View, in_view
 
 SCHEMA = 1
 CORE = in_view(View.CORE)
@@ -75,7 +74,7 @@ def trend_lines(window: History, metrics: Sequence[str], suites: bool = True) ->
     """The lines of all devices and configurations of ``window``, which is one epoch or a part of one."""
     groups: dict[tuple[str, bool, str, str], list[int]] = {}
     for row, case in enumerate(window.cases):
-        if subject_of(case.workload) is not Subject.MODELS:
+        if case.workload.subject is not Subject.MODELS:
             continue
         for suite in ("", case.workload.suite) if suites else ("",):
             key = case.device, case.column.compiled, case.column.configuration, suite

@@ -26,6 +26,7 @@ from torchgauge.records import (
     Plan,
     Result,
     Status,
+    Subject,
     says_something,
 )
 from torchgauge.registry import load
@@ -75,7 +76,7 @@ class RunReport:
         """Count one row."""
         self.counts[result.status] += 1
         self.passed += result.counted
-        of_a_model = result.case.workload.of_a_model
+        of_a_model = result.case.workload.subject is Subject.MODELS
         self.telling += says_something(result.status, result.modifiers, of_a_model=of_a_model)
         origin = code_origin(result)
         if origin is not None:

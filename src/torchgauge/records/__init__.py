@@ -13,6 +13,7 @@ from torchgauge.records.case import (
     Configuration,
     DeviceTarget,
     Shape,
+    Subject,
     Workload,
     key_of_plain,
 )
@@ -118,6 +119,7 @@ __all__ = [
     "Scalar",
     "Schedule",
     "Status",
+    "Subject",
     "Summary",
     "Tolerance",
     "Shape",

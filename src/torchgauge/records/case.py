@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from enum import Enum
 from functools import cached_property
 from typing import Any
 
@@ -24,6 +25,14 @@ CHECK_SUITES = frozenset({"conformance", "calibration"})
 
 CHECK_MODE = "check"
 """The mode of checks that have only one, in anybody's suite."""
+
+
+class Subject(str, Enum):
+    """What a case asks about; they are counted apart."""
+
+    MODELS = "models"
+    CHECKS = "checks"
+    OPERATORS = "operators"
 
 
 Shape = tuple[tuple[str, int | str], ...]
@@ -54,11 +63,53 @@ class Workload:
         """The sizes of ``shape``, without its words."""
         return {name: value for name, value in self.shape if isinstance(value, int)}
 
+    def __hash__(self) -> int:
+        """The hash, found once: matrices look workloads up by the hundred thousand."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        return hash(self._order)
+
+    def __lt__(self, other: Workload) -> bool:
+        """By all fields; words and sizes of a shape have no order of their own."""
+        return self._order < other._order
+
+    @cached_property
+    def _order(self) -> tuple[str | int, ...]:
+        *before, seed, weights = (getattr(self, item.name) for item in fields(self) if item.name != "shape")
+        return (*before, str(self.shape), seed, weights)
+
     @property
-    def of_a_model(self) -> bool:
-        """Whether it asks about a model, and not about a device or an operator."""
-        others = OPERATOR_SUITES | CHECK_SUITES
-        return self.suite not in others and self.mode != CHECK_MODE
+    def subject(self) -> Subject:
+        """What it asks about: a model, a property of the device, or an operator."""
+        if self.suite in OPERATOR_SUITES:
+            return Subject.OPERATORS
+        if self.suite in CHECK_SUITES or self.mode == CHECK_MODE:
+            return Subject.CHECKS
+        return Subject.MODELS
+
+    @property
+    def group(self) -> tuple[str, str]:
+        """Suite and model: what one page is about."""
+        return self.suite, self.model
+
+    @cached_property
+    def name(self) -> str:
+        """One line that names the workload."""
+        return f"{self.suite}/{self.model} {self.variant}"
+
+    @cached_property
+    def variant(self) -> str:
+        """What tells the workloads of one model apart, for a reader."""
+        extras = [f"{name} {value}" for name, value in self.shape]
+        if self.size != Workload.size:
+            extras.insert(0, self.size)
+        if self.seed != Workload.seed:
+            extras.append(f"seed {self.seed}")
+        if self.weights != RANDOM_WEIGHTS:
+            extras.append(self.weights)
+        return " · ".join([self.mode, self.dtype, f"b{self.batch}", *extras])
 
     @cached_property
     def declared_hash(self) -> str:

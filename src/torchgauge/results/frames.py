@@ -15,19 +15,17 @@ import pyarrow as pa
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.records import INCOMPLETE, number_counts
 from torchgauge.results.dataset import Runs, read_table
+from torchgauge.results.row_case import WORKLOAD
 from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
-
-WORKLOAD = ["suite", "model", "mode", "dtype", "batch", "size", "shape", "seed"]
-"""Columns that name a workload."""
 
 _INCOMPLETE = sorted(status.value for status in INCOMPLETE)
 
 
 def results(store: Store, run: Runs = None) -> pd.DataFrame:
     """One row per planned case and run: run_id, case_id, case_key; the workload (suite, model, mode, dtype,
-    batch, size, shape, seed, declared_hash); configuration, backend, device, device_index; status, phase,
-    cause, reason, expected, unexpected, modifiers; error_*, missing_op, fingerprint, traceback;
+    batch, size, shape, seed, weights, declared_hash); configuration, backend, device, device_index; status,
+    phase, cause, reason, expected, unexpected, modifiers; error_*, missing_op, fingerprint, traceback;
     realised_hash, parameters; the accuracy numbers; environment_id, torch_version, run_created_at,
     started_at, duration_s; exit, teardown, log, reproduce, facts (``tables.RESULTS`` has all).
     """  # noqa: D205
@@ -91,8 +89,8 @@ def latest(
 def matrix(store: Store, metric: str, run: Runs = None) -> pd.DataFrame:
     """Medians of ``metric``, in its base unit, of the rows of :func:`latest`, those that may be compared.
 
-    One row per workload (index: suite, model, mode, dtype, batch, size, shape, seed), one column per pair
-    of device and configuration (``device`` carries the index where it is not 0); ``pd.NA`` where there is
+    One row per workload (index: its columns, as in :func:`results`, without the hash), one column per pair of
+    device and configuration (``device`` carries the index where it is not 0); ``pd.NA`` where there is
     no number, and where the row's modifiers keep it out of every comparison (``records.number_counts``).
     """
     keys = ["run_id", "case_key"]

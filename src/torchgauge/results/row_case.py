@@ -1,12 +1,16 @@
-"""The case of a row of ``results``, as far as the columns of the table hold it."""
+"""The case of a row of ``results``, as far as the columns of the table hold it, and those columns."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Mapping
+from dataclasses import fields
 from typing import Any
 
-from torchgauge.records import Case, Configuration, DeviceTarget, Workload
+from torchgauge.records import Case, Configuration, DeviceTarget, Shape, Workload
+
+WORKLOAD = tuple(item.name for item in fields(Workload))
+"""Columns that name a workload."""
 
 
 def case_of(row: Mapping[str, Any]) -> Case:
@@ -14,11 +18,26 @@ def case_of(row: Mapping[str, Any]) -> Case:
 
     The configuration has its name and backend only, so the key may be another one than that of the row.
     """
-    found = json.loads(row["shape"]) if row["shape"] else {}
-    shape = tuple(sorted((key, int(str(value))) for key, value in found.items()))
-    workload = Workload(
-        row["suite"], row["model"], row["mode"], row["dtype"], row["batch"], row["size"],
-        shape, row["seed"], row["weights"],
-    )  # fmt: skip
     device = DeviceTarget(row["device"], row["device_index"])
-    return Case(workload, Configuration(row["configuration"], row["backend"]), device)
+    return Case(workload_of(row), Configuration(row["configuration"], row["backend"]), device)
+
+
+def workload_of(row: Mapping[str, Any]) -> Workload:
+    """The workload of ``row``, which has the columns :data:`WORKLOAD`."""
+    return Workload(**{name: row[name] for name in WORKLOAD} | {"shape": _shape(row["shape"])})
+
+
+def columns_of(workload: Workload) -> dict[str, Any]:
+    """The columns :data:`WORKLOAD` of ``workload``."""
+    return {name: getattr(workload, name) for name in WORKLOAD} | {"shape": json.dumps(dict(workload.shape))}
+
+
+def _shape(text: str | None) -> Shape:
+    """The sizes and words in the JSON object ``text``; what is none stands whole under ``shape``."""
+    try:
+        found = json.loads(text or "{}")
+    except ValueError:
+        found = text
+    if not isinstance(found, dict):
+        found = {"shape": text}
+    return tuple(sorted((name, value if type(value) is int else str(value)) for name, value in found.items()))

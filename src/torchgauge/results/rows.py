@@ -12,6 +12,7 @@ from typing import Any
 
 from torchgauge.clock import utc
 from torchgauge.records import Calibration, Configuration, Environment, Failure, Result, Scalar
+from torchgauge.results.row_case import columns_of
 
 Row = dict[str, Any]
 _json = json.JSONEncoder(allow_nan=False).encode
@@ -142,15 +143,7 @@ def _case(result: Result, context: RunContext) -> Row:
         "run_id": context.run_id,
         "case_id": result.case_id,
         "case_key": result.case.key,
-        "suite": workload.suite,
-        "model": workload.model,
-        "mode": workload.mode,
-        "dtype": workload.dtype,
-        "batch": workload.batch,
-        "size": workload.size,
-        "shape": json.dumps(dict(workload.shape)),
-        "seed": workload.seed,
-        "weights": workload.weights,
+        **columns_of(workload),
         "declared_hash": workload.declared_hash,
         "configuration": configuration.name,
         "backend": configuration.backend,

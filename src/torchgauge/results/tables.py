@@ -67,7 +67,7 @@ _WORKLOAD = (
     required("dtype", STRING, "element type of the computation"),
     required("batch", INTEGER, "batch size, items"),
     required("size", STRING, "size profile of the workload"),
-    required("shape", STRING, "further sizes, a JSON object of integers"),
+    required("shape", STRING, "further sizes and words, a JSON object of integers and strings"),
     required("seed", INTEGER, "random seed"),
     required("weights", STRING, "`random`, or `pretrained` as the library publishes them"),
     required("declared_hash", STRING, "hash of the workload as planned; unequal hashes are never compared"),

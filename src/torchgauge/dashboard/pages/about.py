@@ -13,8 +13,7 @@ from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.downloads import FILES
 from torchgauge.dashboard.manifest import MANIFEST
 from torchgauge.dashboard.pages import regressions
-from torchgauge.dashboard.subjects import Subject, subject_of
-from torchgauge.records import METRICS
+from torchgauge.records import METRICS, Subject
 from torchgauge.results import units
 from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.tables import RESULTS
@@ -64,7 +63,7 @@ class ShownBadge:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page about the site."""
-    subjects = {subject_of(workload) for workload, _ in context.board.entries}
+    subjects = {workload.subject for workload, _ in context.board.entries}
     page = context.renderer.page(
         "about",
         "about.html",

@@ -8,9 +8,10 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from torchgauge.dashboard.board import Entry, Workload
+from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.statuses import BADNESS, LOOKS, Look
+from torchgauge.records import Workload
 from torchgauge.results import units
 from torchgauge.results.hostile_text import brief
 

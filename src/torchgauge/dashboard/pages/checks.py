@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.pages.subject_links import CAPABILITIES, OTHERS
-from torchgauge.dashboard.subjects import Subject, subject_of
+from torchgauge.records import Subject
 
 if TYPE_CHECKING:
     from torchgauge.results.compat.table import Table
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page of checks, where the store has any."""
-    if all(subject_of(workload) is not Subject.CHECKS for workload, _ in context.board.entries):
+    if all(workload.subject is not Subject.CHECKS for workload, _ in context.board.entries):
         return
     from torchgauge.dashboard.support_rows import support_table_of  # not for the nights without checks
     from torchgauge.dashboard.support_table import view_of

@@ -20,8 +20,7 @@ from torchgauge.dashboard.pages.environments import Difference, differences, plu
 from torchgauge.dashboard.pages.noise import series_thresholds
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.snapshots import Snapshot
-from torchgauge.dashboard.subjects import Subject, subject_of
-from torchgauge.records import METRICS, View, in_view
+from torchgauge.records import METRICS, Subject, View, in_view
 from torchgauge.results import units
 
 METRIC = "latency"
@@ -104,7 +103,7 @@ def comparisons(context: SiteContext) -> tuple[Comparison, ...]:
     recent = context.recent
     by_device: dict[str, list[int]] = {}
     for row, case in enumerate(recent.cases):
-        if subject_of(case.workload) is Subject.MODELS:
+        if case.workload.subject is Subject.MODELS:
             by_device.setdefault(case.device, []).append(row)
     newest = {device: heard(recent, rows) for device, rows in by_device.items()}
     plans: list[tuple[str, str, Side, Side]] = []

@@ -17,7 +17,6 @@ from torchgauge.dashboard.pages.cells import matrix_row, row_head
 from torchgauge.dashboard.pages.column_heads import ColumnHead, column_heads
 from torchgauge.dashboard.pages.latest import history_shards
 from torchgauge.dashboard.pages.views import metric_units
-from torchgauge.dashboard.subjects import models_of
 from torchgauge.dashboard.tally import Tally, tally_by_column
 
 if TYPE_CHECKING:
@@ -47,7 +46,7 @@ class CompatibilityPage:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page of the models' matrix, and the histories that its query box may ask for."""
-    board = models_of(context.board)
+    board = context.board.of_models()
     page = compatibility_page(board)
     yield (
         "compatibility.html",

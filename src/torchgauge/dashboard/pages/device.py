@@ -24,9 +24,8 @@ from torchgauge.dashboard.pages.environments import (
 from torchgauge.dashboard.pages.failure_groups import FailureGroup, failure_groups
 from torchgauge.dashboard.pages.overview import silence
 from torchgauge.dashboard.pages.pass_line import PassLine, pass_line
-from torchgauge.dashboard.subjects import Subject, subject_of
 from torchgauge.dashboard.tally import Tally, tally
-from torchgauge.records import ATTEMPTED, INCOMPLETE, Status
+from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, Subject
 from torchgauge.results import units
 
 if TYPE_CHECKING:
@@ -153,10 +152,10 @@ def device_pages(context: SiteContext) -> tuple[DevicePage, ...]:
 
 def _page(context: SiteContext, device: str) -> DevicePage:
     entries = context.board.of_device(device)
-    models = [entry for entry in entries if subject_of(entry.workload) is Subject.MODELS]
+    models = [entry for entry in entries if entry.workload.subject is Subject.MODELS]
     refused = [e for e in entries if e.status in (Status.UNSUPPORTED, Status.SKIPPED)]
     groups = failure_groups(_failed(models))
-    apart = failure_groups(_failed(e for e in entries if subject_of(e.workload) is not Subject.MODELS))
+    apart = failure_groups(_failed(e for e in entries if e.workload.subject is not Subject.MODELS))
     host, looked = _host(entries)
     changes = _changes(context, device)
     builds = _builds(context, device)
@@ -203,7 +202,7 @@ def _age(entries: Sequence[Entry]) -> str:
 def _suites(entries: Sequence[Entry]) -> tuple[SuiteRate, ...]:
     members: dict[tuple[Subject, str], list[Entry]] = {}
     for entry in entries:
-        members.setdefault((subject_of(entry.workload), entry.workload.suite), []).append(entry)
+        members.setdefault((entry.workload.subject, entry.workload.suite), []).append(entry)
     order = list(Subject)
     return tuple(
         SuiteRate(suite, subject, tally(found), _age(found))

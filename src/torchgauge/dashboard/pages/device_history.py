@@ -10,8 +10,7 @@ import numpy.typing as npt
 
 from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
 from torchgauge.dashboard.names import CaseName
-from torchgauge.dashboard.subjects import Subject, subject_of
-from torchgauge.records import Status
+from torchgauge.records import Status, Subject
 
 
 @dataclass(frozen=True)
@@ -46,7 +45,7 @@ def rows_of(history: History, device: str, subject: Subject) -> npt.NDArray[np.i
     found = [
         i
         for i, case in enumerate(history.cases)
-        if case.column.device == device and subject_of(case.workload) is subject
+        if case.column.device == device and case.workload.subject is subject
     ]
     return np.array(found, np.int64)
 

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from markupsafe import Markup
 
-from torchgauge.dashboard.board import Board, Column, Entry, Workload
+from torchgauge.dashboard.board import Board, Column, Entry
 from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, History
 from torchgauge.dashboard.names import device_id, model_id
 from torchgauge.dashboard.pages import links
@@ -38,7 +38,7 @@ from torchgauge.dashboard.pages.status_strip import SHOWN, letters, strip
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.statuses import NOTHING_PLANNED as NOTHING
-from torchgauge.records import METRICS, Modifier
+from torchgauge.records import METRICS, Modifier, Workload
 from torchgauge.results import units
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.pages.subject_links import OPERATORS, feature_anchor, initial, operators_page
-from torchgauge.dashboard.subjects import Subject, subject_of
+from torchgauge.records import Subject
 
 if TYPE_CHECKING:
     from torchgauge.results.compat.table import Table
@@ -25,7 +25,7 @@ class DetailPage:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The matrix, and a page of details per first letter, where the store has operators."""
-    if all(subject_of(workload) is not Subject.OPERATORS for workload, _ in context.board.entries):
+    if all(workload.subject is not Subject.OPERATORS for workload, _ in context.board.entries):
         return
     from torchgauge.dashboard.blocking import blocking_of  # not for the nights without operators
     from torchgauge.dashboard.operator_table import matrix_of

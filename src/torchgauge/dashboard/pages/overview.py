@@ -22,9 +22,8 @@ from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import TIMES, change, spread
 from torchgauge.dashboard.pages.pass_line import PassLine, pass_line
 from torchgauge.dashboard.statuses import LOOKS, Look
-from torchgauge.dashboard.subjects import Subject, models_of
 from torchgauge.dashboard.tally import Tally, tally
-from torchgauge.records import Status, apart, left_out
+from torchgauge.records import Status, Subject, apart, left_out
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.staleness import STALE_AFTER_S
@@ -125,7 +124,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 
 def overview_page(context: SiteContext) -> OverviewPage:
     """The overview of the store."""
-    board = models_of(context.board)
+    board = context.board.of_models()
     moved = context.moved
     failures: list[NewFailure] = []
     cards = [_card(context, board, device, moved, failures) for device in _devices(context, board)]

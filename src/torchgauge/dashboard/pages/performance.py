@@ -36,7 +36,6 @@ from torchgauge.dashboard.pages.views import (
     views,
 )
 from torchgauge.dashboard.statuses import LOOKS, MARKS
-from torchgauge.dashboard.subjects import models_of
 from torchgauge.records import METRICS, Modifier, Status, apart, left_out
 from torchgauge.results.hostile_text import first_line
 
@@ -86,7 +85,7 @@ class PerformancePage:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """A page per view, and the numbers of every metric that has one."""
-    board = models_of(context.board)
+    board = context.board.of_models()
     found = views(board)
     readers, notes = Readers(board, context.moved), notes_of(board)
     for view in found:

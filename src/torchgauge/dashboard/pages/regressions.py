@@ -16,8 +16,8 @@ from torchgauge.dashboard.pages.device_history import new_failures, rows_of
 from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.snapshots import DatedRun, TorchBuild
-from torchgauge.dashboard.subjects import Subject
 from torchgauge.dashboard.trend_changes import Change, TrendChanges, read_changes
+from torchgauge.records import Subject
 from torchgauge.records.codec import to_plain
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import re
 
-from torchgauge.dashboard.board import Board, Column, Workload
+from torchgauge.dashboard.board import Board, Column
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.subjects import Subject, subject_of
+from torchgauge.records import Subject, Workload
 from torchgauge.results.hostile_text import slug
 
 CAPABILITIES, OPERATORS, OTHERS = "capabilities", "operators", "models"
@@ -20,7 +20,7 @@ _LETTER = re.compile(r"[a-z]")
 
 def case_link(board: Board, workload: Workload, column: Column) -> str:
     """Page and section of one case, relative to the site's root."""
-    subject = subject_of(workload)
+    subject = workload.subject
     if subject is Subject.OPERATORS:
         return f"{operators_page(workload.model)}#{feature_anchor(OPERATORS, workload.model)}"
     if subject is Subject.CHECKS:

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from importlib import resources
 
 from torchgauge.dashboard.context import SiteContext
-from torchgauge.dashboard.subjects import Subject, subject_of
+from torchgauge.records import Subject
 
 FILE = "static/support_table.css"
 MOST_COLUMNS = 32
@@ -15,7 +15,7 @@ MOST_COLUMNS = 32
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The style, where there is a page that needs it."""
-    if all(subject_of(workload) is Subject.MODELS for workload, _ in context.board.entries):
+    if all(workload.subject is Subject.MODELS for workload, _ in context.board.entries):
         return
     templates = resources.files("torchgauge.dashboard").joinpath("templates")
     parts = [

@@ -10,11 +10,11 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
-from torchgauge.dashboard.board import Board, Column, Entry, Workload
+from torchgauge.dashboard.board import Board, Column, Entry
 from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import half_percent, together
-from torchgauge.records import METRICS
+from torchgauge.records import METRICS, Workload
 
 EAGER = "eager"
 """The configuration that is the baseline of its device where a device has it."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from dataclasses import dataclass
 
-from torchgauge.records import INCOMPLETE, Modifier, Status, counts_as_pass, says_something
+from torchgauge.records import INCOMPLETE, Modifier, Status, Subject, counts_as_pass, says_something
 from torchgauge.results.journal import RunState, results
 from torchgauge.results.reports.report import VERSION
 from torchgauge.results.store import RunFolder, Store
@@ -126,7 +126,7 @@ def run_report(store: Store, folder: RunFolder) -> RunReport:
                 row.other_model,
                 row.unchecked,
                 row.unsteady,
-                row.case.workload.of_a_model,
+                row.case.workload.subject is Subject.MODELS,
             )
             for row in rows
         ),
