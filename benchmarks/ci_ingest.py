@@ -19,7 +19,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 
-from torchgauge.harness.derived_series import flops_rate, launch_overhead, throughput
+from torchgauge.harness.derived_series import launch_overhead, rate, throughput
 from torchgauge.harness.planning.configurations import bundled
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.records import (
@@ -63,7 +63,7 @@ def measurements(seed: int) -> tuple[Measurement, ...]:
     ]
     latency, _, device = made
     flops = Measurement("flops", METRICS["flops"].unit, (1e6,), (), "counted", "read once")
-    follow = (throughput(latency, 1), flops_rate(latency, flops), launch_overhead(latency, device))
+    follow = (throughput(latency, 1), rate(latency, flops), launch_overhead(latency, device))
     return (*made, flops, *follow, _series("compile_cold", seed, 9))
 
 

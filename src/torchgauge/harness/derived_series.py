@@ -11,6 +11,8 @@ from torchgauge.records import METRICS, Measurement, absent
 
 ITEMS = "items_per_step"
 """The fact that says how many items a step has, where that is another number than the workload's batch."""
+PER_STEP = {"flops": "flops_rate", "bytes": "bytes_rate", "attainable": "peak_share"}
+"""Numbers of one step, and the series that each becomes when it is divided by the wall time of each block."""
 
 
 def throughput(latency: Measurement, items: int) -> Measurement:
@@ -18,12 +20,13 @@ def throughput(latency: Measurement, items: int) -> Measurement:
     return _of("throughput", latency, latency.provenance, (items / wall for wall in latency.samples))
 
 
-def flops_rate(latency: Measurement, flops: Measurement | None) -> Measurement:
-    """Achieved floating-point rate; absent where nobody counted operations."""
-    if flops is None or not flops.samples:
-        return absent("flops_rate", flops.absent if flops else "operations were not counted")
-    counted, how = flops.samples[0], f"{flops.provenance} / {latency.provenance}"
-    return _of("flops_rate", latency, how, (counted / wall for wall in latency.samples))
+def rate(latency: Measurement, whole: Measurement) -> Measurement:
+    """``whole``, what one step does or needs at least, by wall time; absent where ``whole`` is."""
+    name = PER_STEP[whole.metric]
+    if not whole.samples:
+        return absent(name, whole.absent)
+    amount, how = whole.samples[0], f"{whole.provenance} / {latency.provenance}"
+    return _of(name, latency, how, (amount / wall for wall in latency.samples))
 
 
 def launch_overhead(latency: Measurement, device: Measurement) -> Measurement:

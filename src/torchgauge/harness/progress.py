@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, TextIO
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
-from torchgauge.records import Group, Plan, Result, Status, inexact
+from torchgauge.records import Group, Plan, Result, Status, Workload, inexact
 from torchgauge.results import units
 
 if TYPE_CHECKING:
@@ -62,7 +62,7 @@ class PlainProgress:
             return
         done = sum(report.counts.values())
         workload = results[0].case.workload
-        name = f"{workload.suite}/{workload.model} {workload.mode} {workload.dtype} @{results[0].case.device}"
+        name = f"{_model(workload)} {workload.mode} {workload.dtype} @{results[0].case.device}"
         described = describe_rows(results)
         if len({result.case.workload for result in results}) > 1:  # checks: many share a process
             name, described = f"{workload.suite} @{results[0].case.device}", describe_counts(results)
@@ -124,7 +124,7 @@ class RichProgress(PlainProgress):
         if event["ev"] == "phase":
             cases = {planned.case.key: planned.case for planned in group.cases}
             workload = cases.get(event.get("case") or "", group.cases[0].case).workload
-            text = f"{workload.suite}/{workload.model} @{group.device}: {event['phase']}"
+            text = f"{_model(workload)} @{group.device}: {event['phase']}"
             self.bar.update(self.task, description=text, refresh=True)
 
     def results(self, results: Sequence[Result], report: RunReport) -> None:
@@ -147,6 +147,11 @@ def choose_progress(stream: TextIO | None = None) -> Progress:
     """Rich on a terminal, plain lines elsewhere."""
     stream = stream or sys.stderr
     return RichProgress(stream) if stream.isatty() else PlainProgress(stream)
+
+
+def _model(workload: Workload) -> str:
+    """The model, with the point of its sweep where it has sizes of its own."""
+    return f"{workload.suite}/{workload.model}" + (f"[{workload.point}]" if workload.shape else "")
 
 
 def describe_rows(results: Sequence[Result]) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, fields
 from enum import Enum
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 
 from torchgauge.records.codec import Scalar, digest, to_plain
@@ -57,6 +58,11 @@ class Workload:
     shape: Shape = ()
     seed: int = 1234
     weights: str = RANDOM_WEIGHTS
+
+    @property
+    def point(self) -> str:
+        """Its shape as case ids and progress write it: ``mask=causal,seq=128``."""
+        return ",".join(f"{name}={value}" for name, value in sorted(self.shape, key=itemgetter(0)))
 
     @property
     def sizes(self) -> dict[str, int]:
@@ -168,8 +174,7 @@ class Case:
     def id(self) -> str:
         """The one name of this case in logs, files and on the command line."""
         w = self.workload
-        extras = dict(w.shape)
-        fields = [f"{key}={value}" for key, value in sorted(extras.items())]
+        fields = w.point.split(",") if w.shape else []
         if w.size != "small":
             fields.insert(0, f"size={w.size}")
         if w.seed != Workload.seed:

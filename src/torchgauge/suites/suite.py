@@ -104,6 +104,14 @@ class Suite(Protocol):
         """All models, in the order of the data file."""
 
 
+@dataclass(frozen=True)
+class Work:
+    """What one step cannot do without: floating-point operations, and bytes, each read or written once."""
+
+    flops: int
+    bytes: int
+
+
 @dataclass
 class BuiltWorkload:
     """A live model with its inputs, as the worker's scenarios use it.
@@ -115,7 +123,8 @@ class BuiltWorkload:
     ``kwargs`` are CPU tensors (or nested tuples, lists and dicts of them); floating-point inputs are cast to
     the workload's dtype by the harness. ``items_per_step`` counts what ``item`` names (images, sequences,
     ...). ``facts`` go into every row. ``stands_for`` says which inputs these stand for, empty where for none:
-    it is part of what was realised, so that numbers over them are compared with no others.
+    it is part of what was realised, so that numbers over them are compared with no others. ``work`` is that
+    of one step where it is known by definition: then rows say which share of the device's peak was achieved.
     """
 
     module: Any
@@ -129,6 +138,7 @@ class BuiltWorkload:
     steps: Any = None
     facts: dict[str, str] = field(default_factory=dict)
     stands_for: str = ""
+    work: Work | None = None
 
 
 Build = Callable[[Workload, "dict[str, object]"], BuiltWorkload]

@@ -96,6 +96,9 @@ SERIES: dict[str, tuple[Reason, Edit]] = {
     "a floating-point rate of more operations": (
         Reason.RECOMPUTED, series(latency=STEADY, flops=[1e6], flops_rate=[2e6 * rate for rate in RATE])
     ),
+    "a share of the peak that is twice its own": (
+        Reason.RECOMPUTED, series(latency=STEADY, attainable=[1e-6], peak_share=[2e-6 * r for r in RATE])
+    ),
     "a floating-point rate of operations that nobody counted": (
         Reason.RECOMPUTED, series(latency=STEADY, flops_rate=[1e6 * rate for rate in RATE])
     ),
@@ -147,6 +150,9 @@ TRUE_SERIES: dict[str, Edit] = {
     "throughput": series(latency=STEADY, throughput=RATE),
     "throughput of items that it says": series(
         {"items_per_step": 7}, latency=STEADY, throughput=[7 / wall for wall in STEADY]
+    ),
+    "share of the peak": series(
+        latency=STEADY, attainable=[1e-6], peak_share=[1e-6 / wall for wall in STEADY]
     ),
     "floating-point rate": series(latency=STEADY, flops=[1e6], flops_rate=[1e6 / wall for wall in STEADY]),
     "launch overhead": series(

@@ -40,8 +40,8 @@ from torchgauge.suites.expectations import expectation_for
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
-MODEL_SUITES_ONLY = ("toy", "conformance", "ops", "calibration")
-"""Suites that ``all`` does not stand for: the harness's own and those whose cases are checks."""
+MODEL_SUITES_ONLY = ("toy", "micro", "conformance", "ops", "calibration")
+"""Suites that ``all`` does not stand for: the harness's own, single operations, and those of checks."""
 CHECKS_PER_GROUP = 128
 """Checks that share a process; a run that is interrupted repeats those of one group."""
 BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from torchgauge.harness.derived_series import flops_rate, launch_overhead, speedup, throughput
+from torchgauge.harness.derived_series import PER_STEP, launch_overhead, rate, speedup, throughput
 from torchgauge.harness.worker.contention import UNKNOWN
 from torchgauge.harness.worker.lane import Lane
 from torchgauge.records import METRICS, Measurement, absent
@@ -48,10 +48,16 @@ def contention(lane: Lane, stopped: str) -> list[Measurement]:
 
 
 def rates(known: Sequence[Measurement], items_per_step: int) -> list[Measurement]:
-    """Throughput and achieved floating-point rate, from the wall time of every block in ``known``."""
-    by_metric = {each.metric: each for each in known}
+    """Throughput, achieved rates and share of the peak, from the wall time of every block in ``known``."""
+    by_metric = {
+        "flops": absent("flops", "operations were not counted"),
+        **{each.metric: each for each in known},
+    }
     latency = by_metric["latency"]
-    return [throughput(latency, items_per_step), flops_rate(latency, by_metric.get("flops"))]
+    return [
+        throughput(latency, items_per_step),
+        *(rate(latency, by_metric[whole]) for whole in PER_STEP if whole in by_metric),
+    ]
 
 
 def single(metric: str, value: float, provenance: str = "") -> Measurement:

@@ -24,6 +24,7 @@ from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.libraries import import_builder
 from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.realise import realise
+from torchgauge.harness.worker.roofline import attainable
 from torchgauge.harness.worker.timing import measure, warm_up
 from torchgauge.harness.worker.verdicts import outcome_of, sound
 from torchgauge.records import (
@@ -39,7 +40,7 @@ from torchgauge.records import (
     Scalar,
     Status,
 )
-from torchgauge.suites.suite import BuiltWorkload
+from torchgauge.suites.suite import BuiltWorkload, Work
 
 if TYPE_CHECKING:
     from torchgauge.harness.worker.python_checks import PythonChecks
@@ -93,6 +94,7 @@ class GroupRun:
         self.subject: Subject | None = None
         self.checks: PythonChecks | TorchChecks | None = None
         self.items_per_step = 1
+        self.work: Work | None = None
         self.closer_look = CloserLook(self)
 
     # --- the life of the group ---------------------------------------------------------------
@@ -207,7 +209,7 @@ class GroupRun:
         if built.framework == "torch" and self.session.torch_device is None:
             raise NotImplementedError(f"device {self.session.name!r} runs no torch")
         self.realised = realise(built)
-        self.items_per_step = built.items_per_step
+        self.items_per_step, self.work = built.items_per_step, built.work
         as_planned = self.items_per_step == self.group.workload.batch
         items: dict[str, Scalar] = {} if as_planned else {ITEMS: self.items_per_step}
         for state in self.states:
@@ -234,11 +236,19 @@ class GroupRun:
             lanes = self._warm_up(steps)
             if not lanes:
                 return
+            self._show_peaks()
             self.enter(Phase.MEASURE)
             contention, purse = Contention(rest=self._rest), Purse(self.job.purse)
             stopped = measure(list(lanes.values()), self.session, self.settings, purse, contention)
             taken = contention.facts()
         self._report(lanes, stopped, taken)
+
+    def _show_peaks(self) -> None:
+        """What the device could do at best, measured here and now, where the work of a step is known."""
+        if self.work is not None:
+            least = attainable(self.work, self.session, self.group.cases[0].case.workload.dtype)
+            for state in self.live:
+                state.measurements.append(least)
 
     def _rest(self, seconds: float) -> None:
         """Let other workers have the machine: time passes between the visits to this group."""

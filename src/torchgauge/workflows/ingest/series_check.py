@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torchgauge.harness.derived_series import ITEMS, flops_rate, launch_overhead, speedup, throughput
+from torchgauge.harness.derived_series import ITEMS, PER_STEP, launch_overhead, rate, speedup, throughput
 from torchgauge.harness.worker.lane import CONTENDED
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 
@@ -107,9 +107,13 @@ def _throughput(latency: Any, _: Mapping[str, Any], row: Any) -> Any:
     return throughput(latency, items)
 
 
+def _rate_of(whole: str) -> Callable[[Any, Mapping[str, Any], Any], Any]:
+    return lambda latency, found, _: rate(latency, found[whole])
+
+
 FOLLOWS: Mapping[str, Callable[[Any, Mapping[str, Any], Any], Any]] = {
     "throughput": _throughput,
-    "flops_rate": lambda latency, found, _: flops_rate(latency, found["flops"]),
+    **{name: _rate_of(whole) for whole, name in PER_STEP.items()},
     "launch_overhead": lambda latency, found, _: launch_overhead(latency, found["latency_device"]),
 }
 """What makes each series of a row that follows from its latency and another number of it."""
