@@ -133,7 +133,7 @@ KINDS = (
     Kind(
         "Contributors",
         "Who may hand in results: see [how to contribute](../how-to/contribute-results.md). "
-        "Read by `torchgauge ci ingest --contributors`.",
+        "Read by `torchgauge ci ingest` at the top of the store.",
         (ContributorFile,),
     ),
     Kind(

@@ -180,18 +180,19 @@ def test_contributions_are_for_those_who_are_listed(
     night: Path, tmp_path: Path, invoke: Callable[..., Any]
 ) -> None:
     """The listed owner of a pool may write it, another one may not, and an unknown one is a mistake."""
-    people = tmp_path / "contributors.yml"
+    store = tmp_path / "store"
+    store.mkdir()
+    people = store / "contributors.yml"
     people.write_text(
         "version: 1\ncontributors:\n"
         "  - {name: acme, pools: [pool], contact: ci@acme.example}\n"
         "  - {name: other, pools: [elsewhere], contact: ci@other.example}\n"
     )
     artifact = str(night / "artifacts" / f"results-{CAMPAIGN}-pool-1-1")
-    store = tmp_path / "store"
     words = (artifact, "--campaign", str(night / "campaign.json"), "--store", str(store))
 
     def ingest(name: str) -> Any:
-        return invoke("ci", "ingest", *words, "--contributor", name, "--contributors", str(people))
+        return invoke("ci", "ingest", *words, "--contributor", name)
 
     refused = ingest("other")
     assert refused.exit_code == 3

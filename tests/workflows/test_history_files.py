@@ -44,6 +44,17 @@ def test_what_was_collected_is_put_over_the_history(history: Path, collected: Pa
     assert (history / ".git" / "config").read_text() == "ours"
 
 
+def test_the_list_of_contributors_is_its_owners(history: Path, collected: Path) -> None:
+    """What a night hands on is older, or forged: a revoked key stays revoked, and none is added."""
+    (collected / "contributors.yml").write_text("an older list")
+    (collected / "runs" / "a" / "contributors.yml").write_text("of a run")
+    assert add_files(collected, history) == 3
+    assert not (history / "contributors.yml").exists()
+    (history / "contributors.yml").write_text("the owners' list")
+    add_files(collected, history)
+    assert (history / "contributors.yml").read_text() == "the owners' list"
+
+
 def settings(folder: Path) -> None:
     (folder / ".git").mkdir()
     (folder / ".git" / "config").write_text("[core] fsmonitor = touch pwned")

@@ -19,6 +19,7 @@ from campaign_sets import Files, Night, bytes_of, files_of, in_row, sealed, writ
 from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError, InfrastructureError, UsageError
 from torchgauge.workflows.attestation import check_attestation
+from torchgauge.workflows.campaign import campaign_json
 from torchgauge.workflows.ingest.contributors import contributor_named
 from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
@@ -131,7 +132,7 @@ def test_the_command_makes_keys_and_signs(signed: Signed, tmp_path: Path) -> Non
     people = tmp_path / "contributors.yml"
     people.write_text(
         "version: 1\ncontributors:\n  - name: acme\n    pools: [pool]\n    contact: a@b\n"
-        f"    keys: ['{done.output.strip()}']\n    attested_by: {WORKFLOW}\n"
+        f"    keys: ['{done.output.strip()}']\n    attested_by: {{pool: {WORKFLOW}}}\n"
     )
     assert contributor_named(people, "acme").keys == (done.output.strip(),)
     people.write_text(people.read_text().replace("ed25519:", "rsa:"))
@@ -190,3 +191,90 @@ def test_no_answer_is_no_proof(code: int, answer: str, tmp_path: Path) -> None:
         check_attestation(b"{}", WORKFLOW, stand_in(tmp_path, code, answer))
     with pytest.raises(InfrastructureError, match="cannot be checked"):
         check_attestation(b"{}", WORKFLOW, str(tmp_path / "nowhere"))
+
+
+LAB = "acme/lab/.github/workflows/{}.yml"
+ATTESTED = """\
+version: 1
+contributors:
+  - name: acme
+    pools: [alpha, beta]
+    contact: ci@acme.example
+    attested_by: {}
+"""
+BOTH = f"{{alpha: {LAB.format('alpha')}, beta: {LAB.format('beta')}}}"
+
+
+@pytest.mark.parametrize(
+    ("pool", "attester", "word"),
+    [
+        ("alpha", "alpha", None),
+        ("beta", "beta", None),
+        ("beta", "alpha", Reason.UNATTESTED),
+        ("alpha", "beta", Reason.UNATTESTED),
+        ("alpha", "other", Reason.UNATTESTED),
+    ],
+)
+def test_a_workflow_attests_the_sets_of_its_own_pool_alone(
+    pool: str, attester: str, word: Reason | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """One contributor has two pools: what a job of the one attested is nothing of the other."""
+    night = Night(tmp_path / "night", pools=("alpha", "beta"))
+    gh = Path(stand_in(tmp_path, 0, '[{"verificationResult": {"mediaType": "x"}}]'))
+    asked = f'case "$*" in *" --signer-workflow {LAB.format(attester)} "*) ;; *) exit 1;; esac'
+    gh.write_text(gh.read_text().replace("\n", f"\n{asked}\n", 1))
+    monkeypatch.setenv("PATH", f"{tmp_path}:/usr/bin:/bin")
+    (tmp_path / "contributors.yml").write_text(ATTESTED.format(BOTH))
+    listed = contributor_named(tmp_path / "contributors.yml", "acme")
+    expected = replace(night.expected, pools=frozenset(listed.pools), attested_by=listed.attested_by)
+    _, refused = import_sets(night.store, [night.pack(1, pool=pool)], expected, "acme", night.clock)
+    assert [each.reason for each in refused] == ([word] if word else [])
+    assert len(night.store.published()) == (0 if word else 1)
+
+
+@pytest.mark.parametrize(
+    ("attested_by", "words"),
+    [
+        (LAB.format("alpha"), "attested_by"),
+        (f"{{alpha: {LAB.format('alpha')}}}", "other pools than"),
+        (f"{{alpha: {LAB.format('a')}, beta: {LAB.format('b')}, gamma: {LAB.format('c')}}}", "other pools"),
+        (f"{{alpha: {LAB.format('both')}, beta: {LAB.format('both')}}}", "one workflow for two pools"),
+        (f"{{alpha: {LAB.format('both')}, beta: {LAB.format('both').upper()}}}", "attested_by"),
+        ("{alpha: acme/lab, beta: acme/lab}", "attested_by"),
+    ],
+)
+def test_who_attests_says_so_for_each_pool(attested_by: str, words: str, tmp_path: Path) -> None:
+    """A list in which an attestation would not say of which pool a set is, is a mistake."""
+    (tmp_path / "contributors.yml").write_text(ATTESTED.format(attested_by))
+    with pytest.raises(DataFileError, match=words):
+        contributor_named(tmp_path / "contributors.yml", "acme")
+
+
+def test_the_list_of_the_store_decides_whose_key_counts(signed: Signed, tmp_path: Path) -> None:
+    """A set brings none; a key that was taken out of the list signs nothing more, and its runs stay."""
+    store, plan = signed.night.store.path, tmp_path / "campaign.json"
+    plan.write_text(campaign_json(signed.night.campaign))
+
+    def ingest(*sets: Path) -> tuple[int, str]:
+        words = ["--campaign", str(plan), "--store", str(store), "--contributor", "acme"]
+        done = CliRunner().invoke(cli, ["ci", "ingest", *map(str, sets), *words])
+        return done.exit_code, f"{done.output}{done.exception}"
+
+    def listed(*keys: str) -> str:
+        return (
+            f"version: 1\ncontributors: [{{name: acme, pools: [pool], contact: a@b, keys: {list(keys)}}}]\n"
+        )
+
+    mine = signed.folder
+    assert "contributors.yml cannot be read" in ingest(mine)[1].replace(":", "")  # no list, nobody
+    brought = {**signed.files, "contributors.yml": listed(signed.key).encode()}
+    (store / "contributors.yml").write_text(listed(signed.other))
+    assert "too_many_files" in ingest(write_folder(tmp_path / "brings", brought))[1]
+    assert "signature" in ingest(mine)[1]
+    (store / "contributors.yml").write_text(listed(signed.other, signed.key))  # while a key is changed
+    assert ingest(mine)[0] == 0
+    (store / "contributors.yml").write_text(listed(signed.other))
+    second = signed.night.path / "artifacts" / signed.night.job(2).artifact
+    assert "signature" in ingest(second)[1]
+    (kept,) = store.glob(f"runs/*/{SIGNATURE}")
+    assert json.loads(kept.read_bytes())["key"] == signed.key

@@ -17,7 +17,11 @@ from torchgauge.cli.ci.campaign_option import campaign
 @click.option("--sha", default="", help="the commit that the forge says the campaign ran on")
 @click.option("--config-file", metavar="FILE", help="named configurations of the campaign's own")
 @click.option("--contributor", default="", help="who hands the sets in, as the forge says")
-@click.option("--contributors", metavar="FILE", help="who may write which pools")
+@click.option(
+    "--contributors",
+    metavar="FILE",
+    help="who may write which pools (default: contributors.yml of the store)",
+)
 @click.option("--remove", metavar="RUN", help="take a run out of the store, leaving a tombstone")
 @click.option("--reason", default="", help="why it is removed")
 def command(  # noqa: PLR0917  click passes them by name
@@ -34,7 +38,10 @@ def command(  # noqa: PLR0917  click passes them by name
 ) -> None:
     """Validate result SETS (zip files or folders) and import those that are true; exit 3 if one is refused.
 
-    Example: torchgauge ci ingest SET.zip --store results --contributor ACME --contributors contributors.yml
+    With --contributor, contributors.yml at the top of the store says which pools they may write and which
+    keys they sign with; nothing that is handed in ever changes that file.
+
+    Example: torchgauge ci ingest SET.zip --store results --contributor ACME
     """
     from dataclasses import replace
 
@@ -42,7 +49,7 @@ def command(  # noqa: PLR0917  click passes them by name
     from torchgauge.errors import UsageError
     from torchgauge.results.store import Store
     from torchgauge.workflows.campaign import read_campaign
-    from torchgauge.workflows.ingest.contributors import contributor_named
+    from torchgauge.workflows.ingest.contributors import CONTRIBUTORS, contributor_named
     from torchgauge.workflows.ingest.intake import import_sets
     from torchgauge.workflows.ingest.removal import remove_run
     from torchgauge.workflows.ingest.validator import Expected
@@ -54,12 +61,11 @@ def command(  # noqa: PLR0917  click passes them by name
         return
     if not sets:
         raise UsageError("no result set is named", hint="a zip file or the folder that `ci run` wrote")
-    if bool(contributor) != (contributors is not None):
-        raise UsageError(
-            "a contributor needs a list of contributors, and the other way round",
-            hint="--contributor NAME --contributors FILE",
-        )
-    listed = contributor_named(contributors, contributor) if contributors else None
+    if contributors and not contributor:
+        raise UsageError("a list of contributors, and nobody is named", hint="--contributor NAME")
+    listed = (
+        contributor_named(contributors or Path(store, CONTRIBUTORS), contributor) if contributor else None
+    )
     plan = read_campaign(campaign_file, campaign_digest)
     expected = Expected(plan, SYSTEM_CLOCK.now(), sha, configurations=config_file)
     if listed is not None:
@@ -68,7 +74,7 @@ def command(  # noqa: PLR0917  click passes them by name
             pools=frozenset(listed.pools),
             rows_per_day=listed.rows_per_day,
             keys=frozenset(listed.keys),
-            attested_by=listed.attested_by,
+            attested_by=dict(listed.attested_by),
         )
     taken, refused = import_sets(Store.open(store, create=True), sets, expected, contributor)
     for run in taken:

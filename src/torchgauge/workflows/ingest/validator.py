@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import msgspec
 
@@ -51,8 +51,8 @@ class Expected:
     since the epoch (UTC). ``attempts`` is the newest attempt that the forge has made, and ``stated`` what its
     jobs say that they made (None: nobody was asked). ``rows_per_day`` is how many rows its contributor may
     hand in within a day (None: any). ``configurations`` is a file of configurations beside torchgauge's own.
-    ``keys`` are those with one of which its contributor signs, and ``attested_by`` the workflow that attests
-    its sets (empty: nobody does).
+    ``keys`` are those with one of which its contributor signs, and ``attested_by`` maps each of their pools
+    to the workflow that attests its sets (empty: nobody does).
     """
 
     campaign: CampaignPlan
@@ -64,7 +64,7 @@ class Expected:
     stated: Stated | None = None
     rows_per_day: int | None = None
     keys: frozenset[str] = frozenset()
-    attested_by: str = ""
+    attested_by: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def window(self) -> Window:
@@ -111,10 +111,10 @@ def validate(files: Mapping[str, bytes], expected: Expected, artifact: str = "")
     """
     if expected.keys:
         check_signature(files, expected.keys)
-    if expected.attested_by:
-        check_attestation(files[MANIFEST], expected.attested_by)
     manifest = check_manifest(files, expected)
     pool, shard = _place(manifest, expected)
+    if expected.attested_by:
+        check_attestation(files[MANIFEST], expected.attested_by.get(pool.name, ""))
     _check_identity(manifest, expected, artifact)
     _check_stated(manifest, set_digest(files), expected)
     known = {name: each.configuration for name, each in known_configurations(expected.configurations).items()}
