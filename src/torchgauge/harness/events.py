@@ -58,7 +58,8 @@ class EventReader:
     Here a worker's words become ours, so here secrets are taken out of them.
     """
 
-    def __init__(self, path: Path, cursor: Path) -> None:
+    def __init__(self, path: Path, cursor: Path | None = None) -> None:
+        """``cursor`` is None for a child that has none."""
         self._path, self._cursor = path, cursor
         self._offset = 0
 
@@ -80,7 +81,7 @@ class EventReader:
     def cursor(self) -> int:
         """Index of the case whose steps ran last, or :data:`NOBODY`."""
         try:
-            data = self._cursor.read_bytes()
+            data = b"" if self._cursor is None else self._cursor.read_bytes()
         except FileNotFoundError:
             return NOBODY
         return data[0] if data else NOBODY

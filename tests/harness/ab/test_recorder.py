@@ -8,7 +8,8 @@ from types import SimpleNamespace
 import pytest
 
 from torchgauge.devices.fake import FakeEventTimer, FakeSession
-from torchgauge.harness.ab.recorder import Clocks, StepRecorder
+from torchgauge.harness.ab.recorder import StepRecorder
+from torchgauge.harness.worker.timing import Clocks
 
 
 class Session(FakeSession):

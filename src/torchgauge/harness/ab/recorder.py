@@ -15,6 +15,7 @@ from typing import Any
 
 from torchgauge.devices.session import DeviceSession, EventTimer
 from torchgauge.harness.worker.run_queue import RunQueue
+from torchgauge.harness.worker.timing import Clocks, run_steps
 from torchgauge.suites.host import HOST
 
 READING_SHARE = 0.1
@@ -23,14 +24,6 @@ READING_SHARE = 0.1
 The reading lies outside of what is timed. It is worth its time: a wait that is known for a block only makes
 all of its steps suspect.
 """
-
-
-@dataclass(frozen=True)
-class Clocks:
-    """What is read around a step, in nanoseconds; tests replace it."""
-
-    wall: Callable[[], int] = time.perf_counter_ns
-    cpu: Callable[[], int] = time.process_time_ns
 
 
 @dataclass
@@ -57,7 +50,7 @@ class StepRecorder:
     ) -> None:
         """``step_s`` is about what a step takes: it decides how often the run queue is read."""
         self._step, self._session = step, session
-        self._clocks = clocks or Clocks()
+        self._clocks = clocks or Clocks(time.perf_counter_ns, time.process_time_ns)
         self._timer: EventTimer | None = session.event_timer()
         device = session.torch_device
         self._whole = device is not None and device.type != HOST
@@ -70,10 +63,7 @@ class StepRecorder:
         """Run ``steps`` steps between two synchronisations; whatever a step raises goes through."""
         if self._queue is not None:
             self._queue.refresh()
-        self._session.synchronize()
         waited = self._waited()
-        if self._timer is not None:
-            self._timer.start()
         columns = self._as_one(steps) if self._whole else self._one_by_one(steps)
         kept = len(columns.wall)
         if self._queue is not None and not columns.delay:
@@ -87,6 +77,9 @@ class StepRecorder:
 
     def _one_by_one(self, steps: int) -> Columns:
         columns = Columns()
+        self._session.synchronize()
+        if self._timer is not None:
+            self._timer.start()
         wall, cpu, step = self._clocks.wall, self._clocks.cpu, self._step
         waited = now_waited = self._waited() if self._each else 0
         for _ in repeat(None, steps):
@@ -111,21 +104,12 @@ class StepRecorder:
         return columns
 
     def _as_one(self, steps: int) -> Columns:
-        wall, cpu, step = self._clocks.wall, self._clocks.cpu, self._step
         taken = self._switches() if self._switches is not None else 0
-        cpu_before, before = cpu(), wall()
-        for _ in repeat(None, steps):
-            step()
-        if self._timer is not None:
-            self._timer.stop()
-        self._session.synchronize()
-        after, cpu_after = wall(), cpu()
-        if after <= before or cpu_after < cpu_before:
+        wall, cpu = run_steps(self._step, steps, self._session, self._timer, self._clocks)
+        if wall <= 0 or cpu < 0:
             return Columns(refused=steps)
-        columns = Columns(
-            wall=[round((after - before) * 1e-9 / steps, 9)] * steps,
-            cpu=[round((cpu_after - cpu_before) * 1e-9 / steps, 9)] * steps,
-        )
+        wall_s, cpu_s = (round(each * 1e-9 / steps, 9) for each in (wall, cpu))
+        columns = Columns([wall_s] * steps, [cpu_s] * steps)
         if self._switches is not None:
             each, more = divmod(self._switches() - taken, steps)
             columns.switches = [each + (number < more) for number in range(steps)]

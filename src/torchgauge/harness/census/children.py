@@ -20,9 +20,10 @@ from torchgauge.devices.device import Device
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.census import job as lines
 from torchgauge.harness.census.job import CensusItem, CensusJob
+from torchgauge.harness.events import EventReader
 from torchgauge.harness.staging import environment_for, tree_for
 from torchgauge.processes.kept_process import KeptProcess
-from torchgauge.processes.known_secrets import known_secrets, last_line
+from torchgauge.processes.known_secrets import last_line
 from torchgauge.processes.passed_variables import passed
 from torchgauge.records import DeviceTarget, to_plain
 
@@ -128,7 +129,7 @@ class _Reader:
     """
 
     def __init__(self, path: Path) -> None:
-        self.path, self.offset, self.last = path, 0, time.monotonic()
+        self.events, self.last = EventReader(path), time.monotonic()
         self.versions: dict[str, str] = {}
         self.began = self.answered = False
 
@@ -138,7 +139,7 @@ class _Reader:
 
     def answers(self) -> Iterator[dict[str, Any]]:
         """Answers that came since the last call; raises :class:`InfrastructureError` for a lost device."""
-        for line in self._lines():
+        for line in self.events.read():
             self.last = time.monotonic()
             kind = line["kind"]
             if kind == lines.REFUSED:
@@ -151,17 +152,6 @@ class _Reader:
             if kind in _ANSWERS:
                 self.answered = True
                 yield {**line, "versions": self.versions}
-
-    def _lines(self) -> Iterator[dict[str, Any]]:
-        if not self.path.exists():
-            return
-        with self.path.open("rb") as file:
-            file.seek(self.offset)
-            text = file.read()
-        whole = text[: text.rfind(b"\n") + 1]
-        self.offset += len(whole)
-        secrets = known_secrets()
-        yield from (secrets.hide_in(json.loads(line)) for line in whole.splitlines())
 
 
 def _ending(code: int | None, log: Path) -> str:

@@ -10,6 +10,7 @@ import gc
 import random
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from itertools import repeat
 from statistics import median
 from typing import Any
@@ -28,22 +29,42 @@ SLOW_BLOCKS = 40
 STEADY_TOLERANCE = 0.03
 
 
-def time_block(
-    step: Callable[[], Any], inner: int, session: DeviceSession, timer: EventTimer | None = None
-) -> Block:
-    """Run ``inner`` steps between two synchronisations and return seconds per step."""
+@dataclass(frozen=True)
+class Clocks:
+    """What is read around steps, in nanoseconds; tests replace it."""
+
+    wall: Callable[[], int]
+    cpu: Callable[[], int]
+
+
+def run_steps(
+    step: Callable[[], Any],
+    steps: int,
+    session: DeviceSession,
+    timer: EventTimer | None = None,
+    clocks: Clocks | None = None,
+) -> tuple[int, int]:
+    """Nanoseconds of wall time and of CPU time that ``steps`` steps take between two synchronisations."""
+    clocks = clocks or Clocks(time.perf_counter_ns, time.process_time_ns)
     session.synchronize()
-    cpu = time.process_time_ns()
+    cpu = clocks.cpu()
     if timer is not None:
         timer.start()
-    start = time.perf_counter_ns()
-    for _ in repeat(None, inner):
+    start = clocks.wall()
+    for _ in repeat(None, steps):
         step()
     if timer is not None:
         timer.stop()
     session.synchronize()
-    wall = time.perf_counter_ns() - start
-    cpu = time.process_time_ns() - cpu
+    wall = clocks.wall() - start
+    return wall, clocks.cpu() - cpu
+
+
+def time_block(
+    step: Callable[[], Any], inner: int, session: DeviceSession, timer: EventTimer | None = None
+) -> Block:
+    """Run ``inner`` steps between two synchronisations and return seconds per step."""
+    wall, cpu = run_steps(step, inner, session, timer)
     device = timer.elapsed_s() / inner if timer is not None else None
     return Block(max(wall, 1) * 1e-9 / inner, cpu * 1e-9 / inner, device)
 
