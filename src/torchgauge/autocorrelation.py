@@ -15,10 +15,8 @@ from __future__ import annotations
 
 import math
 from bisect import bisect_left, insort
-from collections.abc import Callable, Iterator, Sequence
-from itertools import pairwise
-from operator import mul
-from statistics import median
+from collections.abc import Callable, Sequence
+from operator import mul, sub
 
 MOOD = 8
 """A mood is seen where it lasts for one in so many of the samples."""
@@ -44,23 +42,30 @@ def resemblance(samples: Sequence[float]) -> float:
     0 for fewer than ``FEWEST``. The bias of n samples, -(1 + 3r) / n, is taken out.
     """
     n = len(samples)
-    return _unbiased(_correlation(_ranks(samples), 1), n) if n >= FEWEST else 0.0
+    if n < FEWEST:
+        return 0.0
+    ranks = _ranks(samples)
+    return _unbiased(_correlation(ranks, 1, sum(map(mul, ranks, ranks))), n)
 
 
-def widening(samples: Sequence[float], all_lags: AllLags | None = None) -> float:
+def widening(
+    samples: Sequence[float], all_lags: AllLags | None = None, ordered: Sequence[float] = ()
+) -> float:
     """By how much more the median of ``samples``, in their order, varies than that of independent ones.
 
-    ``all_lags`` is for who has numpy: a drift has hundreds of lags, each as dear as all samples.
+    ``all_lags`` is for who has numpy: a drift has hundreds of lags, each as dear as all samples. ``ordered``
+    are the samples by size, for who has them.
     """
     n = len(samples)
     if n < FEWEST:
         return 1.0
-    ranks = _ranks(samples)
+    ranks = _ranks(samples, ordered)
     lags = all_lags(ranks) if all_lags is not None and n >= MANY else ()
-    first = _correlation(ranks, 1)
+    whole = sum(map(mul, ranks, ranks))
+    first = _correlation(ranks, 1, whole)
     r = min(STRONGEST, max(0.0, _unbiased(first, n)))
     neighbours = (1.0 + r) / (1.0 - r)
-    return math.sqrt(max(neighbours, _lasting(ranks, first, lags) if n >= LONG else 1.0))
+    return math.sqrt(max(neighbours, _lasting(ranks, first, lags, whole) if n >= LONG else 1.0))
 
 
 def independent(samples: Sequence[float], all_lags: AllLags | None = None) -> float:
@@ -68,10 +73,12 @@ def independent(samples: Sequence[float], all_lags: AllLags | None = None) -> fl
     return len(samples) / widening(samples, all_lags) ** 2
 
 
-def moods(samples: Sequence[float], wider: float | None = None) -> tuple[float, float] | None:
+def moods(
+    samples: Sequence[float], wider: float | None = None, ordered: Sequence[float] = ()
+) -> tuple[float, float] | None:
     """Medians of the lowest and the highest stretch of ``samples``, where one of them is a mood of its own.
 
-    ``wider`` is their :func:`widening`, where it is known.
+    ``wider`` is their :func:`widening`, and ``ordered`` they are by size, where these are known.
 
     None where no stretch of an eighth of them lies apart from the rest by more than their scatter and their
     resemblance explain, and for fewer than ``LONG``. The scatter is that of neighbours: no mood widens it.
@@ -79,35 +86,49 @@ def moods(samples: Sequence[float], wider: float | None = None) -> tuple[float, 
     n = len(samples)
     if n < LONG:
         return None
-    size, middle = n // MOOD, median(samples)
-    found = list(_medians(samples, size))
-    scatter = median(abs(b - a) for a, b in pairwise(samples)) / _NORMAL_STEP
-    wider = widening(samples) if wider is None else wider
+    ordered = ordered or sorted(samples)
+    size, median = n // MOOD, middle(ordered)
+    scatter = middle(sorted(map(abs, map(sub, samples[1:], samples)))) / _NORMAL_STEP
+    wider = widening(samples, ordered=ordered) if wider is None else wider
     limit = APART * math.sqrt(math.pi / 2.0 / size) * scatter * wider
+    edge = (size - 1) // 2  # no stretch has a median beyond these of all samples
+    if max(median - ordered[edge], ordered[-1 - edge] - median) <= limit:
+        return None
+    found = _medians(samples, size)
     low, high = min(found), max(found)
-    return (low, high) if max(middle - low, high - middle) > limit else None
+    return (low, high) if max(median - low, high - median) > limit else None
 
 
-def _medians(samples: Sequence[float], size: int) -> Iterator[float]:
+def middle(ordered: Sequence[float]) -> float:
+    """The median of samples that are ``ordered`` by size."""
+    half = len(ordered) // 2
+    return ordered[half] if len(ordered) % 2 else (ordered[half - 1] + ordered[half]) / 2
+
+
+def _medians(samples: Sequence[float], size: int) -> list[float]:
     """The median of each stretch of ``size`` samples: one comes and one goes, and the others stay sorted."""
-    window, middle = sorted(samples[:size]), size // 2
-    for place in range(size, len(samples) + 1):
-        yield window[middle] if size % 2 else (window[middle - 1] + window[middle]) / 2
-        if place < len(samples):
-            del window[bisect_left(window, samples[place - size])]
-            insort(window, samples[place])
+    window, lower, upper = sorted(samples[:size]), (size - 1) // 2, size // 2
+    found = [(window[lower] + window[upper]) / 2]
+    for gone, come in zip(samples, samples[size:], strict=False):
+        del window[bisect_left(window, gone)]
+        insort(window, come)
+        found.append((window[lower] + window[upper]) / 2)
+    return found
 
 
-def _ranks(samples: Sequence[float]) -> list[float]:
+def _ranks(samples: Sequence[float], ordered: Sequence[float] = ()) -> list[float]:
     """Ranks around 0, ties sharing theirs."""
-    places: dict[float, list[int]] = {}
-    for place, value in enumerate(sorted(samples)):
-        places.setdefault(value, []).append(place)
-    return [(places[value][0] + places[value][-1] - (len(samples) - 1)) / 2.0 for value in samples]
+    n, ordered = len(samples), ordered or sorted(samples)
+    last = dict(zip(ordered, range(n), strict=True))
+    if len(last) == n:
+        return [last[value] - (n - 1) / 2.0 for value in samples]
+    first = dict(zip(reversed(ordered), range(n - 1, -1, -1), strict=True))
+    shared = {value: (first[value] + place - (n - 1)) / 2.0 for value, place in last.items()}
+    return [shared[value] for value in samples]
 
 
-def _correlation(ranks: Sequence[float], lag: int) -> float:
-    whole = sum(map(mul, ranks, ranks))
+def _correlation(ranks: Sequence[float], lag: int, whole: float) -> float:
+    """That of ``ranks``, the sum of whose squares is ``whole``, with those ``lag`` places on."""
     return sum(map(mul, ranks, ranks[lag:])) / whole if whole else 0.0
 
 
@@ -115,12 +136,13 @@ def _unbiased(found: float, n: int) -> float:
     return max(-1.0, min(1.0, (found * n + 1.0) / (n - 3.0))) if found else 0.0
 
 
-def _lasting(ranks: Sequence[float], first: float, lags: Sequence[float]) -> float:
+def _lasting(ranks: Sequence[float], first: float, lags: Sequence[float], whole: float) -> float:
     """1 + twice the sum over lags, by the initial monotone sequence; ``lags`` are known ones, or none."""
     pair = 1.0 + first
     total, lag = pair, 2
     while lag + 1 < len(ranks) // 2:
-        one, two = (lags[each] if lags else _correlation(ranks, each) for each in (lag, lag + 1))
+        one = lags[lag] if lags else _correlation(ranks, lag, whole)
+        two = lags[lag + 1] if lags else _correlation(ranks, lag + 1, whole)
         pair = min(pair, one + two)
         if pair <= 0.0:
             break

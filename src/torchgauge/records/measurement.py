@@ -27,7 +27,7 @@ class Measurement:
     def __post_init__(self) -> None:
         if bool(self.samples) == bool(self.absent):
             raise ValueError(f"{self.metric}: samples or the reason of their absence, never both or neither")
-        if not all(math.isfinite(sample) for sample in self.samples):
+        if not all(map(math.isfinite, self.samples)):
             raise ValueError(f"{self.metric}: a non-finite sample; a missing value is a reason")
         if self.blocks and len(self.blocks) != len(self.samples):
             raise ValueError(f"{self.metric}: {len(self.blocks)} blocks for {len(self.samples)} samples")

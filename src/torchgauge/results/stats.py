@@ -25,12 +25,12 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
 
-from torchgauge.autocorrelation import moods, widening
+from torchgauge.autocorrelation import middle, moods, widening
 from torchgauge.records import Measurement, Metric, Summary
 
 ORDER_STATISTIC = "order-statistic"
@@ -75,13 +75,17 @@ def median_interval(samples: Sequence[float], confidence: float = 0.95, wider: f
     Raises ``ValueError`` for no sample, a non-finite one, or a confidence outside [0.5, 0.999].
     """
     _check(samples, confidence)
-    ordered = sorted(map(float, samples))
-    n, median = len(ordered), statistics.median(ordered)
+    return _interval(sorted(map(float, samples)), confidence, wider)
+
+
+def _interval(ordered: Sequence[float], confidence: float, wider: float) -> Estimate:
+    """:func:`median_interval` of samples that were looked at, by size."""
+    n, median = len(ordered), middle(ordered)
     rank, method = _rank(n, confidence), ORDER_STATISTIC
     if not rank:
         return Estimate(median, None, None, n, confidence, TOO_FEW)
     if wider > 1:
-        spread = statistics.NormalDist().inv_cdf((1 + confidence) / 2) * wider * math.sqrt(n) / 2
+        spread = _normal(confidence) * wider * math.sqrt(n) / 2
         lower = max(1, math.floor((n + 1) / 2 - spread))  # with the correction for continuity
         if lower < rank:
             rank, method = lower, CORRELATED
@@ -94,11 +98,14 @@ def series_interval(samples: Sequence[float], confidence: float = 0.95) -> Estim
     It is wider where they resemble each other, and holds the moods that they show. Raises as
     :func:`median_interval`.
     """
-    wider = widening(samples, all_lags)
-    found, seen = median_interval(samples, confidence, wider), moods(samples, wider)
+    _check(samples, confidence)
+    ordered = sorted(map(float, samples))
+    wider = widening(samples, all_lags, ordered)
+    found, seen = _interval(ordered, confidence, wider), moods(samples, wider, ordered)
     if seen is None or found.low is None or found.high is None:
         return found
-    return replace(found, low=min(found.low, seen[0]), high=max(found.high, seen[1]), method=MOODS)
+    low, high = min(found.low, seen[0]), max(found.high, seen[1])
+    return Estimate(found.estimate, low, high, found.n, confidence, MOODS)
 
 
 def all_lags(ranks: Sequence[float]) -> list[float]:
@@ -215,6 +222,12 @@ def _check(samples: Sequence[float], confidence: float) -> None:
         raise ValueError("no sample: what is absent has a reason, not an interval")
     if not all(map(math.isfinite, samples)):
         raise ValueError("a non-finite sample; a missing value is a reason")
+
+
+@cache
+def _normal(confidence: float) -> float:
+    """Standard deviations on either side that hold a normal number with ``confidence``."""
+    return statistics.NormalDist().inv_cdf((1 + confidence) / 2)
 
 
 @cache

@@ -10,6 +10,7 @@ from __future__ import annotations
 import io
 from collections.abc import Mapping
 from dataclasses import dataclass, fields
+from operator import attrgetter
 from typing import Any
 
 import msgspec
@@ -26,7 +27,7 @@ CONFIDENCE = RunSettings().confidence
 _OF_THE_SAMPLES = ("unit", "better", "n", "median", "provenance", "stopped", "absent")
 """What a summary says by no rule that ever changed: anything else was not made of these samples."""
 _NAMES = {modifier.value for modifier in DERIVED}
-_SUMMARY = tuple(item.name for item in fields(Summary))
+_SUMMARY = attrgetter(*(item.name for item in fields(Summary)))
 
 
 @dataclass(frozen=True)
@@ -83,6 +84,8 @@ def mended(journal: bytes, cases: Mapping[str, Any]) -> bytes:
 
 def _check_samples(row: Any, ours: Derived) -> bool:
     """Whether the row's summaries are all as ours; raises where one was not made of the row's samples."""
+    if list(map(_SUMMARY, row.summaries)) == list(map(_SUMMARY, ours.summaries)):
+        return True
     mine = {summary.metric: summary for summary in ours.summaries}
     for summary in row.summaries:
         found = mine.get(summary.metric)
@@ -92,5 +95,4 @@ def _check_samples(row: Any, ours: Derived) -> bool:
             raise RefusedSetError(
                 Reason.RECOMPUTED, f"{row.case_id}: the {what} of {summary.metric} is not of its samples"
             )
-    pairs = zip(row.summaries, ours.summaries, strict=True)
-    return all(getattr(a, name) == getattr(b, name) for a, b in pairs for name in _SUMMARY)
+    return False
