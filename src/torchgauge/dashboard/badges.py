@@ -14,7 +14,7 @@ from torchgauge.dashboard.tally import tally
 from torchgauge.dashboard.xml_text import attribute, escape, xml_line
 from torchgauge.records import Subject
 from torchgauge.results.hostile_text import slug
-from torchgauge.results.staleness import STALE_AFTER_S
+from torchgauge.results.latest import STALE_AFTER_S
 
 LONGEST = 40
 """Characters of either side of a badge."""

@@ -25,8 +25,8 @@ from torchgauge.dashboard.plain_rows import Row, plain_column, plain_rows
 from torchgauge.records import Modifier, Status, Subject, Workload, counts_as_pass, doubt, inexact, why_marked
 from torchgauge.results import units
 from torchgauge.results.dataset import read_table
+from torchgauge.results.latest import STALE_AFTER_S
 from torchgauge.results.origin import IMPORTED_FROM, Origin, origin_of
-from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
 
 __all__ = ["Board", "Column", "Entry", "Number", "board_of"]

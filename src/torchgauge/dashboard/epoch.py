@@ -16,6 +16,7 @@ from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, History
 from torchgauge.dashboard.newest_rows import says_something
 from torchgauge.dashboard.run_rows import Rows
 from torchgauge.dashboard.snapshots import Snapshot
+from torchgauge.results.latest import last_of
 
 
 def standing(rows: Rows, snapshot_of_run: Integers) -> Rows:
@@ -24,11 +25,8 @@ def standing(rows: Rows, snapshot_of_run: Integers) -> Rows:
     cases = int(rows.case.max(initial=0)) + 1
     if len(np.unique(snapshot * cases + rows.case)) == len(rows):
         return _present(rows)
-    order = np.lexsort((rows.run, rows.when, says_something(rows), snapshot, rows.case))
-    case, at = rows.case[order], snapshot[order]
-    last = np.ones(len(order), np.bool_)
-    last[:-1] = (np.diff(case) != 0) | (np.diff(at) != 0)
-    return _present(rows.take(order[last]))
+    order = [rows.run, rows.when, says_something(rows)]
+    return _present(rows.take(last_of([snapshot, rows.case], order)))
 
 
 def _present(rows: Rows) -> Rows:

@@ -16,7 +16,7 @@ from torchgauge.dashboard.board import Board, board_of
 from torchgauge.dashboard.case_book import CaseBook
 from torchgauge.dashboard.epoch import planned_cases, standing, window
 from torchgauge.dashboard.history import History, joined
-from torchgauge.dashboard.newest_rows import NONE, NewestRows, nothing_seen
+from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.dashboard.plan_check import check_history
 from torchgauge.dashboard.run_rows import MetricName, Rows, concatenated, no_rows, read_runs
@@ -75,7 +75,7 @@ def read_site_data(store: Store, now: float | None = None) -> SiteData:
     """
     runs = _runs(store)
     published = [info for info in runs if info.published]
-    book, newest = CaseBook(), nothing_seen()
+    book = CaseBook()
     metrics: dict[str, MetricName] = {}
     parts: list[Rows] = []
     dated: list[DatedRun] = []
@@ -84,11 +84,12 @@ def read_site_data(store: Store, now: float | None = None) -> SiteData:
         found = read_runs(store, batch, start, book)
         parts.append(found.rows)
         metrics.update(found.metrics)
-        newest = newest.updated(found.rows, len(book))
         for info, build in zip(batch, found.builds, strict=True):
             dated.append(dated_run(info.run_id, info.created_at, build, dated))
     snapshots = snapshots_of(dated)
-    epochs = _epochs(concatenated(parts) if parts else no_rows(), dated, snapshots, book)
+    rows = concatenated(parts) if parts else no_rows()
+    newest = NewestRows.of(rows, len(book))
+    epochs = _epochs(rows, dated, snapshots, book)
     at = _now(runs, newest) if now is None else now
     described = _described(runs, newest, dated)
     there = sorted(described & {info.run_id for info in published})

@@ -13,13 +13,11 @@ import pandas as pd
 import pyarrow as pa
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
-from torchgauge.records import INCOMPLETE, number_counts
+from torchgauge.records import number_counts
 from torchgauge.results.dataset import Runs, read_table
+from torchgauge.results.latest import STALE_AFTER_S, in_time, standing
 from torchgauge.results.row_case import WORKLOAD
-from torchgauge.results.staleness import STALE_AFTER_S
 from torchgauge.results.store import Store
-
-_INCOMPLETE = sorted(status.value for status in INCOMPLETE)
 
 
 def results(store: Store, run: Runs = None) -> pd.DataFrame:
@@ -72,18 +70,13 @@ def latest(
     one. ``age_s`` is in seconds since the case started (or was planned). ``stale`` is true where the row
     stands in for a newer one or is older than ``stale_after_s``.
     """
-    frame = results(store, run)
-    when = frame["started_at"].fillna(frame["run_created_at"])
-    order = frame.assign(_when=when, _said=~frame["status"].isin(_INCOMPLETE))
-    order = order.sort_values(["_when", "run_created_at", "run_id"], kind="stable")
-    newest = order.groupby("case_key")["_when"].transform("max")
-    order = order.assign(_stands_in=order["_when"] < newest)
-    chosen = order.sort_values("_said", kind="stable").drop_duplicates("case_key", keep="last")
-    now = pd.Timestamp(clock.now(), unit="s", tz="UTC")
-    age = (now - chosen["_when"]).dt.total_seconds().astype("Float64")
-    stale = (chosen["_stands_in"] | (age > stale_after_s)).astype("boolean")
-    chosen = chosen.drop(columns=["_when", "_said", "_stands_in"]).assign(age_s=age, stale=stale)
-    return chosen.sort_values("case_id").reset_index(drop=True)
+    table = in_time(read_table(store, "results", run))
+    stands, newest = (table.take(places) for places in standing(table, "case_key"))
+    frame, when = frame_of(stands.drop_columns("when")), frame_of(stands.select(["when"]))["when"]
+    age = (pd.Timestamp(clock.now(), unit="s", tz="UTC") - when).dt.total_seconds().astype("Float64")
+    stands_in = when < frame_of(newest.select(["when"]))["when"]
+    frame = frame.assign(age_s=age, stale=(stands_in | (age > stale_after_s)).astype("boolean"))
+    return frame.sort_values("case_id").reset_index(drop=True)
 
 
 def matrix(store: Store, metric: str, run: Runs = None) -> pd.DataFrame:

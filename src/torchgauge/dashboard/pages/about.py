@@ -15,7 +15,7 @@ from torchgauge.dashboard.manifest import MANIFEST
 from torchgauge.dashboard.pages import regressions
 from torchgauge.records import METRICS, Subject
 from torchgauge.results import units
-from torchgauge.results.staleness import STALE_AFTER_S
+from torchgauge.results.latest import STALE_AFTER_S
 from torchgauge.results.tables import RESULTS
 
 PLACEHOLDER = "https://YOUR-SITE/"

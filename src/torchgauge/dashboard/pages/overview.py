@@ -26,7 +26,7 @@ from torchgauge.dashboard.tally import Tally, tally
 from torchgauge.records import Status, Subject, apart, left_out
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
-from torchgauge.results.staleness import STALE_AFTER_S
+from torchgauge.results.latest import STALE_AFTER_S
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext

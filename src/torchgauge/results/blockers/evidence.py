@@ -12,17 +12,19 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-import pandas as pd
-
-from torchgauge.errors import UnknownNameError
-from torchgauge.records import DeviceTarget, Modifier, Status
-from torchgauge.results import frames
+from torchgauge.errors import DamagedJournalError, UnknownNameError
+from torchgauge.records import Modifier, Status
 from torchgauge.results.hostile_text import first_line
+from torchgauge.results.latest import read_rows
 from torchgauge.results.store import Store
 from torchgauge.suites.census.record import COMPILED, EAGER, base_name
 from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.ops.suite import SUITE as OPERATORS
 
+_COLUMNS = (
+    "case_id", "suite", "model", "mode", "dtype", "backend", "reason", "cause", "modifiers", "missing_op",
+    "error_type", "error_message", "fingerprint",
+)  # fmt: skip
 _OTHER_TENSORS = re.compile(r"from the '(?:Sparse|Quantized|Nested|Mkldnn|Batched)\w*' backend")
 """A complaint about tensors of another kind says nothing of dense ones, which models are made of."""
 
@@ -79,20 +81,22 @@ def evidence_of(store: Store, device: str) -> Evidence:
 
     Raises :class:`UnknownNameError` where no published row is of that device.
     """
-    frame = frames.latest(store)
-    names = [
-        str(DeviceTarget(name, int(index)))
-        for name, index in zip(frame["device"], frame["device_index"], strict=True)
-    ]
+    stored = read_rows([str(store.path)])
+    if stored.reading.gaps:
+        raise DamagedJournalError("; ".join(stored.reading.gaps), hint="restore them from a copy")
+    names = stored.table["target"].unique().to_pylist()
     if device not in names:
-        raise UnknownNameError("device of the store", device, sorted(set(names)))
-    frame = frame[[name == device for name in names]]
-    planned = frame["run_created_at"]
-    frame = frame.assign(
-        at=[moment.timestamp() for moment in planned],
-        older=[(planned.max() - moment).total_seconds() for moment in planned],
-    )
-    return evidence_from(device, frame.to_dict("records"), static_kinds(store, device.partition(".")[0]))
+        raise UnknownNameError("device of the store", device, sorted(names))
+    rows = [
+        row
+        for _, found in stored.of("target", [device]).standing("case_key").whole(_COLUMNS)
+        for row in found
+    ]
+    for row in rows:
+        row["at"] = row["run_created_at"].timestamp()
+    last = max(row["at"] for row in rows)
+    found = ({**row, "older": last - row["at"]} for row in rows)
+    return evidence_from(device, found, static_kinds(store, device.partition(".")[0]))
 
 
 def evidence_from(
@@ -102,7 +106,7 @@ def evidence_from(
 
     A row of another model than its name says is none: a census is of the named model.
     """
-    rows = [_plain(row) for row in records]
+    rows = [{name: "" if value is None else value for name, value in row.items()} for row in records]
     models = [
         _model(row)
         for row in rows
@@ -143,17 +147,6 @@ def _subject(row: OperatorRow | ModelRow) -> tuple[str, ...]:
     if isinstance(row, OperatorRow):
         return (row.entry, row.variant, row.dtype)
     return (row.suite, row.model, row.mode, row.dtype, row.path)
-
-
-def _plain(row: dict[Any, Any]) -> dict[str, Any]:
-    return {
-        key: "" if isinstance(value, str) is False and _is_null(value) else value
-        for key, value in row.items()
-    }
-
-
-def _is_null(value: Any) -> bool:
-    return not isinstance(value, (list, tuple)) and bool(pd.isna(value))
 
 
 def _operator(row: dict[str, Any]) -> OperatorRow:

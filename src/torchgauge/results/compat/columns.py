@@ -14,8 +14,9 @@ from functools import cached_property
 
 from torchgauge.errors import NothingSelectedError
 from torchgauge.records import Environment
-from torchgauge.results.compat.reading import Reading, Row
+from torchgauge.results.compat.reading import Reading
 from torchgauge.results.compat.table import Column
+from torchgauge.results.latest import Row
 from torchgauge.results.runner_class import runner_class
 
 

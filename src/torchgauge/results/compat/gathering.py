@@ -9,9 +9,10 @@ from dataclasses import dataclass, replace
 from torchgauge.errors import DamagedJournalError, NothingSelectedError
 from torchgauge.records import INCOMPLETE, Modifier, Status, Workload, why_marked
 from torchgauge.results.compat.columns import choose_columns
-from torchgauge.results.compat.reading import Reading, Row, read_stores
+from torchgauge.results.compat.reading import Reading, read_stores
 from torchgauge.results.compat.table import Entry, Fallback, Feature, Part, Section, Table
-from torchgauge.results.row_case import case_of
+from torchgauge.results.latest import Row
+from torchgauge.results.row_case import case_of, workload_of
 from torchgauge.suites.conformance.catalogue import catalogue
 from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.expectations import expectation_for
@@ -92,10 +93,11 @@ def _place(row: Row) -> _Place:
         return _Place(CAPABILITIES, model.partition(".")[0], model)
     if row["suite"] == OPS:
         return _Place(OPERATORS, model, f"{row['mode']} {row['dtype']}")
-    extras = [f"{key} {value}" for key, value in sorted(_object(row["shape"]).items())]
-    extras += [row["size"]] if row["size"] != "small" else []
-    extras += [f"seed {row['seed']}"] if row["seed"] != Workload.seed else []
-    extras += [row["weights"]] if row["weights"] != Workload.weights else []
+    workload = workload_of(row)
+    extras = [f"{key} {value}" for key, value in workload.shape]
+    extras += [workload.size] if workload.size != Workload.size else []
+    extras += [f"seed {workload.seed}"] if workload.seed != Workload.seed else []
+    extras += [workload.weights] if workload.weights != Workload.weights else []
     part = ", ".join([f"{row['configuration']} {row['dtype']}", f"batch {row['batch']}", *extras])
     return _Place(MODELS, f"{row['suite']}/{model} {row['mode']}", part)
 

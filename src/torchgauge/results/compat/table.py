@@ -13,7 +13,7 @@ from functools import cached_property
 
 from torchgauge.records import ATTEMPTED, Status
 from torchgauge.results import units
-from torchgauge.results.staleness import STALE_AFTER_S
+from torchgauge.results.latest import STALE_AFTER_S
 
 NOT_MEASURED = "not measured"
 OTHER_MODEL = "another model"

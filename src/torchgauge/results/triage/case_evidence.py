@@ -4,15 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
-import pyarrow as pa
-import pyarrow.compute as pc
-
-from torchgauge.errors import NothingSelectedError
 from torchgauge.records import INCOMPLETE, Case, Modifier, Status
+from torchgauge.results.latest import Row
 from torchgauge.results.row_case import case_of
-from torchgauge.results.triage.reading import Row, Wanted, chosen_rows, heavy_rows, light_rows
+from torchgauge.results.triage.reading import HEAVY, Wanted, chosen_rows, published_rows
 
 NO_EVIDENCE = INCOMPLETE | {Status.SKIPPED}
 """Statuses that say nothing of what a case does: rows with them are passed over."""
@@ -53,36 +49,22 @@ def read_evidence(paths: Sequence[str], wanted: Wanted, runs: int) -> Evidence:
 
     Raises what :func:`torchgauge.results.triage.reading.read_failures` raises.
     """
-    parts, where, notes, gaps = light_rows(paths)
-    if not parts:
-        raise NothingSelectedError(
-            f"no run is published in {', '.join(paths)}",
-            hint="torchgauge run SUITE --device DEVICE --store DIR measures something",
-        )
-    whole = chosen_rows(pa.concat_tables(parts), wanted)
-    skips = {
-        key
-        for key, status in zip(whole["case_key"].to_pylist(), whole["status"].to_pylist(), strict=True)
-        if status == Status.SKIPPED.value
-    }
-    silent = pa.array(sorted(status.value for status in NO_EVIDENCE))
-    saying = whole.filter(pc.invert(pc.is_in(whole["status"], value_set=silent)))
-    newest: dict[str, list[tuple[str, str, str]]] = {}
-    columns = [saying[name].to_pylist() for name in ("case_key", "run_id", "status", "modifiers")]
-    last: dict[str, int] = {}
-    for place, (key, run, status, modifiers) in enumerate(zip(*columns, strict=True)):
-        newest.setdefault(key, []).append((run, status, _doubt(modifiers or ())))
-        last[key] = place
-    shown = saying.take(pa.array(sorted(last.values()), pa.int64()))
-    rows = [row for _, found in heavy_rows(shown, where, gaps) for row in found]
-    skipped = _skipped(whole, skips)
+    chosen = chosen_rows(published_rows(paths), wanted)
+    saying = chosen.of("status", [status.value for status in Status if status not in NO_EVIDENCE])
+    endings: dict[str, list[tuple[str, str]]] = {}
+    columns = [saying.table[name].to_pylist() for name in ("case_key", "status", "modifiers")]
+    for key, status, modifiers in zip(*columns, strict=True):
+        endings.setdefault(key, []).append((status, _doubt(modifiers or ())))
+    skips = chosen.newest("case_key").of("status", [Status.SKIPPED.value])
+    skipped = set(skips.table["case_key"].to_pylist())
     found = [
-        CaseEvidence(case_of(row), row, *_decided(newest[key][-runs:], runs), skipped=key in skipped)
+        CaseEvidence(case_of(row), row, *_decided(endings[key][-runs:], runs), skipped=key in skipped)
+        for _, rows in saying.newest("case_key").whole(HEAVY)
         for row in rows
         if (key := row["case_key"])
     ]
     found.sort(key=lambda each: each.case.id)
-    return Evidence(tuple(found), tuple(notes), tuple(dict.fromkeys(gaps)))
+    return Evidence(tuple(found), tuple(chosen.reading.notes), tuple(chosen.reading.gaps))
 
 
 def _doubt(modifiers: Sequence[str]) -> str:
@@ -94,24 +76,14 @@ def _doubt(modifiers: Sequence[str]) -> str:
     return "flaky" if Modifier.FLAKY.value in modifiers else ""
 
 
-def _decided(ends: Sequence[tuple[str, str, str]], runs: int) -> tuple[Status | None, int, str]:
+def _decided(ends: Sequence[tuple[str, str]], runs: int) -> tuple[Status | None, int, str]:
     """The status in which the rows ``ends`` agree, how many they are, and why they do not."""
-    doubts = [doubt for _, _, doubt in ends if doubt]
+    doubts = [doubt for _, doubt in ends if doubt]
     if doubts:
         return None, len(ends), doubts[-1]
     if len(ends) < runs:
         return None, len(ends), f"seen in {len(ends)} of {runs} runs"
-    statuses = dict.fromkeys(status for _, status, _ in ends)
+    statuses = dict.fromkeys(status for status, _ in ends)
     if len(statuses) > 1:
         return None, len(ends), f"runs disagree: {', '.join(statuses)}"
-    return Status(ends[-1][1]), len(ends), ""
-
-
-def _skipped(whole: Any, skips: set[str]) -> set[str]:
-    """Keys of cases of which the newest row is a skip."""
-    newest = {
-        key: status
-        for key, status in zip(whole["case_key"].to_pylist(), whole["status"].to_pylist(), strict=True)
-        if key in skips
-    }
-    return {key for key, status in newest.items() if status == Status.SKIPPED.value}
+    return Status(ends[-1][0]), len(ends), ""

@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from enum import Enum
 
 from torchgauge.records import ATTEMPTED, Modifier, Status
+from torchgauge.results.latest import Row
 from torchgauge.results.row_case import case_of
 from torchgauge.results.triage.clusters import ClusterKey, grouped, title_of
-from torchgauge.results.triage.reading import Failures, Row, RunMark, Wanted, read_failures
+from torchgauge.results.triage.reading import Failures, RunMark, Wanted, read_failures
 from torchgauge.suites.expectations import expectation_for
 
 FAILING = tuple(status for status in Status if status in ATTEMPTED and status is not Status.PASS)
