@@ -11,9 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchgauge.errors import DataFileError, UnknownNameError, UsageError
-from torchgauge.records import PlannedCase, RecordError, digest, from_plain, to_plain
+from torchgauge.records import Case, PlannedCase, RecordError, digest, from_plain, to_plain
 
-CAMPAIGN_SCHEMA = 2
+CAMPAIGN_SCHEMA = 3
 """Version of ``campaign.json``."""
 
 
@@ -91,18 +91,19 @@ class CampaignPlan:
 
 
 def terms_of(cases: Mapping[str, PlannedCase]) -> str:
-    """Sixteen hex digits over what the suites hold each of ``cases``, by id, to.
+    """Sixteen hex digits over what the suites hold each of ``cases``, by id, to: :func:`term_of` it."""
+    return digest([term_of(cases[name].case, cases[name]) for name in sorted(cases)])
 
-    That is its tolerance and the number of parameters of its model. What a device's package adds is no part
-    of it: where a campaign is planned that package may be missing.
+
+def term_of(case: Case, planned: PlannedCase) -> list[object]:
+    """What ``case`` is, its tolerance and the number of parameters of its model, as ``planned`` has them.
+
+    Its key is there because its id is not enough: shapes that differ can be written alike. What a device's
+    package adds is no part of it: where a campaign is planned that package may be missing.
     """
-    terms = []
-    for name in sorted(cases):
-        planned = cases[name]
-        said = planned.tolerance
-        bounds = [float(said.absolute), float(said.relative), float(said.rmse_multiplier)]
-        terms.append([name, *bounds, planned.parameters])
-    return digest(terms)
+    said = planned.tolerance
+    bounds = [float(said.absolute), float(said.relative), float(said.rmse_multiplier)]
+    return [case.id, case.key, *bounds, planned.parameters]
 
 
 def no_case(pool: str) -> str:

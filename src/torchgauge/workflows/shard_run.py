@@ -156,7 +156,7 @@ def _check_exact(job: Job, groups: Sequence[Group]) -> None:
         )
     if terms_of(made) != job.shard.terms:
         raise UsageError(
-            f"{job.artifact}: its cases have other tolerances here, or other models, than the campaign's",
+            f"{job.artifact}: its cases, or their tolerances or models, are others here than the campaign's",
             hint=hint,
         )
 

@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 
-from torchgauge.records import SCHEMA_VERSION, Case, Configuration, Group, Plan, digest_of_list
-from torchgauge.workflows.campaign import PoolPlan, ShardPlan, terms_of
+from torchgauge.records import SCHEMA_VERSION, Case, Configuration, Group, Plan, digest, digest_of_list
+from torchgauge.workflows.campaign import PoolPlan, ShardPlan, term_of
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.row_check import Window
 from torchgauge.workflows.ingest.strict_records import check_depth, decode, decode_outline
@@ -48,9 +48,9 @@ def check_plan(
         raise RefusedSetError(
             Reason.MISSING_CASE, f"{len(missing)} cases are not planned: {min(missing)}, ..."
         )
-    if terms_of(reading.cases) != shard.terms:
+    if digest([reading.terms[name] for name in sorted(reading.terms)]) != shard.terms:
         raise RefusedSetError(
-            Reason.TOLERANCE, "its cases have other tolerances, or other models, than the campaign's"
+            Reason.TOLERANCE, "its cases, their tolerances or models are others than the campaign's"
         )
     return CheckedPlan(plan.run_id, plan.created_at, found, reading.cases)
 
@@ -72,6 +72,7 @@ class _Reading:
     wanted: frozenset[str]
     known: Mapping[str, Configuration]
     cases: dict[str, Any] = field(default_factory=dict)
+    terms: dict[str, list[object]] = field(default_factory=dict)
     recipes: int = 0
 
     def group(self, raw: msgspec.Raw) -> Any:
@@ -89,6 +90,7 @@ class _Reading:
             if case.id in self.cases:
                 raise RefusedSetError(Reason.CASE_TWICE, f"{case.id} is in the plan twice")
             self.cases[case.id] = planned
+            self.terms[case.id] = term_of(case, planned)
         return msgspec.to_builtins(group)
 
 
