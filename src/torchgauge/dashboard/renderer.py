@@ -7,8 +7,10 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.statuses import LOOKS, MARKS
-from torchgauge.results.hostile_text import brief
+from torchgauge.results.document import FILTERS
+from torchgauge.results.hostile_text import brief, first_line, slug
 
 CSP = (
     "default-src 'none'; script-src 'self'; "
@@ -37,6 +39,7 @@ class Renderer:
             auto_reload=False,
             optimized=False,  # folding constants takes longer than it saves in one build
         )
+        self._environment.filters.update(FILTERS, change=change, first_line=first_line, slug=slug)
         self._environment.globals.update(site=site, csp=CSP, looks=LOOKS, mark_meanings=MARKS)
 
         self._pages: tuple[tuple[str, str], ...] = tuple(site.get("pages", ()))

@@ -75,7 +75,7 @@ def _environment(form: str) -> jinja2.Environment:
         trim_blocks=True,
         auto_reload=False,
     )
-    made.filters.update({name: _ours(function) for name, function in _FILTERS.items()})
+    made.filters.update({name: _ours(function) for name, function in FILTERS.items()})
     made.filters["brief"] = lambda text, limit: Ours(quote(text, limit))
     made.filters["each"] = lambda names, most=0: Ours(
         _listed([quote(str(name), 160) for name in names], most)
@@ -113,7 +113,7 @@ def change(value: float) -> str:
     return f"{value:+.1%}"
 
 
-_FILTERS: dict[str, Callable[..., str]] = {
+FILTERS: dict[str, Callable[..., str]] = {
     "words": lambda text: str(text).replace("_", " "),
     "ours": str,
     "count": counted,
@@ -124,6 +124,7 @@ _FILTERS: dict[str, Callable[..., str]] = {
     "duration": units.duration,
     "age": units.age,
     "moment": units.moment,
+    "day": units.day,
     "integer": units.integer,
 }
 """What makes text of torchgauge's own: words that no store wrote, and numbers with their units."""

@@ -101,6 +101,11 @@ def moment(seconds: float) -> str:
     return _minute(seconds // 60)
 
 
+def day(seconds: float) -> str:
+    """The day of a point in time, UTC."""
+    return f"{utc(seconds):%Y-%m-%d}"
+
+
 @lru_cache(maxsize=4096)
 def _minute(number: float) -> str:
     """The minute ``number`` after the epoch; the pages of a site name few of them thousands of times."""

@@ -65,7 +65,7 @@ def spread(half: float | None) -> str:
     return f"±{half:.2g}%" if half >= 1 else f"±{half:.1g}%" if half >= 0.001 else "±0%"
 
 
-def change(ratio: float, half: float | None) -> str:
+def change(ratio: float, half: float | None = None) -> str:
     """A ratio as a change in percent with its sign, such as ``+1.2%``."""
     percent = 100 * (ratio - 1)
     decimals = 2 if half is not None and half < 0.1 else 1 if abs(percent) < 100 else 0

@@ -5,13 +5,11 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
-from torchgauge.clock import utc
 from torchgauge.dashboard.board import Board, Entry
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.pages.ab_runs import ab_runs
+from torchgauge.dashboard.pages.ab_runs import BADGES, ab_runs
 from torchgauge.dashboard.pages.device_history import new_failures, rows_of
 from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.number_text import change
@@ -22,7 +20,7 @@ from torchgauge.records.codec import to_plain
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.trends.trend_findings import Finding, Look
-from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState
+from torchgauge.results.trends.trend_outcomes import TrendState
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
@@ -48,41 +46,6 @@ STATES: dict[TrendState, tuple[str, str, str]] = {
 """Each verdict with its words, the class of its badge and its meaning."""
 
 
-@dataclass(frozen=True)
-class ShownChange:
-    """One change as a row; ``href`` is empty where no page shows its case any more."""
-
-    anchor: str
-    href: str
-    model: str
-    variant: str
-    device: str
-    configuration: str
-    metric: str
-    size: str
-    interval: str
-    levels: str
-    good: str
-    bad: str
-    between: str
-    days: str
-    state: str
-    state_css: str
-    reason: str
-    comparison: str
-
-
-@dataclass(frozen=True)
-class ShownLook:
-    """What was asked of trend, and how old the answer is."""
-
-    question: str
-    series: str
-    as_of: str
-    age: str
-    behind: int
-
-
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page, and its changes as a download."""
     found = read_changes(context.store)
@@ -92,12 +55,16 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         trend=found,
         states=STATES,
         tables=_tables(context, found),
-        looks=tuple(_look(context, look) for look in found.looks),
-        others=tuple(_outcome(each) for each in found.others[:MOST_CHANGES]),
+        looks=found.looks,
+        question=_question,
+        dated=context.dated,
+        now=context.now,
+        others=found.others[:MOST_CHANGES],
         fresh=tuple(
             (title, len(members), failure_groups(members)[:MOST_GROUPS]) for title, members in _new(context)
         ),
         ab=ab_runs(context),
+        badges=BADGES,
         snapshots=len(context.recent.snapshots),
         data=DATA,
     )
@@ -105,7 +72,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     yield DATA, _json(context, found)
 
 
-def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, int, tuple[ShownChange, ...]]]:
+def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, int, list[dict[str, Any]]]]:
     """Title, explanation, number and rows of every table of changes that has rows."""
     runs = {run.run_id: run for run in context.dated}
     entries = _by_key(context.board)
@@ -122,7 +89,7 @@ def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, i
             title,
             text,
             len(members),
-            tuple(_change(context, each, runs, entries) for each in members[:MOST_CHANGES]),
+            [_change(context, each, runs, entries) for each in members[:MOST_CHANGES]],
         )
         for title, text, members in parts
         if members
@@ -135,35 +102,24 @@ def _by_key(board: Board) -> Mapping[str, Entry]:
 
 def _change(
     context: SiteContext, change_: Change, runs: Mapping[str, DatedRun], entries: Mapping[str, Entry]
-) -> ShownChange:
+) -> dict[str, Any]:
+    """A row of a table: the finding, and what pages know of its case and its builds."""
     found = change_.finding
-    entry = entries.get(found.case_key)
-    words, css, _ = STATES[found.state]
-    unit = _name(found.unit)
-    safe, latest = runs.get(found.safe_run), runs.get(found.latest_run)
+    entry, safe, latest = entries.get(found.case_key), runs.get(found.safe_run), runs.get(found.latest_run)
     until = context.now if change_.ended_at is None else change_.ended_at
-    open_for = units.age(max(0.0, until - found.suspect_at))
-    return ShownChange(
-        anchor=f"change-{found.key}" if _KEY.fullmatch(found.key) else "",
-        href=links.case_link(entry) if entry else "",
-        model=_name(f"{found.suite}/{found.model}"),
-        variant=_name(entry.workload.variant if entry else found.case_id),
-        device=_name(entry.column.device if entry else found.device),
-        configuration=_name(found.configuration),
-        metric=_name(found.metric),
-        size=change(1 + found.size, None),
-        interval=interval_text(found),
-        levels=f"{units.quantity(found.before, unit)} → {units.quantity(found.after, unit)}",
-        good=build_text(safe.build if safe else None, found.safe_run, found.good_torch),
-        bad=build_text(latest.build if latest else None, found.latest_run, found.suspect_torch),
-        between=f"{safe.date if safe else _day(found.good_at)} to "
-        f"{latest.date if latest else _day(found.suspect_at)}",
-        days=open_for if change_.ended_at is None else f"{open_for}, until {_day(change_.ended_at)}",
-        state=words,
-        state_css=css,
-        reason=first_line(found.reason, 300),
-        comparison=_name(found.comparison),
-    )
+    return {
+        "found": found,
+        "entry": entry,
+        "anchor": f"change-{found.key}" if _KEY.fullmatch(found.key) else "",
+        "href": links.case_link(entry) if entry else "",
+        "interval": interval_text(found),
+        "safe": safe,
+        "latest": latest,
+        "good": build_text(safe.build if safe else None, found.safe_run, found.good_torch),
+        "bad": build_text(latest.build if latest else None, found.latest_run, found.suspect_torch),
+        "open_for": max(0.0, until - found.suspect_at),
+        "ended_at": change_.ended_at,
+    }
 
 
 def interval_text(found: Finding) -> str:
@@ -188,47 +144,14 @@ def _name(text: str) -> str:
     return first_line(text, 120)
 
 
-def _day(seconds: float) -> str:
-    return f"{utc(seconds):%Y-%m-%d}"
-
-
-def _look(context: SiteContext, look: Look) -> ShownLook:
-    question = look.question
-    parts = [question.metric]
-    parts += [
-        f"{name} {value}"
-        for name, value in (
-            ("suite", question.suite),
-            ("model", question.model),
-            ("device", question.device),
-            ("configuration", question.configuration),
-            ("reference", question.reference),
-        )
-        if value
-    ]
-    if question.since:
-        parts.append(f"since {_day(question.since)}" if 0 < question.since < 1e11 else "since another time")
-    return ShownLook(
-        question=", ".join(map(_name, parts)),
-        series=f"{look.series} series, {look.ready} long enough to say anything",
-        as_of=f"up to run {_name(look.as_of)} of {_day(look.as_of_at)}" if look.as_of else "no run",
-        age=units.age(max(0.0, context.now - look.as_of_at)) if look.as_of else "",
-        behind=sum(run.created_at > look.as_of_at for run in context.dated)
-        if look.as_of
-        else len(context.dated),
-    )
-
-
-def _outcome(outcome: TrendOutcome) -> dict[str, str]:
-    words, css, _ = STATES[outcome.state]
-    return {
-        "case": _name(outcome.case_id),
-        "metric": _name(outcome.metric),
-        "between": f"{_name(outcome.good_run)} → {_name(outcome.suspect_run)}",
-        "state": words,
-        "css": css,
-        "reason": first_line(outcome.reason, 300),
-    }
+def _question(look: Look) -> str:
+    """What was asked of trend."""
+    asked = look.question
+    names = ("suite", "model", "device", "configuration", "reference")
+    parts = [asked.metric, *(f"{name} {getattr(asked, name)}" for name in names if getattr(asked, name))]
+    if asked.since:
+        parts.append(f"since {units.day(asked.since)}" if 0 < asked.since < 1e11 else "since another time")
+    return ", ".join(map(_name, parts))
 
 
 def _new(context: SiteContext) -> Iterator[tuple[str, list[Entry]]]:

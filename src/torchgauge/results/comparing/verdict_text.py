@@ -10,19 +10,8 @@ from torchgauge.results.comparing.gate import GateResult
 from torchgauge.results.comparing.policy import STEP_TIMES
 from torchgauge.results.comparing.run_pairs import Difference
 from torchgauge.results.comparing.two_runs import TwoRuns
-from torchgauge.results.comparing.verdict_words import change
+from torchgauge.results.comparing.verdict_words import ORDER, change
 from torchgauge.results.units import shortened
-
-ORDER = (
-    Verdict.BROKEN,
-    Verdict.REGRESSION,
-    Verdict.NOT_COMPARABLE,
-    Verdict.UNDECIDED,
-    Verdict.FIXED,
-    Verdict.IMPROVEMENT,
-    Verdict.UNCHANGED,
-)
-"""Verdicts in the order in which a person needs them."""
 
 _WIDTH = 100
 _FACTS = 12

@@ -7,6 +7,17 @@ from collections.abc import Iterable
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results import units
 
+ORDER = (
+    Verdict.BROKEN,
+    Verdict.REGRESSION,
+    Verdict.NOT_COMPARABLE,
+    Verdict.UNDECIDED,
+    Verdict.FIXED,
+    Verdict.IMPROVEMENT,
+    Verdict.UNCHANGED,
+)
+"""Verdicts in the order in which a person needs them."""
+
 WORSE = frozenset({Verdict.REGRESSION, Verdict.BROKEN})
 """Verdicts that fail a gate."""
 BETTER = frozenset({Verdict.IMPROVEMENT, Verdict.FIXED})
