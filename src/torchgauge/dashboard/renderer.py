@@ -7,6 +7,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.statuses import LOOKS, MARKS
 from torchgauge.results.document import FILTERS
@@ -40,7 +41,14 @@ class Renderer:
             optimized=False,  # folding constants takes longer than it saves in one build
         )
         self._environment.filters.update(FILTERS, change=change, first_line=first_line, slug=slug)
-        self._environment.globals.update(site=site, csp=CSP, looks=LOOKS, mark_meanings=MARKS)
+        self._environment.globals.update(
+            site=site,
+            csp=CSP,
+            looks=LOOKS,
+            mark_meanings=MARKS,
+            links=links,
+            mean_interval=geomean.interval_text,
+        )
 
         self._pages: tuple[tuple[str, str], ...] = tuple(site.get("pages", ()))
         self._navigations: dict[tuple[str, str, str], Markup] = {}

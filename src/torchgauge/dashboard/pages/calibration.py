@@ -1,35 +1,21 @@
-"""The calibration of a machine: what one matrix product, one copy and one launch took."""
+"""The newest calibration of a machine: what one matrix product, one copy and one launch took."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
+from torchgauge.dashboard.pages.environments import plugin_of
 from torchgauge.dashboard.plain_rows import Row
-from torchgauge.results import units
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
 
 
-@dataclass(frozen=True)
-class CalibrationRow:
-    """One calibration as text; a missing number is its reason."""
-
-    device: str
-    at: str
-    gemm: str
-    copy: str
-    launch: str
-
-
-def calibration_row(row: Row) -> CalibrationRow:
-    """The text of one row of the calibrations."""
-    reason = row["absent"] or "not measured"
-
-    def text(value: float | None, unit: str) -> str:
-        return reason if value is None else units.quantity(value, unit)
-
-    return CalibrationRow(
-        device=row["device"],
-        at=row["at"],
-        gemm=text(row["gemm_flops"], "FLOP/s"),
-        copy=text(row["copy_bytes_per_s"], "B/s"),
-        launch=text(row["launch_s"], "s"),
-    )
+def newest_calibration(context: SiteContext, device: str) -> tuple[str, list[Row]]:
+    """The newest run that calibrated the plugin of ``device``, and the rows of it; empty where none did."""
+    names = {device, plugin_of(device)}
+    for info in context.runs:
+        rows = [row for row in context.calibrations.get(info.run_id, ()) if row["device"] in names]
+        if rows:
+            return info.run_id, rows
+    return "", []

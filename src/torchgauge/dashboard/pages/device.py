@@ -6,12 +6,12 @@ import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.history import NOTHING_PLANNED
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.pages.calibration import CalibrationRow, calibration_row
+from torchgauge.dashboard.pages.calibration import newest_calibration
 from torchgauge.dashboard.pages.device_history import device_history, rows_of
 from torchgauge.dashboard.pages.environments import (
     Difference,
@@ -21,9 +21,9 @@ from torchgauge.dashboard.pages.environments import (
     plugin_of,
     readable,
 )
-from torchgauge.dashboard.pages.failure_groups import FailureGroup, failure_groups
+from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.overview import silence
-from torchgauge.dashboard.pages.pass_line import PassLine, pass_line
+from torchgauge.dashboard.pages.pass_line import pass_line
 from torchgauge.dashboard.tally import Tally, tally
 from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, Subject
 from torchgauge.results import units
@@ -33,10 +33,8 @@ if TYPE_CHECKING:
 
 INDEX = "devices/index.html"
 
-MOST_GROUPS = 40
-MOST_FALLBACKS = 60
-MOST_CHANGES = 24
-MOST_BUILDS = 16
+MOST = {"groups": 40, "host": 60, "changes": 24, "builds": 16}
+"""Rows of each part of the page; how many there are in all is said."""
 
 _HEADLINE = re.compile(
     r"(^|\.|_)(driver|model|machine|version|git_commit|torch|torch_commit|flavour|system|memory_bytes|firmware)$"
@@ -64,7 +62,7 @@ class HostModel:
 
     model: str
     href: str
-    share: str
+    share: float
     operators: str
     cases: int
 
@@ -105,89 +103,45 @@ class BuildSpan:
     snapshots: int
 
 
-@dataclass(frozen=True)
-class DevicePage:
-    """All that is said of one device; ``total`` counts models only, ``..._apart`` what is no model."""
-
-    file: str
-    device: str
-    silence: str
-    age: str
-    total: Tally
-    line: PassLine | None
-    suites: tuple[SuiteRate, ...]
-    failures: tuple[FailureGroup, ...]
-    failures_in_all: int
-    failures_apart: tuple[FailureGroup, ...]
-    failures_apart_in_all: int
-    refusals: tuple[FailureGroup, ...]
-    lost: tuple[FailureGroup, ...]
-    host: tuple[HostModel, ...]
-    host_in_all: int
-    host_cases: int
-    looked: int
-    environments: tuple[KnownEnvironment, ...]
-    changes: tuple[EnvironmentChange, ...]
-    changes_in_all: int
-    builds: tuple[BuildSpan, ...]
-    builds_in_all: int
-    calibrations: tuple[CalibrationRow, ...]
-    calibration_run: str
-
-
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page of every device, and the list of them."""
-    pages = device_pages(context)
+    pages = [_page(context, device) for device in sorted({case.device for case in context.book})]
     index = context.renderer.page("devices", INDEX, pages=pages, section=INDEX)
     yield INDEX, index.encode()
     for page in pages:
-        yield page.file, context.renderer.page("device", page.file, page=page, section=INDEX).encode()
+        file = page["file"]
+        yield file, context.renderer.page("device", file, page=page, most=MOST, section=INDEX).encode()
 
 
-def device_pages(context: SiteContext) -> tuple[DevicePage, ...]:
-    """The pages of all devices that the store knows."""
-    devices = sorted({case.device for case in context.book})
-    return tuple(_page(context, device) for device in devices)
-
-
-def _page(context: SiteContext, device: str) -> DevicePage:
+def _page(context: SiteContext, device: str) -> dict[str, Any]:
+    """All that is said of one device; ``total`` counts models only, ``..._apart`` what is no model."""
     entries = context.board.of_device(device)
     models = [entry for entry in entries if entry.workload.subject is Subject.MODELS]
     refused = [e for e in entries if e.status in (Status.UNSUPPORTED, Status.SKIPPED)]
-    groups = failure_groups(_failed(models))
-    apart = failure_groups(_failed(e for e in entries if e.workload.subject is not Subject.MODELS))
+    apart = _failed(e for e in entries if e.workload.subject is not Subject.MODELS)
     host, looked = _host(entries)
-    changes = _changes(context, device)
-    builds = _builds(context, device)
-    run, calibrations = _calibrations(context, device)
-    rows = rows_of(context.recent, device, Subject.MODELS)
-    history = device_history(context.recent, rows)
-    return DevicePage(
-        file=links.device_page(device),
-        device=device,
-        silence=silence(context.board, entries, history, context.now),
-        age=_age(entries),
-        total=tally(models),
-        line=pass_line(history.passed, history.planned, [s.date for s in context.recent.snapshots]),
-        suites=_suites(entries),
-        failures=groups[:MOST_GROUPS],
-        failures_in_all=len(groups),
-        failures_apart=apart[:MOST_GROUPS],
-        failures_apart_in_all=len(apart),
-        refusals=failure_groups(refused)[:MOST_GROUPS],
-        lost=failure_groups(e for e in entries if e.status in INCOMPLETE)[:MOST_GROUPS],
-        host=tuple(host[:MOST_FALLBACKS]),
-        host_in_all=len(host),
-        host_cases=sum(model.cases for model in host),
-        looked=looked,
-        environments=_environments(context, device),
-        changes=tuple(changes[:MOST_CHANGES]),
-        changes_in_all=len(changes),
-        builds=tuple(builds[:MOST_BUILDS]),
-        builds_in_all=len(builds),
-        calibrations=calibrations,
-        calibration_run=run,
-    )
+    run, calibrations = newest_calibration(context, device)
+    history = device_history(context.recent, rows_of(context.recent, device, Subject.MODELS))
+    return {
+        "file": links.device_page(device),
+        "device": device,
+        "silence": silence(context.board, entries, history, context.now),
+        "age": _age(entries),
+        "total": tally(models),
+        "line": pass_line(history.passed, history.planned, [s.date for s in context.recent.snapshots]),
+        "suites": _suites(entries),
+        "failures": failure_groups(_failed(models)),
+        "failures_apart": failure_groups(apart),
+        "refusals": failure_groups(refused),
+        "lost": failure_groups(e for e in entries if e.status in INCOMPLETE),
+        "host": host,
+        "looked": looked,
+        "environments": _environments(context, device),
+        "changes": _changes(context, device),
+        "builds": _builds(context, device),
+        "calibrations": calibrations,
+        "calibration_run": run,
+    }
 
 
 def _failed(entries: Iterable[Entry]) -> list[Entry]:
@@ -227,7 +181,7 @@ def _host(entries: Sequence[Entry]) -> tuple[list[HostModel], int]:
         HostModel(
             model="/".join(group),
             href=links.case_link(max(members, key=lambda entry: _number(entry, "fallback_share"))),
-            share=f"{shares[group]:.1%}",
+            share=shares[group],
             operators=", ".join(
                 dict.fromkeys(str(name) for e in members if (name := e.facts.get("fallback_names")))
             ),
@@ -301,13 +255,3 @@ def _builds(context: SiteContext, device: str) -> list[BuildSpan]:
         else:
             spans.append(BuildSpan(version, commit, snapshot.date, snapshot.date, 1))
     return spans[::-1]
-
-
-def _calibrations(context: SiteContext, device: str) -> tuple[str, tuple[CalibrationRow, ...]]:
-    """The newest run that calibrated the device's plugin, and what it found."""
-    names = {device, plugin_of(device)}
-    for info in context.runs:
-        rows = [row for row in context.calibrations.get(info.run_id, ()) if row["device"] in names]
-        if rows:
-            return links.run_link(info.run_id), tuple(calibration_row(row) for row in rows)
-    return "", ()

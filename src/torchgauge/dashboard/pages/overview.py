@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchgauge.dashboard.board import Board, Entry
 from torchgauge.dashboard.history import NOTHING_PLANNED
 from torchgauge.dashboard.pages import geomean, links
-from torchgauge.dashboard.pages.calibration import CalibrationRow, calibration_row
+from torchgauge.dashboard.pages.calibration import newest_calibration
 from torchgauge.dashboard.pages.device_history import (
     DeviceHistory,
     NewFailure,
@@ -19,8 +19,9 @@ from torchgauge.dashboard.pages.device_history import (
     rows_of,
 )
 from torchgauge.dashboard.pages.noise import Movement
-from torchgauge.dashboard.pages.number_text import TIMES, change, spread
+from torchgauge.dashboard.pages.number_text import change, spread
 from torchgauge.dashboard.pages.pass_line import PassLine, pass_line
+from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import LOOKS, Look
 from torchgauge.dashboard.tally import Tally, tally
 from torchgauge.records import Status, Subject, apart, left_out
@@ -40,30 +41,12 @@ MOST_LISTED = 40
 
 
 @dataclass(frozen=True)
-class Apart:
-    """Cases of a device that are no models, by their last status in the recent snapshots."""
-
-    subject: Subject
-    passed: int
-    planned: int
-
-
-@dataclass(frozen=True)
-class Speedup:
-    """The geometric mean of one configuration's speed-ups, over the workloads common to all of the device.
-
-    ``left_out`` says how many numbers of it are apart; empty where none is.
-    """
-
-    configuration: str
-    text: str
-    n: int
-    left_out: str
-
-
-@dataclass(frozen=True)
 class DeviceCard:
-    """What is said of one device."""
+    """What is said of one device.
+
+    ``apart`` counts what is no model: a subject, passes and all. ``speedups`` are the means of configurations
+    over the workloads common to all of the device, with how many numbers are left out, in words.
+    """
 
     device: str
     href: str
@@ -74,9 +57,9 @@ class DeviceCard:
     new_failures: int
     incomplete: str
     oldest: str
-    apart: tuple[Apart, ...]
-    speedups: tuple[Speedup, ...]
-    calibrations: tuple[CalibrationRow, ...]
+    apart: tuple[tuple[Subject, int, int], ...]
+    speedups: tuple[tuple[str, geomean.Mean, str], ...]
+    calibrations: list[Row]
     calibration_run: str
 
 
@@ -92,53 +75,29 @@ class Finding:
     detail: str
 
 
-@dataclass(frozen=True)
-class Unfinished:
-    """A run that is not published."""
-
-    run_id: str
-    anchor: str
-    problem: str
-    state: str
-    recorded: int
-    planned: int
-
-
-@dataclass(frozen=True)
-class OverviewPage:
-    """Cards, what is new, surprises and the runs that are not finished."""
-
-    cards: tuple[DeviceCard, ...]
-    failures: tuple[Finding, ...]
-    failures_in_all: int
-    surprises: tuple[Finding, ...]
-    surprises_in_all: int
-    unfinished: tuple[Unfinished, ...]
-    snapshots: int
-
-
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The first page."""
-    yield "index.html", context.renderer.page("overview", "index.html", page=overview_page(context)).encode()
+    page = context.renderer.page("overview", "index.html", page=_overview(context))
+    yield "index.html", page.encode()
 
 
-def overview_page(context: SiteContext) -> OverviewPage:
-    """The overview of the store."""
+def _overview(context: SiteContext) -> dict[str, Any]:
+    """Cards, what is new, surprises and the runs that are not finished."""
     board = context.board.of_models()
     moved = context.moved
     failures: list[NewFailure] = []
     cards = [_card(context, board, device, moved, failures) for device in _devices(context, board)]
     cards.sort(key=lambda card: not card.silence)
     surprises = _surprises(board)
-    return OverviewPage(
-        cards=tuple(cards),
-        failures=tuple(_failure(board, found) for found in failures[:MOST_LISTED]),
-        failures_in_all=len(failures),
-        surprises=tuple(_surprise(entry) for entry in surprises[:MOST_LISTED]),
-        surprises_in_all=len(surprises),
-        unfinished=_unfinished(context),
-        snapshots=len(context.recent.snapshots),
-    )
+    return {
+        "cards": cards,
+        "failures": [_failure(board, found) for found in failures[:MOST_LISTED]],
+        "failures_in_all": len(failures),
+        "surprises": [_surprise(entry) for entry in surprises[:MOST_LISTED]],
+        "surprises_in_all": len(surprises),
+        "unfinished": [info for info in context.runs if not info.published],
+        "snapshots": len(context.recent.snapshots),
+    }
 
 
 def _devices(context: SiteContext, board: Board) -> list[str]:
@@ -160,7 +119,7 @@ def _card(
     fresh = list(new_failures(context.recent, rows))
     failures += fresh
     counted = tally(entries)
-    run, calibrations = _calibrations(context, device)
+    run, calibrations = newest_calibration(context, device)
     return DeviceCard(
         device=device,
         href=links.device_page(device),
@@ -243,16 +202,16 @@ def _incomplete(counted: Tally) -> str:
     return f"incomplete: {counted.incomplete} of {counted.planned} cases were lost or never reached"
 
 
-def _apart(context: SiteContext, device: str) -> Iterator[Apart]:
+def _apart(context: SiteContext, device: str) -> Iterator[tuple[Subject, int, int]]:
     for subject in (Subject.CHECKS, Subject.OPERATORS):
         rows = rows_of(context.recent, device, subject)
         if len(rows):
             planned = context.recent.status[rows] != NOTHING_PLANNED
             last = planned.shape[1] - 1 - planned[:, ::-1].argmax(axis=1)
-            yield Apart(subject, int(context.recent.counted[rows, last].sum()), len(rows))
+            yield subject, int(context.recent.counted[rows, last].sum()), len(rows)
 
 
-def _speedups(entries: tuple[Entry, ...]) -> tuple[Speedup, ...]:
+def _speedups(entries: tuple[Entry, ...]) -> tuple[tuple[str, geomean.Mean, str], ...]:
     numbers: dict[str, dict[str, float | None]] = {}
     doubts: dict[str, list[str]] = {}
     for entry in entries:
@@ -262,25 +221,7 @@ def _speedups(entries: tuple[Entry, ...]) -> tuple[Speedup, ...]:
             side = numbers.setdefault(entry.column.configuration, {})
             side[entry.workload.name] = geomean.usable(entry, "speedup")[0]
     means = geomean.means_over(numbers, geomean.common(numbers, ()))
-    return tuple(
-        Speedup(
-            name,
-            f"{found.estimate:.3g}{TIMES} {geomean.interval_text(found)}",
-            found.n,
-            left_out(doubts[name]),
-        )
-        for name, found in sorted(means.items())
-    )
-
-
-def _calibrations(context: SiteContext, device: str) -> tuple[str, tuple[CalibrationRow, ...]]:
-    """The newest run that calibrated the device's plugin, and what it found."""
-    names = {device, device.partition(".")[0]}
-    for info in context.runs:
-        rows = [row for row in context.calibrations.get(info.run_id, ()) if row["device"] in names]
-        if rows:
-            return links.run_anchor(info.run_id), tuple(calibration_row(row) for row in rows)
-    return "", ()
+    return tuple((name, found, left_out(doubts[name])) for name, found in sorted(means.items()))
 
 
 def _surprises(board: Board) -> list[Entry]:
@@ -323,18 +264,3 @@ def _detail(entry: Entry) -> str:
         row["error_message"] or row["reason"] or row["accuracy_detail"] or row["cause"] or ""
     )
     return ": ".join(part for part in (row["error_type"], message) if part) or f"in phase {row['phase']}"
-
-
-def _unfinished(context: SiteContext) -> tuple[Unfinished, ...]:
-    return tuple(
-        Unfinished(
-            info.run_id,
-            links.run_anchor(info.run_id),
-            first_line(info.problem, 300),
-            info.state.value,
-            info.recorded,
-            info.planned,
-        )
-        for info in context.runs
-        if not info.published
-    )

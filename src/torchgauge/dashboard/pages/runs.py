@@ -10,14 +10,14 @@ import hashlib
 import json
 import re
 import shlex
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchgauge.clock import utc
 from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.pages.calibration import CalibrationRow, calibration_row
 from torchgauge.dashboard.pages.environments import fact, plugin_of
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import LOOKS
@@ -80,74 +80,22 @@ class RunLine:
     tally: Tally
 
 
-@dataclass(frozen=True)
-class RunSection:
-    """One run with all that is known of it; ``sha256`` is of its table of results."""
-
-    line: RunLine
-    command: str
-    origin: str
-    sha256: str
-    logs: str
-    environments: tuple[EnvironmentLink, ...]
-    calibrations: tuple[CalibrationRow, ...]
-
-
-@dataclass(frozen=True)
-class LastRun:
-    """The newest run of one suite on one device; ``known`` of ``planned`` cases say something."""
-
-    device: str
-    device_href: str
-    suite: str
-    run_id: str
-    href: str
-    age: str
-    took: str
-    passed: int
-    known: int
-    planned: int
-    infra: int
-    logs: str
-
-
-@dataclass(frozen=True)
-class Month:
-    """The page of one month."""
-
-    file: str
-    name: str
-    runs: int
-
-
-@dataclass(frozen=True)
-class RunsPage:
-    """The first page of runs."""
-
-    unfinished: tuple[RunLine, ...]
-    last: tuple[LastRun, ...]
-    sections: tuple[RunSection, ...]
-    older: tuple[RunLine, ...]
-    months: tuple[Month, ...]
-    in_all: int
-
-
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page of runs, and one per month where there are more than it describes."""
     lines = [run_line(info, context.now) for info in context.runs]
-    page = runs_page(context, lines)
+    page = _page(context, lines)
     yield "runs.html", context.renderer.page("runs", "runs.html", page=page).encode()
-    known = {section.line.run_id for section in page.sections}
-    for month in page.months:
-        members = [line for line in lines if line.month == month.name]
+    known = {section["line"].run_id for section in page["sections"]}
+    for month in page["months"]:
+        members, file = [line for line in lines if line.month == month], f"runs/{month}.html"
         content = context.renderer.page(
-            "runs_month", month.file, month=month, runs=members, known=known, section="runs.html"
+            "runs_month", file, month=month, runs=members, known=known, section="runs.html"
         )
-        yield month.file, content.encode()
+        yield file, content.encode()
 
 
-def runs_page(context: SiteContext, lines: Sequence[RunLine]) -> RunsPage:
-    """What the first page says."""
+def _page(context: SiteContext, lines: Sequence[RunLine]) -> dict[str, Any]:
+    """What the first page says; ``months`` have how many runs they have."""
     by_id = dict(zip((info.run_id for info in context.runs), context.runs, strict=True))
     unfinished = [line for line in lines if not line.published]
     newest = [line for line in lines if line.published][:NEWEST]
@@ -155,14 +103,15 @@ def runs_page(context: SiteContext, lines: Sequence[RunLine]) -> RunsPage:
     there = {line.run_id for line in shown}
     older = [line for line in lines if line.run_id in context.described and line.run_id not in there]
     devices = _pages_of_plugins(context)
-    return RunsPage(
-        unfinished=tuple(shown[: len(unfinished)]),
-        last=last_runs(context),
-        sections=tuple(_section(context, line, by_id[line.run_id], devices) for line in shown),
-        older=tuple(older),
-        months=_months(lines) if len(lines) > len(shown) else (),
-        in_all=len(lines),
-    )
+    months = Counter(line.month for line in lines) if len(lines) > len(shown) else Counter()
+    return {
+        "unfinished": shown[: len(unfinished)],
+        "last": last_runs(context),
+        "sections": [_section(context, line, by_id[line.run_id], devices) for line in shown],
+        "older": older,
+        "months": dict(sorted(months.items(), reverse=True)),
+        "in_all": len(lines),
+    }
 
 
 def run_line(info: RunInfo, now: float) -> RunLine:
@@ -187,8 +136,8 @@ def run_line(info: RunInfo, now: float) -> RunLine:
     )
 
 
-def last_runs(context: SiteContext) -> tuple[LastRun, ...]:
-    """The newest run of every device and suite on the board, by device."""
+def last_runs(context: SiteContext) -> list[dict[str, Any]]:
+    """The newest run of every device and suite on the board, by device; ``known`` cases say something."""
     members: dict[tuple[str, str], dict[str, list[Entry]]] = {}
     for entry in context.board.entries.values():
         runs = members.setdefault((entry.column.device, entry.workload.suite), {})
@@ -197,29 +146,21 @@ def last_runs(context: SiteContext) -> tuple[LastRun, ...]:
     found = []
     for (device, suite), runs in sorted(members.items()):
         run_id = min(runs, key=lambda run: rank.get(run, len(rank)))
-        found.append(_last_run(context, device, suite, run_id, runs[run_id]))
-    return tuple(found)
-
-
-def _last_run(
-    context: SiteContext, device: str, suite: str, run_id: str, entries: Sequence[Entry]
-) -> LastRun:
-    counted = tally(entries)
-    rows = [entry.newest for entry in entries]
-    return LastRun(
-        device=device,
-        device_href=links.device_page(device),
-        suite=suite,
-        run_id=run_id,
-        href=links.run_link(run_id),
-        age=units.age(context.now - max(row["run_created_at"].timestamp() for row in rows)),
-        took=_took(rows),
-        passed=counted.passed,
-        known=counted.planned - counted.incomplete,
-        planned=counted.planned,
-        infra=counted.counts[Status.INFRA],
-        logs=f"runs/{run_id}/logs" if any(row["log"] for row in rows) else "",
-    )
+        rows, counted = [entry.newest for entry in runs[run_id]], tally(runs[run_id])
+        found.append(
+            {
+                "device": device,
+                "suite": suite,
+                "run_id": run_id,
+                "age": context.now - max(row["run_created_at"].timestamp() for row in rows),
+                "took": _took(rows),
+                "tally": counted,
+                "known": counted.planned - counted.incomplete,
+                "infra": counted.counts[Status.INFRA],
+                "logs": any(row["log"] for row in rows),
+            }
+        )
+    return found
 
 
 def _took(rows: Iterable[Row]) -> str:
@@ -230,30 +171,27 @@ def _took(rows: Iterable[Row]) -> str:
     return units.duration(max(start + took for start, took in spans) - min(start for start, _ in spans))
 
 
-def _months(lines: Sequence[RunLine]) -> tuple[Month, ...]:
-    counts: dict[str, int] = {}
-    for line in lines:
-        counts[line.month] = counts.get(line.month, 0) + 1
-    return tuple(Month(f"runs/{name}.html", name, counts[name]) for name in sorted(counts, reverse=True))
-
-
 def _pages_of_plugins(context: SiteContext) -> Mapping[str, str]:
     """The device on whose page the environments of a plugin are: the first by name."""
     devices = sorted({case.device for case in context.book}, reverse=True)
     return {plugin_of(device): device for device in devices} | {device: device for device in devices}
 
 
-def _section(context: SiteContext, line: RunLine, info: RunInfo, devices: Mapping[str, str]) -> RunSection:
+def _section(
+    context: SiteContext, line: RunLine, info: RunInfo, devices: Mapping[str, str]
+) -> dict[str, Any]:
+    """One run with all that is known of it; ``sha256`` is of its table of results."""
     folder = context.store.path / "runs" / info.run_id
-    return RunSection(
-        line=line,
-        command=_command(context.store, info.run_id),
-        origin=_origin(context.store, info.run_id, context.environments.get(info.run_id, ())),
-        sha256=_sha256(context.store, info),
-        logs=f"runs/{info.run_id}/logs" if (folder / "logs").is_dir() else "",
-        environments=_environment_links(context.environments.get(info.run_id, ()), devices),
-        calibrations=tuple(calibration_row(row) for row in context.calibrations.get(info.run_id, ())),
-    )
+    rows = context.environments.get(info.run_id, ())
+    return {
+        "line": line,
+        "command": _command(context.store, info.run_id),
+        "origin": _origin(context.store, info.run_id, rows),
+        "sha256": _sha256(context.store, info),
+        "logs": f"runs/{info.run_id}/logs" if (folder / "logs").is_dir() else "",
+        "environments": _environment_links(rows, devices),
+        "calibrations": context.calibrations.get(info.run_id, ()),
+    }
 
 
 def _origin(store: Store, run_id: str, facts: Sequence[Row]) -> str:
