@@ -16,15 +16,18 @@ from torchgauge.records.comparison import MetricVerdict, Pair, Verdict
 from torchgauge.results.comparing.gate_verdict import headline
 from torchgauge.results.journal import RunState
 from torchgauge.results.reports.report import ComparisonReport, SideFacts, count
-from torchgauge.workflows.config import Pool, parse_config
+from torchgauge.workflows.config import parse_config
+from torchgauge.workflows.gate_base import GateBase, asked_by
 from torchgauge.workflows.gate_plan import GateJob, GatePlan
 from torchgauge.workflows.gate_set import Origin, write_gate_set
 from torchgauge.workflows.workflow_event import GateRun
 
-SHA, NEWER = "a" * 40, "b" * 40
+SHA, NEWER, BASE = "a" * 40, "b" * 40, "c" * 40
 FORK = "stranger/project"
 RUN = GateRun("owner/project", 77, 1, SHA, "topic", FORK, "success")
 PLAN = GatePlan(("cpu",))
+CAMPAIGN = "campaign: {suites: [toy], models: [noop], configs: [eager]}"
+"""It plans the one case that a set here has, where it has one."""
 ORIGIN = Origin("owner/project", SHA, 77, 1)
 WORSE = {"ratio": 1.1, "low": 1.05, "high": 1.15, "base": 1.0, "head": 1.1, "p_adjusted": 0.001}
 FINE = {"ratio": 1.0, "low": 0.99, "high": 1.01, "base": 1.0, "head": 1.0, "spread": 0.005}
@@ -34,12 +37,12 @@ def config_of(*pools: str, own: tuple[str, ...] = ()) -> str:
     """The text of a torchgauge.yml with ``pools`` for everyone and ``own`` ones for collaborators."""
     lines = [f"  - {{name: {name}, device: fake, runs-on: ubuntu-24.04, trust: anyone}}" for name in pools]
     lines += [f"  - {{name: {name}, device: fake, runs-on: [self-hosted, tg-{name}]}}" for name in own]
-    return "version: 1\ncampaign: {suites: [toy]}\npools:\n" + "\n".join(lines) + "\n"
+    return f"version: 1\n{CAMPAIGN}\npools:\n" + "\n".join(lines) + "\n"
 
 
-def pools_of(*pools: str, own: tuple[str, ...] = ()) -> tuple[Pool, ...]:
-    """The pools of :func:`config_of`."""
-    return parse_config(config_of(*pools, own=own)).pools
+def base_with(*pools: str, own: tuple[str, ...] = ()) -> GateBase:
+    """What :func:`config_of` asks for."""
+    return asked_by(parse_config(config_of(*pools, own=own)))
 
 
 def job(name: str, conclusion: str = "success") -> GateJob:
@@ -47,11 +50,11 @@ def job(name: str, conclusion: str = "success") -> GateJob:
     return GateJob(name, conclusion)
 
 
-def pair(model: str = "linear") -> Pair:
+def pair(model: str = "noop") -> Pair:
     return Pair(case(model), case(model))
 
 
-def of(said: Verdict, model: str = "linear", **fields: Any) -> MetricVerdict:
+def of(said: Verdict, model: str = "noop", **fields: Any) -> MetricVerdict:
     """A verdict on the latency of ``model``, with numbers that fit it."""
     numbers = WORSE if said is Verdict.REGRESSION else FINE if said is Verdict.UNCHANGED else {}
     return verdict(pair(model), said, **{**numbers, **fields})
@@ -106,7 +109,7 @@ def pull(number: int = 5, sha: str = SHA, **fields: Any) -> dict[str, Any]:
         "user": {"login": "stranger"},
         "labels": [],
         "head": {"sha": sha, "ref": "topic", "repo": {"full_name": FORK}},
-        "base": {"ref": "main"},
+        "base": {"ref": "main", "sha": BASE},
     }
     return {**told, **fields}
 
@@ -128,6 +131,6 @@ def event(**changes: Any) -> dict[str, Any]:
     }
     return {
         "action": "completed",
-        "repository": {"full_name": "owner/project"},
+        "repository": {"full_name": "owner/project", "default_branch": "main"},
         "workflow_run": {**run, **changes},
     }

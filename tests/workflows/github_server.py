@@ -7,6 +7,7 @@ token.
 
 from __future__ import annotations
 
+import base64
 import json
 import re
 import threading
@@ -49,6 +50,8 @@ class GitHub:
     """Run to the jobs of all attempts with their `annotations`, asked anew each time."""
     zips: dict[int, bytes] = field(default_factory=dict)
     roles: dict[str, str] = field(default_factory=dict)
+    files: dict[tuple[str, str], str] = field(default_factory=dict)
+    """Path and commit to the text of a file."""
     trouble: list[Answer] = field(default_factory=list)
     requests: list[tuple[str, str]] = field(default_factory=list)
     leaked: list[str] = field(default_factory=list)
@@ -68,6 +71,7 @@ class GitHub:
     def _routes(self) -> list[tuple[str, str, Callable[..., Answer]]]:
         return [
             (f"{HOME}/pulls", "GET", self._list_pulls),
+            (rf"{HOME}/contents/(.+)", "GET", self._contents),
             (rf"{HOME}/pulls/(\d+)", "GET", self._pull),
             (rf"{HOME}/actions/runs/(\d+)", "GET", self._run),
             (rf"{HOME}/actions/runs/(\d+)/artifacts", "GET", self._artifacts),
@@ -102,6 +106,12 @@ class GitHub:
         found = [each for each in self.pulls if each["number"] == int(groups[0])]
         return Answer(200, found[0]) if found else Answer(404, {"message": "Not Found"})
 
+    def _contents(self, groups: Any, query: dict[str, str], _body: Any) -> Answer:
+        text = self.files.get((groups[0], query["ref"]))
+        if text is None:
+            return Answer(404, {"message": "Not Found"})
+        return Answer(200, {"encoding": "base64", "content": base64.encodebytes(text.encode()).decode()})
+
     def _run(self, groups: Any, _query: Any, _body: Any) -> Answer:
         return Answer(200, self.runs[int(groups[0])])
 
@@ -109,7 +119,8 @@ class GitHub:
         told = self.jobs
         if query["filter"] == "all":
             told = [
-                {key: job[key] for key in ("id", "name", "run_attempt")}
+                {"conclusion": "success"}
+                | {key: job[key] for key in ("id", "name", "run_attempt", "conclusion") if key in job}
                 for job in self.night_jobs(int(groups[0]))
             ]
         return self._paged(told, f"{HOME}/actions/runs/{groups[0]}/jobs", query, "jobs")

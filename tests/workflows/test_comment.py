@@ -193,7 +193,11 @@ def test_an_older_attempt_and_a_foreign_repository_are_passed_over(tmp_path, git
     done = comment(tmp_path, artifacts=regression(tmp_path))
     assert ("started again" in done.output, github.writes()) == (True, [])
     with pytest.raises(SkippedError, match="another repository"):
-        gate_run(event() | {"repository": {"full_name": "evil/project"}}, "owner/project", *WORKFLOW)
+        gate_run(
+            event() | {"repository": {"full_name": "evil/project", "default_branch": "main"}},
+            "owner/project",
+            *WORKFLOW,
+        )
 
 
 @pytest.mark.parametrize(
@@ -228,7 +232,7 @@ def test_only_our_own_comment_is_edited(tmp_path, github) -> None:
 
 def test_an_api_that_is_down_ends_with_3_and_writes_nothing(tmp_path, github) -> None:
     """After the summary, which then has all of it."""
-    github.trouble = [Answer(200, {"jobs": []}), Answer(400, {"message": "no"})]
+    github.trouble = [Answer(200, []), Answer(200, {"jobs": []}), Answer(400, {"message": "no"})]
     done = comment(tmp_path, artifacts=regression(tmp_path))
     assert isinstance(done.exception, ApiError)
     assert (done.exception.exit_code, github.writes()) == (3, [])

@@ -27,9 +27,8 @@ from torchgauge.workflows.ingest.intake import (
 )
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.validator import Expected
-from torchgauge.workflows.planned_nights import keep_plan
+from torchgauge.workflows.planned_nights import UNASKED, EndedJobs, keep_plan
 from torchgauge.workflows.result_set import MANIFEST
-from torchgauge.workflows.workflow_event import SUCCESS
 
 COLLECTION_SCHEMA = 1
 """Version of ``collect.json``."""
@@ -100,13 +99,13 @@ def collect(
     expected: Expected,
     store: Store,
     *,
-    ended: str = "",
+    ended: EndedJobs = UNASKED,
     clock: Clock = SYSTEM_CLOCK,
 ) -> Collection:
     """Import all valid artifacts in ``folder`` and say what the campaign lacks.
 
     Every artifact is looked at before any is imported. Of several attempts at a shard the newest valid one
-    is imported, the others are kept as superseded. ``ended`` is how the forge says that the jobs ended.
+    is imported, the others are kept as superseded. How its jobs ``ended`` is kept for the watch.
     """
     refused: list[Refused] = []
     attempts: dict[tuple[str, int], list[Candidate]] = defaultdict(list)
@@ -119,7 +118,7 @@ def collect(
     taken: list[Taken] = []
     replaced: list[Replaced] = []
     with only_intake(store) as held:
-        keep_plan(store, expected.campaign)
+        keep_plan(store, expected.campaign, ended)
         valid = [each.valid for candidates in attempts.values() for each in candidates]
         reception = Reception(held, whole_pools(expected.campaign, valid, held))
         for candidates in attempts.values():
@@ -129,10 +128,23 @@ def collect(
         retire_superseded(store, taken, clock)
         record_refusals(store, refused, clock)
     whole = _summary(expected, taken, refused, replaced)
-    if ended in ("", SUCCESS) or whole.missing:
-        return whole
-    gap = f"the jobs that measure ended as {ended}, although each handed a result set in: look at the run"
-    return replace(whole, state="incomplete", gaps=(*whole.gaps, gap))
+    gaps = tuple(_unlike(whole, expected, ended))
+    return replace(whole, state="incomplete", gaps=(*whole.gaps, *gaps)) if gaps else whole
+
+
+def _unlike(whole: Collection, expected: Expected, ended: EndedJobs) -> Iterable[str]:
+    """Where the jobs ended in another way than what they handed in says."""
+    there = {(run.pool, run.shard) for run in whole.runs}
+    told = [
+        (f"pool {pool.name}, shard {shard.index} of {shard.of}: {how}", (pool.name, shard.index) in there)
+        for pool in expected.campaign.pools
+        for shard in pool.shards
+        if (how := ended.of(pool.name, shard.index, shard.of))
+    ]
+    yield from (f"{words}, although a result set came" if came else words for words, came in told)
+    if ended.failed and not (told or whole.missing):
+        how = ended.together
+        yield f"the jobs that measure ended as {how}, although each handed a result set in: look at the run"
 
 
 def _newest(

@@ -15,11 +15,12 @@ from torchgauge.results.hostile_text import first_line
 from torchgauge.results.markdown_text import code, table
 from torchgauge.results.reports.markdown import render
 from torchgauge.workflows.check_run import put_check_run
+from torchgauge.workflows.gate_base import shown_branch
 from torchgauge.workflows.gate_handed import Gathered, Handed
 from torchgauge.workflows.gate_verdict import TITLES
 from torchgauge.workflows.github_api import GitHubApi, repository_path
 from torchgauge.workflows.pull_request import PullRequest, check_attempt, pull_request_of
-from torchgauge.workflows.workflow_event import GateRun
+from torchgauge.workflows.workflow_event import GateRun, SkippedError
 
 LIMIT = 60_000
 """Characters of a comment; GitHub takes 65,536."""
@@ -27,6 +28,8 @@ BOT = "github-actions[bot]"
 """Who writes with the token of a workflow."""
 MOST_POOLS = 16
 """Pools that a comment shows, the worst first; the others are counted, and all of them are judged."""
+MOST_CASES = 3
+"""Missing cases that the line of a pool names."""
 _HEAD_ROOM = 4_000
 """Characters kept for everything around the reports."""
 _ROW = 600
@@ -56,6 +59,9 @@ def comment_on(api: GitHubApi, found: Gathered, *, name: str, server: str, bot: 
     run, title = found.run, found.plan.title(name)
     check_attempt(api, run)
     request = pull_request_of(api, run)
+    other = request.base_branch != run.default_branch
+    if found.plan.base != (shown_branch(request.base_branch) if other else ""):
+        raise SkippedError("the pull request has another base by now: push its commit anew")
     url = f"{server}/{run.repository}/actions/runs/{run.run_id}"
     body = comment_text(found, name=name, url=url)
     number, edited = _put(api, run, request, body, first=marker(title), bot=bot)
@@ -91,11 +97,13 @@ def marker(name: str) -> str:
 def _missing(found: Gathered) -> list[str]:
     """What is wrong beyond the numbers, and what to try; nothing where nothing is."""
     lines = [f"Not every job ended well: {code(found.trouble, 600)}."] if found.trouble else []
+    if found.plan.unknown:
+        lines.append(f"Which cases were to come is not known here: {code(found.plan.unknown, 300)}.")
     if not found.plan.pools:
         lines.append("No pool was planned: `torchgauge.yml` has none that anyone may use.")
     elif all(each.found is None for each in found.handed):
         lines.append("No valid result set was handed in: there is no number to judge.")
-    absent = any(each.found is None for each in found.handed)
+    absent = any(each.found is None or each.missing for each in found.handed)
     return [*lines, _ADVICE] if lines or absent else []
 
 
@@ -111,7 +119,11 @@ def _about(handed: Handed) -> str:
     if handed.found is None:
         return code(handed.trouble, 300)
     manifest = handed.found.manifest
-    return f"{code(manifest.base, 80)} -> {code(manifest.head, 80)}"
+    sides = f"{code(manifest.base, 80)} -> {code(manifest.head, 80)}"
+    if not handed.missing:
+        return sides
+    named = ", ".join(code(case, 120) for case in handed.missing[:MOST_CASES])
+    return f"{sides}; {len(handed.missing)} of {handed.planned} planned cases are missing: {named}"
 
 
 def _section(handed: Handed, room: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import tempfile
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -10,7 +11,8 @@ from typing import Any
 
 from torchgauge.results.comparing.gate_verdict import GateVerdict, worst
 from torchgauge.results.comparing.policy import Policy
-from torchgauge.workflows.config import Pool
+from torchgauge.results.reports.report import ComparisonReport
+from torchgauge.workflows.gate_base import GateBase
 from torchgauge.workflows.gate_plan import GatePlan, failed_jobs, gate_plan, jobs_of, why_absent
 from torchgauge.workflows.gate_set import ARTIFACT_PREFIX, POOL, GateSet, Origin, read_gate_set
 from torchgauge.workflows.github_api import GitHubApi, repository_path
@@ -19,21 +21,28 @@ from torchgauge.workflows.workflow_event import SUCCESS, GateRun
 
 MOST_PACKED = 32 * 1024 * 1024
 """Bytes of a packed artifact that is downloaded at all."""
+_BATCH = re.compile(r":b\d+:")
 UNPLANNED = "nobody planned this pool for the run, so its set was not read"
 
 
 @dataclass(frozen=True)
 class Handed:
-    """What one pool handed in: its set, or in ``trouble`` why there is none."""
+    """What one pool handed in: its set, or in ``trouble`` why there is none.
+
+    ``missing`` are planned cases of which the set says nothing, ``planned`` counts all of them.
+    """
 
     pool: str
     found: GateSet | None
     trouble: str = ""
+    missing: tuple[str, ...] = ()
+    planned: int = 0
 
     @property
     def verdict(self) -> GateVerdict:
-        """The set's verdict; what is missing or was refused is incomplete."""
-        return GateVerdict.INCOMPLETE if self.found is None else self.found.verdict
+        """The set's verdict, no better than incomplete where a case, or all of it, is missing."""
+        beside = [GateVerdict.INCOMPLETE] if self.missing or self.found is None else []
+        return worst([*([self.found.verdict] if self.found else []), *beside])
 
 
 @dataclass(frozen=True)
@@ -55,18 +64,18 @@ class Gathered:
     @property
     def verdict(self) -> GateVerdict:
         """The worst of all pools; no better than incomplete where the run did not end well."""
-        beside = [GateVerdict.INCOMPLETE] if self.trouble else []
+        beside = [GateVerdict.INCOMPLETE] if self.trouble or self.plan.unknown else []
         return worst([*(each.verdict for each in self.handed), *beside])
 
 
-def fetch(api: GitHubApi, run: GateRun, pools: Sequence[Pool], policy: Policy | None = None) -> Gathered:
-    """What ``run`` handed in, from the API; ``pools`` are those of torchgauge.yml.
+def fetch(api: GitHubApi, run: GateRun, base: GateBase, policy: Policy | None = None) -> Gathered:
+    """What ``run`` handed in, from the API, against what its ``base`` asks for.
 
     With ``policy``, that of the base, verdicts gate as it says: a pull request may have brought another one.
     Raises :class:`ApiError`.
     """
     listed = _listed(api, run)
-    plan = gate_plan(pools, jobs_of(api, run), listed)
+    plan = gate_plan(base, jobs_of(api, run), listed)
     with tempfile.TemporaryDirectory() as folder:
         _download(api, run, plan, listed, Path(folder))
         return gather(Path(folder), run, plan, policy)
@@ -124,6 +133,20 @@ def _planned(pool: str, paths: Sequence[Path], run: GateRun, plan: GatePlan, pol
         return Handed(pool, None, "its artifact is there twice")
     origin = Origin(run.repository, run.head_sha, run.run_id, run.attempt)
     try:
-        return Handed(pool, read_gate_set(paths[0], origin, pool, policy))
+        found = read_gate_set(paths[0], origin, pool, policy)
     except RefusedSetError as error:
         return Handed(pool, None, f"the result set was rejected ({error.reason.value}): {error.detail}")
+    planned = plan.cases.get(pool, ())
+    missing = () if found.manifest.trouble else left_out(planned, found.report)
+    return Handed(pool, found, missing=missing, planned=len(planned))
+
+
+def left_out(planned: Sequence[str], report: ComparisonReport) -> tuple[str, ...]:
+    """The cases of ``planned`` of which ``report`` has neither a verdict nor that they did not run.
+
+    Whatever their batch is: a pull request may give a model another one.
+    """
+    told = {case for each in report.judged for case in (each.base_case, each.head_case)}
+    told |= {pair.partition(" against ")[0] for pair in report.not_run}
+    known = {_BATCH.sub(":", case) for case in told}
+    return tuple(case for case in planned if _BATCH.sub(":", case) not in known)

@@ -1,17 +1,17 @@
-"""Which pools a run of the gate had to hand in: the default branch says so, never the run.
+"""Which pools and cases a run of the gate had to hand in: the base says so, never the run.
 
 The plan of a pull request is made by its own run, whose file is the author's. So what is missing is held
-against ``torchgauge.yml`` of the default branch. A label may name one more pool for one commit; that run is
-told of apart, since it measures none of the pools that everyone's runs must have.
+against ``torchgauge.yml`` of the base. A label may name one more pool for one commit; that run is told of
+apart, since it measures none of the pools that everyone's runs must have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 
 from torchgauge.results.markdown_text import one_line
-from torchgauge.workflows.config import Pool
+from torchgauge.workflows.gate_base import GateBase
 from torchgauge.workflows.github_api import GitHubApi, own_name, repository_path
 from torchgauge.workflows.workflow_event import SUCCESS, GateRun
 
@@ -36,30 +36,34 @@ class GateJob:
 class GatePlan:
     """The pools that must hand a set in, and the jobs that there were, as far as they are known.
 
-    ``named`` says that somebody asked for the pools by name.
+    ``named`` says that somebody asked for the pools by name. ``cases`` are those that each pool must have
+    compared, and ``unknown`` says why they are not known. ``base`` is a branch that is not the default one.
     """
 
     pools: tuple[str, ...]
     jobs: tuple[GateJob, ...] = ()
     named: bool = False
+    base: str = ""
+    cases: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
+    unknown: str = ""
 
     def title(self, name: str) -> str:
         """What the check run and the comment called ``name`` are called for this run."""
-        return " ".join((name, *self.pools)) if self.named else name
+        of_base = ("on", self.base) if self.base else ()
+        return " ".join((name, *of_base, *(self.pools if self.named else ())))
 
 
-def gate_plan(pools: Sequence[Pool], jobs: tuple[GateJob, ...], came: Collection[str]) -> GatePlan:
-    """What a run with these ``jobs``, which handed in sets of the pools ``came``, had to hand in.
+def gate_plan(base: GateBase, jobs: tuple[GateJob, ...], came: Collection[str]) -> GatePlan:
+    """What a run with these ``jobs``, which handed in sets of the pools ``came``, had to by its ``base``.
 
     Pools for everyone are in every run. Only a run that has nothing of them counts as one for a pool that
     was named; it has a title of its own, so that it makes no other one green.
     """
-    everyone = tuple(pool.name for pool in pools if pool.trust == "anyone")
+    everyone = tuple(pool.name for pool in base.pools if pool.trust == "anyone")
     ran = {job.name for job in jobs} | set(came)
-    named = tuple(pool.name for pool in pools if pool.trust != "anyone" and pool.name in ran)
-    if named and ran.isdisjoint(everyone):
-        return GatePlan(named, jobs, named=True)
-    return GatePlan(everyone, jobs)
+    own = tuple(pool.name for pool in base.pools if pool.trust != "anyone" and pool.name in ran)
+    named = bool(own) and ran.isdisjoint(everyone)
+    return GatePlan(own if named else everyone, jobs, named, base.branch, base.cases, base.unknown)
 
 
 def jobs_of(api: GitHubApi, run: GateRun) -> tuple[GateJob, ...]:

@@ -19,7 +19,10 @@ from dataclasses import dataclass
 from torchgauge.errors import UsageError
 from torchgauge.workflows.github_api import GitHubApi, own_name, repository_path
 from torchgauge.workflows.github_files import annotation
+from torchgauge.workflows.plain_text import one_line
 
+MOST_CONCLUSION = 60
+"""Characters of what the forge calls the end of a job."""
 TITLE = "torchgauge result set"
 _STATED = re.compile(r"sha256:([0-9a-f]{64})")
 
@@ -61,6 +64,22 @@ def stated_answers(stated: Stated, pool: str) -> frozenset[str]:
     """The digests that the jobs ``confirm POOL LEG`` stated, which measured suspicions of ``pool`` again."""
     name = re.compile(rf"confirm {re.escape(pool)} \d+")
     return frozenset().union(*(said for (job, _), said in stated.items() if name.fullmatch(job)))
+
+
+def ended_jobs(api: GitHubApi, run: WorkflowRun) -> tuple[tuple[str, str], ...]:
+    """Name and conclusion of each job of ``run``, in its newest attempt; raises :class:`ApiError`."""
+    newest: dict[str, tuple[int, str]] = {}
+    home = repository_path(run.repository)
+    for job in api.pages(f"{home}/actions/runs/{run.run_id}/jobs", "jobs", filter="all"):
+        attempt, name = job.get("run_attempt"), own_name(job)
+        if isinstance(attempt, int) and attempt >= newest.get(name, (0, ""))[0]:
+            newest[name] = attempt, one_line(str(job.get("conclusion") or "unfinished"))[:MOST_CONCLUSION]
+    return tuple((name, ended) for name, (_, ended) in sorted(newest.items()))
+
+
+def asked_ends() -> tuple[tuple[str, str], ...]:
+    """How the jobs of the run ended that this step is of, as :func:`ended_jobs`."""
+    return ended_jobs(GitHubApi.from_environment(), WorkflowRun.from_environment())
 
 
 def asked_sets() -> Stated:

@@ -20,6 +20,7 @@ class PullRequest:
     number: int
     head_sha: str
     base_branch: str
+    base_sha: str = ""
 
 
 def pull_request_of(api: GitHubApi, run: GateRun) -> PullRequest:
@@ -40,7 +41,10 @@ def pull_request_of(api: GitHubApi, run: GateRun) -> PullRequest:
         raise SkippedError("a newer commit is the head of the pull request: its own run will tell")
     if not found:
         raise SkippedError("no open pull request has this commit as its head")
-    return PullRequest(int(found[0]["number"]), run.head_sha, str(found[0]["base"].get("ref", "")))
+    base = found[0]["base"]
+    return PullRequest(
+        int(found[0]["number"]), run.head_sha, str(base.get("ref", "")), str(base.get("sha", ""))
+    )
 
 
 def check_attempt(api: GitHubApi, run: GateRun) -> None:

@@ -19,7 +19,9 @@ from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import CampaignPlan, no_case
 from torchgauge.workflows.nights import due_night
-from torchgauge.workflows.planned_nights import PlannedNight, planned_nights
+from torchgauge.workflows.planned_nights import UNASKED, EndedJobs, PlannedNight, planned_nights
+
+NOTHING = "no result of that night is there: it never began, was cancelled, or runs still"
 
 
 class NightState(str, Enum):
@@ -137,11 +139,10 @@ def report_of(
             shards = seen.get(campaign, ())
             own = [plan for plan in plans if plan.campaign_id == campaign]
             gaps = tuple(gap for held in pool_gaps(shards, own, pools).values() for gap in held)
+            gaps = gaps or _ended_otherwise(own)
             candidates.append((len(gaps), campaign, gaps, len(shards)))
     if not candidates:
-        return NightReport(
-            night.isoformat(), NightState.MISSING, "", 0, ("no result of that night is there",)
-        )
+        return NightReport(night.isoformat(), NightState.MISSING, "", 0, (NOTHING,))
     _, campaign, gaps, runs = min(candidates)
     state = (NightState.INCOMPLETE if runs else NightState.MISSING) if gaps else NightState.COMPLETE
     return NightReport(night.isoformat(), state, campaign, runs, gaps)
@@ -194,26 +195,38 @@ def watch_markdown(report: WatchReport) -> str:
     return "\n".join(lines)
 
 
+def _ended_otherwise(plans: Sequence[PlannedNight]) -> tuple[str, ...]:
+    """Why a night of which nothing is missing is not whole: its jobs, as a whole, did not end well."""
+    if not plans or not all(plan.ended.failed for plan in plans):
+        return ()
+    how = plans[-1].ended.together
+    return (f"the jobs that measure ended as {how}, although each handed a result set in",)
+
+
 def _gaps_of(pool: str, held: Sequence[ShardSeen], plans: Sequence[PlannedNight]) -> list[str]:
-    planned = [(plan.digest, found) for plan in plans if (found := plan.pool(pool)) is not None]
+    planned = [(plan, found) for plan in plans if (found := plan.pool(pool)) is not None]
     if planned:
         ways = (
-            _shard_gaps(pool, [shard for shard in held if shard.plan == digest], len(found.cases))
-            for digest, found in planned
+            _shard_gaps(pool, [run for run in held if run.plan == plan.digest], len(at.cases), plan.ended)
+            for plan, at in planned
         )
         return min(ways, key=len)
     if held:  # of a store that kept no plan yet
-        return _shard_gaps(pool, held, max(shard.of for shard in held))
+        return _shard_gaps(pool, held, max(shard.of for shard in held), UNASKED)
     if any(pool in plan.empty for plan in plans):
         return [no_case(pool)]
     left_out = any(pool in plan.left_out for plan in plans)
     return [f"pool {pool}: " + ("left out of the plan, as asked" if left_out else "no result")]
 
 
-def _shard_gaps(pool: str, held: Sequence[ShardSeen], of: int) -> list[str]:
+def _shard_gaps(pool: str, held: Sequence[ShardSeen], of: int, ended: EndedJobs) -> list[str]:
     there = {shard.shard for shard in held}
-    missing = [number for number in range(1, of + 1) if number not in there]
-    gaps = [f"pool {pool}, shard {number} of {of}: no result" for number in missing]
+    gaps = []
+    for number in range(1, of + 1):
+        told = [] if number in there else ["no result"]
+        how = ended.of(pool, number, of)
+        told += [how if told else f"{how}, although a result set came"] if how else []
+        gaps += [f"pool {pool}, shard {number} of {of}: {', '.join(told)}"] if told else []
     return gaps + [
         f"{_name(shard, of)}: {shard.silent} of {shard.rows} cases were not measured"
         for shard in sorted(held, key=lambda shard: shard.shard)

@@ -44,6 +44,7 @@ class GateRun:
     head_branch: str
     head_repository: str
     conclusion: str
+    default_branch: str = "main"
 
 
 def read_event(path: Path | str) -> dict[str, Any]:
@@ -94,6 +95,7 @@ def gate_run(event: Mapping[str, Any], repository: str, workflow_path: str, work
         head_branch=_text(run, "head_branch"),
         head_repository=_text(run, "head_repository", "full_name"),
         conclusion=conclusion,
+        default_branch=_text(event, "repository", "default_branch"),
     )
     if found.repository.lower() != repository.lower():
         raise SkippedError("the run is of another repository")

@@ -19,7 +19,7 @@ from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from gate_parts import SHA, config_of, event, gate_set, job, of, pools_of, pull, report, zipped
+from gate_parts import SHA, base_with, config_of, event, gate_set, job, of, pull, report, zipped
 from github_server import TOKEN, GitHub, serving
 
 from torchgauge.cli.main import cli
@@ -262,5 +262,5 @@ def test_the_name_of_a_job_begins_no_line_and_acts_nowhere(github, tmp_path) -> 
 def test_only_a_run_without_any_pool_of_everyone_is_one_for_a_named_pool(ran, pools, named) -> None:
     """Else leaving a pool out would be a matter of adding another."""
     listed = tuple(GateJob(name.rpartition(" / ")[2], "success") for name in ran)
-    found = gate_plan(pools_of("cpu", own=("sim",)), listed, ())
+    found = gate_plan(base_with("cpu", own=("sim",)), listed, ())
     assert (found.pools, found.named) == (pools, named)

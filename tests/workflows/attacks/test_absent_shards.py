@@ -6,6 +6,8 @@ All four commands read it from real files.
 
 from __future__ import annotations
 
+import hashlib
+import json
 import shutil
 import sys
 from collections.abc import Callable, Sequence
@@ -19,8 +21,9 @@ sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from campaign_sets import MODELS, Night, files_of, sealed, shard_plan, write_folder, write_zip
 from gate_parts import config_of
-from github_server import BOT
+from github_server import BOT, TOKEN, GitHub, serving
 from stored_runs import case
+from test_job_statements import job as made
 
 from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError
@@ -28,7 +31,9 @@ from torchgauge.records import Cause, Phase, Status
 from torchgauge.results.journal import RunState
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, campaign_json
 from torchgauge.workflows.issues import Do, plan_issues, read_issue
+from torchgauge.workflows.job_statements import job_name
 from torchgauge.workflows.night_findings import AbsentPool, NightFindings
+from torchgauge.workflows.planned_nights import EndedJobs, keep_plan, planned_nights
 
 CASES = [case(name) for name in MODELS]
 CARD = PoolPlan(
@@ -159,7 +164,7 @@ SIM_GONE = {
     "watch": "pool sim, shard 1 of 1: no result",
     "issues": "open: Missing: results of pool sim",
 }
-ENDED = {"watch": "complete", "issues": "nothing to do", "codes": (3, 3, 0)}
+ENDED = {"watch": "incomplete", "issues": "nothing to do", "codes": (3, 3, 1)}
 GPU = ("card", "sim", "gpu")
 VARIANTS = [
     Variant("a pool's artifact is missing", **SIM_GONE, sets=NOT_SIM),
@@ -399,3 +404,64 @@ def test_the_issue_of_an_absent_pool_is_closed_when_all_of_it_comes_and_opened_a
     by_us = read_issue({**told, "state": "closed", "body": closed.body})
     assert [step.do for step in plan_issues(gone, [by_us]).steps] == [Do.REOPEN]
     assert plan_issues(gone, [read_issue({**told, "state": "closed"})]).left == 1
+
+
+HOW = [
+    ("sim 1 of 1", "failure", "pool sim, shard 1 of 1: no result, its job ended as failure"),
+    ("sim 1 of 1", "cancelled", "pool sim, shard 1 of 1: no result, its job ended as cancelled"),
+    ("sim 1 of 1", "", "pool sim, shard 1 of 1: no result, its job ended as unfinished"),
+    ("sim 1 of 1", None, "pool sim, shard 1 of 1: no result, its job never began"),
+    ("sim 1 of 1", "success", "pool sim, shard 1 of 1: no result\n"),
+    ("card 2 of 2", "failure", "shard 2 of 2: its job ended as failure, although a result set came"),
+    ("card 2 of 2", "timed_out", "its job ended as timed_out, although a result set came"),
+    ("card 2 of 2", "a\n::x::\x1b[2J", "although a result set came"),
+]
+
+
+@pytest.mark.parametrize(("job", "ended", "words"), HOW)
+def test_collect_and_watch_say_how_a_job_ended(job, ended, words, folder: Path) -> None:
+    """As the forge says: what failed or was cancelled looks neither like a pass nor as if it ran still."""
+    night, stated = TwoPools(folder), {}
+    (folder / "campaign.json").write_text(campaign_json(night.campaign))
+    for pool, shard in WHOLE if "a result set came" in words else NOT_SIM:
+        digest = hashlib.sha256((night.hand_in(pool, shard) / "manifest.json").read_bytes()).hexdigest()
+        stated[job_name(pool, shard, len(night.campaign.pool(pool).shards))] = (f"sha256:{digest}",)
+    ends = dict.fromkeys(("card 1 of 2", "card 2 of 2", "sim 1 of 1"), "success") | {job: ended}
+    jobs = [
+        made(number, name, *stated.get(name, ())) | {"conclusion": how or None}
+        for number, (name, how) in enumerate(ends.items())
+        if how is not None
+    ]
+    with serving(GitHub(page=100, night_jobs=lambda _run: jobs)) as github:
+        names = {"API_URL": github.base, "TOKEN": TOKEN, "REPOSITORY": "owner/project", "RUN_ID": "7"}
+        words_of = ["ci", "collect", "artifacts", "--store", "store", "--ask-github"]
+        done = CliRunner().invoke(cli, words_of, env={f"GITHUB_{name}": said for name, said in names.items()})
+    told = words.partition("its job")
+    assert (done.exit_code, f"{told[1]}{told[2]}" in done.output) == (3, True), done.output
+    code, said = night.ci("watch", "--store", "store", "--now", NOW)
+    assert (code, words in said) == (1, True), said
+    assert not [line for line in said.splitlines() if line.startswith("::")]
+    assert "\x1b" not in said
+
+
+def test_a_job_that_is_started_again_and_ends_well_is_whole(folder: Path) -> None:
+    """What is known last counts, and a collection that asked nobody forgets nothing."""
+    night = TwoPools(folder)
+    plan, store = night.campaign, night.store
+    keep_plan(store, plan, EndedJobs("failure", (("sim 1 of 1", "failure"),)))
+    keep_plan(store, plan)
+    assert planned_nights(store)[0].ended.of("sim", 1, 1) == "its job ended as failure"
+    keep_plan(store, plan, EndedJobs("success", (("sim 1 of 1", "success"),)))
+    (kept,) = planned_nights(store)
+    assert (kept.ended.of("sim", 1, 1), kept.ended.failed) == ("", False)
+
+
+def test_a_plan_that_an_older_torchgauge_kept_is_read(folder: Path) -> None:
+    """It says nothing of jobs."""
+    night = TwoPools(folder)
+    keep_plan(night.store, night.campaign)
+    (file,) = (night.store.path / "campaigns").glob("*.json")
+    told = json.loads(file.read_text())
+    del told["ended"]
+    file.write_text(json.dumps(told))
+    assert planned_nights(night.store)[0].ended == EndedJobs()

@@ -57,8 +57,9 @@ def command(  # noqa: PLR0917  click passes them by name
     from torchgauge.workflows.campaign import read_campaign
     from torchgauge.workflows.collect import collect
     from torchgauge.workflows.ingest.validator import Expected
-    from torchgauge.workflows.job_statements import asked_sets
+    from torchgauge.workflows.job_statements import asked_ends, asked_sets
     from torchgauge.workflows.night_findings import keep_changes
+    from torchgauge.workflows.planned_nights import EndedJobs
 
     expected = Expected(
         read_campaign(campaign_file, campaign_digest),
@@ -69,7 +70,8 @@ def command(  # noqa: PLR0917  click passes them by name
         stated=asked_sets() if ask_github else None,
     )
     opened = Store.open(store, create=True)
-    found = collect(folder, expected, opened, ended=ended)
+    jobs = asked_ends() if ask_github else ()
+    found = collect(folder, expected, opened, ended=EndedJobs(ended, jobs))
     write_atomically(Path(out), to_json(found).encode() + b"\n")
     keep_changes(opened, expected.now)
     counts = ", ".join(f"{count} {status}" for status, count in found.counts.items())

@@ -26,7 +26,10 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
     "config_file",
     default="torchgauge.yml",
     show_default=True,
-    help="of the default branch: the pools that a run must hand in",
+    help="of the default branch: the pools and cases that a run must hand in",
+)
+@click.option(
+    "--config-path", metavar="PATH", help="where other branches of the repository have it (default: --config)"
 )
 @click.option("--artifacts", metavar="DIR", help="artifacts that lie here already (default: fetch them)")
 @click.option(
@@ -49,6 +52,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
 def command(  # noqa: PLR0917  click passes them by name
     event: str | None,
     config_file: str,
+    config_path: str | None,
     artifacts: str | None,
     workflow_path: str,
     workflow_name: str,
@@ -60,16 +64,17 @@ def command(  # noqa: PLR0917  click passes them by name
     """Write the one comment and the check run about a run of the gate of a pull request.
 
     For a job `on: workflow_run`, which has the token that the gate itself must not have. Artifacts are taken
-    for hostile, and the pull request is looked up, never believed. A pool of --config that anyone may use and
-    that handed nothing in, and a run that did not end well, are no pass. Where there is nothing to write to,
-    the summary says why and the step ends with 0.
+    for hostile, and the pull request is looked up, never believed. A pool that anyone may use and that handed
+    nothing in, a case that was planned and of which nothing came, and a run that did not end well, are no
+    pass. What was planned, --config says, or the same file of the base where that is another branch. Where
+    there is nothing to write to, the summary says why and the step ends with 0.
 
     Example: torchgauge ci comment --workflow-path .github/workflows/pr-gate.yml
     """
     from pathlib import Path
 
     from torchgauge.harness.ab.judging import read_policy
-    from torchgauge.workflows.config import read_config
+    from torchgauge.workflows.gate_base import base_of
     from torchgauge.workflows.gate_handed import artifacts_of, fetch, gather
     from torchgauge.workflows.gate_plan import gate_plan, jobs_of
     from torchgauge.workflows.github_api import GitHubApi
@@ -84,16 +89,16 @@ def command(  # noqa: PLR0917  click passes them by name
     if not repository:
         raise UsageError("GITHUB_REPOSITORY is not set", hint="run it as a step of a workflow")
     rules = read_policy("" if policy == BUILT_IN else policy) if policy else None
-    pools = read_config(config_file).pools
     try:
         run = gate_run(read_event(event), repository, workflow_path, workflow_name)
         api = None if dry_run and artifacts else GitHubApi.from_environment()
+        base = base_of(api, run, Path(config_file), config_path or config_file)
         if artifacts:
             folder = Path(artifacts)
-            plan = gate_plan(pools, jobs_of(api, run) if api else (), artifacts_of(folder))
+            plan = gate_plan(base, jobs_of(api, run) if api else (), artifacts_of(folder))
             found = gather(folder, run, plan, rules)
         else:
-            found = fetch(api or GitHubApi.from_environment(), run, pools, rules)
+            found = fetch(api or GitHubApi.from_environment(), run, base, rules)
         _write(None if dry_run else api, found, name=name, bot=bot, server=server)
     except SkippedError as skipped:
         _summary(f"torchgauge: no comment was written: {skipped.reason}.")
