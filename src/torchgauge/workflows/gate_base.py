@@ -13,6 +13,7 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from urllib.parse import quote
 
 from torchgauge.errors import TorchgaugeError
 from torchgauge.records import digest
@@ -89,7 +90,7 @@ def shown_branch(branch: str) -> str:
 
 
 def _file(api: GitHubApi, run: GateRun, request: PullRequest, path: str) -> str:
-    said = api.get(f"{repository_path(run.repository)}/contents/{path}", ref=request.base_sha)
+    said = api.get(f"{repository_path(run.repository)}/contents/{quote(path)}", ref=request.base_sha)
     content = said.get("content") if isinstance(said, dict) else None
     try:
         return base64.b64decode(str(content or "")).decode()

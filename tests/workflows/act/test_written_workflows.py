@@ -15,6 +15,7 @@ from gate_parts import event as run_ended
 from gate_parts import gate_set, of, pull, report, zipped
 from github_server import TOKEN, GitHub, serving
 from small_wheels import wheel
+from test_pr_gate import OWN, pull_request
 
 import torchgauge
 from torchgauge.records.comparison import Verdict
@@ -28,6 +29,12 @@ version: 1
 campaign: {suites: [toy], models: [noop, mlp], configs: [eager], budget: 15m}
 pools:
   - {name: cpu, device: cpu, runs-on: ubuntu-24.04, shards: 2, trust: anyone}
+"""
+GATED = """\
+version: 1
+campaign: {{suites: [toy], models: [noop], configs: [eager]}}
+pools:
+  - {{name: cpu, device: cpu, runs-on: ubuntu-24.04, budget: 30s, trust: anyone, base: "{0}", head: "{0}"}}
 """
 SHARDS = {("cpu 1 of 2-1", "success"), ("cpu 2 of 2-2", "success")}  # act numbers the legs of a matrix
 SITE = {("Dashboard/Build", "success"), ("Dashboard/Deploy", "success")}
@@ -128,3 +135,30 @@ def test_the_written_comment_job_misses_a_pool(written: Written, tmp_path: Path)
     assert "| `cpu` | Incomplete: this is no pass | `no result set came` |" in body
     assert "nobody planned this pool" in body
     assert [each["conclusion"] for each in github.check_runs] == ["action_required"]
+
+
+def test_a_written_pull_request_is_measured_and_commented(written: Written, tmp_path: Path) -> None:
+    """From the untrusted job, which plans by the file of the base, to the one comment about its cases."""
+    forge = written.forge
+    forge.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    sides = wheel(tmp_path, "sides", more={"sides.pth": sysconfig.get_path("purelib") + "\n"})
+    forge.commit({"torchgauge.yml": GATED.format(sides)})
+    payload, head = pull_request(forge, OWN)
+    with serving(GitHub()) as github:
+        run = written.run("pull_request", "torchgauge-pr-gate.yml", github, payload=payload, run=77)
+    assert run.jobs == {("Plan", "success"), ("cpu", "success")}, run.log[-6000:]
+    assert forge.artifact_names(77) == {"pr-gate-v1-cpu"}
+    assert TOKEN not in run.log
+    told = run_ended(
+        path=".github/workflows/torchgauge-pr-gate.yml", name="torchgauge pull request", head_sha=head
+    )
+    with serving(GitHub(pulls=[pull(sha=head)], runs={77: told["workflow_run"]})) as github:
+        data = (forge.artifacts / "77" / "pr-gate-v1-cpu.zip").read_bytes()
+        github.zips[1] = data
+        github.artifacts = [{"id": 1, "name": "pr-gate-v1-cpu", "size_in_bytes": len(data), "expired": False}]
+        run = written.run("workflow_run", "torchgauge-pr-comment.yml", github, payload=told, run=79)
+    assert run.jobs == {("Comment", "success")}, run.log[-4000:]
+    body = github.comments[0]["body"]
+    assert "| `cpu` | " in body
+    for words in ("are missing", "rejected", "not known here", "no result set came"):
+        assert words not in body
