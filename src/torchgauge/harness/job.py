@@ -26,6 +26,7 @@ class Job:
 
     A group that is not ``cold`` may use ``kept``, the folder of caches that outlive the run ("" for none),
     and its compilation is not timed. ``purse`` is the file with the seconds that earlier groups left over.
+    Of several ``processes`` of one group this is ``rank``; they meet at the file ``rendezvous``.
     """
 
     kind: str
@@ -50,6 +51,9 @@ class Job:
     cold: bool = True
     purse: str = ""
     suspects: tuple[Suspect, ...] = ()
+    rank: int = 0
+    processes: int = 1
+    rendezvous: str = ""
 
     @property
     def remedies(self) -> Remedies:

@@ -27,6 +27,9 @@ CHECK_SUITES = frozenset({"conformance", "calibration"})
 CHECK_MODE = "check"
 """The mode of checks that have only one, in anybody's suite."""
 
+PROCESSES = "processes"
+"""The size of a workload that says how many processes compute it together."""
+
 
 class Subject(str, Enum):
     """What a case asks about; they are counted apart."""
@@ -68,6 +71,11 @@ class Workload:
     def sizes(self) -> dict[str, int]:
         """The sizes of ``shape``, without its words."""
         return {name: value for name, value in self.shape if isinstance(value, int)}
+
+    @property
+    def processes(self) -> int:
+        """How many processes compute it together: its size :data:`PROCESSES`, 1 where it has none."""
+        return max(1, self.sizes.get(PROCESSES, 1))
 
     def __hash__(self) -> int:
         """The hash, found once: matrices look workloads up by the hundred thousand."""

@@ -86,6 +86,12 @@ def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> t
             f"suite {checks.workload.suite!r} holds checks, which have no step time to compare",
             hint="torchgauge check or ops on either side, then torchgauge compat",
         )
+    several = next((group for group in found if group.workload.processes > 1), None)
+    if several is not None:
+        raise UsageError(
+            f"{several.workload.name} takes several processes, and an A/B run leads one of each side",
+            hint="leave it out, or torchgauge run on either side, then torchgauge compare",
+        )
     _, shards = parse_shard(selection.shard)
     return cut_groups(found, shards, Forecast()).shard(selection.shard)
 

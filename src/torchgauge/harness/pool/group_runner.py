@@ -15,6 +15,7 @@ from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, MEASURE, Job
 from torchgauge.harness.pool.code_caches import CodeCaches
 from torchgauge.harness.pool.fold import Folded, fold, no_device
 from torchgauge.harness.pool.pace import Pace
+from torchgauge.harness.pool.rank_run import RankEnding, fold_ranks, run_ranks
 from torchgauge.harness.pool.timing_lock import TimingLock
 from torchgauge.harness.pool.watch import Ending, OomKills
 from torchgauge.harness.pool.worker_host import WorkerHost
@@ -126,10 +127,11 @@ class GroupRunner:
             for p in group.cases
             if (why := p.declined) is not None
         ]
-        parts: dict[Placement, list[PlannedCase]] = {}
+        parts: dict[tuple[Placement, str], list[PlannedCase]] = {}
         for planned in group.cases:
             if planned.declined is None:
-                parts.setdefault(placement_of(planned.case.configuration), []).append(planned)
+                alone = planned.case.key if group.workload.processes > 1 else ""
+                parts.setdefault((placement_of(planned.case.configuration), alone), []).append(planned)
         if self.absent is not None:  # it was not there at the start: no need to ask for every group
             return rows + [self.no_device_row(p, self.absent) for cases in parts.values() for p in cases]
         for cases in parts.values():
@@ -140,6 +142,15 @@ class GroupRunner:
         """Run one worker process from start to end."""
         host = self.host(variables_of(group))
         return host.run(job, log, lambda event: self.submission.on_event(group, event) if group else None)
+
+    def processes(self, job: Job, log: Path, group: Group) -> list[RankEnding]:
+        """Run the worker processes of one group that step together, each in a host of its own."""
+        name, options = str(self.setup.target), self.setup.host_options(variables_of(group))
+        hosts = [
+            WorkerHost(self.submission, self.setup.work, name, options, remarks=self.remarks)
+            for _ in range(group.workload.processes)
+        ]
+        return run_ranks(hosts, job, log, lambda event: self.submission.on_event(group, event))
 
     def no_device_row(self, planned: PlannedCase, failure: Failure) -> Result:
         """The row of a case whose device could not be opened when the run began."""
@@ -162,8 +173,13 @@ class GroupRunner:
             caches.update({planned.case.key: cache for planned in cases})
             kind = CHECKS if group.checks else MEASURE
             job = self.setup.group_job(kind, replace(group, cases=tuple(cases)), cache)
-            ending = self.process(replace(job, **self.code.of_group(group)), log, group)
-            folded = fold(cases, ending, self.oom_kills.more)
+            job = replace(job, **self.code.of_group(group))
+            if group.workload.processes > 1:
+                folded, rank = fold_ranks(cases[0], self.processes(job, log, group), self.oom_kills.more)
+                ending, log = rank.ending, rank.log
+            else:
+                ending = self.process(job, log, group)
+                folded = fold(cases, ending, self.oom_kills.more)
             self.code.take_back(cases, folded, group)
             found += self.contexts(cases, folded, ending, started, log)
             pending = folded.again
@@ -219,6 +235,8 @@ class GroupRunner:
         )
         if not wanted:
             return switched_off
+        if group.workload.processes > 1:
+            return switched_off + [absent(name, "not measured of several processes") for name in wanted]
         if self.submission.cancelled():
             return switched_off + [absent(name, "interrupted before its fresh process") for name in wanted]
         log = self.submission.folder / "logs" / f"{_slug(planned.case.id)}-{group.id[:8]}-fresh.log"

@@ -143,6 +143,12 @@ class Watch:
             pass
         return self.ending
 
+    def condemn(self, why: str, limit: str) -> None:
+        """Let the host kill the worker, unless it has ended or is to be killed already."""
+        if not self.ended and not self.ending.killed:
+            self.ending.killed, self.ending.limit = why, limit
+            self._kill()
+
     def restart_deadline(self) -> None:
         """Count the time in the present phase from now on: the worker waited for its turn."""
         self._entered = self._active()
@@ -171,12 +177,15 @@ class Watch:
         if self.place.idle and not self.limits.cancelled():
             return False
         if not ending.killed and self._must_die():
-            self.host.send(cmd="kill")
-            self._kill_sent = self.limits.clock.steady()
+            self._kill()
         if self._kill_sent and self.limits.clock.steady() - self._kill_sent > LOST_S:
             ending.lost = True
             return self._end()
         return False
+
+    def _kill(self) -> None:
+        self.host.send(cmd="kill")
+        self._kill_sent = self.limits.clock.steady()
 
     def _active(self) -> float:
         """Steady seconds without those in which the worker stood still."""

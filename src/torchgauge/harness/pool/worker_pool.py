@@ -69,7 +69,6 @@ class WorkerPool:
 
     def run(self) -> Iterator[Yield]:
         """Run every group for which there is time; what is to be kept, in lists that belong together."""
-        self.left.extend(self.groups)
         submission = replace(self.submission, cancelled=self.cancelled)
         setup = WorkerSetup(submission, self.target, self.groups, self.work)
         runners = [GroupRunner(setup, self.pace, self.caches, self.lock) for _ in range(self.count)]
@@ -80,6 +79,7 @@ class WorkerPool:
             for runner in runners[1:]:
                 runner.environment_id, runner.absent = runners[0].environment_id, runners[0].absent
             alone: list[Group] = []
+            self.left = [group for group in self.groups if group.workload.processes == 1]
             for item in self.at_once(runners):
                 if isinstance(item, Done) and item.beside and suspicious(item.rows):
                     alone.append(item.group)
@@ -88,6 +88,9 @@ class WorkerPool:
                     yield item.rows if isinstance(item, Done) else item
             for runner in runners[1:]:
                 runner.close()
+            self.left = [group for group in self.groups if group.workload.processes > 1]
+            for item in self.at_once(runners[:1]):  # they need the cores, and wait for each other
+                yield item.rows if isinstance(item, Done) else item
             yield from self.rest(runners[0], alone)
             measures = any(not group.checks for group in self.runnable)
             if measures and runners[0].absent is None and not self.submission.cancelled():
@@ -120,7 +123,10 @@ class WorkerPool:
 
     def at_once(self, runners: list[GroupRunner]) -> Iterator[Done | Remark | BudgetSpent]:
         """What the runners do until no group is left, or no time for one."""
-        yield from self.served(runners[0]) if self.lock is None else self.in_threads(runners, self.lock)
+        if self.lock is None or len(runners) == 1:
+            yield from self.served(runners[0])
+        else:
+            yield from self.in_threads(runners, self.lock)
         if self.left and not self.submission.cancelled():
             yield Remark(f"the budget of {self.target} is spent: {len(self.left)} groups are left")
             yield BudgetSpent()

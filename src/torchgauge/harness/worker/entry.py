@@ -16,6 +16,7 @@ from torchgauge.devices.pinning import PinningError, pin, set_threads
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.events import EventWriter
 from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, SIDE, Job
+from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.records import Outcome, Phase, Scalar, Status, from_plain, prepare
 from torchgauge.records.placement import Placement, placement_of
 from torchgauge.registry import resolve
@@ -55,6 +56,14 @@ def run_job(path: str) -> None:
     else:
         from torchgauge.harness.worker.group_run import GroupRun
 
+        if job.processes > 1 and session.torch_device is None:
+            _refuse_all(job, events, f"device {session.name!r} runs no torch, by which processes meet")
+            return
+        try:
+            RANKS.join(job, session)
+        except Exception as error:  # noqa: BLE001  another rank is gone, or the library has no such backend
+            _say_no_device(events, error)
+            return
         GroupRun(job, session, events, where).run()
 
 

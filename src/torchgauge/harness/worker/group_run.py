@@ -23,6 +23,7 @@ from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.libraries import import_builder
 from torchgauge.harness.worker.purse import Purse
+from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.realise import realise
 from torchgauge.harness.worker.roofline import attainable
 from torchgauge.harness.worker.timing import measure, warm_up
@@ -240,7 +241,7 @@ class GroupRun:
             self.enter(Phase.MEASURE)
             contention, purse = Contention(rest=self._rest), Purse(self.job.purse)
             stopped = measure(list(lanes.values()), self.session, self.settings, purse, contention)
-            taken = contention.facts()
+            taken = {**contention.facts(), **RANKS.facts()}
         self._report(lanes, stopped, taken)
 
     def _show_peaks(self) -> None:

@@ -19,6 +19,7 @@ from torchgauge.devices.session import DeviceSession, EventTimer
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.lane import Block, Lane
 from torchgauge.harness.worker.purse import Purse
+from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.rounds import Rounds
 from torchgauge.records import RunSettings
 
@@ -66,7 +67,10 @@ def time_block(
     """Run ``inner`` steps between two synchronisations and return seconds per step."""
     wall, cpu = run_steps(step, inner, session, timer)
     device = timer.elapsed_s() / inner if timer is not None else None
-    return Block(max(wall, 1) * 1e-9 / inner, cpu * 1e-9 / inner, device)
+    wall_s, cpu_s, device = RANKS.slowest(max(wall, 1) * 1e-9 / inner, cpu * 1e-9 / inner, device)
+    assert wall_s is not None
+    assert cpu_s is not None
+    return Block(wall_s, cpu_s, device)
 
 
 def warm_up(lane: Lane, session: DeviceSession, settings: RunSettings) -> None:
@@ -86,7 +90,7 @@ def _warm_up(lane: Lane, session: DeviceSession, settings: RunSettings) -> None:
     if lane.settled and first.wall > settings.warmup_budget_s:  # one more would cost a sample
         lane.warmup = "budget"
         return
-    deadline = time.perf_counter() + settings.warmup_budget_s  # the first step may compile again
+    deadline = _now() + settings.warmup_budget_s  # the first step may compile again
     lane.inner = steps_per_block(first.wall, settings.min_block_s)
     times: list[float] = []
     slow_s = settings.warmup_budget_s / SLOW_BLOCKS
@@ -99,7 +103,7 @@ def _warm_up(lane: Lane, session: DeviceSession, settings: RunSettings) -> None:
         elif _steady(times, SLOW_WINDOW if block.wall * lane.inner > slow_s else STEADY_WINDOW):
             lane.warmup = "steady"
             return
-        if time.perf_counter() > deadline:
+        if _now() > deadline:
             lane.warmup = "budget"
             return
 
@@ -138,9 +142,9 @@ def measure(
     timers = {lane.key: session.event_timer() for lane in lanes}
     budget = settings.measure_budget_s * len(lanes)
     with quiet_collector(), contention or Contention() as watched:
-        rounds = Rounds(lanes, settings, purse or Purse(), time.perf_counter(), budget)
+        rounds = Rounds(lanes, settings, purse or Purse(), _now(), budget)
         stopped = _rounds(rounds, watched, lambda lane: _sample(lane, session, timers[lane.key]), order)
-        rounds.settle(time.perf_counter())
+        rounds.settle(_now())
     return stopped
 
 
@@ -157,8 +161,8 @@ def _rounds(
                 contention.begin_block()
                 block = sample(lane)
                 if block is not None:
-                    lane.add(block, number, contention.end_block())
-        now = time.perf_counter()
+                    lane.add(block, number, *RANKS.slowest(contention.end_block()))
+        now = _now()
         stopped = rounds.verdict(number + 1, now)
         if stopped:
             return stopped
@@ -168,7 +172,7 @@ def _rounds(
             for lane in rounds.live:  # others have used the caches meanwhile
                 with lane.running():
                     sample(lane)
-            rounds.rested(time.perf_counter() - now)
+            rounds.rested(_now() - now)
     return "max_blocks"
 
 
@@ -177,7 +181,13 @@ def _sample(lane: Lane, session: DeviceSession, timer: EventTimer | None) -> Blo
         return time_block(lane.step, lane.inner, session, timer)
     except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
         lane.failed = error
+        RANKS.leave()
         return None
+
+
+def _now() -> float:
+    """Seconds on the clock that all processes of the group go by."""
+    return RANKS.moment(time.perf_counter())
 
 
 class quiet_collector:  # noqa: N801  reads as a statement

@@ -1,0 +1,128 @@
+"""A case in several processes at once: started together, watched together, and folded into one outcome.
+
+A rank that fails leaves the others waiting for it in a collective, where they raise or hang: they are given a
+moment to say what they saw, and are then ended. Blamed is who failed first: a rank that died, else one that
+passed its deadline, else the first that raised.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchgauge.harness.job import Job
+from torchgauge.harness.pool.fold import Folded, fold
+from torchgauge.harness.pool.watch import QUIET_TICK_S, TICK_S, TIMED, Ending, Listener, Watch
+from torchgauge.harness.pool.worker_host import WorkerHost
+from torchgauge.records import Outcome, PlannedCase, Scalar, Status
+
+GRACE_S = 5.0
+"""Seconds that the other ranks have, once one has failed."""
+PEER = "peer"
+"""Why a rank was killed that had done nothing wrong."""
+
+
+@dataclass(frozen=True)
+class RankEnding:
+    """How one rank ended, and its log."""
+
+    rank: int
+    ending: Ending
+    log: Path
+
+
+def run_ranks(hosts: Sequence[WorkerHost], job: Job, log: Path, on_event: Listener) -> list[RankEnding]:
+    """Run ``job`` in a worker of each of ``hosts`` and close them; ``on_event`` hears the first one."""
+    submission, count = hosts[0].submission, len(hosts)
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    threads = job.settings.threads or max(1, cores // count)
+    job = replace(job, processes=count, settings=replace(job.settings, threads=threads), purse="")
+    job = replace(job, rendezvous=str(hosts[0].work / f"meet-{log.stem}"))
+    logs = [log.with_name(f"{log.stem}-rank{rank}.log") for rank in range(count)]
+    try:
+        for host in hosts:
+            host.begin()
+        if not all(host.ready() for host in hosts):
+            killed = "cancelled" if submission.cancelled() else ""
+            return [RankEnding(0, Ending(lost=not killed, killed=killed, limit="interrupted"), logs[0])]
+        watches = [
+            host.start(_job_of(job, rank), logs[rank], _deaf if rank else on_event)
+            for rank, host in enumerate(hosts)
+        ]
+        _follow(watches, submission.clock.steady)
+        return [RankEnding(rank, watch.ending, logs[rank]) for rank, watch in enumerate(watches)]
+    finally:
+        for host in hosts:
+            host.close()
+        Path(job.rendezvous).unlink(missing_ok=True)
+
+
+def fold_ranks(
+    planned: PlannedCase, ranks: Sequence[RankEnding], kernel_oom: Callable[[], bool]
+) -> tuple[Folded, RankEnding]:
+    """The one outcome of ``planned``, and the rank that it is of: the first that failed, else the slowest."""
+    key = planned.case.key
+    own = [each for each in ranks if each.ending.killed != PEER]
+    outcomes = {each.rank: fold([planned], each.ending, kernel_oom) for each in own}
+    order = {each.rank: _blame(each, outcomes[each.rank].outcomes[key]) for each in own}
+    first = min(own, key=lambda each: order[each.rank])
+    folded = outcomes[first.rank]
+    outcome = folded.outcomes[key]
+    facts: dict[str, Scalar] = {**dict(outcome.facts), "processes": len(ranks)}
+    if outcome.status is not Status.PASS:
+        alike = [each.rank for each in own if order[each.rank] == order[first.rank]]
+        named = f"rank{'s' if len(alike) > 1 else ''} {', '.join(map(str, alike))} of {len(ranks)}"
+        facts["failed_rank"] = first.rank
+        outcome = replace(outcome, reason=f"{named}: {outcome.reason}")
+    else:
+        slowest = dict(outcome.facts).get("slowest_rank")
+        first = next((each for each in own if each.rank == slowest), first)
+    folded.outcomes[key] = replace(outcome, facts=tuple(sorted(facts.items())))
+    said = (f"rank {rank}: {each.teardown}" for rank, each in outcomes.items() if each.teardown)
+    folded.teardown = "; ".join(said)
+    return folded, first
+
+
+def _job_of(job: Job, rank: int) -> Job:
+    """The job of ``rank``, with a cache of its own: what one compiles must not be there for another."""
+    return replace(job, rank=rank, cache=f"{job.cache}-rank{rank}" if rank else job.cache)
+
+
+def _follow(watches: Sequence[Watch], now: Callable[[], float]) -> None:
+    """Return when all have ended; those that wait for one that has failed are ended."""
+    failed_at: float | None = None
+    while not all(watch.ended for watch in watches):
+        quiet = any(watch.ending.phase in TIMED for watch in watches)
+        for watch in watches:
+            watch.look((QUIET_TICK_S if quiet else TICK_S) / len(watches))
+        if failed_at is None and any(map(_has_failed, watches)):
+            failed_at = now()
+        if failed_at is not None and now() - failed_at > GRACE_S:
+            for watch in watches:
+                watch.condemn(PEER, "another rank has failed")
+
+
+def _has_failed(watch: Watch) -> bool:
+    ending = watch.ending
+    if ending.killed or ending.lost or (watch.ended and ending.status != 0):
+        return True
+    said = [event["outcome"]["status"] for event in ending.events if event["ev"] == "outcome"]
+    return (bool(said) and said[-1] != Status.PASS.value) or any(
+        e["ev"] == "no_device" for e in ending.events
+    )
+
+
+def _blame(each: RankEnding, outcome: Outcome) -> tuple[int, float]:
+    """Who is blamed first: it died, it hung, it raised (the first that did); one that passed comes last."""
+    said = [event["t"] for event in each.ending.events if event["ev"] in ("outcome", "no_device")]
+    if outcome.status is Status.PASS:
+        return 3, 0.0
+    if said:
+        return 2, said[-1]
+    return (1 if each.ending.killed == "timeout" else 0), 0.0
+
+
+def _deaf(_event: object) -> None:
+    """Hear nothing: what one rank says is enough for a line of progress."""

@@ -1,0 +1,96 @@
+"""The processes of one group: where they meet, and how they come to the same decisions.
+
+Ranks that step together must make the same number of steps. How many that is follows from clocks, and clocks
+differ; so what decides is agreed on: the clock of rank 0, and of each block the times of the slowest rank.
+Agreeing costs a small collective, outside of what is timed. A process that is alone agrees with itself.
+"""
+
+from __future__ import annotations
+
+import os
+from datetime import timedelta
+from typing import Any
+
+from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.job import Job
+from torchgauge.records import Scalar
+from torchgauge.suites.host import HOST
+
+PATIENCE = timedelta(days=1)
+"""How long a rank waits for another: the parent's deadlines end what hangs, and know what to call it."""
+_CPU_BACKEND = "gloo"
+
+
+class Ranks:
+    """What one process knows of those of its group."""
+
+    def __init__(self) -> None:
+        self.count, self.rank = 1, 0
+        self._own_s = 0.0
+
+    def join(self, job: Job, session: DeviceSession) -> None:
+        """Meet the other processes of ``job``; raises what ``torch.distributed`` raises."""
+        if job.processes == 1:
+            return
+        import torch
+        from torch import distributed
+
+        os.environ.setdefault("GLOO_SOCKET_IFNAME", "lo")  # they are all on this machine
+        kind = session.torch_device.type
+        known = getattr(distributed, "get_default_backend_for_device", None)
+        backend = _CPU_BACKEND if kind == HOST or known is None else known(torch.device(kind))
+        distributed.init_process_group(
+            backend,
+            init_method=f"file://{job.rendezvous}",
+            rank=job.rank,
+            world_size=job.processes,
+            timeout=PATIENCE,
+        )
+        # a group of its own: the model's collectives and ours must not be taken for each other
+        self._group = distributed.new_group(backend=_CPU_BACKEND, timeout=PATIENCE)
+        self.count, self.rank = job.processes, job.rank
+
+    def leave(self) -> None:
+        """Agree with nobody any more: a step has failed here, and the others are elsewhere."""
+        self.count = 1
+
+    def moment(self, seconds: float) -> float:
+        """``seconds`` as rank 0 has them."""
+        if self.count == 1:
+            return seconds
+        found = self._tensor([seconds])
+        self._collectives().broadcast(found, src=0, group=self._group)
+        return float(found[0])
+
+    def slowest(self, *values: float | None) -> tuple[float | None, ...]:
+        """Each of the values as it is in the rank that has most of it; the first is its own wall time."""
+        if self.count == 1:
+            return values
+        self._own_s += values[0] or 0.0
+        found = self._tensor([-1.0 if value is None else value for value in values])
+        self._collectives().all_reduce(found, op=self._collectives().ReduceOp.MAX, group=self._group)
+        return tuple(
+            None if value is None else float(each) for value, each in zip(values, found, strict=True)
+        )
+
+    def facts(self) -> dict[str, Scalar]:
+        """How many there are, and which took longest by itself; nothing of a process that is alone."""
+        if self.count == 1:
+            return {}
+        own = self._tensor([self._own_s if rank == self.rank else 0.0 for rank in range(self.count)])
+        self._collectives().all_reduce(own, group=self._group)
+        return {"processes": self.count, "slowest_rank": int(own.argmax())}
+
+    def _tensor(self, values: list[float]) -> Any:
+        import torch
+
+        return torch.tensor(values, dtype=torch.float64)
+
+    def _collectives(self) -> Any:
+        from torch import distributed
+
+        return distributed
+
+
+RANKS = Ranks()
+"""Those of this process, which runs one job."""

@@ -1,0 +1,124 @@
+"""Cases of several processes: one row each, of the rank that is to blame, or of the slowest."""
+
+from __future__ import annotations
+
+import signal
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchgauge.harness.pool.rank_run import PEER, RankEnding, fold_ranks
+from torchgauge.harness.pool.watch import Ending
+from torchgauge.records import Cause, Outcome, Phase, PlannedCase, Result, Status, to_plain
+from torchgauge.testing import TOLERANCE, make_case
+
+PLANNED = PlannedCase(make_case(), TOLERANCE)
+KEY = PLANNED.case.key
+
+
+def rows(sandbox: Any, *models: str, more: tuple[str, ...] = ()) -> dict[str, Result]:
+    """Model to row of a run of the suite whose second process misbehaves."""
+    names = ",".join(models)
+    sandbox.measure("ranks", "--models", names, "--device", "cpu", "--config", "eager", *more)
+    found = {row.case.workload.model: row for row in sandbox.rows()}
+    assert len(sandbox.rows()) == len(found) == len(models)
+    return found
+
+
+@pytest.mark.torch
+def test_a_case_of_two_processes_has_one_row_that_says_which_rank(sandbox: Any) -> None:
+    """One that raises, early or while others time, and one that is killed: the other is not blamed."""
+    found = rows(sandbox, "agrees", "raises", "raises_while_measured", "killed")
+    agrees = found["agrees"]
+    assert agrees.status is Status.PASS, agrees.reason
+    facts = dict(agrees.facts)
+    assert facts["processes"] == 2
+    assert facts["slowest_rank"] in (0, 1)
+    assert agrees.log.endswith(f"-rank{facts['slowest_rank']}.log")
+    assert any(each.metric == "latency" and each.samples for each in agrees.measurements)
+    for name in ("raises", "raises_while_measured"):
+        row = found[name]
+        assert row.status is Status.ERROR, row.reason
+        assert row.reason.startswith("rank 1 of 2: ValueError: the second process has had enough")
+        assert dict(row.facts)["failed_rank"] == 1
+    killed = found["killed"]
+    assert (killed.status, killed.cause) == (Status.INFRA, Cause.KILLED)
+    assert killed.reason.startswith("rank 1 of 2: ")
+    assert killed.log.endswith("-rank1.log")
+    assert (sandbox.folder().path / killed.log).is_file()
+
+
+@pytest.mark.torch
+def test_a_rank_that_hangs_is_a_timeout_of_all_that_wait(sandbox: Any) -> None:
+    """Nobody can tell from outside who waits for whom, so all are named; none of them lives on."""
+    found = rows(sandbox, "hangs", more=("--timeout", "25"))
+    assert found["hangs"].status is Status.TIMEOUT
+    assert found["hangs"].reason.startswith("ranks 0, 1 of 2: phase ")
+    assert sandbox.survivors() == []
+
+
+def test_a_device_without_torch_says_why_it_cannot(sandbox: Any) -> None:
+    """Processes meet by torch."""
+    done = sandbox.measure("ranks", "--models", "agrees", "--device", "fake", "--config", "eager")
+    assert done.returncode == 3, done.stderr
+    (row,) = sandbox.rows()
+    assert row.status is Status.UNSUPPORTED
+    assert "runs no torch" in row.reason
+
+
+def test_an_a_b_run_refuses_them(sandbox: Any) -> None:
+    """It leads one process of each side, block by block."""
+    words = ("ab", "ranks", "--models", "agrees", "--device", "cpu", "--config", "eager", "--base-env", "A=1")
+    done = sandbox.run(*words, "--store", str(sandbox.store_path))
+    assert done.returncode == 2
+    assert "takes several processes" in done.stderr
+    assert "torchgauge compare" in done.stderr
+
+
+def ending(said: Status | None, at: float = 0.0, **more: Any) -> Ending:
+    """The ending of a rank that said ``status`` at a time; of one that said nothing where it is None."""
+    if said is None:
+        return Ending(**more)
+    outcome = Outcome(KEY, said, Phase.MEASURE, None, f"said at {at:g}", facts=(("slowest_rank", 1),))
+    return Ending([{"ev": "outcome", "t": at, "outcome": to_plain(outcome)}], **more)
+
+
+def folded(*endings: Ending) -> tuple[Outcome, str]:
+    """The one outcome, and the log that the row names."""
+    ranks = [RankEnding(rank, each, Path(f"{rank}.log")) for rank, each in enumerate(endings)]
+    found, first = fold_ranks(PLANNED, ranks, lambda: False)
+    return found.outcomes[KEY], first.log.stem
+
+
+@pytest.mark.parametrize(
+    ("endings", "status", "reason", "log"),
+    [
+        ((ending(Status.PASS), ending(Status.PASS)), Status.PASS, "said at 0", "1"),
+        ((ending(Status.ERROR, 3.0), ending(Status.OOM, 2.0)), Status.OOM, "rank 1 of 2: said at 2", "1"),
+        (
+            (ending(Status.ERROR, 1.0), ending(None, status=signal.SIGSEGV)),
+            Status.CRASH,
+            "rank 1 of 2: ",
+            "1",
+        ),
+        (
+            (ending(None, killed="timeout", limit="too long"), ending(Status.ERROR, 1.0)),
+            Status.TIMEOUT,
+            "rank 0 of 2: too long",
+            "0",
+        ),
+        ((ending(None, killed=PEER), ending(Status.ERROR, 9.0)), Status.ERROR, "rank 1 of 2: said at 9", "1"),
+        ((ending(Status.PASS), ending(Status.FAIL_ACCURACY)), Status.FAIL_ACCURACY, "rank 1 of 2: ", "1"),
+    ],
+    ids=["slowest", "first to raise", "death before words", "hung before words", "peer", "wrong in one"],
+)
+def test_the_row_is_of_who_failed_first(
+    endings: tuple[Ending, ...], status: Status, reason: str, log: str
+) -> None:
+    """One that died, else one that hung, else the first that raised; where all passed, of the slowest."""
+    outcome, stem = folded(*endings)
+    assert outcome.status is status
+    assert outcome.reason.startswith(reason)
+    assert stem == log
+    assert dict(outcome.facts)["processes"] == 2
