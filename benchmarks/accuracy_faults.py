@@ -86,6 +86,7 @@ class _Case:
     def __init__(self, suite: Any, entry: Any, mode: str, dtype: str, reference: Any) -> None:
         import torch
 
+        from torchgauge.harness.scenarios.scenario import implementation_for
         from torchgauge.harness.worker.reference import HostSession, float64_reference
         from torchgauge.harness.worker.subjects import make_subject
         from torchgauge.records import Workload
@@ -94,7 +95,7 @@ class _Case:
 
         workload = Workload(suite.name, entry.name, mode, dtype, entry.batch[mode], shape=entry.shape)
         built = resolve(suite.builder)(workload, entry.recipe)
-        self.scenario = built.steps or import_module(f"torchgauge.harness.scenarios.{mode}_steps")
+        self.scenario = import_module(implementation_for(mode, suite))
         torch.set_grad_enabled(mode == "training")
         self.reference = reference or float64_reference(built, workload, self.scenario, True)
         self.subject = make_subject(built, workload, HostSession(), torch.device("cpu"))

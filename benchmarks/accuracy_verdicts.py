@@ -134,6 +134,7 @@ class ModelRun:
         import torch
         from accuracy_peer import peer_rule, peer_scope, peer_verdict
 
+        from torchgauge.harness.scenarios.scenario import implementation_for
         from torchgauge.harness.worker.accuracy import compare, nonfinite
         from torchgauge.harness.worker.reference import HostSession, float64_reference
         from torchgauge.harness.worker.subjects import make_subject
@@ -143,7 +144,7 @@ class ModelRun:
         entry, mode, name = self.entry, self.mode, self.suite.name
         workload = Workload(name, entry.name, mode, dtype, entry.batch[mode], shape=entry.shape)
         built = resolve(self.suite.builder)(workload, entry.recipe)
-        scenario = built.steps or import_module(f"torchgauge.harness.scenarios.{mode}_steps")
+        scenario = import_module(implementation_for(mode, self.suite))
         torch.set_grad_enabled(mode == "training")
         if self.reference is None:
             self.reference = float64_reference(built, workload, scenario, True)

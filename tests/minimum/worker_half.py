@@ -66,6 +66,8 @@ def roots() -> Iterator[str]:
     for group, attribute in groups:
         for name, point in registry.entry_points(f"torchgauge.{group}").items():
             if point.dist is None:
+                if group in BY_NAME:  # a worker reads the descriptor too
+                    yield point.value.partition(":")[0]
                 yield getattr(registry.load(f"torchgauge.{group}", name), attribute).partition(":")[0]
     yield from (f"{catalogue.CHECKS}.{name}" for name in catalogue.MODULES)
     probe_child = PACKAGE / "devices" / "probe_child.py"

@@ -9,12 +9,14 @@ import json
 import os
 import sys
 from dataclasses import replace
+from importlib import import_module
 from typing import Any
 
 import torch
 import torch._dynamo.utils
 
 from torchgauge.devices.cpu import DEVICE
+from torchgauge.harness.scenarios.scenario import implementation_for
 from torchgauge.harness.suspects import Remedies
 from torchgauge.harness.worker.accuracy import spread
 from torchgauge.harness.worker.reference import HostSession, float64_reference
@@ -23,6 +25,7 @@ from torchgauge.harness.worker.verdicts import outcome_of
 from torchgauge.records import Phase, Workload
 from torchgauge.registry import resolve
 from torchgauge.suites import torchbench_state
+from torchgauge.suites.torchbench import SUITE
 from torchgauge.suites.torchbench_models import build
 
 
@@ -36,16 +39,17 @@ def look(model: str, mode: str, recipe: dict[str, Any], batch: int, seed: int = 
         built = build(workload, recipe)
         seed = torch.manual_seed(3).initial_seed()
         phase = Phase.EAGER
-        built.steps.enter()
-        reference = float64_reference(built, workload, built.steps, True)
+        scenario = import_module(implementation_for(mode, SUITE))
+        scenario.enter()
+        reference = float64_reference(built, workload, scenario, True)
         subject = make_subject(built, workload, HostSession(), "cpu")
-        first, second = built.steps.observe(subject), built.steps.observe(subject)
-        step = built.steps.step(subject)
+        first, second = scenario.observe(subject), scenario.observe(subject)
+        step = scenario.step(subject)
         step()
         step()
         if compiled:
             subject = replace(subject, call=torch.compile(subject.module, backend="eager"))
-        third = built.steps.observe(subject)
+        third = scenario.observe(subject)
         graphs = int(torch._dynamo.utils.counters["stats"]["unique_graphs"]) if compiled else 0
         weights = [p.detach().sum().item() for p in built.module.parameters()]
     except Exception as error:  # noqa: BLE001  the outcome is what is looked at

@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from torchgauge.errors import UnknownNameError
 from torchgauge.records import Workload
 from torchgauge.suites import toy_models
 
@@ -37,9 +38,9 @@ def test_python_models_need_no_torch() -> None:
 
 
 @pytest.mark.parametrize("mode", ["generate", "nonsense"])
-def test_a_mode_that_no_toy_has_is_not_implemented(mode: str) -> None:
-    """The builder says so before it imports anything."""
-    with pytest.raises(NotImplementedError, match=mode):
+def test_no_model_is_built_for_a_mode_that_no_scenario_has(mode: str) -> None:
+    """A builder asks what the scenario needs; where there is none, it says so."""
+    with pytest.raises(UnknownNameError, match=mode):
         toy_models.build(Workload("toy", "mlp", mode=mode), {})
 
 

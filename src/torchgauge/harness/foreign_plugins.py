@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchgauge import registry
@@ -42,6 +42,7 @@ class ForeignSuite:
     entries: tuple[ModelEntry, ...]
     unavailable: Unavailable | None = None
     remarks: tuple[str, ...] = ()
+    scenarios: dict[str, str] = field(default_factory=dict)
 
     def models(self) -> tuple[ModelEntry, ...]:
         """All models, in the suite's order."""

@@ -52,7 +52,12 @@ def suite(reference: str) -> dict[str, Any]:
     """The suite as plain data."""
     found = resolve(reference)
     names = ("name", "doc", "builder", "preload", "install_hint", "digest")
-    later: dict[str, Any] = {"unavailable": None, "environment": {}, "remarks": ()}  # older ones lack them
+    later: dict[str, Any] = {  # suites that say none of them lack them
+        "unavailable": None,
+        "environment": {},
+        "remarks": (),
+        "scenarios": {},
+    }
     return {
         **{name: getattr(found, name) for name in names},
         **{name: getattr(found, name, default) for name, default in later.items()},

@@ -17,6 +17,7 @@ from torchgauge.records import RunSettings
 from torchgauge.records.comparison import Contestant
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion
+from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.catalog import BATCH_PROFILES, workload_for
 
 
@@ -115,7 +116,7 @@ def _batch(name: CaseName, profile: str | None) -> int | None:
     suites = load_suites([name.suite])
     entries = select_models(name.suite, suites[name.suite].models(), [f"{name.suite}/{name.model}"], "full")
     for entry in entries:
-        if entry.name == name.model and name.mode in entry.batch and name.size in entry.sizes:
+        if entry.name == name.model and offered_as(entry, name.mode) and name.size in entry.sizes:
             return workload_for(
                 name.suite, entry, name.mode, size=name.size, dtype=name.dtype, batch_profile=profile
             ).batch

@@ -18,6 +18,7 @@ import msgspec
 
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import RANDOM_WEIGHTS, Shape, Workload, digest
+from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.document import read_document
 from torchgauge.suites.schema import convert, refuse
 from torchgauge.suites.suite import ModelEntry, Unavailable
@@ -85,6 +86,7 @@ class YamlSuite:
     unavailable: Unavailable | None = None
     environment: dict[str, str] = field(default_factory=dict)
     remarks: tuple[str, ...] = ()
+    scenarios: dict[str, str] = field(default_factory=dict)
 
     @cached_property
     def _models(self) -> tuple[ModelEntry, ...]:
@@ -153,7 +155,8 @@ def workload_for(
     profile = batch_profile or ("pytorch" if size == "full" else "small")
     if profile not in BATCH_PROFILES:
         raise UnknownNameError("batch profile", profile, BATCH_PROFILES)
-    if mode not in entry.batch:
+    like = offered_as(entry, mode)
+    if like is None:
         raise UnknownNameError(f"mode of {suite}/{entry.name}", mode, entry.batch)
     if size not in entry.sizes:
         raise UnknownNameError(f"size of {suite}/{entry.name}", size, entry.sizes)
@@ -169,7 +172,7 @@ def workload_for(
         model=entry.name,
         mode=mode,
         dtype=dtype,
-        batch=batch or batches[mode],
+        batch=batch or batches[like],
         size=size,
         shape=tuple(sorted({**shape, **dict(point)}.items())),
         weights=weights,

@@ -7,6 +7,7 @@ from typing import Any
 
 from torchgauge.errors import MissingPackageError
 from torchgauge.records import PRETRAINED, Workload
+from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.hub import reaching_hub
 from torchgauge.suites.suite import BuiltWorkload
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
@@ -24,12 +25,10 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
 
     Inference returns the model's output without a loss; training passes labels, and the loss is the
     model's own. Pretrained weights come with the checkpoint's configuration, at both sizes. Raises
-    ``ImportError`` without transformers, :class:`MissingPackageError` where it lacks the class and
-    ``NotImplementedError`` for another mode than inference and training. Where published weights are asked
-    for: ``NotImplementedError`` where none are known, :class:`NoNetworkError` and :class:`MissingDataError`.
+    ``ImportError`` without transformers and :class:`MissingPackageError` where it lacks the class. Where
+    published weights are asked for: ``NotImplementedError`` where none are known, :class:`NoNetworkError` and
+    :class:`MissingDataError`.
     """
-    if workload.mode not in {"inference", "training"}:
-        raise NotImplementedError(f"the suite does not build models for the mode {workload.mode!r}")
     notes = define_missing_schemas()
     import torch
 
@@ -37,7 +36,7 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     from torchgauge.suites.huggingface_inputs import make_inputs
     from torchgauge.suites.losses import model_loss
 
-    training = workload.mode == "training"
+    training = LOSS in wanted(workload)
     torch.manual_seed(workload.seed)
     make = _pretrained if workload.weights == PRETRAINED else _random
     module, made = make(workload, recipe)

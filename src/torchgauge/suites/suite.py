@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, Protocol
@@ -62,7 +63,11 @@ class Unavailable:
 
 
 class Suite(Protocol):
-    """A named set of models."""
+    """A named set of models.
+
+    One that steps its models by itself has ``scenarios`` too: mode to the module that takes the place of the
+    scenario's own.
+    """
 
     @property
     def name(self) -> str:
@@ -118,8 +123,8 @@ class BuiltWorkload:
 
     ``module`` is a ``torch.nn.Module`` on the CPU in float32 with seeded random weights (in ``train()`` or
     ``eval()`` as the mode asks; no dropout), or any callable for framework ``"python"``. ``loss`` maps the
-    module's output to a scalar tensor. ``steps``, an object with the functions of a scenario's
-    implementation, takes their place where upstream's own step is what has to be measured. ``args`` and
+    module's output to a scalar tensor; ``abilities`` are what else the model can do, by the name that
+    scenarios ask for. ``wrappable`` says that any callable may take the module's place. ``args`` and
     ``kwargs`` are CPU tensors (or nested tuples, lists and dicts of them); floating-point inputs are cast to
     the workload's dtype by the harness. ``items_per_step`` counts what ``item`` names (images, sequences,
     ...). ``facts`` go into every row. ``stands_for`` says which inputs these stand for, empty where for none:
@@ -135,10 +140,24 @@ class BuiltWorkload:
     item: str = "item"
     framework: str = "torch"
     notes: tuple[str, ...] = ()
-    steps: Any = None
+    abilities: dict[str, Callable[..., Any]] = field(default_factory=dict)
+    wrappable: bool = True
     facts: dict[str, str] = field(default_factory=dict)
     stands_for: str = ""
     work: Work | None = None
+
+    @property
+    def capabilities(self) -> frozenset[str]:
+        """What scenarios may ask of the model."""
+        return frozenset({"forward", *self.abilities, *(("loss",) if self.loss is not None else ())})
+
+    def place(self, device: Any, dtype: Any, *, apart: bool = False) -> Any:
+        """The module on ``device`` in ``dtype``, as a copy where it is to be ``apart``.
+
+        Raises ``NotImplementedError`` for a dtype that the model does not run in.
+        """
+        module = copy.deepcopy(self.module) if apart else self.module
+        return module.to(device=device, dtype=dtype)
 
 
 Build = Callable[[Workload, "dict[str, object]"], BuiltWorkload]

@@ -6,6 +6,7 @@ from typing import Any
 
 from torchgauge.errors import MissingPackageError
 from torchgauge.records import PRETRAINED, Workload
+from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.hub import reaching_hub
 from torchgauge.suites.suite import BuiltWorkload
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
@@ -21,20 +22,17 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     """The timm model that ``workload`` names, on random images of the size that timm publishes for it.
 
     ``shape`` may hold ``image``, the side of a square image. Raises ``ImportError`` without timm,
-    :class:`MissingPackageError` for a model that the installed timm does not have and
-    ``NotImplementedError`` for another mode than inference and training. Where published weights are asked
-    for: ``NotImplementedError`` for a model without any, :class:`NoNetworkError` and
+    :class:`MissingPackageError` for a model that the installed timm does not have. Where published weights
+    are asked for: ``NotImplementedError`` for a model without any, :class:`NoNetworkError` and
     :class:`MissingDataError`.
     """
-    if workload.mode not in {"inference", "training"}:
-        raise NotImplementedError(f"image models have no mode {workload.mode!r}")
     notes = define_missing_schemas()
     import torch
 
     from torchgauge.suites.dropout import silence_modules
     from torchgauge.suites.losses import ClassLoss
 
-    training = workload.mode == "training"
+    training = LOSS in wanted(workload)
     pretrained = workload.weights == PRETRAINED
     torch.manual_seed(workload.seed)
     module = _create(recipe.get("model") or workload.model, pretrained, recipe.get("arguments", {}))

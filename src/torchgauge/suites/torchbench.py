@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
 from typing import Literal
@@ -14,6 +14,8 @@ from torchgauge.suites import torchbench_checkout
 from torchgauge.suites.catalog import DATA, YamlSuite
 from torchgauge.suites.suite import ModelEntry, Unavailable
 
+STEPS = "torchgauge.suites.torchbench_steps"
+"""What steps its models as upstream does, in the place of the scenarios' own modules."""
 Synthetic = Literal[
     "",
     "background_matting",
@@ -69,6 +71,7 @@ class TorchBenchSuite:
     preload: tuple[str, ...]
     install_hint: str
     recipe_type: type[msgspec.Struct] = TorchBenchRecipe
+    scenarios: dict[str, str] = field(default_factory=lambda: dict.fromkeys(("inference", "training"), STEPS))
 
     @cached_property
     def _listed(self) -> YamlSuite:

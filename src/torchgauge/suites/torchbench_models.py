@@ -17,16 +17,19 @@ import textwrap
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchgauge.errors import MissingDataError, NotOfferedError
 from torchgauge.records import Workload
+from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.host import HOST
 from torchgauge.suites.suite import BuiltWorkload
 from torchgauge.suites.torchbench_checkout import VARIABLE
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
 
-TESTS = {"inference": "eval", "training": "train"}
+if TYPE_CHECKING:
+    from torchgauge.suites.torchbench_steps import TorchBenchWorkload
+
 _FLOAT32 = ("float32", "amp_")
 _ENV_CHECK = "torchbenchmark.util.env_check"
 
@@ -37,11 +40,10 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
     Raises :class:`MissingPackageError`, :class:`MissingDataError`, :class:`NoNetworkError` and
     :class:`NotOfferedError`, each with upstream's true reason.
     """
-    if workload.mode not in TESTS:
-        raise NotImplementedError(f"TorchBench has no mode {workload.mode!r}")
     notes = define_missing_schemas()
     from torchgauge.suites.torchbench_offline import Offline
     from torchgauge.suites.torchbench_reasons import Facts, explained
+    from torchgauge.suites.torchbench_steps import TorchBenchWorkload
     from torchgauge.suites.torchbench_synthetic import provide
 
     if not os.environ.get(VARIABLE):
@@ -58,7 +60,7 @@ def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
         upstream = Upstream(workload, recipe, given.root)
         model = upstream.construct(HOST)
         module, args, kwargs = _module_of(model)
-    built = BuiltWorkload(
+    built = TorchBenchWorkload(
         module=module,
         args=args,
         kwargs=kwargs,
@@ -77,7 +79,7 @@ class Upstream:
     def __init__(self, workload: Workload, recipe: Mapping[str, Any], checkout: Path) -> None:
         """Import the class; raises :class:`NotOfferedError` for a test that upstream does not declare."""
         self.workload, self.recipe, self.checkout = workload, recipe, checkout
-        self.test = TESTS[workload.mode]
+        self.test = "train" if LOSS in wanted(workload) else "eval"
         enter_checkout(checkout)
         self.kind = load_class(workload.model, canary=bool(recipe.get("canary", False)))
         if self.test == "train" and getattr(self.kind, "DEFAULT_TRAIN_BSIZE", None) is None:
@@ -184,7 +186,7 @@ def _module_of(model: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
     return module, tuple(inputs), {}
 
 
-def _with_steps(built: BuiltWorkload, upstream: Upstream, model: Any, facts: Any) -> BuiltWorkload:
+def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts: Any) -> BuiltWorkload:
     from torch import nn
 
     from torchgauge.suites.dropout import silence_modules
@@ -213,4 +215,5 @@ def _with_steps(built: BuiltWorkload, upstream: Upstream, model: Any, facts: Any
         gradients=training or upstream.needs_gradients,
     )
     built.notes += (*silenced, "a step is upstream's invoke()")
+    built.wrappable = False
     return built

@@ -18,19 +18,47 @@ import torch
 from torchgauge.errors import NotOfferedError
 from torchgauge.suites.host import HOST
 from torchgauge.suites.outputs import observe as to_host
+from torchgauge.suites.suite import BuiltWorkload
 from torchgauge.suites.torchbench_reasons import Facts, explained
 from torchgauge.suites.torchbench_state import Snapshot
+
+
+def enter() -> None:
+    """Nothing: each model says in its own step whether it needs gradients."""
+
+
+def step(subject: Any) -> Callable[[], Any]:
+    """A function that runs one step of the model, as upstream runs it."""
+    torch.set_grad_enabled(subject.built.steps.gradients)
+    return subject.built.steps.step(subject)  # type: ignore[no-any-return]
+
+
+def observe(subject: Any) -> dict[str, Any]:
+    """What one seeded step shows, on the host; raises :class:`NotOfferedError` where it does nothing."""
+    torch.set_grad_enabled(subject.built.steps.gradients)
+    return subject.built.steps.observe(subject)  # type: ignore[no-any-return]
+
+
+@dataclasses.dataclass
+class TorchBenchWorkload(BuiltWorkload):
+    """A model of TorchBench, with the steps that upstream takes."""
+
+    steps: Any = None
+
+    def place(self, device: Any, dtype: Any, *, apart: bool = False) -> Any:
+        """The module, or the instance of upstream's object that lives on ``device``."""
+        if isinstance(self.steps, InvokeSteps):
+            return self.steps.place(device, dtype)
+        return super().place(device, dtype, apart=apart)
 
 
 class ModuleSteps:
     """One forward pass of the module, without gradients."""
 
+    gradients = False
+
     def __init__(self, facts: Facts) -> None:
         self.facts = facts
-
-    def enter(self) -> None:
-        """Switch gradients off for the whole process."""
-        torch.set_grad_enabled(False)
 
     def step(self, subject: Any) -> Callable[[], Any]:
         """A function that runs one forward pass."""
@@ -99,10 +127,6 @@ class InvokeSteps:
             instance.snapshot.load(self.instances[HOST].snapshot)
             self.instances[kind] = instance
         return self.instances[kind].module
-
-    def enter(self) -> None:
-        """Switch gradients off for the whole process, unless the step needs them."""
-        torch.set_grad_enabled(self.gradients)
 
     def step(self, subject: Any) -> Callable[[], Any]:
         """A function that runs one step, from the remembered state on."""

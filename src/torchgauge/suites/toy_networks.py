@@ -13,6 +13,7 @@ import torch
 from torch import nn
 
 from torchgauge.records import Workload
+from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.losses import ClassLoss, mean_loss
 from torchgauge.suites.suite import BuiltWorkload
 
@@ -29,11 +30,12 @@ def build(workload: Workload) -> BuiltWorkload:
     torch.manual_seed(workload.seed)
     generator = torch.Generator().manual_seed(workload.seed)
     module, inputs, loss = make(workload, generator)
-    module.train(workload.mode == "training")
+    training = LOSS in wanted(workload)
+    module.train(training)
     return BuiltWorkload(
         module=module,
         args=(inputs,),
-        loss=loss if workload.mode == "training" else None,
+        loss=loss if training else None,
         items_per_step=workload.batch,
         item=item,
     )

@@ -43,6 +43,18 @@ ENDINGS = {
 }
 """Status of each, and words of its reason."""
 
+MODES = {
+    "twice": (Status.PASS, ""),
+    "boasts": (Status.ERROR, "scenario 'boasts' reports the metric 'swiftness', which nobody declares"),
+    "rambles": (Status.ERROR, "scenario 'rambles': run() returned list instead of measurements by lane"),
+    "gives_up": (Status.ERROR, "ValueError: I give up (in run() of scenario 'gives_up')"),
+    "forgets": (Status.ERROR, "scenario 'forgets': run() measured no calls_per_s of a lane"),
+    "undone": (Status.ERROR, "torchgauge_strangers.undone"),
+    "gone": (Status.ERROR, "plugin 'gone' of torchgauge.scenarios"),
+    "sleeps": (Status.TIMEOUT, "phase measure took longer than 10 s, in scenario 'sleeps'"),
+}
+"""The same of scenarios."""
+
 
 @pytest.fixture(scope="module")
 def rows(make_sandbox) -> dict[str, Result]:
@@ -89,6 +101,42 @@ def test_a_good_one_is_judged_and_timed_as_ours(rows) -> None:
     facts = dict(row.facts)
     assert (facts["polite_word"], facts["polite_look"]) == ("hi", "taken")
     assert "polite_look_unknown" not in facts
+
+
+@pytest.fixture(scope="module")
+def modes(make_sandbox) -> dict[str, Result]:
+    """One run with all scenarios of the package and one of ours, each row by its mode."""
+    sandbox = make_sandbox()
+    done = sandbox.measure(
+        *("toy", "--models", "mlp", "--device", "cpu", "--config", "eager", "--timeout", "10"),
+        *("--mode", ",".join(("inference", *MODES))),
+        PYTHONPATH=f"{sandbox.environment['PYTHONPATH']}:{PLUGIN}",
+    )
+    assert "Traceback" not in done.stderr
+    return {row.case.workload.mode: row for row in sandbox.rows()}
+
+
+def test_every_scenario_has_its_row_on_a_model_that_never_heard_of_it(modes) -> None:
+    """What a scenario needs is a capability of the model: no suite lists these modes."""
+    assert set(modes) == {"inference", *MODES}
+    assert modes["inference"].status is Status.PASS
+
+
+@pytest.mark.parametrize("mode", MODES)
+def test_a_strange_scenario_ends_as_its_own_case(modes, mode: str) -> None:
+    """With the status of what it did, and its name in the reason."""
+    status, words = MODES[mode]
+    assert (modes[mode].status, words in modes[mode].reason) == (status, True), modes[mode].reason
+
+
+def test_a_scenario_that_measures_by_itself_is_judged_as_ours(modes) -> None:
+    """Its numbers are in the row with their unit, and its results were compared."""
+    row = modes["twice"]
+    found = {each.metric: each for each in row.summaries}
+    assert (found["calls_per_s"].n, found["calls_per_s"].unit) == (2, "1/s")
+    assert "latency" not in found
+    assert row.accuracy is not None
+    assert dict(row.facts)["compared_elements"] > 0
 
 
 def test_options_are_held_to_their_schema(tmp_path: Path, monkeypatch) -> None:

@@ -35,6 +35,7 @@ from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import Store
 from torchgauge.suites import torchbench_checkout
+from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.suite import Suite
 
 CONTROLS = 2
@@ -185,7 +186,7 @@ def _own(group: Group, devices: Mapping[str, Device], suite: Suite) -> Group:
     workload = group.workload
     entry = next((each for each in suite.models() if each.name == workload.model), None)
     lacks = f"no model {workload.model!r}" if entry is None else ""
-    if entry is not None and workload.mode not in entry.batch:
+    if entry is not None and offered_as(entry, workload.mode) is None:
         lacks = f"no mode {workload.mode!r} of the model"
     if entry is not None and workload.size not in entry.sizes:
         lacks = f"no size {workload.size!r} of the model"

@@ -9,17 +9,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict, replace
-from functools import partial
 from typing import Any
 
+from torchgauge.errors import NotOfferedError
 from torchgauge.harness.ab.recorder import StepRecorder
 from torchgauge.harness.ab.wire import BLOCK_S, Wire, connect
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.group_run import CaseState, GroupRun
-from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.memory import RssProbe, peak_of_steps
 from torchgauge.harness.worker.timing import quiet_collector, time_block, warm_up
-from torchgauge.records import Measurement, Outcome, Phase, Status
+from torchgauge.records import Measurement, Phase
 from torchgauge.suites.suite import BuiltWorkload
 
 WARMUP_S = 0.5
@@ -37,12 +36,17 @@ class SideRun(GroupRun):
         return super()._build()
 
     def _time(self, steps: dict[int, Callable[[], Any]]) -> None:
+        mode = self.group.workload.mode
         for state in self.live:
-            self._take_part(state, steps[state.index])
+            if self.own_run is not None:
+                why = f"scenario {mode!r} measures no steps, and two builds are compared step by step"
+                self.end_raised(state, NotOfferedError(why))
+            else:
+                self._take_part(state, steps[state.index])
 
     def _take_part(self, state: CaseState, step: Callable[[], Any]) -> None:
         self.enter(Phase.WARMUP, state)
-        lane = Lane(state.key, step, partial(self.running, state))
+        lane = replace(self._lane(state, step), settled=False)
         try:
             budget = min(WARMUP_S, self.settings.warmup_budget_s)
             warm_up(lane, self.session, replace(self.settings, min_block_s=BLOCK_S, warmup_budget_s=budget))
@@ -63,12 +67,10 @@ class SideRun(GroupRun):
             wire.send(ev="failed")
             return
         state.facts.update(contention.facts())
-        self.check_again(state, self.served)
+        self.check_again(state, f"{self.served:,} steps later")
         if state.ended:
             return
-        state.phase = Phase.DONE
-        self.closer_look.expect(state)
-        self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
+        self.pass_(state)
 
     def _serve(self, wire: Wire, recorder: StepRecorder, state: CaseState) -> Exception | None:
         """Run blocks as long as they are asked for; what a step raised, if one did."""

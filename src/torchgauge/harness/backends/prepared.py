@@ -36,15 +36,15 @@ def timed_call(call: Step, session: DeviceSession) -> float:
 class BackendSession:
     """What a backend may use while it prepares one case.
 
-    ``step`` makes the scenario's step with a call in the module's place, or is None where the scenario steps
-    nothing. ``cache`` is a folder of this group's processes and ``kept`` one that outlives the run ("" for
-    none). ``cold`` says that what is compiled is timed, with an empty cache and the machine to itself
-    (``alone``). A ``fresh`` process runs this case only, to find what no other one can tell. ``filled`` says
-    that an earlier process of the case has left its code in ``cache``.
+    ``step`` makes the scenario's step with a call in its place. ``cache`` is a folder of this group's
+    processes and ``kept`` one that outlives the run ("" for none). ``cold`` says that what is compiled is
+    timed, with an empty cache and the machine to itself (``alone``). A ``fresh`` process runs this case only,
+    to find what no other one can tell. ``filled`` says that an earlier process of the case has left its code
+    in ``cache``.
     """
 
     device: DeviceSession
-    step: Callable[[Callable[..., Any]], Step] | None
+    step: Callable[[Callable[..., Any]], Step]
     cache: str = ""
     kept: str = ""
     cold: bool = True
@@ -55,8 +55,6 @@ class BackendSession:
 
     def first_call(self, call: Callable[..., Any]) -> float:
         """Seconds of the first step that runs ``call``, synchronised; raises what the step raises."""
-        if self.step is None:
-            raise PluginError("the scenario has no step() that could be timed")
         step = self.step(call)
         with self.alone() if self.cold else nullcontext():
             seconds = timed_call(step, self.device)

@@ -99,7 +99,7 @@ class Recording:
         self.subject = None
         gc.collect()
         built = _builder(item)(item.workload, item.recipe or {})
-        scenario = built.steps or import_module(item.scenario)
+        scenario = import_module(item.scenario)
         subject = make_subject(built, item.workload, self.session, self.session.torch_device)
         self.subject = (item.workload, subject, scenario)
         return subject, scenario

@@ -7,7 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
-from torchgauge import registry
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, UsageError
 from torchgauge.harness.campaigns import expand_devices, find_devices
@@ -17,7 +16,9 @@ from torchgauge.harness.census.versions import versions_in
 from torchgauge.harness.foreign_plugins import suites_of
 from torchgauge.harness.interpreter import Interpreter, interpreter
 from torchgauge.harness.planning.selection import DTYPE_ALIASES, check_plain_names, select_models
+from torchgauge.harness.scenarios.scenario import implementation_for
 from torchgauge.results.atomic_file import write_atomically
+from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.catalog import workload_for
 from torchgauge.suites.census.data import CensusData, plain, read, to_bytes
 from torchgauge.suites.census.record import EAGER, PATHS, ModelCensus
@@ -131,11 +132,11 @@ def _models(name: str, suite: Suite, wanted: Wanted) -> Iterator[CensusItem]:
         if name in wanted.suites:
             raise UsageError(f"suite {name!r}: {suite.unavailable.reason}", hint=suite.unavailable.hint)
         return
-    scenarios = {each: registry.load("torchgauge.scenarios", each) for each in wanted.modes}
+    scenarios = {each: implementation_for(each, suite) for each in wanted.modes}
     for entry in select_models(name, suite.models(), wanted.models, "full"):
         if entry.framework != "torch" or "small" not in entry.sizes:
             continue
-        for mode in (each for each in wanted.modes if each in entry.batch):
+        for mode in (each for each in wanted.modes if offered_as(entry, each)):
             for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in wanted.dtypes):
                 workload = workload_for(name, entry, mode, dtype=dtype)
                 for path in wanted.paths:
@@ -145,7 +146,7 @@ def _models(name: str, suite: Suite, wanted: Wanted) -> Iterator[CensusItem]:
                         path=path,
                         recipe=dict(entry.recipe),
                         builder=suite.builder,
-                        scenario=scenarios[mode].implementation,
+                        scenario=scenarios[mode],
                         preload=suite.preload,
                     )
 

@@ -11,6 +11,7 @@ from torchgauge.harness.planning.plan import MODEL_SUITES_ONLY, wanted_suites
 from torchgauge.harness.planning.selection import DTYPES, check_plain_names, is_wild, select_models
 from torchgauge.results.claims.answering import Listing
 from torchgauge.results.claims.claim import Select
+from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.suite import ModelEntry
 
 
@@ -33,7 +34,7 @@ def list_models(select: Select, stored: Mapping[str, Collection[str]]) -> Listin
             entries = registry.load("torchgauge.suites", suite).models()
         else:
             notes.append(f"suite {suite} is not installed: only what the store has of it is counted")
-        offered = [entry for entry in entries if select.mode in entry.batch]
+        offered = [entry for entry in entries if offered_as(entry, select.mode)]
         known = {entry.name for entry in entries}
         strangers = [ModelEntry(name, (), {}) for name in sorted(set(stored.get(suite, ())) - known)]
         offers[suite] = (*entries, *strangers)

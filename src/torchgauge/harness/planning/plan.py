@@ -34,6 +34,7 @@ from torchgauge.records import (
     Workload,
     digest,
 )
+from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.catalog import BATCH_PROFILES, declared_parameters, workload_for
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.expectations import expectation_for
@@ -258,7 +259,7 @@ def _workloads(suite: str, entry: ModelEntry, selection: Selection) -> list[Work
         )
         for point in entry.points or ((),)
         for mode in selection.modes
-        if mode in entry.batch
+        if offered_as(entry, mode)
         for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in selection.dtypes)
         if entry.framework == "torch" or dtype == DTYPES[0]
     ]

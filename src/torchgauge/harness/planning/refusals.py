@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
+from torchgauge import registry
 from torchgauge.devices.device import Device
 from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.backends.backend import EAGER, as_compiled, backend_named
 from torchgauge.records import Case, Cause, Refusal, Status
+from torchgauge.suites.capabilities import SCENARIOS
 from torchgauge.suites.suite import ModelEntry, Suite
 
 
 def refused(case: Case, entry: ModelEntry | None, device: Device) -> Refusal | None:
     """Why ``case`` of the model ``entry`` (None for a check) is not tried; None where it is.
 
-    A backend that raises is a stranger's failure: its cases end as errors, and the run goes on.
+    A backend or scenario that raises is a stranger's failure: its cases end as errors, and the run goes on.
     """
     workload, configuration = case.workload, case.configuration
     if (entry is None or entry.framework == "torch") and device.torch_type is None:
@@ -20,6 +22,8 @@ def refused(case: Case, entry: ModelEntry | None, device: Device) -> Refusal | N
     if entry is not None and entry.framework != "torch" and configuration.backend != EAGER:
         return Refusal(Status.UNSUPPORTED, "a workload without torch cannot be compiled")
     try:
+        if entry is not None:
+            registry.load(SCENARIOS, workload.mode)
         backend = backend_named(configuration.backend)
         own: object = backend.cannot_run(workload, configuration, device)
     except Exception as error:  # noqa: BLE001  a stranger's code must not end the run

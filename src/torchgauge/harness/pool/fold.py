@@ -127,8 +127,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
     if ending.killed == "cancelled":
         return Outcome(key, Status.NOT_RUN, phase, Cause.CANCELLED, "interrupted")
     if ending.killed == "timeout":
-        where = f", in backend {planned.case.configuration.backend!r}" if phase is Phase.COMPILE else ""
-        return Outcome(key, Status.TIMEOUT, phase, None, f"{ending.limit}{where}")
+        return Outcome(key, Status.TIMEOUT, phase, None, f"{ending.limit}{_whose(planned, phase)}")
     if ending.killed == "memory":
         return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, f"killed at {ending.limit}")
     if ending.lost:
@@ -146,6 +145,13 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
         return Outcome(key, Status.CRASH, phase, Cause.SIGNAL, f"{how} in phase {phase.value}", failure)
     reason = f"the process ended with {how} and without a result, in phase {phase.value}"
     return Outcome(key, Status.CRASH, phase, Cause.EXIT, reason, _crash(how, phase))
+
+
+def _whose(planned: PlannedCase, phase: Phase) -> str:
+    """Whose code a case that hangs was in, where the phase tells."""
+    if phase is Phase.COMPILE:
+        return f", in backend {planned.case.configuration.backend!r}"
+    return f", in scenario {planned.case.workload.mode!r}" if phase is Phase.MEASURE else ""
 
 
 def _crash(how: str, phase: Phase) -> Failure:

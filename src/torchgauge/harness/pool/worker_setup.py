@@ -16,9 +16,9 @@ from torchgauge.harness.executors.executor import Submission
 from torchgauge.harness.job import Job
 from torchgauge.harness.packages import suspects_in
 from torchgauge.harness.pool.host_process import HostOptions
+from torchgauge.harness.scenarios.scenario import implementation_for
 from torchgauge.harness.staging import tree_for
 from torchgauge.records import PRETRAINED, DeviceTarget, Environment, Group, from_plain
-from torchgauge.registry import load
 
 Variables = tuple[tuple[str, str], ...]
 """Environment variables by name, sorted: what tells the hosts of a device apart."""
@@ -108,7 +108,7 @@ class WorkerSetup:
             group=group,
             cache=str(cache),
             builder=suite.builder,
-            scenario="" if group.checks else load("torchgauge.scenarios", group.workload.mode).implementation,
+            scenario="" if group.checks else implementation_for(group.workload.mode, suite),
             install_hint=suite.install_hint,
             suspects=suspects_in(self.submission.python),
             preload=suite.preload,

@@ -1,10 +1,16 @@
-"""The seam of a scenario: a name on the parent side, two callables on the worker side."""
+"""The seam of a scenario: a name and what it needs on the parent side, callables on the worker side."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
+
+from torchgauge import registry
+from torchgauge.errors import TorchgaugeError
+from torchgauge.suites.capabilities import SCENARIOS
+
+LATENCY = "latency"
 
 
 class Seeded(Protocol):
@@ -19,7 +25,8 @@ class Subject:
     """A model ready to run: moved to its device and dtype, with its inputs.
 
     ``call`` is what runs the mathematics: the module itself, or its compiled form. ``autocast`` makes the
-    context that forward and loss run in, None where there is none.
+    context that forward and loss run in, None where there is none. ``built`` is what the suite built, with
+    what else the model can do.
     """
 
     module: Any
@@ -31,6 +38,7 @@ class Subject:
     seed: int
     initial: dict[str, Any] | None = None
     autocast: Callable[[], Any] | None = None
+    built: Any = None
 
     def forward(self) -> Any:
         """The output of one forward pass."""
@@ -64,8 +72,17 @@ class Scenario(Protocol):
     def implementation(self) -> str:
         """Module that the worker imports, with ``enter()``, ``step(subject)`` and ``observe(subject)``.
 
-        Without ``observe`` nothing is compared, and its rows are unchecked.
+        Without ``observe`` nothing is compared, and its rows are unchecked. One that measures something else
+        than steps has ``run(lanes, session, settings)``: the measurements of each lane, by its key.
         """
+
+    @property
+    def metric(self) -> str:
+        """The final number: no case passes without it."""
+
+    @property
+    def needs(self) -> tuple[str, ...] | None:
+        """What it needs of a model (``forward``, ``loss``, ...); None where models have to list it."""
 
 
 @dataclass(frozen=True)
@@ -75,3 +92,22 @@ class ScenarioDescriptor:
     name: str
     doc: str
     implementation: str
+    needs: tuple[str, ...] | None = None
+    metric: str = LATENCY
+
+
+def final_metric(mode: str) -> str:
+    """The metric without which no case of ``mode`` has passed; that of a step where nobody says."""
+    try:
+        return str(getattr(registry.load(SCENARIOS, mode), "metric", LATENCY))
+    except TorchgaugeError:  # nobody has it here, or it cannot be loaded
+        return LATENCY
+
+
+def implementation_for(mode: str, suite: Any) -> str:
+    """The module that steps the models of ``suite`` in ``mode``: its own, or the scenario's.
+
+    Raises :class:`UnknownNameError` and :class:`InfrastructureError`.
+    """
+    own: Mapping[str, str] = getattr(suite, "scenarios", {})
+    return own.get(mode) or str(registry.load(SCENARIOS, mode).implementation)

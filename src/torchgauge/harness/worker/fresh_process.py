@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
+from functools import partial
 from importlib import import_module
 from typing import Any
 
@@ -66,7 +67,8 @@ def _stepped(
     from torchgauge.harness.worker.subjects import make_subject
 
     assert job.group is not None
-    scenario = built.steps or import_module(job.scenario)
+    scenario = import_module(job.scenario)
     scenario.enter()
     subject = make_subject(built, job.group.workload, session, session.torch_device)
-    return subject, lambda call: scenario.step(replace(subject, call=call))
+    step = scenario.step if hasattr(scenario, "step") else lambda one: partial(scenario.observe, one)
+    return subject, lambda call: step(replace(subject, call=call))

@@ -10,12 +10,14 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.devices.session import DeviceSession
+from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import as_compiled
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
 from torchgauge.harness.derived_series import ITEMS
 from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
-from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.harness.scenarios.own_run import Run, measured
+from torchgauge.harness.scenarios.scenario import Subject, implementation_for
 from torchgauge.harness.turn import Turn
 from torchgauge.harness.worker import case_measurements
 from torchgauge.harness.worker.closer_look import CloserLook
@@ -41,6 +43,7 @@ from torchgauge.records import (
     Scalar,
     Status,
 )
+from torchgauge.suites.capabilities import needs_of
 from torchgauge.suites.suite import BuiltWorkload, Work
 
 if TYPE_CHECKING:
@@ -209,6 +212,7 @@ class GroupRun:
         built: BuiltWorkload = build(self.group.workload, self.group.recipe)
         if built.framework == "torch" and self.session.torch_device is None:
             raise NotImplementedError(f"device {self.session.name!r} runs no torch")
+        self._check_capabilities(built)
         self.realised = realise(built)
         self.items_per_step, self.work = built.items_per_step, built.work
         as_planned = self.items_per_step == self.group.workload.batch
@@ -216,6 +220,16 @@ class GroupRun:
         for state in self.states:
             state.facts.update({**built.facts, **items})
         return built
+
+    def _check_capabilities(self, built: BuiltWorkload) -> None:
+        """Raise :class:`NotOfferedError` where the model cannot do what the scenario needs."""
+        mode = self.group.workload.mode
+        if self.job.scenario != implementation_for(mode, None):
+            return  # the suite steps its own models
+        if missing := sorted((needs_of(mode) or frozenset()) - built.capabilities):
+            raise NotOfferedError(
+                f"the model has no {' and no '.join(missing)}, which scenario {mode!r} needs"
+            )
 
     def _prepare(self, built: BuiltWorkload) -> dict[int, Callable[[], Any]] | None:
         """Check every configuration; returns the step function of each case that is right."""
@@ -232,6 +246,9 @@ class GroupRun:
     def _time(self, steps: dict[int, Callable[[], Any]]) -> None:
         """Warm up and measure what is right, with the machine to itself."""
         if not self.live:
+            return
+        if self.own_run is not None:
+            self._run_own(steps)
             return
         with self.turn.held():
             lanes = self._warm_up(steps)
@@ -251,6 +268,33 @@ class GroupRun:
             for state in self.live:
                 state.measurements.append(least)
 
+    @property
+    def own_run(self) -> Run | None:
+        """The function of a scenario that measures something else than steps; None for all others."""
+        return getattr(getattr(self.checks, "scenario", None), "run", None)
+
+    def _run_own(self, steps: dict[int, Callable[[], Any]]) -> None:
+        """Let the scenario measure, with the machine to itself; what it breaks ends every case."""
+        self.enter(Phase.MEASURE)
+        lanes = {state.index: self._lane(state, steps[state.index]) for state in self.live}
+        with self.turn.held():
+            try:
+                assert self.own_run is not None
+                name = self.group.workload.mode
+                found = measured(name, self.own_run, list(lanes.values()), self.session, self.settings)
+            except Exception as error:  # noqa: BLE001  the scenario's own failure: it becomes their status
+                for state in self.live:
+                    self.end_raised(state, error)
+                return
+        for state in self.live:
+            lane = lanes[state.index]
+            state.measurements += found.get(lane.key, [])
+            if lane.failed is not None:
+                self.end_raised(state, lane.failed)
+            else:
+                self.check_again(state, "after it")
+        self._pass_all()
+
     def _rest(self, seconds: float) -> None:
         """Let other workers have the machine: time passes between the visits to this group."""
         with self.turn.away():
@@ -260,8 +304,7 @@ class GroupRun:
         lanes: dict[int, Lane] = {}
         for state in self.live:
             self.enter(Phase.WARMUP, state)
-            running, settled = partial(self.running, state), state.prepared.settled
-            lane = Lane(state.key, steps[state.index], running, settled=settled)
+            lane = self._lane(state, steps[state.index])
             try:
                 warm_up(lane, self.session, self.settings)
             except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
@@ -270,13 +313,19 @@ class GroupRun:
                 lanes[state.index] = lane
         return lanes
 
+    def _lane(self, state: CaseState, step: Callable[[], Any]) -> Lane:
+        assert self.checks is not None
+        subject = self.checks.with_call(state.prepared.call)
+        settled = state.prepared.settled
+        return Lane(state.key, step, subject, partial(self.running, state), settled=settled)
+
     def _report(self, lanes: dict[int, Lane], stopped: str, taken: dict[str, Scalar]) -> None:
         for state in self.live:
             lane = lanes[state.index]
             if lane.failed is not None:
                 self.end_raised(state, lane.failed)
             else:
-                self.check_again(state, lane.inner * len(lane.wall))
+                self.check_again(state, f"{lane.inner * len(lane.wall):,} steps later")
         for state in list(self.live):
             self.check_inputs(state)
         eager = next((lanes[s.index] for s in self.live if not s.planned.case.configuration.compiled), None)
@@ -287,12 +336,21 @@ class GroupRun:
             state.measurements += case_measurements.contention(lane, stopped)
             state.facts.update(steps_per_block=lane.inner, blocks=len(lane.wall), warmup=lane.warmup)
             state.facts.update(taken)
-            state.phase = Phase.DONE
-            self.closer_look.expect(state)
-            self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
+        self._pass_all()
 
-    def check_again(self, state: CaseState, steps: int) -> None:
-        """End ``state`` where ``steps`` timed steps later it is no longer right: that is what was timed."""
+    def _pass_all(self) -> None:
+        """Report that what is left passed."""
+        for state in self.live:
+            self.pass_(state)
+
+    def pass_(self, state: CaseState) -> None:
+        """Report that ``state`` passed."""
+        state.phase = Phase.DONE
+        self.closer_look.expect(state)
+        self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
+
+    def check_again(self, state: CaseState, later: str) -> None:
+        """End ``state`` where it is wrong ``later``: that is what was timed."""
         if self.checks is None:
             return
         self.enter(Phase.ACCURACY, state)
@@ -304,9 +362,7 @@ class GroupRun:
         else:
             if problem is not None:
                 cause, detail = problem
-                self.end_wrong(
-                    state, cause, f"right before timing, and wrong {steps:,} steps later: {detail}"
-                )
+                self.end_wrong(state, cause, f"right before timing, and wrong {later}: {detail}")
 
     def check_inputs(self, state: CaseState) -> None:
         """End ``state`` where its result does not follow its inputs."""

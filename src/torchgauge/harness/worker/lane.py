@@ -30,12 +30,14 @@ class Block:
 class Lane:
     """One configuration's step function with the samples taken so far.
 
-    ``running`` is entered around whatever runs of it. ``settled`` says that its step has run in this process
-    and compiles nothing the next time.
+    ``subject`` is what the step was made of, for scenarios that measure no steps. ``running`` is entered
+    around whatever runs of it. ``settled`` says that its step has run in this process and compiles nothing
+    the next time.
     """
 
     key: str
     step: Callable[[], Any]
+    subject: Any = None
     running: Callable[[], AbstractContextManager[Any]] = nullcontext
     settled: bool = False
     inner: int = 1

@@ -53,6 +53,9 @@ class PythonChecks:
         """A step is a call."""
         return call
 
+    def with_call(self, call: Callable[..., Any]) -> None:
+        """Nothing but the step is there."""
+
     def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
         """The step, which nobody compiles."""
         return self._call

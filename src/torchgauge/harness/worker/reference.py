@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import gc
 import os
 from dataclasses import dataclass
@@ -77,9 +76,8 @@ def _observe(
     built: BuiltWorkload, workload: Workload, scenario: Any, dtype: Any = None
 ) -> tuple[Observation, bool]:
     """What the model returns on the host, and whether it draws random numbers."""
-    module = None if hasattr(built.steps, "place") else copy.deepcopy(built.module)
     session = HostSession()
-    subject = make_subject(built, workload, session, HOST, dtype=dtype, module=module)
+    subject = make_subject(built, workload, session, HOST, dtype=dtype, apart=True)
     seen = Observer(scenario, subject).observe()
     del subject
     gc.collect()

@@ -19,20 +19,15 @@ def make_subject(
     device: Any,
     *,
     dtype: Any = None,
-    module: Any = None,
+    apart: bool = False,
 ) -> Subject:
     """The subject of ``built`` on ``device``, in the workload's precision or all in ``dtype``.
 
-    ``module`` is moved instead of the built one. Steps that have a function ``place(device, dtype)`` give the
-    module themselves; it raises ``NotImplementedError`` for a dtype that they do not run in.
+    One that is ``apart`` leaves the built module where it is.
     """
     autocast = autocast_of(workload, device) if dtype is None else None
     dtype = weight_dtype(workload) if dtype is None else dtype
-    place = getattr(built.steps, "place", None)  # steps that need an instance of their own on each device
-    if place is not None:
-        moved = place(device, dtype)
-    else:
-        moved = (built.module if module is None else module).to(device=device, dtype=dtype)
+    moved = built.place(device, dtype, apart=apart)
     return Subject(
         module=moved,
         call=moved,
@@ -42,6 +37,7 @@ def make_subject(
         session=session,
         seed=workload.seed,
         autocast=autocast,
+        built=built,
     )
 
 

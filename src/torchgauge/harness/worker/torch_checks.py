@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 from torchgauge.errors import UnobservableError
 from torchgauge.harness.backends.backend import backend_named
 from torchgauge.harness.backends.prepared import Prepared, checked, prepare
+from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.worker import compiled_share
 from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread
 from torchgauge.harness.worker.closeness import nonsense
@@ -54,7 +55,7 @@ class TorchChecks:
         self.run_, self.built = run, built
         self.session, self.settings = run.session, run.settings
         self.workload = run.group.workload
-        self.scenario: Any = built.steps or import_module(run.job.scenario)
+        self.scenario: Any = import_module(run.job.scenario)
         self.unchecked = "" if self.settings.accuracy else NOT_ASKED
         if not hasattr(self.scenario, "observe"):
             self.unchecked = f"the scenario {self.workload.mode} has no observe(), so nothing is compared"
@@ -99,14 +100,20 @@ class TorchChecks:
     def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
         """A step of ``state``, or of eager, in whose profile the model's own part is marked."""
         call = self.subject.module if state is None else state.prepared.call
-        if not hasattr(self.scenario, "place"):  # those exchange the module itself
+        if self.built.wrappable:
             call = compiled_share.marked(call, compiled_share.MODEL)
         return self.step(call)
 
     def step(self, call: Callable[..., Any]) -> Callable[[], Any]:
-        """The scenario's step with ``call`` in the module's place."""
-        step: Callable[[], Any] = self.scenario.step(replace(self.subject, call=call))
-        return step
+        """The scenario's step with ``call`` in the module's place; an observation where it steps nothing."""
+        subject = self.with_call(call)
+        if hasattr(self.scenario, "step"):
+            return self.scenario.step(subject)  # type: ignore[no-any-return]
+        return partial(self.scenario.observe, subject)
+
+    def with_call(self, call: Callable[..., Any]) -> Subject:
+        """The subject with ``call`` in the module's place."""
+        return replace(self.subject, call=call)
 
     # --- references and eager ----------------------------------------------------------------
 
@@ -123,7 +130,7 @@ class TorchChecks:
         if self.unchecked:
             # Under a dispatch mode, an operator that raises in a device's backward thread ends the process
             # (seen with torch 2.13 on an out-of-tree device): a plain step first raises it with its name.
-            self.scenario.step(self.subject)()
+            self.step(self.subject.module)()
             self._count_flops()
             for state in self.run_.live:
                 state.facts[Modifier.UNCHECKED.value] = self.unchecked
@@ -146,7 +153,7 @@ class TorchChecks:
     def _count_flops(self) -> None:
         work = self.built.work
         known = declared(work) if work else ()
-        found = known or (count_flops(self.scenario.step(self.subject)),)
+        found = known or (count_flops(self.step(self.subject.module)),)
         for state in self.run_.live:
             state.measurements += found
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.harness.rows import DERIVED
+from torchgauge.harness.scenarios.scenario import final_metric
 from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Modifier, Phase, RunSettings, Status
 from torchgauge.registry import metrics
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
@@ -100,9 +101,10 @@ def _check_pass(row: Any, planned: Any, case_id: str) -> None:
         raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed in phase {row.phase.value}")
     if is_check(planned):
         return
-    latency = next((each for each in row.measurements if each.metric == "latency"), None)
-    if latency is None or not latency.samples:
-        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed without a latency")
+    final = final_metric(row.case.workload.mode)
+    number = next((each for each in row.measurements if each.metric == final), None)
+    if number is None or not number.samples:
+        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed without a {final}")
     if row.realised is None:
         raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed and nothing says what was built")
     compared = row.accuracy is not None and bool(row.accuracy.reference)

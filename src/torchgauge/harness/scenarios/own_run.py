@@ -1,0 +1,38 @@
+"""A scenario that measures by itself: what it is given, and what is said of one that errs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from torchgauge.devices.session import DeviceSession
+from torchgauge.errors import PluginError, add_remark
+from torchgauge.harness.backends.prepared import check_measurements
+from torchgauge.harness.scenarios.scenario import final_metric
+from torchgauge.harness.worker.lane import Lane
+from torchgauge.records import Measurement, RunSettings
+
+Run = Callable[[Sequence[Lane], DeviceSession, RunSettings], Mapping[str, Sequence[Measurement]]]
+
+
+def measured(
+    name: str, run: Run, lanes: Sequence[Lane], session: DeviceSession, settings: RunSettings
+) -> Mapping[str, list[Measurement]]:
+    """What the ``run`` of scenario ``name`` measured of each of ``lanes``, by its key.
+
+    Raises what it raises, and :class:`PluginError` where it breaks the rules of the seam.
+    """
+    said = f"scenario {name!r}"
+    try:
+        found: Any = run(lanes, session, settings)
+    except Exception as error:
+        add_remark(error, f"in run() of {said}")
+        raise
+    if not isinstance(found, Mapping):
+        raise PluginError(f"{said}: run() returned {type(found).__name__} instead of measurements by lane")
+    for lane in lanes:
+        own = found.get(lane.key, ())
+        check_measurements(said, own)
+        if lane.failed is None and not any(each.metric == final_metric(name) for each in own):
+            raise PluginError(f"{said}: run() measured no {final_metric(name)} of a lane that did not fail")
+    return {key: list(each) for key, each in found.items()}

@@ -1,0 +1,14 @@
+"""A scenario that raises."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torchgauge_strangers.scenarios import enter, observe
+
+__all__ = ["enter", "observe", "run"]
+
+
+def run(lanes: Any, session: Any, settings: Any) -> Any:
+    """Nothing."""
+    raise ValueError("I give up")

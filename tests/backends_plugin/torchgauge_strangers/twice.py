@@ -1,0 +1,28 @@
+"""A scenario that measures by itself: calls in a second, twice."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+from torchgauge.records import Measurement
+from torchgauge_strangers.scenarios import enter, observe
+
+__all__ = ["enter", "observe", "run"]
+
+
+def run(lanes: Any, session: Any, settings: Any) -> Any:
+    """Two samples of each lane."""
+    print("I measure\n" * 1000)
+    found = {}
+    for lane in lanes:
+        samples = []
+        for _ in range(2):
+            with lane.running():
+                began = time.perf_counter()
+                for _ in range(20):
+                    lane.subject.forward()
+                session.synchronize()
+                samples.append(20 / (time.perf_counter() - began))
+        found[lane.key] = [Measurement("calls_per_s", "1/s", tuple(samples))]
+    return found
