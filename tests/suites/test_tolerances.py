@@ -104,6 +104,15 @@ def test_an_exception_needs_its_evidence(tmp_path: Path, field: str) -> None:
         load_tolerances(path)
 
 
+def test_an_exception_may_be_one_backend_alone(tmp_path: Path) -> None:
+    """What is looser for a backend that changes the numbers is not looser for eager, nor for any other."""
+    table = load_tolerances(tolerance_file(tmp_path, {"backend": "quantised*"}))
+    workload, own = Workload(suite="s", model="m"), 1e-4
+    found = [table.tolerance_for(workload, entry(), name) for name in ("eager", "inductor", "quantised_int8")]
+    assert [each.absolute for each in found] == [own, own, 5e-3]
+    assert "exception of 2026-11-21" in found[2].source
+
+
 def tolerance_file(folder: Path, exception: dict[str, str | None]) -> Path:
     """The bundled classes with one exception, for model ``m`` of suite ``s`` unless said otherwise."""
     text = (DATA / "tolerances.yaml").read_text(encoding="utf-8").split("exceptions:")[0]
@@ -126,6 +135,7 @@ def tolerance_file(folder: Path, exception: dict[str, str | None]) -> Path:
     ("exception", "words"),
     [
         ({}, None),
+        ({"backend": "sdpa"}, None),
         ({"expires": '"2027-01-31"'}, None),
         ({"expires": '"2026-11-20"'}, "expired on 2026-11-20"),
         ({"model": "other"}, "is not used"),

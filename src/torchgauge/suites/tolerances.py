@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import date
 from functools import cache
+from itertools import product
 from pathlib import Path
 from typing import Annotated
 
@@ -25,6 +26,8 @@ from torchgauge.suites.schema import convert
 from torchgauge.suites.suite import ModelEntry
 
 DTYPES = ("float64", "float32", "float16", "bfloat16", f"{AUTOCAST}float16", f"{AUTOCAST}bfloat16")
+EAGER = "eager"
+"""The backend of the baseline."""
 Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
@@ -49,7 +52,7 @@ class ClassFields(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ExceptionFields(msgspec.Struct, forbid_unknown_fields=True):
-    """Another tolerance for some models; ``model``, ``mode`` and ``dtype`` are patterns.
+    """Another tolerance for some models; ``model``, ``mode``, ``dtype`` and ``backend`` are patterns.
 
     After ``expires``, a date, it still holds, and ``torchgauge validate`` asks to look at it again.
     """
@@ -61,6 +64,7 @@ class ExceptionFields(msgspec.Struct, forbid_unknown_fields=True):
     date: Date
     mode: Name | None = None
     dtype: Name | None = None
+    backend: Name | None = None
     tolerance: Positive | None = None
     rmse_multiplier: Annotated[float, msgspec.Meta(ge=1)] | None = None
     expires: Date | None = None
@@ -80,7 +84,7 @@ class ToleranceTable:
     file: str
     fields: ToleranceFields
 
-    def tolerance_for(self, workload: Workload, entry: ModelEntry) -> Tolerance:
+    def tolerance_for(self, workload: Workload, entry: ModelEntry, backend: str = EAGER) -> Tolerance:
         """The tolerance of ``workload``: that of its class, dtype and mode, or of the first exception.
 
         Raises :class:`UsageError` for an accuracy class or a dtype that the file does not have.
@@ -89,16 +93,16 @@ class ToleranceTable:
         value = values.training if workload.mode == "training" else values.inference
         multiplier = values.rmse_multiplier
         source = f"{self.file}: {entry.accuracy_class}, {workload.dtype}, {workload.mode}"
-        exception = self.exception_for(workload)
+        exception = self.exception_for(workload, backend)
         if exception is not None:
             value = exception.tolerance or value
             multiplier = exception.rmse_multiplier or multiplier
             source = f"{self.file}: exception of {exception.date} ({exception.reason}; {exception.link})"
         return Tolerance(absolute=value, relative=value, rmse_multiplier=multiplier, source=source)
 
-    def exception_for(self, workload: Workload) -> ExceptionFields | None:
-        """The first exception that fits ``workload``; None where there is none."""
-        return next((item for item in self.fields.exceptions if _applies(item, workload)), None)
+    def exception_for(self, workload: Workload, backend: str = EAGER) -> ExceptionFields | None:
+        """The first exception that fits ``workload`` run by ``backend``; None where there is none."""
+        return next((item for item in self.fields.exceptions if _applies(item, workload, backend)), None)
 
     def remarks(self, models: Mapping[str, Sequence[ModelEntry]], today: date) -> list[str]:
         """What is out of date: exceptions that have expired, that no model meets, or that change nothing.
@@ -106,8 +110,9 @@ class ToleranceTable:
         ``models`` are those of every suite that is installed, by suite.
         """
         used: dict[int, bool] = {}
-        for workload, entry in _workloads(models):
-            exception = self.exception_for(workload)
+        backends = dict.fromkeys([EAGER, *(item.backend or EAGER for item in self.fields.exceptions)])
+        for (workload, entry), backend in product(_workloads(models), backends):
+            exception = self.exception_for(workload, backend)
             if exception is not None and entry.accuracy_class in self.fields.classes:
                 changed = self._changes(exception, workload, entry)
                 used[id(exception)] = used.get(id(exception), False) or changed
@@ -150,9 +155,9 @@ def load_tolerances(path: Path) -> ToleranceTable:
     return ToleranceTable(path.name, convert(read_document(path), ToleranceFields))
 
 
-def tolerance_for(workload: Workload, entry: ModelEntry) -> Tolerance:
-    """The tolerance of ``workload`` in the data file that ships with the package."""
-    return _bundled().tolerance_for(workload, entry)
+def tolerance_for(workload: Workload, entry: ModelEntry, backend: str = EAGER) -> Tolerance:
+    """The tolerance of ``workload`` by ``backend`` in the data file that ships with the package."""
+    return _bundled().tolerance_for(workload, entry, backend)
 
 
 @cache
@@ -171,10 +176,11 @@ def _workloads(models: Mapping[str, Sequence[ModelEntry]]) -> Iterator[tuple[Wor
                     yield Workload(suite, entry.name, mode, dtype), entry
 
 
-def _applies(item: ExceptionFields, workload: Workload) -> bool:
+def _applies(item: ExceptionFields, workload: Workload, backend: str) -> bool:
     return (
         matches(item.suite, workload.suite)
         and matches(item.model, workload.model)
         and matches(item.mode, workload.mode)
         and matches(item.dtype, workload.dtype)
+        and matches(item.backend, backend)
     )

@@ -152,10 +152,10 @@ def make_group(
     """
     if entry.framework == CHECK:
         return check_groups([planned_check(workload, target, device, missing=missing)])[0]
-    tolerance = tolerance_for(workload, entry)
     planned = []
     for each in configurations:
         case = Case(workload, each, target)
+        tolerance = tolerance_for(workload, entry, each.backend)
         refusal = refused(case, entry, device) or missing
         expected = expectation_for(case, _declared(device))
         planned.append(

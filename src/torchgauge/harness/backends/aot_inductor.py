@@ -1,0 +1,106 @@
+"""Backend ``aot_inductor``: the model exported, compiled ahead of time into a package, loaded and run.
+
+Each stage is a measurement of its own: who ships packages pays for export and compilation once, and for the
+load in every process.
+"""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from contextlib import nullcontext
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from torchgauge.errors import NotOfferedError
+from torchgauge.harness.backends.backend import BackendDescriptor
+from torchgauge.harness.backends.prepared import BackendSession, Prepared
+from torchgauge.harness.compile_cache import folder_name
+from torchgauge.harness.worker import compilation
+from torchgauge.harness.worker.case_measurements import single
+from torchgauge.records import Configuration, Workload
+from torchgauge.suites.capabilities import LOSS, wanted
+
+
+@dataclass(frozen=True)
+class PackageOptions:
+    """Inductor's own settings of these names."""
+
+    max_autotune: bool = False
+    freezing: bool = False
+
+
+@dataclass(frozen=True)
+class _AotInductor(BackendDescriptor):
+    def compiler(self, configuration: Configuration) -> str:
+        """Inductor, of which a device is asked."""
+        return "inductor"
+
+    def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
+        """A package has no way back."""
+        return "a package of AOTInductor has no backward pass" if LOSS in wanted(workload) else None
+
+
+BACKEND = _AotInductor(
+    name="aot_inductor",
+    doc="torch.export and AOTInductor: a package that is compiled ahead of time, loaded and run",
+    implementation=__name__,
+    options=PackageOptions,
+)
+
+
+def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
+    """The loaded package; what its stages took. A fresh process loads the one that is there.
+
+    Raises :class:`NotOfferedError` for a torch whose AOTInductor takes no exported program alone.
+    """
+    import torch._inductor
+
+    folder = Path(session.cache) / f"{folder_name(configuration)}-package"
+    folder.mkdir(parents=True, exist_ok=True)
+    path = folder / "model.pt2"
+    prepared = Prepared(subject.module)
+    with session.alone() if session.cold else nullcontext():
+        if not (session.fresh and path.is_file()):
+            _build(subject, configuration, session, prepared, path)
+        prepared.call, seconds = _timed(lambda: torch._inductor.aoti_load_package(str(path)), session)
+    if not session.fresh:
+        prepared.measurements.append(single("package_load", seconds, "aoti_load_package"))
+        prepared.measurements.append(single("package_size", path.stat().st_size, "the file that was written"))
+    return prepared
+
+
+def _build(
+    subject: Any, configuration: Configuration, session: BackendSession, prepared: Prepared, path: Path
+) -> None:
+    """Export and compile into the package at ``path``."""
+    import torch
+    import torch._inductor
+
+    package = getattr(torch._inductor, "aoti_compile_and_package", None)
+    if package is None or "args" in inspect.signature(package).parameters:
+        raise NotOfferedError(f"torch {torch.__version__} packages no exported program by itself")
+    compilation.use_cache(session.cache, configuration)
+    compilation.reset()
+    with subject.autocast() if subject.autocast is not None else nullcontext():
+        program, exported = _timed(
+            lambda: torch.export.export(subject.module, subject.args, subject.kwargs, strict=False), session
+        )
+    settings = asdict(PackageOptions(**dict(configuration.options)))  # type: ignore[arg-type]  # checked
+    _, compiled = _timed(lambda: package(program, package_path=str(path), inductor_configs=settings), session)
+    prepared.measurements += [
+        single("export_time", exported, "torch.export.export, not strict"),
+        single("package_compile", compiled, "aoti_compile_and_package"),
+    ]
+    operators = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
+    prepared.evidence["exported_operators"] = len(operators)
+
+
+def _timed(stage: Callable[[], Any], session: BackendSession) -> tuple[Any, float]:
+    """What ``stage`` returns, and its seconds."""
+    began = time.perf_counter()
+    made = stage()
+    session.device.synchronize()
+    return made, time.perf_counter() - began

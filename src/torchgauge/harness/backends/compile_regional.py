@@ -1,0 +1,125 @@
+"""Backend ``compile_regional``: the repeated blocks of a model compiled one by one, not the model as a whole.
+
+Blocks of one class share their compiled code, so compiling takes as long as for one of them. With ``nested``
+the whole model is compiled, and each block is a region that is compiled once and used again.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections import Counter
+from dataclasses import dataclass
+from typing import Any
+
+from torchgauge.errors import NotOfferedError
+from torchgauge.harness.backends.backend import BackendDescriptor
+from torchgauge.harness.backends.compile_stage import CompileStage
+from torchgauge.harness.backends.prepared import BackendSession, Prepared
+from torchgauge.records import Configuration
+
+
+@dataclass(frozen=True)
+class RegionalOptions:
+    """``backend`` is one of ``torch.compile``; ``nested`` marks regions in one whole compilation."""
+
+    backend: str = "inductor"
+    nested: bool = False
+
+
+@dataclass(frozen=True)
+class _Regional(BackendDescriptor):
+    def compiler(self, configuration: Configuration) -> str:
+        """The one that the options name."""
+        return str(dict(configuration.options).get("backend", RegionalOptions.backend))
+
+
+BACKEND = _Regional(
+    name="compile_regional",
+    doc="torch.compile of the repeated blocks of a model, one by one",
+    implementation=__name__,
+    options=RegionalOptions,
+    takes=("mode", "dynamic", "fullgraph"),
+)
+
+
+def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
+    """The model with compiled blocks, its first call made.
+
+    Raises :class:`NotOfferedError` for a model without repeated blocks and a torch without nested regions.
+    """
+    options = RegionalOptions(**dict(configuration.options))  # type: ignore[arg-type]  # checked when read
+    twin, blocks = with_blocks(subject.module)
+    make = (_nested if options.nested else _one_by_one)(twin, blocks, configuration, options)
+    prepared = CompileStage(make, configuration, session).prepare()
+    prepared.evidence.update(regions=len(blocks), region_class=type(blocks[0]).__name__)
+    return prepared
+
+
+def with_blocks(module: Any) -> tuple[Any, list[Any]]:
+    """A twin of ``module`` that shares its parameters and buffers, and the blocks of the twin.
+
+    Blocks are the members of lists and sequences of modules whose class comes twice or more in one of them:
+    of those the class with the most parameters. Eager goes on with ``module``, which is left alone.
+    """
+    import torch
+
+    twin = _twin(module, {})
+    found: Counter[type] = Counter()
+    for part in twin.modules():
+        if isinstance(part, (torch.nn.ModuleList, torch.nn.Sequential)):
+            kinds = Counter(type(child) for child in part if next(child.children(), None) is not None)
+            found.update({kind: count for kind, count in kinds.items() if count > 1})
+    if not found:
+        raise NotOfferedError("the model has no repeated blocks: no list of modules holds two of one class")
+    sizes = {kind: sum(_size(each) for each in twin.modules() if type(each) is kind) for kind in found}
+    largest = max(sizes, key=lambda kind: sizes[kind])
+    return twin, [each for each in twin.modules() if type(each) is largest]
+
+
+def _one_by_one(twin: Any, blocks: list[Any], configuration: Configuration, options: RegionalOptions) -> Any:
+    def make() -> Any:
+        for block in blocks:
+            block.compile(
+                backend=options.backend,
+                mode=configuration.compile_mode or None,
+                dynamic=configuration.dynamic,
+                fullgraph=configuration.fullgraph,
+            )
+        return twin
+
+    return make
+
+
+def _nested(twin: Any, blocks: list[Any], configuration: Configuration, options: RegionalOptions) -> Any:
+    import torch
+
+    region = getattr(torch.compiler, "nested_compile_region", None)
+    if region is None:
+        raise NotOfferedError(f"torch {torch.__version__} has no torch.compiler.nested_compile_region")
+    kind = type(blocks[0])
+    marked = type(kind.__name__, (kind,), {"forward": region(kind.forward), "__module__": kind.__module__})
+    for block in blocks:
+        block.__class__ = marked
+
+    def make() -> Any:
+        return torch.compile(
+            twin,
+            backend=options.backend,
+            mode=configuration.compile_mode or None,
+            dynamic=configuration.dynamic,
+            fullgraph=configuration.fullgraph,
+        )
+
+    return make
+
+
+def _twin(module: Any, seen: dict[int, Any]) -> Any:
+    """``module`` with modules of its own below, and the very same tables of parameters and buffers."""
+    if id(module) not in seen:
+        seen[id(module)] = made = copy.copy(module)
+        made._modules = {name: part and _twin(part, seen) for name, part in module._modules.items()}
+    return seen[id(module)]
+
+
+def _size(module: Any) -> int:
+    return sum(each.numel() for each in module.parameters())

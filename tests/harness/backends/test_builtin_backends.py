@@ -1,0 +1,194 @@
+"""The built-in backends on small real models: what they run, what they measure, and what they admit."""
+
+from __future__ import annotations
+
+import inspect
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchgauge import registry
+from torchgauge.errors import NotOfferedError
+from torchgauge.harness.backends.backend import GROUP, backend_named, compiler_of
+from torchgauge.harness.backends.prepared import BackendSession, Prepared, prepare
+from torchgauge.harness.backends.sdpa import judged
+from torchgauge.harness.planning.configurations import bundled
+from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.records import Configuration, Result, Status
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+class Host:
+    """The part of a device session that a backend needs."""
+
+    def synchronize(self) -> None:
+        """The host has nothing to wait for."""
+
+    def seed(self, seed: int) -> None:
+        """Seed the host's generator."""
+        torch.manual_seed(seed)
+
+
+class Stack:
+    """Three blocks of attention, as a subject without gradients, prepared by a backend of a name."""
+
+    def __init__(self, folder: Path, module: Any = None) -> None:
+        from torchgauge.suites.toy_networks import Encoder
+
+        torch.manual_seed(0)
+        self.module = module or torch.nn.Sequential(*[Encoder() for _ in range(3)]).eval()
+        self.inputs = torch.randn(2, 16, 64)
+        self.folder = folder
+        self.subject = Subject(self.module, self.module, (self.inputs,), {}, None, Host(), 0)
+
+    def prepared(self, name: str, **options: Any) -> Prepared:
+        """What the backend ``name`` makes of the subject."""
+        configuration = Configuration("c", name, tuple(sorted(options.items())))
+        session = BackendSession(Host(), lambda call: lambda: call(self.inputs), cache=str(self.folder))
+        return prepare(backend_named(name), self.subject, configuration, session)
+
+
+@pytest.fixture
+def stack(tmp_path: Path) -> Any:
+    """A stack, and gradients as before afterwards."""
+    with torch.no_grad():
+        yield Stack(tmp_path)
+
+
+@pytest.mark.parametrize("nested", [False, True])
+def test_repeated_blocks_are_compiled_once(stack: Stack, nested: bool) -> None:
+    """Three blocks of one class make one graph, the result is eager's, and eager's own module stays eager."""
+    from torchgauge.suites.toy_networks import Encoder
+
+    made = stack.prepared("compile_regional", backend="aot_eager", nested=nested)
+    with made.context():
+        assert torch.allclose(made.call(stack.inputs), stack.module(stack.inputs), atol=1e-6)
+    made.judged()
+    found = {each.metric: each.samples for each in made.measurements}
+    assert (found["graph_count"], found["recompiles"]) == ((1.0,), (0.0,))
+    assert (made.evidence["regions"], made.evidence["region_class"]) == (3, "Encoder")
+    assert made.degraded == []
+    twin = made.call._orig_mod if nested else made.call
+    for eager, compiled in zip(stack.module, twin, strict=True):
+        assert eager._compiled_call_impl is None
+        assert type(eager) is Encoder
+        assert eager is not compiled
+        assert eager.out.weight is compiled.out.weight
+
+
+def test_a_model_without_repeated_blocks_is_not_offered(tmp_path: Path) -> None:
+    """Two linear layers are no blocks: nothing is below them."""
+    layers = torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 64))
+    with pytest.raises(NotOfferedError, match="no repeated blocks"):
+        Stack(tmp_path, layers).prepared("compile_regional", backend="aot_eager")
+
+
+def test_the_kernel_that_ran_is_the_evidence(stack: Stack) -> None:
+    """A back end that was asked for is seen in a profiled step, and PyTorch's own choice is told."""
+    for kernel in ("math", "flash", ""):
+        made = stack.prepared("sdpa", kernel=kernel)
+        assert made.look is not None
+
+        def step(call: Any = made.call) -> Any:
+            return call(stack.inputs)
+
+        with made.context():
+            found = made.look.take(step, step)
+        assert not isinstance(found, str), found
+        facts, degraded = found
+        assert (facts["sdpa_calls"], degraded) == (3, "")
+        assert facts["sdpa_kernels"] == f"{kernel or 'flash'} x3"
+
+
+def test_a_back_end_that_cannot_serve_the_model_is_not_offered(stack: Stack) -> None:
+    """The host has no memory-efficient attention."""
+    with pytest.raises(NotOfferedError, match="back end 'efficient' cannot serve this model here"):
+        stack.prepared("sdpa", kernel="efficient")
+
+
+@pytest.mark.parametrize(
+    ("operators", "kernel", "kernels", "degraded"),
+    [
+        (["aten::linear"], "", "none", "the model never calls scaled_dot_product_attention"),
+        (
+            ["aten::scaled_dot_product_attention", "aten::_scaled_dot_product_attention_math"],
+            "efficient",
+            "math x1",
+            "asked for efficient attention, ran math",
+        ),
+        (
+            ["aten::scaled_dot_product_attention", "acme::attention"],
+            "flash",
+            "none",
+            "asked for flash attention, ran a kernel of no known name",
+        ),
+        (
+            [
+                "aten::scaled_dot_product_attention",
+                "aten::_scaled_dot_product_flash_attention_for_cpu",
+                "aten::_scaled_dot_product_flash_attention_for_cpu_backward",
+            ],
+            "flash",
+            "flash x1",
+            "",
+        ),
+    ],
+)
+def test_another_kernel_than_was_asked_for_is_degraded(
+    operators: list[str], kernel: str, kernels: str, degraded: str
+) -> None:
+    """A device that runs another one without a word is found out."""
+    facts, said = judged(operators, kernel)
+    assert (facts["sdpa_kernels"], said) == (kernels, degraded)
+
+
+def test_a_device_is_asked_for_the_compiler_of_a_backend() -> None:
+    """Of the bundled configurations, those of inductor are these."""
+    users = {name for name, each in bundled().items() if compiler_of(each.configuration) == "inductor"}
+    assert {"inductor", "inductor-regional", "inductor-nested", "aot-inductor"} <= users
+    assert not {name for name in users if name.startswith(("eager", "sdpa"))}
+
+
+@pytest.mark.parametrize("name", registry.names(GROUP))
+def test_every_backend_keeps_the_seam(name: str) -> None:
+    """Its descriptor and its worker half are where they say, and their names agree."""
+    backend = backend_named(name)
+    assert backend.name == name
+    made = inspect.signature(__import__(backend.implementation, fromlist=["prepare"]).prepare)
+    assert len(made.parameters) == 3
+
+
+@pytest.fixture(scope="module")
+def rows(make_sandbox) -> dict[str, Result]:
+    """One run of a small transformer with the new backends, each row by its configuration."""
+    sandbox = make_sandbox()
+    names = "eager,sdpa,sdpa-math,sdpa-efficient,inductor-regional,aot-inductor"
+    done = sandbox.measure("toy", "--models", "transformer", "--device", "cpu", "--config", names)
+    assert "Traceback" not in done.stderr
+    return {row.case.configuration.name: row for row in sandbox.rows()}
+
+
+@pytest.mark.long
+def test_a_package_is_measured_stage_by_stage(rows) -> None:
+    """Export, compilation, load and size are in the row beside the step; the result was compared."""
+    row = rows["aot-inductor"]
+    assert row.status is Status.PASS, row.reason
+    found = {each.metric: each.samples for each in row.measurements}
+    for stage in ("export_time", "package_compile", "package_load", "package_size", "speedup"):
+        assert min(found[stage]) > 0
+    assert row.accuracy is not None
+    assert row.accuracy.reference.startswith("eager and ")
+
+
+@pytest.mark.long
+def test_attention_by_name_is_a_case_like_any_other(rows) -> None:
+    """What ran is in the row; a back end that the host has not is unsupported."""
+    kernels = {name: dict(rows[name].facts).get("sdpa_kernels") for name in ("sdpa", "sdpa-math")}
+    assert kernels == {"sdpa": "flash x1", "sdpa-math": "math x1"}
+    assert {rows[name].status for name in ("eager", "sdpa", "sdpa-math")} == {Status.PASS}
+    assert rows["sdpa-efficient"].status is Status.UNSUPPORTED
+    assert rows["inductor-regional"].status is Status.UNSUPPORTED
+    assert "no repeated blocks" in rows["inductor-regional"].reason
