@@ -133,7 +133,7 @@ class Workload:
 
 @dataclass(frozen=True)
 class Configuration:
-    """How a workload is executed; ``backend`` is ``"eager"`` or the name of a dynamo backend.
+    """How a workload is executed; ``backend`` is the name of a backend, or of one of ``torch.compile``'s.
 
     ``compile_mode``, ``dynamic`` and ``fullgraph`` are those of ``torch.compile``; ``options`` are the
     backend's. ``env`` is set before the worker imports anything. ``cpus`` pins the worker: a list such as
@@ -155,7 +155,7 @@ class Configuration:
 
     @property
     def compiled(self) -> bool:
-        """Whether ``torch.compile`` takes part."""
+        """Whether anything but eager runs it: what is judged against eager, and has a speed-up over it."""
         return self.backend != "eager"
 
 
