@@ -8,6 +8,7 @@ import msgspec
 import pytest
 
 from torchgauge.errors import DataFileError, UnknownNameError, UsageError
+from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.catalog import YamlSuite, load_suite_file, workload_for
 from torchgauge.suites.huggingface import HuggingFaceRecipe
 from torchgauge.suites.suite import ModelEntry
@@ -159,3 +160,12 @@ def test_a_workload_that_a_model_does_not_offer_is_an_error(tmp_path: Path) -> N
         workload_for("mine", two, "inference", size="full")
     with pytest.raises(UsageError, match="batch 0 of mine/two is less than 1"):
         workload_for("mine", two, "inference", batch=0)
+
+
+def test_a_mode_that_no_file_lists_is_offered_by_what_it_needs() -> None:
+    """A loss is where training is, a forward pass where inference is; what needs no torch is only called."""
+    both, one = ModelEntry("m", (), {"inference": 8, "training": 4}), ModelEntry("m", (), {"inference": 8})
+    plain = ModelEntry("m", (), {"inference": 8}, framework="python")
+    assert [offered_as(each, "training") for each in (both, one, plain)] == ["training", None, None]
+    listed = ModelEntry("m", (), {"backward": 2})
+    assert [offered_as(each, "backward") for each in (listed, both)] == ["backward", None]

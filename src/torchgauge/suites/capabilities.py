@@ -44,6 +44,8 @@ def offered_as(entry: ModelEntry, mode: str) -> str | None:
     """
     if mode in entry.batch:
         return mode
+    if entry.framework != "torch":  # what needs no torch is called, and nothing else
+        return None
     needs = needs_of(mode) if mode in registry.names(SCENARIOS) else None
     if not needs or any(OFFERED_BY.get(each, each) not in entry.batch for each in needs):
         return None

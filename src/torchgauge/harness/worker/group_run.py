@@ -224,8 +224,8 @@ class GroupRun:
     def _check_capabilities(self, built: BuiltWorkload) -> None:
         """Raise :class:`NotOfferedError` where the model cannot do what the scenario needs."""
         mode = self.group.workload.mode
-        if self.job.scenario != implementation_for(mode, None):
-            return  # the suite steps its own models
+        if built.framework == "python" or self.job.scenario != implementation_for(mode, None):
+            return  # it is called and no more, or the suite steps its own models
         if missing := sorted((needs_of(mode) or frozenset()) - built.capabilities):
             raise NotOfferedError(
                 f"the model has no {' and no '.join(missing)}, which scenario {mode!r} needs"
