@@ -37,7 +37,8 @@ def _named(name: str, **more: Any) -> BackendDescriptor:
 
 POLITE = _named("polite", options=PoliteOptions)
 WRONG, RAISES, HANDS_A_NUMBER = _named("wrong"), _named("raises"), _named("hands_a_number")
-UNDECLARED, HANGS = _named("undeclared"), _named("hangs")
+UNDECLARED, HANGS, NUMBERED = _named("undeclared"), _named("hangs"), _named("numbered")
+BLIND, TORN = _named("blind"), _named("torn")
 REFUSES = _Refusing("refuses", "for tests only", __name__)
 REFUSES_BADLY = _Refusing("refuses_badly", "for tests only", __name__)
 NEEDY = _named("needy", packages=("torchgauge_no_such_package",))
@@ -55,9 +56,19 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
         raise ValueError("I cannot do this")
     if configuration.backend == "undeclared":
         return Prepared(subject.module, measurements=[Measurement("swiftness", "1/s", (1.0,))])
+    if configuration.backend == "numbered":
+        return Prepared(subject.module, evidence={1: "one", "two": 2})
+    if configuration.backend == "blind":
+        return Prepared(subject.module, look=Look("blind_look_unknown", lambda step, eager: None))
+    if configuration.backend == "torn":
+        return Prepared(subject.module, close=_tear)
     if configuration.backend == "hangs":
         time.sleep(600)
     return 3
+
+
+def _tear() -> None:
+    raise ValueError("I do not close")
 
 
 def _polite(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:

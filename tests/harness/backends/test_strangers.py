@@ -18,6 +18,9 @@ NAMES = (
     "raises",
     "hands_a_number",
     "undeclared",
+    "numbered",
+    "blind",
+    "torn",
     "refuses",
     "refuses_badly",
     "needy",
@@ -34,6 +37,9 @@ ENDINGS = {
         Status.ERROR,
         "backend 'undeclared' reports the metric 'swiftness', which nobody",
     ),
+    "numbered": (Status.ERROR, "backend 'numbered': evidence is a dict of facts by name"),
+    "blind": (Status.PASS, ""),
+    "torn": (Status.PASS, ""),
     "refuses": (Status.UNSUPPORTED, "no mlp on cpu"),
     "refuses_badly": (Status.ERROR, "backend 'refuses_badly' raised ValueError: I do not know"),
     "needy": (Status.SKIPPED, "backend 'needy' needs 'torchgauge_no_such_package', which is not installed"),
@@ -87,6 +93,11 @@ def test_a_stranger_ends_as_its_own_case(rows, name: str) -> None:
     """With the status of what it did, and its name in the reason."""
     status, words = ENDINGS[name]
     assert (rows[name].status, words in rows[name].reason) == (status, True), rows[name].reason
+
+
+def test_what_cannot_be_looked_at_is_a_fact(rows) -> None:
+    """A look that returns nothing says why nothing is known, and ends nobody."""
+    assert "TypeError" in dict(rows["blind"].facts)["blind_look_unknown"]
 
 
 def test_a_good_one_is_judged_and_timed_as_ours(rows) -> None:

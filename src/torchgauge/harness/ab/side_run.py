@@ -14,8 +14,9 @@ from typing import Any
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.ab.recorder import StepRecorder
 from torchgauge.harness.ab.wire import BLOCK_S, Wire, connect
+from torchgauge.harness.worker.case_state import CaseState
 from torchgauge.harness.worker.contention import Contention
-from torchgauge.harness.worker.group_run import CaseState, GroupRun
+from torchgauge.harness.worker.group_run import GroupRun
 from torchgauge.harness.worker.memory import RssProbe, peak_of_steps
 from torchgauge.harness.worker.timing import quiet_collector, time_block, warm_up
 from torchgauge.records import Measurement, Phase

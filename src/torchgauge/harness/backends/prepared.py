@@ -130,6 +130,9 @@ def checked(made: Any, backend: Backend) -> Prepared:
     said = f"backend {backend.name!r}"
     if not isinstance(made, Prepared) or not callable(made.call):
         raise PluginError(f"{said}: prepare() returned {type(made).__name__} instead of Prepared with a call")
+    plain = isinstance(made.degraded, list) and isinstance(made.evidence, dict)
+    if not plain or not all(isinstance(each, str) for each in (*made.degraded, *made.evidence)):
+        raise PluginError(f"{said}: evidence is a dict of facts by name, degraded a list of reasons")
     check_measurements(said, made.measurements)
     return made
 

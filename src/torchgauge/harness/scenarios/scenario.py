@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol
 
 from torchgauge import registry
-from torchgauge.errors import TorchgaugeError
-from torchgauge.suites.capabilities import SCENARIOS
+from torchgauge.errors import NotOfferedError, TorchgaugeError
+from torchgauge.suites.capabilities import SCENARIOS, needs_of
 
 LATENCY = "latency"
 
@@ -94,6 +94,16 @@ class ScenarioDescriptor:
     implementation: str
     needs: tuple[str, ...] | None = None
     metric: str = LATENCY
+
+
+def require(capabilities: Collection[str], mode: str, implementation: str) -> None:
+    """Raise :class:`NotOfferedError` where a model has not all ``capabilities`` that the scenario needs.
+
+    A suite that steps its own models, by another ``implementation``, knows what they can do.
+    """
+    missing = sorted((needs_of(mode) or frozenset()).difference(capabilities))
+    if missing and implementation == implementation_for(mode, None):
+        raise NotOfferedError(f"the model has no {' and no '.join(missing)}, which scenario {mode!r} needs")
 
 
 def final_metric(mode: str) -> str:

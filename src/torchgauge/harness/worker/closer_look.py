@@ -14,7 +14,8 @@ from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Outcome, Phase, Status
 
 if TYPE_CHECKING:
-    from torchgauge.harness.worker.group_run import CaseState, GroupRun
+    from torchgauge.harness.worker.case_state import CaseState
+    from torchgauge.harness.worker.group_run import GroupRun
 
 UNFINISHED = "the process ended before one step could be profiled"
 
@@ -65,12 +66,10 @@ class CloserLook:
         try:
             with self.run.running(state):
                 found = look.take(checks.model_step(state), checks.model_step())
+            facts, text = ({look.unknown: found}, "") if isinstance(found, str) else found
+            facts = {str(name): value for name, value in facts.items()}
         except Exception as error:  # noqa: BLE001  what cannot be looked at is a fact of the row, not a status
-            found = first_line(error)
-        if isinstance(found, str):
-            made.evidence[look.unknown] = found
-            return
-        facts, text = found
+            facts, text = {look.unknown: first_line(error)}, ""
         del made.evidence[look.unknown]
         made.evidence.update(facts)
-        made.degraded += [text] if text and not (made.degraded or state.degraded) else []
+        made.degraded += [str(text)] if text and not (made.degraded or state.degraded) else []

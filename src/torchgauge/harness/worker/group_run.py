@@ -5,21 +5,21 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import ExitStack, contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.devices.session import DeviceSession
-from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import as_compiled
-from torchgauge.harness.backends.prepared import BackendSession, Prepared
+from torchgauge.harness.backends.prepared import BackendSession
 from torchgauge.harness.derived_series import ITEMS
 from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.scenarios.own_run import Run, measured
-from torchgauge.harness.scenarios.scenario import Subject, implementation_for
+from torchgauge.harness.scenarios.scenario import Subject, require
 from torchgauge.harness.turn import Turn
 from torchgauge.harness.worker import case_measurements
+from torchgauge.harness.worker.case_state import CaseState
 from torchgauge.harness.worker.closer_look import CloserLook
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.lane import Lane
@@ -32,48 +32,18 @@ from torchgauge.harness.worker.timing import measure, warm_up
 from torchgauge.harness.worker.verdicts import outcome_of, sound
 from torchgauge.records import (
     AUTOCAST,
-    Accuracy,
     Cause,
-    Measurement,
-    Modifier,
     Outcome,
     Phase,
-    PlannedCase,
     Realised,
     Scalar,
     Status,
 )
-from torchgauge.suites.capabilities import needs_of
 from torchgauge.suites.suite import BuiltWorkload, Work
 
 if TYPE_CHECKING:
     from torchgauge.harness.worker.python_checks import PythonChecks
     from torchgauge.harness.worker.torch_checks import TorchChecks
-
-
-@dataclass
-class CaseState:
-    """What is known of one case of the group so far."""
-
-    planned: PlannedCase
-    index: int
-    phase: Phase = Phase.START
-    measurements: list[Measurement] = field(default_factory=list)
-    facts: dict[str, Scalar] = field(default_factory=dict)
-    degraded: list[str] = field(default_factory=list)
-    accuracy: Accuracy | None = None
-    ended: bool = False
-    prepared: Prepared = field(default_factory=lambda: Prepared(_not_prepared))
-
-    @property
-    def key(self) -> str:
-        """The case's key in events."""
-        return self.planned.case.key
-
-
-def _not_prepared() -> None:
-    """What stands for the call of a case until its backend has made one."""
-    raise AssertionError("this case was not prepared")
 
 
 class GroupRun:
@@ -129,20 +99,8 @@ class GroupRun:
 
     def end(self, state: CaseState, outcome: Outcome) -> None:
         """Report the outcome of ``state`` with everything measured so far; the last one reported counts."""
-        state.ended, made = True, state.prepared
-        degraded = [*made.degraded, *state.degraded]
-        modifiers = [Modifier.DEGRADED] if degraded else []
-        if Modifier.UNCHECKED.value in state.facts and outcome.status is Status.PASS:
-            modifiers.append(Modifier.UNCHECKED)
-        facts = {**state.facts, **made.evidence, **({"degraded": "; ".join(degraded)} if degraded else {})}
-        said = replace(
-            outcome,
-            measurements=(*state.measurements, *made.measurements),
-            modifiers=tuple(modifiers),
-            realised=self.realised,
-            accuracy=state.accuracy,
-            facts=tuple(sorted(facts.items())),
-        )
+        state.ended = True
+        said = replace(state.told(outcome), realised=self.realised)
         self.events.outcome(sound(state.planned, said))
 
     def end_raised(self, state: CaseState, error: BaseException) -> None:
@@ -212,7 +170,8 @@ class GroupRun:
         built: BuiltWorkload = build(self.group.workload, self.group.recipe)
         if built.framework == "torch" and self.session.torch_device is None:
             raise NotImplementedError(f"device {self.session.name!r} runs no torch")
-        self._check_capabilities(built)
+        if built.framework == "torch":
+            require(built.capabilities, self.group.workload.mode, self.job.scenario)
         self.realised = realise(built)
         self.items_per_step, self.work = built.items_per_step, built.work
         as_planned = self.items_per_step == self.group.workload.batch
@@ -220,16 +179,6 @@ class GroupRun:
         for state in self.states:
             state.facts.update({**built.facts, **items})
         return built
-
-    def _check_capabilities(self, built: BuiltWorkload) -> None:
-        """Raise :class:`NotOfferedError` where the model cannot do what the scenario needs."""
-        mode = self.group.workload.mode
-        if built.framework == "python" or self.job.scenario != implementation_for(mode, None):
-            return  # it is called and no more, or the suite steps its own models
-        if missing := sorted((needs_of(mode) or frozenset()) - built.capabilities):
-            raise NotOfferedError(
-                f"the model has no {' and no '.join(missing)}, which scenario {mode!r} needs"
-            )
 
     def _prepare(self, built: BuiltWorkload) -> dict[int, Callable[[], Any]] | None:
         """Check every configuration; returns the step function of each case that is right."""

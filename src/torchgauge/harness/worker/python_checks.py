@@ -11,7 +11,8 @@ from torchgauge.records import Accuracy, Cause, Phase
 from torchgauge.suites.suite import BuiltWorkload
 
 if TYPE_CHECKING:
-    from torchgauge.harness.worker.group_run import CaseState, GroupRun
+    from torchgauge.harness.worker.case_state import CaseState
+    from torchgauge.harness.worker.group_run import GroupRun
 
 
 class PythonChecks:

@@ -30,7 +30,8 @@ from torchgauge.suites.suite import BuiltWorkload
 FULL_PRECISION = ("float32", "float64")
 
 if TYPE_CHECKING:
-    from torchgauge.harness.worker.group_run import CaseState, GroupRun
+    from torchgauge.harness.worker.case_state import CaseState
+    from torchgauge.harness.worker.group_run import GroupRun
 
 
 NOT_ASKED = "the run was told not to check (--no-accuracy)"

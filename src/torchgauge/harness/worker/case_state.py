@@ -1,0 +1,49 @@
+"""What a worker knows of one case so far, and what of it a row says."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+
+from torchgauge.harness.backends.prepared import Prepared
+from torchgauge.records import Accuracy, Measurement, Modifier, Outcome, Phase, PlannedCase, Scalar, Status
+
+
+def _not_prepared() -> None:
+    """What stands for the call of a case until its backend has made one."""
+    raise AssertionError("this case was not prepared")
+
+
+@dataclass
+class CaseState:
+    """What is known of one case of the group so far."""
+
+    planned: PlannedCase
+    index: int
+    phase: Phase = Phase.START
+    measurements: list[Measurement] = field(default_factory=list)
+    facts: dict[str, Scalar] = field(default_factory=dict)
+    degraded: list[str] = field(default_factory=list)
+    accuracy: Accuracy | None = None
+    ended: bool = False
+    prepared: Prepared = field(default_factory=lambda: Prepared(_not_prepared))
+
+    @property
+    def key(self) -> str:
+        """The case's key in events."""
+        return self.planned.case.key
+
+    def told(self, outcome: Outcome) -> Outcome:
+        """``outcome`` with what is known by now: also what the backend says, which may still change."""
+        made = self.prepared
+        degraded = [*made.degraded, *self.degraded]
+        modifiers = [Modifier.DEGRADED] if degraded else []
+        if Modifier.UNCHECKED.value in self.facts and outcome.status is Status.PASS:
+            modifiers.append(Modifier.UNCHECKED)
+        facts = {**self.facts, **made.evidence, **({"degraded": "; ".join(degraded)} if degraded else {})}
+        return replace(
+            outcome,
+            measurements=(*self.measurements, *made.measurements),
+            modifiers=tuple(modifiers),
+            accuracy=self.accuracy,
+            facts=tuple(sorted(facts.items())),
+        )
