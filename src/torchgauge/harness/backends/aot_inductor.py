@@ -65,7 +65,10 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     with session.alone() if session.cold else nullcontext():
         if not (session.fresh and path.is_file()):
             _build(subject, configuration, session, prepared, path)
-        prepared.call, seconds = _timed(lambda: torch._inductor.aoti_load_package(str(path)), session)
+        load = getattr(torch._inductor, "aoti_load_package", None)
+        if load is None:
+            raise NotOfferedError(f"torch {torch.__version__} loads no packages")
+        prepared.call, seconds = _timed(lambda: load(str(path)), session)
     if not session.fresh:
         prepared.measurements.append(single("package_load", seconds, "aoti_load_package"))
         prepared.measurements.append(single("package_size", path.stat().st_size, "the file that was written"))

@@ -83,12 +83,15 @@ def _only(kernel: str) -> AbstractContextManager[Any]:
     """The context in which ``kernel`` alone may be chosen."""
     if not kernel:
         return nullcontext()
-    from torch.nn import attention
+    try:
+        from torch.nn import attention
 
-    member = getattr(attention.SDPBackend, MEMBERS[kernel], None)
-    if member is None:
-        raise NotOfferedError(f"this torch has no back end {MEMBERS[kernel]} of scaled_dot_product_attention")
-    only: AbstractContextManager[Any] = attention.sdpa_kernel([member])
+        only: AbstractContextManager[Any] = attention.sdpa_kernel(
+            [getattr(attention.SDPBackend, MEMBERS[kernel])]
+        )
+    except (ImportError, AttributeError):
+        said = f"this torch has no back end {MEMBERS[kernel]} of scaled_dot_product_attention"
+        raise NotOfferedError(said) from None
     return only
 
 
