@@ -17,7 +17,7 @@ T = TypeVar("T")
 _ONE_AT_A_TIME = threading.Lock()
 """msgspec 0.22 learns a type while it first converts to it; a second thread then crashes the process.
 
-The stations of a run are such threads, and read data files when they need them.
+The runners of a device are such threads, and read data files when they need them.
 """
 _AT = re.compile(r"^(?P<problem>.*) - at `(?P<path>\$.*)`$", re.DOTALL)
 _UNKNOWN = re.compile(r"^Object contains unknown field `(?P<name>.*)`$")

@@ -37,8 +37,9 @@ def test_a_case_of_two_processes_has_one_row_that_says_which_rank(sandbox: Any) 
     assert facts["slowest_rank"] in (0, 1)
     assert agrees.log.endswith(f"-rank{facts['slowest_rank']}.log")
     assert any(each.metric == "latency" and each.samples for each in agrees.measurements)
-    for name in ("raises", "raises_while_measured"):
+    for name, phase in (("raises", Phase.EAGER), ("raises_while_measured", Phase.MEASURE)):
         row = found[name]
+        assert row.phase is phase
         assert row.status is Status.ERROR, row.reason
         assert row.reason.startswith("rank 1 of 2: ValueError: the second process has had enough")
         assert dict(row.facts)["failed_rank"] == 1

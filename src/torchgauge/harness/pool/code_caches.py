@@ -1,6 +1,6 @@
 """Where the compiled cases of one device's part of a run get their code from: kept caches and empty ones.
 
-The parent's half. One object may serve several stations of a device, also from several threads.
+The parent's half. One object may serve several runners of a device, also from several threads.
 """
 
 from __future__ import annotations
