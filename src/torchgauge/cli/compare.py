@@ -52,10 +52,9 @@ def command(
     if as_json:
         click.echo(json.dumps(as_plain(found), indent=1))
         return
-    from torchgauge.results.comparing.verdict_text import comparison_lines
+    from torchgauge.results.comparing.verdict_text import comparison_text
 
-    for line in comparison_lines(found):
-        click.echo(line)
+    click.echo(comparison_text(found), nl=False)
 
 
 def compared(store: str, run_a: str, run_b: str | None, policy: str | None, words: dict[str, str]) -> TwoRuns:

@@ -43,7 +43,7 @@ def command(
     from torchgauge.results.comparing.gate import gate
     from torchgauge.results.comparing.policy import policy_of
     from torchgauge.results.comparing.policy_notes import unused_notes
-    from torchgauge.results.comparing.verdict_text import gate_lines
+    from torchgauge.results.comparing.verdict_text import gate_text
 
     if len(names) > 2:
         raise UsageError(f"{len(names)} names are given", hint="one COMPARISON, or RUN_A RUN_B")
@@ -65,8 +65,7 @@ def command(
         document = {"exit_code": result.exit_code, "reasons": list(result.reasons), "compared": title, **rows}
         click.echo(json.dumps(document, indent=1))
     else:
-        for line in gate_lines(result, title):
-            click.echo(line)
+        click.echo(gate_text(result, title), nl=False)
     context.exit(result.exit_code)
 
 

@@ -33,10 +33,9 @@ def command(context: click.Context, store: str, runner_class: str | None, as_jso
 
         click.echo(json.dumps(asdict(ledger), indent=1))
         return
-    from torchgauge.results.comparing.noise_text import ledger_lines
+    from torchgauge.results.comparing.noise_text import ledger_text
 
-    for line in ledger_lines(ledger, now):
-        click.echo(line)
+    click.echo(ledger_text(ledger, now), nl=False)
 
 
 @command.command("suggest")

@@ -39,7 +39,7 @@ def command(**options: Any) -> None:
     from torchgauge.registry import metrics
     from torchgauge.results.store import Store
     from torchgauge.results.trends.trend import TrendFilter, trend
-    from torchgauge.results.trends.trend_text import trend_lines, trend_plain
+    from torchgauge.results.trends.trend_text import trend_plain, trend_text
 
     known = metrics()
     if options["metric"] not in known:
@@ -65,8 +65,7 @@ def command(**options: Any) -> None:
     if options["as_json"]:
         click.echo(json.dumps(trend_plain(found), indent=1, allow_nan=False))
     else:
-        for line in trend_lines(found, every_series=options["every"]):
-            click.echo(line)
+        click.echo(trend_text(found, every_series=options["every"]), nl=False)
     if not options["no_keep"]:
         _keep(store, found, wanted, quiet=options["as_json"])
     confirmed = any(each.state.value == "confirmed" and each.worse for each in found.suspicions)

@@ -119,6 +119,7 @@ FILTERS: dict[str, Callable[..., str]] = {
     "count": counted,
     "percent": percent,
     "change": change,
+    "decimals": lambda value, number: f"{value:.{number}f}",
     "quantity": units.quantity,
     "interval": units.interval,
     "duration": units.duration,

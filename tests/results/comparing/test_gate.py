@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 from datetime import date
 from pathlib import Path
 
@@ -15,6 +16,7 @@ from stored_runs import case, verdict
 from torchgauge.records.comparison import Action, Pair, Verdict
 from torchgauge.results.comparing.gate import gate
 from torchgauge.results.comparing.policy import Policy, load_policy
+from torchgauge.results.comparing.verdict_text import gate_text
 
 PAIR = Pair(case(), case())
 V = Verdict
@@ -156,3 +158,12 @@ def test_what_the_judge_took_out_stays_out() -> None:
     suite = timed(V.UNDECIDED, pair_key="", metric="suite", action=Action.REPORT)
     found = gate([timed(), control, suite], Policy.default())
     assert (found.exit_code, found.undecided) == (0, ())
+
+
+def test_what_a_store_says_cannot_act_on_the_terminal():
+    """A reason and a case's name of a store keep their letters and lose their terminal sequences."""
+    worse = replace(timed(V.REGRESSION, 1.2), pair_id="toy/\x1b]0;mine\x07m", reason="\x1b[2J\u202ebad `x` | y")
+    shown = gate_text(gate([worse, replace(worse, verdict=V.UNDECIDED)]), "A/B run \x1b[31mr")
+    assert not {"\x1b", "\x07", "\u202e"}.intersection(shown)
+    assert "[U+202E]bad `x` | y" in shown
+    assert shown.startswith("FAIL: A/B run r: ")

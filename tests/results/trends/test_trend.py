@@ -13,7 +13,7 @@ from torchgauge.errors import DamagedJournalError
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import TrendFilter, trend
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome, read_outcomes
-from torchgauge.results.trends.trend_text import summary_line, trend_lines, trend_plain
+from torchgauge.results.trends.trend_text import summary_line, trend_plain, trend_text
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -111,7 +111,7 @@ def test_an_outcome_is_shown_next_time_and_resets_the_baseline(store):
     assert after.change.size == pytest.approx(before.change.size, abs=0.01)
     noop = next(each for each in found.series if each.series.model == "noop")
     assert noop.drift == pytest.approx(0.0, abs=0.01)
-    assert any("CONFIRMED" in line for line in trend_lines(found))
+    assert "CONFIRMED" in trend_text(found)
 
 
 def test_an_outcome_that_did_not_repeat_leaves_the_baseline(store):

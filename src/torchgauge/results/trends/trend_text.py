@@ -1,32 +1,27 @@
-"""A trend as lines of text and as plain values for JSON."""
+"""A trend for a terminal and as plain values for JSON."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from typing import Any
 
 from torchgauge.records import left_out
 from torchgauge.records.codec import to_plain
+from torchgauge.results import document
 from torchgauge.results.trends.trend import SeriesTrend, Suspicion, Trend
-from torchgauge.results.units import quantity
 
 _DIRECTIONS = {True: "worse", False: "better", None: "changed"}
 
 
-def trend_lines(found: Trend, *, every_series: bool = False) -> Iterator[str]:
+def trend_text(found: Trend, *, every_series: bool = False) -> str:
     """Suspicions grouped by date and direction, then what the series are like."""
-    yield summary_line(found)
-    for date, worse, members in found.groups():
-        yield ""
-        yield f"{date}: {len(members)} {_DIRECTIONS[worse]}"
-        for each in members:
-            yield from suspicion_lines(each)
-    shown = found.series if every_series else [each for each in found.series if _remarkable(each)]
-    if shown:
-        yield ""
-        yield "series"
-        for trend in shown:
-            yield f"  {series_line(trend)}"
+    return document.terminal(
+        "results/trends/trend",
+        found=found,
+        series=[each for each in found.series if every_series or _remarkable(each)],
+        directions=_DIRECTIONS,
+        summary=summary_line,
+        beside=_beside,
+    )
 
 
 def summary_line(found: Trend) -> str:
@@ -46,40 +41,15 @@ def summary_line(found: Trend) -> str:
     return "; ".join(parts)
 
 
-def suspicion_lines(each: Suspicion) -> Iterator[str]:
-    """One change: what, how much, between which nights, and what became of it."""
-    series, change = each.series, each.change
-    levels = f"{quantity(change.before, series.unit)} -> {quantity(change.after, series.unit)}"
-    builds = f"torch {each.good.torch_version or '?'} -> {each.suspect.torch_version or '?'}"
-    yield f"  {each.state.name}  {series.case_id}  {change.size:+.1%}  ({levels})"
-    nights = series.nights
-    between = f"{nights[change.first].date} to {nights[change.last].date}"
-    score = f"score {change.score:.1f}" if change.score else "reset by its confirmation"
-    yield f"    begins {between}, known on {nights[change.noticed].date}; {score}; {builds}"
-    yield f"    last good {each.good.run_id}, suspect {each.suspect.run_id}"
-    if each.outcome is not None:
-        yield f"    {each.outcome.reason}"
-
-
-def series_line(trend: SeriesTrend) -> str:
-    """One series: how long, how noisy, how far from its baseline."""
-    found = trend.findings
-    parts = [f"{found.nights} nights"]
-    apart = left_out(night.doubt for night in trend.series.nights)
-    if missing := found.missing - sum(bool(night.doubt) for night in trend.series.nights):
-        parts.append(f"{missing} missing")
-    if apart:
-        parts.append(apart)
-    if found.unusable:
-        parts.append(f"{found.unusable} not positive, left out")
-    if found.noise is not None:
-        parts.append(f"noise {found.noise:.1%}")
-        parts.append(f"autocorrelation {found.autocorrelation or 0.0:.2f}")
-    if trend.drift is not None:
-        parts.append(f"{trend.drift:+.1%} since its baseline")
-    if not found.ready:
-        parts.append("too short to say anything")
-    return f"{trend.series.case_id}: {', '.join(parts)}"
+def _beside(trend: SeriesTrend) -> str:
+    """What else is said of a series: nights that are missing or left out, and whether it is too short."""
+    found, nights = trend.findings, trend.series.nights
+    missing = found.missing - sum(bool(night.doubt) for night in nights)
+    parts = [f"{missing} missing"] * bool(missing)
+    parts += filter(None, [left_out(night.doubt for night in nights)])
+    parts += [f"{found.unusable} not positive, left out"] * bool(found.unusable)
+    parts += ["too short to say anything"] * (not found.ready)
+    return ", ".join(parts)
 
 
 def trend_plain(found: Trend) -> dict[str, Any]:
