@@ -142,7 +142,7 @@ def test_ab_runs_have_verdicts_rates_and_commands(tmp_path, comparison_store):
     assert "main → pull request 7" in text
     assert "1 regression, 1 unchanged" in text
     assert "+8.0% [+7.0%, +9.0%]" in text
-    assert "1 more verdicts, none of them worse" in text
+    assert "1 more verdict, none of them worse" in text
     assert "torchgauge ab toy --base" in text
     assert "A/A beside it: 0 false alarms in 1" in text
     assert "in doubt" not in text

@@ -162,7 +162,8 @@ def test_what_the_judge_took_out_stays_out() -> None:
 
 def test_what_a_store_says_cannot_act_on_the_terminal():
     """A reason and a case's name of a store keep their letters and lose their terminal sequences."""
-    worse = replace(timed(V.REGRESSION, 1.2), pair_id="toy/\x1b]0;mine\x07m", reason="\x1b[2J\u202ebad `x` | y")
+    reason = "\x1b[2J\u202ebad `x` | y"
+    worse = replace(timed(V.REGRESSION, 1.2), pair_id="toy/\x1b]0;mine\x07m", reason=reason)
     shown = gate_text(gate([worse, replace(worse, verdict=V.UNDECIDED)]), "A/B run \x1b[31mr")
     assert not {"\x1b", "\x07", "\u202e"}.intersection(shown)
     assert "[U+202E]bad `x` | y" in shown

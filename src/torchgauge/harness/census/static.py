@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 import os
 import subprocess
@@ -19,6 +17,7 @@ from torchgauge.processes.kept_process import run
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
 from torchgauge.results.atomic_file import write_atomically
+from torchgauge.results.csv_text import csv_text
 from torchgauge.suites.ops import census_static
 
 CHILD = Path(census_static.__file__)
@@ -86,11 +85,7 @@ def census_lines(census: StaticCensus) -> list[str]:
 
 def census_csv(census: StaticCensus) -> str:
     """One line per overload: operator and kind."""
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(("operator", "kind"))
-    writer.writerows(sorted(census.operators.items()))
-    return text.getvalue()
+    return csv_text(("operator", "kind"), sorted(census.operators.items()))
 
 
 def census_json(census: StaticCensus, **more: object) -> str:

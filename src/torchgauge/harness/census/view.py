@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import csv
-import io
 import json
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
@@ -11,6 +9,7 @@ from typing import Any
 
 from torchgauge.errors import NothingSelectedError, UnknownNameError
 from torchgauge.harness.planning.selection import check_plain_names, select_models
+from torchgauge.results.csv_text import csv_text
 from torchgauge.suites.census.data import CensusData
 from torchgauge.suites.census.record import ModelCensus, base_name
 from torchgauge.suites.suite import ModelEntry
@@ -125,18 +124,15 @@ def view_csv(entries: Sequence[ModelCensus]) -> str:
 
     ``level`` is ``operator`` or ``received``.
     """
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(
-        ("suite", "model", "mode", "dtype", "path", "level", "operator", "operand_dtype", "problem")
-    )
+    header = ("suite", "model", "mode", "dtype", "path", "level", "operator", "operand_dtype", "problem")
+    rows: list[tuple[str, ...]] = []
     for each in entries:
         key = (each.suite, each.model, each.mode, each.dtype, each.path)
         if each.problem:
-            writer.writerow((*key, "", "", "", each.problem))
+            rows.append((*key, "", "", "", each.problem))
         for level, pairs in (("operator", each.operators), ("received", each.received)):
-            writer.writerows((*key, level, name, dtype, "") for name, dtype in sorted(pairs))
-    return text.getvalue()
+            rows += [(*key, level, name, dtype, "") for name, dtype in sorted(pairs)]
+    return csv_text(header, rows)
 
 
 def view_json(
