@@ -62,13 +62,18 @@ def gated_pools(
     return nightly_gate(night_findings(store, runs, of))
 
 
-def gated(store: Store, number: int, rows: Sequence[Result], policy: Policy | None = None) -> NightlyGate:
-    """The gate over a night that has ``rows``."""
+def gated(
+    store: Store,
+    number: int,
+    rows: Sequence[Result],
+    policy: Policy | None = None,
+    skipped: Sequence[str] = (),
+) -> NightlyGate:
+    """The gate over a night that has ``rows``; its suites declare not to run the models ``skipped``."""
     run, at = f"night-{number}", BEGIN + number * DAY
     stored_runs.run(store, run, rows, at=at)
-    return nightly_gate(
-        night_findings(store, [run], NightOf(run, "2026-05-28", at - 60, {}), (), policy), policy
-    )
+    of = NightOf(run, "2026-05-28", at - 60, {}, skipped=frozenset(case(model).id for model in skipped))
+    return nightly_gate(night_findings(store, [run], of, (), policy), policy)
 
 
 @pytest.fixture
@@ -134,7 +139,14 @@ def test_what_a_data_file_declares_is_no_finding(store) -> None:
         row("norm"),
         row("attention"),
     ]
-    assert gated(store, 1, rows).verdict is GateVerdict.PASS
+    assert gated(store, 1, rows, skipped=["conv"]).verdict is GateVerdict.PASS
+
+
+def test_a_cause_of_its_own_excuses_no_row(store) -> None:
+    """That a data file declares the skip is the campaign's to say."""
+    declared = {"status": Status.SKIPPED, "cause": Cause.DECLARED, "reason": "needs 80 GB"}
+    rows = [result(case("conv"), None, **declared), *map(row, ("linear", "norm", "attention"))]
+    assert gated(store, 1, rows).reasons == ("measured before, skipped now: 1 case",)
 
 
 @pytest.mark.parametrize("action", ["ignore", "report"])

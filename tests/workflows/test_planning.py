@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from torchgauge.errors import DataFileError, NothingSelectedError, UnknownNameError, UsageError
-from torchgauge.records import digest
+from torchgauge.records import Status, digest
 from torchgauge.workflows import planning
 from torchgauge.workflows.campaign import campaign_json, read_campaign, terms_of
 from torchgauge.workflows.config import parse_config
@@ -213,6 +213,20 @@ def test_a_campaign_without_the_terms_of_a_shard_is_none(tmp_path):
     (tmp_path / "campaign.json").write_text(json.dumps({**told, "digest": digest(told)}))
     with pytest.raises(DataFileError, match="terms: missing field"):
         read_campaign(tmp_path / "campaign.json")
+
+
+def test_a_shard_says_what_is_expected_of_its_cases(tmp_path, monkeypatch):
+    """What a job says of its own cases excuses nothing, so the plan has what data files declare."""
+    said = "status: error, reason: known to fail, link: 'https://example.org/1', date: 2026-01-01"
+    told = f"{{model: convnet, {said}}}"
+    (tmp_path / "mine.yaml").write_text(f"device: fake\nexpectations:\n  - {told}\n")
+    monkeypatch.setenv("TORCHGAUGE_EXPECTATIONS", str(tmp_path / "mine.yaml"))
+    plan = planned()
+    (tmp_path / "campaign.json").write_text(campaign_json(plan))
+    pool = read_campaign(tmp_path / "campaign.json").pools[0]
+    cases = [case for shard in pool.shards for case in shard.cases if case.startswith("toy/convnet:")]
+    expected = [pair for shard in pool.shards for pair in shard.expected]
+    assert sorted(expected) == sorted((case, Status.ERROR) for case in cases) != []
 
 
 def test_a_job_of_other_tolerances_measures_nothing(tmp_path, monkeypatch):

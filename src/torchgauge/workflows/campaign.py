@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchgauge.errors import DataFileError, UnknownNameError, UsageError
-from torchgauge.records import Case, PlannedCase, RecordError, digest, from_plain, to_plain
+from torchgauge.records import Case, PlannedCase, RecordError, Status, digest, from_plain, to_plain
 
 CAMPAIGN_SCHEMA = 3
 """Version of ``campaign.json``."""
@@ -22,6 +22,8 @@ class ShardPlan:
     """The cases of one job, by their ids; ``index`` counts from 1 to ``of``.
 
     ``terms`` is :func:`terms_of` its cases: a job, or a result set, of other ones is none of the campaign.
+    ``expected`` are cases that data files expect to end in another status than a pass, as far as they are
+    there where the campaign is planned, and ``skipped`` those that a suite declares not to run at all.
     """
 
     index: int
@@ -29,6 +31,8 @@ class ShardPlan:
     cases: tuple[str, ...]
     expected_s: float
     terms: str
+    expected: tuple[tuple[str, Status], ...] = ()
+    skipped: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

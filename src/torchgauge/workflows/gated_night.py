@@ -67,6 +67,7 @@ def gated_night(
         },
         left_out=campaign.left_out,
         absent=(*_absent(campaign, collected), *(AbsentPool(pool, UNPLANNED) for pool in unplanned)),
+        skipped=frozenset(case for pool in campaign.pools for shard in pool.shards for case in shard.skipped),
         rejected=tuple(f"{each.artifact}: {each.reason.value}" for each in collected.rejected),
     )
     return night_findings(store, [run.run_id for run in collected.runs], of, gaps, policy)

@@ -17,7 +17,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torchgauge.clock import utc
-from torchgauge.records import GRAVEST, INCOMPLETE, Cause, Modifier, Result, Status
+from torchgauge.records import GRAVEST, INCOMPLETE, Modifier, Result, Status
 from torchgauge.records.codec import digest
 from torchgauge.records.status import UNCOUNTED, counts_as_pass, times_count
 from torchgauge.results.comparing.gate_verdict import LATENCY
@@ -64,8 +64,12 @@ class _History:
 
 
 def is_fine(row: Result) -> bool:
-    """Whether ``row`` says what it should: measured, or not and declared so by a data file."""
-    return row.counted or _declared(row)
+    """Whether ``row`` says what it should: measured, or not and expected so.
+
+    What is expected is the campaign's word: a cause is the row's own, and excuses nothing.
+    """
+    expected = row.expected is not None and not row.unexpected and row.status is not Status.PASS
+    return row.counted or expected
 
 
 @dataclass(frozen=True)
@@ -213,13 +217,6 @@ def _histories(store: Store, before: Iterable[_Run], pools: Iterable[str]) -> di
                 pool.unsteady.setdefault(key, set()).add(f"{utc(run.at):%Y-%m-%d}")
         pool.measured |= pool.newest
     return found
-
-
-def _declared(row: Result) -> bool:
-    """Whether a data file says that the case ends so."""
-    if row.expected is not None:
-        return not row.unexpected and row.status is not Status.PASS
-    return row.status is Status.SKIPPED and row.cause is Cause.DECLARED
 
 
 def _ended(row: Result) -> str:

@@ -7,9 +7,9 @@ did not see.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from torchgauge.records import INCOMPLETE, Result
+from torchgauge.records import INCOMPLETE, Result, Status
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.journal import results
 from torchgauge.results.store import Store
@@ -37,7 +37,8 @@ class NightOf:
 
     ``planned`` maps pools to the ids of the cases that the campaign plans, as far as that is known;
     ``left_out`` are the pools that somebody asked it to do without, ``absent`` those of which something or
-    everything did not come, and ``rejected`` says what came and was refused.
+    everything did not come, and ``rejected`` says what came and was refused. ``skipped`` are the ids of cases
+    that a suite declares not to run.
     """
 
     campaign_id: str
@@ -47,6 +48,7 @@ class NightOf:
     left_out: tuple[str, ...] = ()
     absent: tuple[AbsentPool, ...] = ()
     rejected: tuple[str, ...] = ()
+    skipped: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def night_findings(
     for a run that is not there, and :class:`DamagedJournalError`.
     """
     rules = policy or Policy.default()
-    rows = [row for run_id in runs for row in _rows(store, run_id)]
+    rows = [_as_declared(row, of.skipped) for run_id in runs for row in _rows(store, run_id)]
     missing = [row for row in rows if row.status in INCOMPLETE]
     found = list(gaps)
     if missing and not found:
@@ -144,6 +146,12 @@ def _without(metric: str, seen: Trend, rows: Iterable[Result]) -> list[str]:
     ]
     told = f"{len(silent)} of the cases that passed have no {metric}, which they had before: "
     return [told + ", ".join(silent[:3]) + (", ..." if len(silent) > 3 else "")] if silent else []
+
+
+def _as_declared(row: Result, skipped: frozenset[str]) -> Result:
+    """``row`` with the expectation that its suite declares, where that is not to run it."""
+    known = row.expected is None and row.status is Status.SKIPPED and row.case_id in skipped
+    return replace(row, expected=Status.SKIPPED) if known else row
 
 
 def _rows(store: Store, run_id: str) -> list[Result]:

@@ -22,8 +22,8 @@ from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.harness.planning.forecast import Forecast, expected_seconds, parameters_of
 from torchgauge.harness.planning.plan import check_available, load_suites, select_groups
 from torchgauge.harness.planning.selection import Selection
-from torchgauge.harness.planning.shares import Part, share_out
-from torchgauge.records import Group, digest
+from torchgauge.harness.planning.shares import Part, Share, share_out
+from torchgauge.records import Cause, Group, PlannedCase, digest
 from torchgauge.suites.suite import Suite
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, no_case, terms_of
 from torchgauge.workflows.config import CampaignChoice, Config, Pool
@@ -151,17 +151,21 @@ def plan_pool(pool: Pool, groups: Sequence[Group], forecast: Forecast) -> PoolPl
     shares = share_out(parts_of(groups, expected_seconds(groups, forecast)), pool.shards)
     planned = {each.case.id: each for group in groups for each in group.cases}
     shards = tuple(
-        ShardPlan(
-            number,
-            len(shares),
-            share.cases,
-            round(share.expected_s, 3),
-            terms_of({case: planned[case] for case in share.cases}),
-        )
+        _shard_of(number, len(shares), share, {case: planned[case] for case in share.cases})
         for number, share in enumerate(shares, start=1)
     )
     total = round(sum(share.expected_s for share in shares), 3)
     return PoolPlan(pool.name, pool.device, pool.runs_on, pool.container, total, shards)
+
+
+def _shard_of(number: int, of: int, share: Share, planned: Mapping[str, PlannedCase]) -> ShardPlan:
+    """The job ``number``, with what data files declare of its cases: nobody else's word of that counts."""
+    expected = [(case, each.expectation.status) for case, each in planned.items() if each.expectation]
+    skipped = [
+        case for case, each in planned.items() if each.refusal and each.refusal.cause is Cause.DECLARED
+    ]
+    seconds, terms = round(share.expected_s, 3), terms_of(planned)
+    return ShardPlan(number, of, share.cases, seconds, terms, tuple(expected), tuple(skipped))
 
 
 def parts_of(groups: Sequence[Group], expected: Mapping[str, float]) -> list[Part]:

@@ -115,7 +115,8 @@ class Candidate:
         if set_digest(files) != self.valid.digest:
             raise RefusedSetError(Reason.HASH, "the artifact changed while it was looked at")
         if self.valid.recomputed:
-            files[JOURNAL_FILE] = mended(files[JOURNAL_FILE], planned_cases(files[PLAN_FILE]))
+            cases = planned_cases(files[PLAN_FILE], self.valid.shard)
+            files[JOURNAL_FILE] = mended(files[JOURNAL_FILE], cases)
         return files
 
 

@@ -8,7 +8,18 @@ from typing import Any
 
 import msgspec
 
-from torchgauge.records import SCHEMA_VERSION, Case, Configuration, Group, Plan, digest, digest_of_list
+from torchgauge.records import (
+    SCHEMA_VERSION,
+    Case,
+    Configuration,
+    Expectation,
+    Group,
+    Plan,
+    RunSettings,
+    Status,
+    digest,
+    digest_of_list,
+)
 from torchgauge.workflows.campaign import PoolPlan, ShardPlan, term_of
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.row_check import Window
@@ -16,6 +27,11 @@ from torchgauge.workflows.ingest.strict_records import check_depth, decode, deco
 
 RECIPES_BYTES = 1 << 20
 """Most bytes of what suites say of how to build all models of a shard; one recipe has some hundred."""
+
+LEAST_BUDGET_S = 0.01
+"""Least seconds to measure a case in that the command line takes."""
+_KEPT_SETTINGS = ("confidence", "min_blocks", "max_blocks", "min_block_s", "eager_runs")
+"""Settings that no option changes."""
 
 
 @dataclass(frozen=True)
@@ -41,7 +57,8 @@ def check_plan(
             Reason.SCHEMA, f"the plan is of schema {plan.schema_version}, not {SCHEMA_VERSION}"
         )
     window.check(plan.created_at, "the plan")
-    reading = _Reading(pool, frozenset(shard.cases), known)
+    _check_settings(plan.settings)
+    reading = _Reading(pool, frozenset(shard.cases), known, dict(shard.expected))
     found = digest_of_list(map(reading.group, plan.groups))
     missing = reading.wanted - reading.cases.keys()
     if missing:
@@ -55,13 +72,20 @@ def check_plan(
     return CheckedPlan(plan.run_id, plan.created_at, found, reading.cases)
 
 
-def planned_cases(raw: bytes) -> dict[str, Any]:
-    """The strict twin of each planned case of a plan that was checked, by the case's id."""
-    found = {}
+def planned_cases(raw: bytes, shard: ShardPlan) -> dict[str, Any]:
+    """The strict twin of each planned case of a plan of ``shard`` that was checked, by the case's id."""
+    found, expected = {}, dict(shard.expected)
     for part in decode_outline(raw, Plan, "groups", "the plan").groups:
         for planned in decode(bytes(part), Group, "a group of the plan").cases:
-            found[msgspec.convert(planned.case, Case, from_attributes=True).id] = planned
+            case_id = msgspec.convert(planned.case, Case, from_attributes=True).id
+            found[case_id] = _declared(planned, expected.get(case_id))
     return found
+
+
+def _declared(planned: Any, status: Status | None) -> Any:
+    """``planned`` with the campaign's expectation in the place of the set's own."""
+    ours = None if status is None else Expectation(status, "the campaign expects it")
+    return msgspec.structs.replace(planned, expectation=ours)
 
 
 @dataclass
@@ -71,6 +95,7 @@ class _Reading:
     pool: PoolPlan
     wanted: frozenset[str]
     known: Mapping[str, Configuration]
+    expected: Mapping[str, Status]
     cases: dict[str, Any] = field(default_factory=dict)
     terms: dict[str, list[object]] = field(default_factory=dict)
     recipes: int = 0
@@ -89,9 +114,17 @@ class _Reading:
             _check_case(case, self.pool, self.wanted, self.known)
             if case.id in self.cases:
                 raise RefusedSetError(Reason.CASE_TWICE, f"{case.id} is in the plan twice")
-            self.cases[case.id] = planned
+            self.cases[case.id] = _declared(planned, self.expected.get(case.id))
             self.terms[case.id] = term_of(case, planned)
         return msgspec.to_builtins(group)
+
+
+def _check_settings(settings: Any) -> None:
+    """Raise for what no option of a run takes: it would loosen how its numbers are judged."""
+    usual = RunSettings()
+    kept = all(getattr(settings, name) == getattr(usual, name) for name in _KEPT_SETTINGS)
+    if not kept or not settings.precision_target <= 1.0 or not settings.measure_budget_s >= LEAST_BUDGET_S:
+        raise RefusedSetError(Reason.TOLERANCE, "its settings are none that a run of a campaign can have")
 
 
 def _check_case(
