@@ -24,6 +24,7 @@ from click.testing import Result as Done
 
 import torchgauge
 from torchgauge.cli.main import cli
+from torchgauge.harness.derived_series import throughput
 from torchgauge.records import METRICS, Environment, Modifier, Plan, Result, from_plain
 from torchgauge.results.journal import End, Kind, RunState, read, results
 from torchgauge.results.stats import summarise
@@ -220,12 +221,10 @@ def times(factor: float, model: str = "") -> Edit:
     def edit(row: Result) -> Result:
         if model not in ("", row.case.workload.model):
             return row
-        found = tuple(
-            replace(each, samples=tuple(value * factor for value in each.samples))
-            if each.metric == "latency"
-            else each
-            for each in row.measurements
-        )
+        (latency,) = (each for each in row.measurements if each.metric == "latency")
+        latency = replace(latency, samples=tuple(value * factor for value in latency.samples))
+        follow = {"latency": latency, "throughput": throughput(latency, row.case.workload.batch)}
+        found = tuple(follow.get(each.metric, each) for each in row.measurements)
         return replace(
             row, measurements=found, summaries=tuple(summarise(each, METRICS[each.metric]) for each in found)
         )

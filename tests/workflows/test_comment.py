@@ -311,15 +311,6 @@ def test_a_dry_run_writes_nothing(tmp_path, github) -> None:
     assert done.output.startswith("<!-- torchgauge:pr-gate:torchgauge -->")
 
 
-def test_a_dry_run_in_a_workflow_says_nothing_that_its_log_obeys(tmp_path, github, monkeypatch) -> None:
-    """The text is that of strangers."""
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    done = comment(tmp_path, "--dry-run", artifacts=regression(tmp_path))
-    begin, first, *_, end = done.output.splitlines()
-    assert begin == f"::stop-commands::{end.strip(':')}"
-    assert first == "<!-- torchgauge:pr-gate:torchgauge -->"
-
-
 def test_a_name_that_would_end_the_marker_is_refused(tmp_path, github) -> None:
     """It stands in a comment of HTML."""
     assert comment(tmp_path, "--name", "x -->").exit_code != 0

@@ -76,17 +76,6 @@ def test_a_summary_is_cut_with_a_notice(tmp_path):
     assert data.decode().rstrip().endswith("does not fit into a step's summary.")
 
 
-def test_output_of_a_child_cannot_command():
-    """Lines of a child stand between two lines with one token that is new every time."""
-    said: list[str] = []
-    for _ in range(2):
-        files.echo_without_commands("::set-output name=x::y\nplain", said.append)
-    first, second = said[0].removeprefix("::stop-commands::"), said[4].removeprefix("::stop-commands::")
-    assert said[1:4] == ["::set-output name=x::y", "plain", f"::{first}::"]
-    assert first != second
-    assert len(first) == 32
-
-
 def test_an_annotation_is_one_line():
     """Line feeds and per cent signs of a message are written as the runner reads them."""
     assert files.annotation("error", "50%\nmore") == "::error::50%25%0Amore"

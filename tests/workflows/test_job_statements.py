@@ -20,7 +20,7 @@ from torchgauge.errors import UsageError
 from torchgauge.workflows.collect import Collection, collect
 from torchgauge.workflows.github_api import ApiError, GitHubApi
 from torchgauge.workflows.ingest.refusal import Reason
-from torchgauge.workflows.job_statements import WorkflowRun, job_name, stated_sets, statement
+from torchgauge.workflows.job_statements import WorkflowRun, job_name, state_digest, stated_sets
 
 RUN = WorkflowRun("owner/project", 7)
 
@@ -152,9 +152,14 @@ def test_where_the_forge_does_not_answer_nothing_is_taken(night: Night, github: 
     assert night.store.run_ids() == ()
 
 
-def test_a_statement_is_one_line_of_the_runner() -> None:
-    """A notice with our title, and what is read back from it."""
-    assert statement("0" * 64) == f"::notice title=torchgauge result set::sha256:{'0' * 64}"
+def test_a_statement_is_one_line_of_the_runner(monkeypatch, capsys) -> None:
+    """A notice with our title, and what is read back from it; none where no runner reads it."""
+    monkeypatch.delenv("GITHUB_ACTIONS", raising=False)
+    state_digest("0" * 64)
+    assert capsys.readouterr().err == ""
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    state_digest("0" * 64)
+    assert capsys.readouterr().err == f"::notice title=torchgauge result set::sha256:{'0' * 64}\n"
     with pytest.raises(UsageError, match="no step of a workflow"):
         WorkflowRun.from_environment({})
     names = {"GITHUB_RUN_ID": "7", "GITHUB_REPOSITORY": "owner/project"}

@@ -369,7 +369,3 @@ def test_a_dry_run_prints_and_writes_nothing(tmp_path, monkeypatch) -> None:
     done = invoke("issues", *options, "--dry-run")
     assert (done.exit_code, "open: error in 1 case: TypeError: no such op" in done.output) == (0, True)
     assert "GITHUB_TOKEN" in str(invoke("issues", *options, "--repository", "owner/project").exception)
-    monkeypatch.setenv("GITHUB_ACTIONS", "true")
-    _, begin, *body, end = invoke("issues", *options, "--dry-run").output.splitlines()
-    assert begin == f"::stop-commands::{end.strip(':')}"
-    assert body

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import sys
 
 import click
@@ -84,6 +85,10 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: errors that torchgauge raises on purpose become one message and an exit code."""
+    if os.environ.get("GITHUB_ACTIONS") == "true":
+        from torchgauge.workflows.guarded_log import guard_log
+
+        guard_log()
     try:
         code = cli.main(standalone_mode=False)
     except click.ClickException as error:

@@ -2,7 +2,7 @@
 
 Why one writer: the protocol is lines of text, and a name with a line feed in it once became a second output,
 with a matrix of the attacker's. Here every value has a delimiter that nobody can guess, and a value with a
-line feed is refused all the same. What a child printed is echoed with commands switched off.
+line feed is refused all the same. What else is printed is no command: ``guarded_log``.
 """
 
 from __future__ import annotations
@@ -11,10 +11,12 @@ import json
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping
+import sys
+from collections.abc import Mapping
 from pathlib import Path
 
 from torchgauge.errors import UsageError
+from torchgauge.workflows.guarded_log import say_command
 
 OUTPUT_LIMIT = 1_000_000
 """Bytes of one job's outputs together that GitHub takes (1 MB)."""
@@ -76,23 +78,6 @@ def add_summary(markdown: str, environ: Mapping[str, str] = os.environ) -> bool:
     return True
 
 
-def echo_without_commands(text: str, echo: Callable[[str], object]) -> None:
-    """Echo ``text`` of a child between lines that switch workflow commands off and on again."""
-    token = secrets.token_hex(16)
-    echo(f"::stop-commands::{token}")
-    for line in text.splitlines():
-        echo(line)
-    echo(f"::{token}::")
-
-
-def echo_text(text: str, echo: Callable[[str], object], environ: Mapping[str, str] = os.environ) -> None:
-    """Echo ``text`` of several lines, of which a workflow's log obeys none."""
-    if in_actions(environ):
-        echo_without_commands(text, echo)
-    else:
-        echo(text)
-
-
 def annotation(level: str, message: str, title: str = "") -> str:
     """The line that shows ``message`` at the top of the run; ``level`` is notice, warning or error.
 
@@ -102,6 +87,15 @@ def annotation(level: str, message: str, title: str = "") -> str:
         raise ValueError(level, title)
     escaped = message.replace("%", "%25").replace("\r", "%0D").replace("\n", "%0A")
     return f"::{level}{title and f' title={title}'}::{escaped}"
+
+
+def annotate(level: str, message: str, title: str = "") -> None:
+    """Show ``message`` at the top of the run; outside of GitHub Actions, a note on stderr."""
+    if in_actions():
+        say_command(annotation(level, message, title))
+    else:
+        sys.stderr.write(f"note: {message}\n")
+        sys.stderr.flush()
 
 
 def in_actions(environ: Mapping[str, str] = os.environ) -> bool:

@@ -18,7 +18,7 @@ from dataclasses import dataclass
 
 from torchgauge.errors import UsageError
 from torchgauge.workflows.github_api import GitHubApi, own_name, repository_path
-from torchgauge.workflows.github_files import annotation
+from torchgauge.workflows.github_files import annotate, in_actions
 from torchgauge.workflows.plain_text import one_line
 
 MOST_CONCLUSION = 60
@@ -50,9 +50,10 @@ class WorkflowRun:
         return cls(names["GITHUB_REPOSITORY"], int(run))
 
 
-def statement(digest: str) -> str:
-    """The line by which a job states that it made the set whose manifest has the SHA-256 ``digest``."""
-    return annotation("notice", f"sha256:{digest}", title=TITLE)
+def state_digest(digest: str) -> None:
+    """Let a job of a workflow state on its page that it made the file with the SHA-256 ``digest``."""
+    if in_actions():
+        annotate("notice", f"sha256:{digest}", title=TITLE)
 
 
 def job_name(pool: str, shard: int, of: int) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import os
 import sys
@@ -9,7 +10,6 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
@@ -21,6 +21,7 @@ from torchgauge.cli.main import cli
 from torchgauge.harness.rows import reproduce_command
 from torchgauge.records import Deadlines, RunSettings
 from torchgauge.workflows.campaign import campaign_json
+from torchgauge.workflows.guarded_log import GuardedLog
 from torchgauge.workflows.ingest.intake import artifact_of
 from torchgauge.workflows.ingest.refusal import Reason
 from torchgauge.workflows.plain_text import is_plain_command
@@ -135,6 +136,8 @@ NAMES = {
     "a tab": "\t::add-mask::a",
     "an escape": "set\x1b[2K\x1b[1A::add-mask::a",
     "an escape of eight bits": "set\x9b2K::add-mask::a",
+    "the old form": "set##[add-mask]a",
+    "the old form, and a line feed for the runner": "set##[add-mask]collected-1%0Ax",
     "a bell": "set\x07",
     "a reversal": "set\u202egpj.exe",
     "a joiner of no width": "s\u200det",
@@ -162,8 +165,13 @@ def test_the_name_of_an_artifact_stays_in_its_line(
     campaign = tmp_path / "campaign.json"
     campaign.write_text(campaign_json(night.campaign))
     words = ["ci", "ingest", str(path), "--campaign", str(campaign), "--store", str(tmp_path / "store")]
-    said = CliRunner().invoke(cli, words).output
-    assert [line for line in said.splitlines() if line.lstrip().startswith(("::", "##["))] == []
+    log = GuardedLog(io.StringIO())
+    monkeypatch.setattr("sys.stdout", log)
+    monkeypatch.setattr("sys.stderr", log)
+    with pytest.raises(SystemExit):
+        cli.main(words, standalone_mode=False)
+    said = log.getvalue()
+    assert [line for line in said.splitlines() if line.lstrip().startswith("::") or "##[" in line] == []
     assert said.count("rejected") == len(said.splitlines()) == 1
     (record,) = (tmp_path / "store" / "rejected").iterdir()
     assert json.loads(record.read_text())["artifact"].isprintable()

@@ -108,7 +108,6 @@ def command(  # noqa: PLR0917  click passes them by name
 def _write(api: GitHubApi | None, found: Gathered, *, name: str, bot: str, server: str) -> None:
     """Show what was found, and write it where there is an API to write to."""
     from torchgauge.workflows.comment import comment_on, comment_text
-    from torchgauge.workflows.github_files import echo_text
 
     url = f"{server}/{found.run.repository}/actions/runs/{found.run.run_id}"
     text = comment_text(found, name=name, url=url)
@@ -117,7 +116,7 @@ def _write(api: GitHubApi | None, found: Gathered, *, name: str, bot: str, serve
         if each.trouble:
             click.echo(f"{each.pool!r}: {each.trouble}", err=True)
     if api is None:
-        echo_text(text.rstrip("\n"), click.echo)
+        click.echo(text.rstrip("\n"))
         return
     posted = comment_on(api, found, name=name, server=server, bot=bot)
     done = "changed" if posted.edited else "written"

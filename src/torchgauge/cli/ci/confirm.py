@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -73,7 +74,7 @@ def command(pool: str, good: str, suspect: str, **options: Any) -> None:
     if not waiting:
         click.echo(f"no suspicion is open between {good} and {suspect}", err=True)
     try:
-        confirm(job, store, waiting, _tell)
+        confirm(job, store, waiting, partial(click.echo, err=True))
     finally:  # also where the job is cancelled: what it has counts
         _state(job.out)
 
@@ -81,19 +82,8 @@ def command(pool: str, good: str, suspect: str, **options: Any) -> None:
 def _state(folder: Path) -> None:
     """State on the page of the job, where there is one, which answers it made."""
     from torchgauge.workflows.confirm_set import OUTCOMES_FILE
-    from torchgauge.workflows.github_files import in_actions
-    from torchgauge.workflows.job_statements import statement
+    from torchgauge.workflows.job_statements import state_digest
 
     file = folder / OUTCOMES_FILE
-    if in_actions() and file.is_file():
-        click.echo(statement(hashlib.sha256(file.read_bytes()).hexdigest()), err=True)
-
-
-def _tell(words: str) -> None:
-    """One remark on stderr; the words of pip or of a build are no commands of the runner."""
-    from torchgauge.workflows.github_files import echo_without_commands, in_actions
-
-    if in_actions():
-        echo_without_commands(words, click.echo)
-    else:
-        click.echo(words, err=True)
+    if file.is_file():
+        state_digest(hashlib.sha256(file.read_bytes()).hexdigest())

@@ -126,10 +126,10 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
 def _tell_unused(policy: Policy, cases: Iterable[str]) -> None:
     """Warn of overrides that apply to none of ``cases``; on stderr, or at the top of the run."""
     from torchgauge.results.comparing.policy_notes import unused_notes
-    from torchgauge.workflows.github_files import annotation, in_actions
+    from torchgauge.workflows.github_files import annotate
 
     for note in unused_notes(policy, cases):
-        click.echo(annotation("warning", note) if in_actions() else f"note: {note}", err=True)
+        annotate("warning", note)
 
 
 def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Config | None) -> int:
@@ -161,20 +161,16 @@ def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Confi
 
 
 def _tell(ending: AbGateEnding) -> None:
-    """The summary of the step; and what pip or an interpreter said, in which no line is a command."""
+    """The summary of the step; and what pip or an interpreter said."""
     from torchgauge.results.markdown_text import fenced
     from torchgauge.results.reports.markdown import render
-    from torchgauge.workflows.github_files import add_summary, echo_without_commands, in_actions
+    from torchgauge.workflows.github_files import add_summary
 
     if ending.report is not None:
         add_summary(render(ending.report))
     if ending.trouble:
         add_summary(f"Nothing was measured:\n\n{fenced(ending.trouble)}")
-        text = f"nothing was measured: {ending.trouble}"
-        if in_actions():
-            echo_without_commands(text, click.echo)
-        else:
-            click.echo(text, err=True)
+        click.echo(f"nothing was measured: {ending.trouble}", err=True)
 
 
 def _wanted(suite: tuple[str, ...], options: dict[str, Any], config: Config | None) -> AbGate:

@@ -37,7 +37,7 @@ def fetch(branch: str, folder: Path, github: bool) -> None:
 
     Example: torchgauge ci history fetch --branch results --path history --github
     """
-    from torchgauge.workflows.github_files import annotation, in_actions, set_output
+    from torchgauge.workflows.github_files import annotate, set_output
     from torchgauge.workflows.history_branch import HistoryBranch
 
     existed = HistoryBranch.from_environment(branch).fetch(folder)
@@ -46,7 +46,7 @@ def fetch(branch: str, folder: Path, github: bool) -> None:
         set_output("existed", word)
     if not existed:
         notice = f"there is no branch {branch} yet: this is the first history"
-        click.echo(annotation("notice", notice) if in_actions() else notice, err=not in_actions())
+        annotate("notice", notice)
     click.echo(f"existed={word}")
 
 

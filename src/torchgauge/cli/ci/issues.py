@@ -47,7 +47,6 @@ def command(  # noqa: PLR0917  click passes them by name
     from torchgauge.workflows.config import configured_pools, policy_file
     from torchgauge.workflows.gated_night import gated_night
     from torchgauge.workflows.github_api import GitHubApi, repository_path
-    from torchgauge.workflows.github_files import echo_text
     from torchgauge.workflows.issues import apply_steps, known_issues, plan_issues
 
     rules = read_policy(policy_file(policy, config_file))
@@ -63,7 +62,7 @@ def command(  # noqa: PLR0917  click passes them by name
     for step in planned.steps:
         click.echo(f"{step.do.value}{f' #{step.number}' if step.number else ''}: {step.title}")
         if dry_run:
-            echo_text(step.body, click.echo)
+            click.echo(step.body)
     if planned.held_back:
         click.echo(f"{planned.held_back} more are not opened: {most} a night at most", err=True)
     if planned.left:

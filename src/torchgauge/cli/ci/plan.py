@@ -109,11 +109,11 @@ def _write(plan: CampaignPlan, out: str) -> None:
 
 
 def _report(plan: CampaignPlan, config: Config, out: str) -> None:
-    from torchgauge.workflows.github_files import add_summary, annotation, in_actions
+    from torchgauge.workflows.github_files import add_summary, annotate
     from torchgauge.workflows.planning import remarks_of, summary_of
 
     for remark in remarks_of(plan, config):
-        click.echo(annotation("warning", remark) if in_actions() else f"note: {remark}", err=not in_actions())
+        annotate("warning", remark)
     jobs = sum(len(pool.shards) for pool in plan.pools)
     cases = sum(len(shard.cases) for pool in plan.pools for shard in pool.shards)
     click.echo(f"{plan.campaign_id}: {cases} cases in {jobs} jobs, written to {out}", err=True)

@@ -63,8 +63,8 @@ def command(
     from torchgauge.harness.summary import summary_lines
     from torchgauge.results.markdown_text import code, fenced
     from torchgauge.workflows.campaign import read_campaign
-    from torchgauge.workflows.github_files import add_summary, in_actions
-    from torchgauge.workflows.job_statements import statement
+    from torchgauge.workflows.github_files import add_summary
+    from torchgauge.workflows.job_statements import state_digest
     from torchgauge.workflows.result_set import Job, manifest_digest
     from torchgauge.workflows.shard_run import run_shard, shard_campaign, time_left
 
@@ -98,7 +98,6 @@ def command(
             add_summary(f"### {code(job.artifact)}\n\n{told}")
     for text in filter(None, (report.trouble, *report.manifest.differs)):
         click.echo(f"note: {text}", err=True)
-    if in_actions():
-        click.echo(statement(manifest_digest(Path(out or job.artifact))), err=True)
+    state_digest(manifest_digest(Path(out or job.artifact)))
     said = {"artifact": job.artifact, "out": out or job.artifact, "run_id": report.manifest.run_id}
     click.echo(json.dumps({**said, "state": report.manifest.state.value}, indent=1))

@@ -31,7 +31,7 @@ def command(  # noqa: PLR0917  click passes them by name
     from torchgauge.clock import SYSTEM_CLOCK, utc
     from torchgauge.records import to_plain
     from torchgauge.workflows.config import read_config
-    from torchgauge.workflows.github_files import add_summary, annotation, in_actions
+    from torchgauge.workflows.github_files import add_summary, annotate, in_actions
     from torchgauge.workflows.nights import moment_of, time_of_day
     from torchgauge.workflows.watch import Expectations, watch, watch_lines, watch_markdown
 
@@ -48,5 +48,5 @@ def command(  # noqa: PLR0917  click passes them by name
         click.echo(json.dumps({"alarm": report.alarm, **to_plain(report)}, indent=1))
     add_summary(watch_markdown(report))
     if report.alarm and in_actions():
-        click.echo(annotation("error", "\n".join(watch_lines(report))), err=as_json)
+        annotate("error", "\n".join(watch_lines(report)))
     sys.exit(1 if report.alarm else 0)
