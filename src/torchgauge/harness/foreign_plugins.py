@@ -17,15 +17,15 @@ from torchgauge.devices.device import Device, DeviceDescriptor
 from torchgauge.devices.discover import GROUP as DEVICES
 from torchgauge.devices.discover import find_device
 from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
+from torchgauge.harness.backends.backend import GROUP as BACKENDS
 from torchgauge.harness.backends.backend import as_compiled
 from torchgauge.harness.interpreter import Interpreter, Plugin, PluginAnswerError, ask_plugins, require_torch
 from torchgauge.harness.planning.plan import load_suites, wanted_suites
 from torchgauge.records import METRICS, Group, Metric, PlannedCase, Refusal, Status, from_plain, to_json
+from torchgauge.suites.capabilities import SCENARIOS
 from torchgauge.suites.suite import ModelEntry, Suite, Unavailable
 
 SUITES = "torchgauge.suites"
-SCENARIOS = "torchgauge.scenarios"
-BACKENDS = "torchgauge.backends"
 
 
 @dataclass(frozen=True)

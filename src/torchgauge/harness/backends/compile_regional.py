@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import copy
 from collections import Counter
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,6 +16,7 @@ from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor
 from torchgauge.harness.backends.compile_stage import CompileStage
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
+from torchgauge.harness.worker import compilation
 from torchgauge.records import Configuration
 
 
@@ -49,7 +51,8 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     """
     options = RegionalOptions(**dict(configuration.options))  # type: ignore[arg-type]  # checked when read
     twin, blocks = with_blocks(subject.module)
-    make = (_nested if options.nested else _one_by_one)(twin, blocks, configuration, options)
+    told = compilation.arguments(configuration, options.backend)
+    make = (_nested if options.nested else _one_by_one)(twin, blocks, told)
     prepared = CompileStage(make, configuration, session).prepare()
     prepared.evidence.update(regions=len(blocks), region_class=type(blocks[0]).__name__)
     return prepared
@@ -76,21 +79,16 @@ def with_blocks(module: Any) -> tuple[Any, list[Any]]:
     return twin, [each for each in twin.modules() if type(each) is largest]
 
 
-def _one_by_one(twin: Any, blocks: list[Any], configuration: Configuration, options: RegionalOptions) -> Any:
+def _one_by_one(twin: Any, blocks: list[Any], told: dict[str, Any]) -> Callable[[], Any]:
     def make() -> Any:
         for block in blocks:
-            block.compile(
-                backend=options.backend,
-                mode=configuration.compile_mode or None,
-                dynamic=configuration.dynamic,
-                fullgraph=configuration.fullgraph,
-            )
+            block.compile(**told)
         return twin
 
     return make
 
 
-def _nested(twin: Any, blocks: list[Any], configuration: Configuration, options: RegionalOptions) -> Any:
+def _nested(twin: Any, blocks: list[Any], told: dict[str, Any]) -> Callable[[], Any]:
     import torch
 
     region = getattr(torch.compiler, "nested_compile_region", None)
@@ -100,17 +98,7 @@ def _nested(twin: Any, blocks: list[Any], configuration: Configuration, options:
     marked = type(kind.__name__, (kind,), {"forward": region(kind.forward), "__module__": kind.__module__})
     for block in blocks:
         block.__class__ = marked
-
-    def make() -> Any:
-        return torch.compile(
-            twin,
-            backend=options.backend,
-            mode=configuration.compile_mode or None,
-            dynamic=configuration.dynamic,
-            fullgraph=configuration.fullgraph,
-        )
-
-    return make
+    return lambda: torch.compile(twin, **told)
 
 
 def _twin(module: Any, seen: dict[int, Any]) -> Any:

@@ -169,18 +169,23 @@ def reset() -> None:
     clear()
 
 
+def arguments(configuration: Configuration, backend: str) -> dict[str, Any]:
+    """What ``torch.compile`` is told of ``configuration``, to compile with ``backend``."""
+    return {
+        "backend": backend,
+        "mode": configuration.compile_mode or None,
+        "dynamic": configuration.dynamic,
+        "fullgraph": configuration.fullgraph,
+    }
+
+
 def compiled(module: Any, configuration: Configuration) -> Callable[..., Any]:
     """The callable that ``torch.compile`` makes of ``module`` under ``configuration``."""
     import torch
 
     options: dict[str, Scalar] = dict(configuration.options)
     return torch.compile(  # type: ignore[no-any-return]
-        module,
-        backend=configuration.backend,
-        mode=configuration.compile_mode or None,
-        dynamic=configuration.dynamic,
-        fullgraph=configuration.fullgraph,
-        options=options or None,
+        module, options=options or None, **arguments(configuration, configuration.backend)
     )
 
 
