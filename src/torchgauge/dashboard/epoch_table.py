@@ -6,7 +6,7 @@ One row per case and snapshot, numbers with four significant digits. A modifier 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -16,7 +16,6 @@ from torchgauge.dashboard import arrow_columns
 from torchgauge.dashboard.arrow_columns import Integers, parquet
 from torchgauge.dashboard.case_book import CaseBook
 from torchgauge.dashboard.history import STATUSES
-from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.run_rows import Rows
 from torchgauge.dashboard.snapshots import DatedRun
 from torchgauge.results.row_case import WORKLOAD, columns_of
@@ -46,15 +45,16 @@ def write(rows: Rows, runs: Sequence[DatedRun], book: CaseBook) -> bytes:
         "run_id": arrow_columns.of_codes(rows.run, [run.run_id for run in runs]),
         "case_key": arrow_columns.of_codes(code, [case.key for case in cases]),
         "when": arrow_columns.of_integers(rows.when, pa.timestamp("us", tz="UTC")),
-        "on_device": _named(cases, code, lambda case: case.column.device),
-        "configuration": _named(cases, code, lambda case: case.column.configuration),
+        "on_device": _named([case.column.device for case in cases], code),
+        "configuration": _named([case.column.configuration for case in cases], code),
     }
+    workloads = [columns_of(case.workload) for case in cases]
     for name in WORKLOAD:
+        values = [workload[name] for workload in workloads]
         if name in ("batch", "seed"):
-            whole = np.array([columns_of(case.workload)[name] for case in cases], np.int64)
-            columns[name] = arrow_columns.of_integers(whole[code])
+            columns[name] = arrow_columns.of_integers(np.array(values, np.int64)[code])
         else:
-            columns[name] = _named(cases, code, lambda case, name=name: columns_of(case.workload)[name])  # type: ignore[misc]
+            columns[name] = _named(values, code)
     columns["status"] = arrow_columns.of_codes(rows.status, [status.value for status in STATUSES])
     for mark in sorted(rows.marks):
         columns[_MARK + mark] = arrow_columns.of_booleans(rows.marks[mark])
@@ -64,7 +64,6 @@ def write(rows: Rows, runs: Sequence[DatedRun], book: CaseBook) -> bytes:
     return parquet(columns)
 
 
-def _named(cases: Sequence[CaseName], code: Integers, of: Callable[[CaseName], str]) -> Any:
-    named = arrow_columns.of_words([of(case) for case in cases])
-    indices, words = arrow_columns.codes(named)
+def _named(values: Sequence[str], code: Integers) -> Any:
+    indices, words = arrow_columns.codes(arrow_columns.of_words(values))
     return arrow_columns.of_codes(indices[code], words)

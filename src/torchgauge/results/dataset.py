@@ -14,8 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from torchgauge.errors import DamagedJournalError, UnknownNameError
-from torchgauge.records import SCHEMA_VERSION
-from torchgauge.results.migrations import check_version, migrate_table
+from torchgauge.results.migrations import APPENDED_SINCE, check_version, migrate_table
 from torchgauge.results.publication import VERSION_KEY
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
@@ -110,7 +109,9 @@ def _read_part(path: Path, name: str, schema: Any, dictionaries: Sequence[str] |
     try:
         file = _opened(path, dictionaries)
         version = check_version(int((file.metadata.metadata or {}).get(VERSION_KEY, b"-1")), str(path))
-        part = file.read(schema.names if version == SCHEMA_VERSION else None, use_threads=False)
+        there = set(file.schema_arrow.names)
+        wanted = [column for column in schema.names if column in there] if version >= APPENDED_SINCE else None
+        part = file.read(wanted, use_threads=False)
         return migrate_table(name, part, version).select(schema.names).cast(schema)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
         raise _damaged(path, error) from error

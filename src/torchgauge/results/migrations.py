@@ -44,6 +44,10 @@ def migrate_record(kind: str, data: Plain, version: int) -> Plain:
     return data
 
 
+APPENDED_SINCE = 3
+"""From this version on steps over tables only append columns: of older tables a part can be read as well."""
+
+
 def migrate_table(name: str, table: ArrowTable, version: int) -> ArrowTable:
     """The Parquet table ``name``, written by schema ``version``, with the columns of today."""
     for step in range(version, SCHEMA_VERSION):
