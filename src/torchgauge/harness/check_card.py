@@ -9,6 +9,7 @@ from torchgauge.harness.check_campaign import chosen
 from torchgauge.harness.planning.selection import select_models
 from torchgauge.records import Result, Status
 from torchgauge.results import units
+from torchgauge.results.hostile_text import visible
 from torchgauge.suites.conformance.catalogue import catalogue
 from torchgauge.suites.conformance.suite import NAME, SUITE
 from torchgauge.suites.expectations import expectation_for
@@ -89,7 +90,7 @@ def card_lines(card: Card) -> list[str]:
             lines.append(f"    {units.shortened(each.reason, REASON_LIMIT)}")
             if each.link:
                 lines.append(f"    {each.link}")
-    return lines
+    return [visible(line) for line in lines]  # reasons are what a device's package said
 
 
 def catalogue_lines(groups: tuple[str, ...], checks: tuple[str, ...]) -> list[str]:
