@@ -168,3 +168,15 @@ def test_more_verdicts_than_a_gate_measures_are_refused(tmp_path, monkeypatch) -
     assert reason_of(gate_set(tmp_path, report(*verdicts))) is Reason.TOO_LARGE
     assert pair().key != pair("conv").key
     assert WORSE["ratio"] > 1
+
+
+def test_more_facts_than_machines_have_are_refused(tmp_path, monkeypatch) -> None:
+    """Of environments and variables, side by side, before the report is held a second time."""
+    monkeypatch.setattr("torchgauge.workflows.gate_set.MOST_FACTS", 3)
+    side = report().base
+    three = replace(side, variables=(("A", "1"),), environments=(("fake", (("x", "1"),)),))
+    found = read_gate_set(gate_set(tmp_path / "three", report(base=three)), ORIGIN, "cpu")
+    assert found.report.base == three
+    four = replace(three, variables=(("A", "1"), ("B", "2")))
+    for place, sides in enumerate(({"base": four}, {"head": four})):
+        assert reason_of(gate_set(tmp_path / f"four-{place}", report(**sides))) is Reason.TOO_LARGE

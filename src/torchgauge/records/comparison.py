@@ -121,7 +121,7 @@ class Launch:
     conditions: tuple[tuple[str, Scalar], ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, slots=True)
 class MetricVerdict:
     """The verdict on one metric of one pair, with all that it rests on.
 

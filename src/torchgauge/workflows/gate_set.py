@@ -20,6 +20,7 @@ import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from torchgauge.errors import UsageError
 from torchgauge.records import digest, from_plain, to_plain
@@ -46,7 +47,10 @@ ARTIFACT_PREFIX = f"{GATE_SET_SCHEMA}-"
 """Artifacts of the gate are called by this and their pool."""
 REPORT = "report.json"
 MOST_PAIRS = 5_000
-MOST_VERDICTS = 50_000
+MOST_VERDICTS = 10_000
+"""Eight metrics of 1,250 pairs, more than a job has hours for; the sets of all pools are held at once."""
+MOST_FACTS = 5_000
+"""Variables and facts of the environments of one side; a device has some fifty."""
 LATEST = 4e9
 """Latest creation that is believed, in seconds since the epoch (the year 2096): later ones have no date."""
 
@@ -152,7 +156,7 @@ def read_gate_set(path: Path, origin: Origin, pool: str, policy: Policy | None =
     from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
     from torchgauge.workflows.ingest.strict_records import decode, decode_large
 
-    caps = Caps(sizes={MANIFEST: 64 * KIB, REPORT: 8 * MIB}, files=2, packed=8 * MIB)
+    caps = Caps(sizes={MANIFEST: 64 * KIB, REPORT: 6 * MIB}, files=2, packed=6 * MIB)
     files = read_container(path, caps)
     told = decode(files[MANIFEST], GateManifest, MANIFEST)
     manifest = from_plain(GateManifest, msgspec.to_builtins(told))
@@ -168,8 +172,9 @@ def read_gate_set(path: Path, origin: Origin, pool: str, policy: Policy | None =
     ours = (origin.repository.lower(), origin.run_id)
     if (manifest.repository.lower(), manifest.run_id) != ours or not 1 <= manifest.attempt <= origin.attempt:
         raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, "it is of another run")
-    found = decode_large(files[REPORT], ComparisonReport, REPORT)
-    report = from_plain(ComparisonReport, msgspec.to_builtins(found))
+    found = decode_large(files.pop(REPORT), ComparisonReport, REPORT)
+    _check_size(found)
+    report = msgspec.convert(found, ComparisonReport, from_attributes=True)
     _check_report(report)
     return GateSet(manifest, _judged_again(report, policy))
 
@@ -210,6 +215,18 @@ def _judged_again(report: ComparisonReport, policy: Policy | None) -> Comparison
     return replace(report, verdicts=verdicts, counts=counts, headline=said, command=(), false_alarms=None)
 
 
+def _check_size(report: Any) -> None:
+    """Refuse more than a gate measures or a machine says of itself, before it is held a second time."""
+    from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+
+    if len(report.verdicts) > MOST_VERDICTS or len(report.not_run) > MOST_PAIRS:
+        raise RefusedSetError(Reason.TOO_LARGE, "more verdicts or pairs than a gate measures")
+    for side in (report.base, report.head):
+        facts = sum(len(found) for _, found in side.environments)
+        if facts + len(side.variables) + len(side.environments) > MOST_FACTS:
+            raise RefusedSetError(Reason.TOO_LARGE, f"a side with more than {MOST_FACTS} facts")
+
+
 def _check_report(report: ComparisonReport) -> None:
     """Refuse what no A/B run writes; shapes and finiteness were looked at before."""
     from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
@@ -222,8 +239,6 @@ def _check_report(report: ComparisonReport) -> None:
         raise RefusedSetError(Reason.RUN_ID, "its A/B run has an id that torchgauge does not give")
     if not 0 <= report.created_at <= LATEST:
         raise RefusedSetError(Reason.TIME, "the report was made at no time")
-    if len(report.verdicts) > MOST_VERDICTS or len(report.not_run) > MOST_PAIRS:
-        raise RefusedSetError(Reason.TOO_LARGE, "more verdicts or pairs than a gate measures")
     seen: set[tuple[str, str]] = set()
     for each in report.verdicts:
         if (each.pair_key, each.metric) in seen:
