@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import weakref
 from pathlib import Path
 
 import numpy as np
@@ -23,6 +24,7 @@ from store_builder import (
 
 from torchgauge.dashboard import DashboardError, plan_check
 from torchgauge.dashboard.arrow_columns import rounded
+from torchgauge.dashboard.epoch import Epoch
 from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, joined
 from torchgauge.dashboard.pages.compare import COMPARED
 from torchgauge.dashboard.site_data import RECENT_PARTS, read_site_data
@@ -181,3 +183,19 @@ def test_the_recent_past_has_the_numbers_that_pages_compare(tmp_path: Path) -> N
     assert len(recent.snapshots) == EPOCH_LENGTH + 1
     assert len(recent.values["latency"]) == 3
     assert {len(array) for name, array in recent.values.items() if name != "latency"} == {1}
+
+
+def test_epochs_are_shown_once_and_not_kept(tmp_path: Path) -> None:
+    """In order, each before the next is read: a build needs the memory of one, not of the history."""
+    nights = 2 * EPOCH_LENGTH + 1
+    store = generator().generate(tmp_path, small_shape(nights=nights, devices=1, models=1))
+    shown: list[tuple[int, int]] = []
+    rows: list[weakref.ref[object]] = []
+
+    def each(epoch: Epoch) -> None:
+        assert [kept() for kept in rows] == [None] * len(shown)
+        rows.append(weakref.ref(epoch.rows))
+        shown.append((epoch.number, len(epoch.window.snapshots)))
+
+    read_site_data(Store.open(store), None, each)
+    assert shown == [(0, EPOCH_LENGTH), (1, EPOCH_LENGTH), (2, 1)]

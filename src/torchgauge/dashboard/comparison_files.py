@@ -9,6 +9,7 @@ import numpy as np
 
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.contrast import ASSUMED, FLOOR
+from torchgauge.dashboard.epoch import Epoch
 from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.pages.environments import fact
@@ -17,6 +18,7 @@ from torchgauge.dashboard.plain_rows import plain_rows
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.statuses import SAYS_NOTHING
 from torchgauge.results.dataset import read_table
+from torchgauge.results.store import Store
 
 SCHEMA = 1
 
@@ -72,13 +74,11 @@ def realised(context: SiteContext) -> Mapping[str, str]:
 Identities = dict[str, dict[str, str]]
 
 
-def environments(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+def environments(epoch: Epoch) -> Iterator[tuple[str, bytes]]:
     """``snapshots/ID/environments.json`` of every snapshot: what every plugin said last."""
-    found = identities(context, context.snapshots)
-    devices: dict[str, list[str]] = {}
-    for epoch in context.epochs.values():
-        devices |= _planned_devices(epoch.window)
-    for snapshot in context.snapshots:
+    snapshots = epoch.window.snapshots
+    found, devices = identities(epoch.store, snapshots), _planned_devices(epoch.window)
+    for snapshot in snapshots:
         data = {
             "schema": SCHEMA,
             "snapshot": snapshot.id,
@@ -100,12 +100,12 @@ def _planned_devices(window: History) -> dict[str, list[str]]:
     }
 
 
-def identities(context: SiteContext, snapshots: Sequence[Snapshot]) -> dict[str, Identities]:
+def identities(store: Store, snapshots: Sequence[Snapshot]) -> dict[str, Identities]:
     """Identities by snapshot and plugin; of several runs of a snapshot, the newest that has one."""
     order = {run: place for place, run in enumerate(run for snapshot in snapshots for run in snapshot.runs)}
     by_run: dict[str, Identities] = {}
     if order:
-        for row in plain_rows(read_table(context.store, "environments", sorted(order))):
+        for row in plain_rows(read_table(store, "environments", sorted(order))):
             if row["kind"] == "identity":
                 plugins = by_run.setdefault(row["run_id"], {})
                 plugins.setdefault(row["device"], {})[row["key"]] = fact(row["value"])

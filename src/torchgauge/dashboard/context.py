@@ -15,7 +15,6 @@ from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.run_rows import MetricName
-from torchgauge.dashboard.site_data import EpochData
 from torchgauge.dashboard.snapshots import DatedRun, Snapshot
 from torchgauge.results.store import RunInfo, Store
 
@@ -25,9 +24,9 @@ class SiteContext:
     """What a page may look at.
 
     ``now`` is what ages are counted from, in seconds since the epoch. ``recent`` covers the open epoch and
-    the one before it; ``snapshots`` are all of the store, ``runs`` all runs newest first. ``epochs`` are
-    the rows and windows of all epochs by number. ``metrics`` are all that the store has,
-    ``book`` its cases with their numbers, ``dated`` its published runs in order of creation.
+    the one before it; ``snapshots`` are all of the store, ``runs`` all runs newest first. ``metrics``
+    are all that the store has, ``book`` its cases with their numbers, ``dated`` its published runs in order
+    of creation.
     ``environments`` and ``calibrations`` map a run to its rows of these tables, for the runs in
     ``described``: those that hold a row of the board, the newest ones and the unfinished ones. ``charts``
     is what draws charts. ``base_url`` is where the site will be served, with a slash at its end; empty where
@@ -40,7 +39,6 @@ class SiteContext:
     recent: History
     snapshots: tuple[Snapshot, ...]
     runs: tuple[RunInfo, ...]
-    epochs: Mapping[int, EpochData]
     metrics: Mapping[str, MetricName]
     described: frozenset[str]
     environments: Mapping[str, tuple[Row, ...]]

@@ -1,29 +1,48 @@
 """One epoch: of several rows of a case in one snapshot, the one that stands for it.
 
-That is the newest that says something of the case, and the newest of all where none does.
+That is the newest that says something of the case, and the newest of all where none does. Epochs are read and
+written one after another, so that a build needs the memory of one of them and not of the whole history.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from torchgauge.dashboard.arrow_columns import Integers
+from torchgauge.dashboard.arrow_columns import Bits, Integers
 from torchgauge.dashboard.case_book import CaseBook
 from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, History
 from torchgauge.dashboard.newest_rows import says_something
 from torchgauge.dashboard.run_rows import Rows
-from torchgauge.dashboard.snapshots import Snapshot
+from torchgauge.dashboard.snapshots import DatedRun, Snapshot
 from torchgauge.results.latest import last_of
+from torchgauge.results.store import Store
+
+
+@dataclass(frozen=True)
+class Epoch:
+    """What the files of an epoch are made of: the rows that stand in it, and the same as a window.
+
+    ``runs`` and ``book`` are all of ``store``; the rows name them by rank and by index.
+    """
+
+    number: int
+    store: Store
+    rows: Rows
+    window: History
+    runs: Sequence[DatedRun]
+    book: CaseBook
 
 
 def standing(rows: Rows, snapshot_of_run: Integers) -> Rows:
     """One row per case and snapshot; ``snapshot_of_run`` maps a run's rank to a snapshot's number."""
+    if not len(rows):
+        return _present(rows)
     snapshot = snapshot_of_run[rows.run]
-    cases = int(rows.case.max(initial=0)) + 1
-    if len(np.unique(snapshot * cases + rows.case)) == len(rows):
+    place = snapshot - snapshot.min()
+    if _planned(place, rows.case, int(place.max()) + 1).sum() == len(rows):
         return _present(rows)
     order = [rows.run, rows.when, says_something(rows)]
     return _present(rows.take(last_of([snapshot, rows.case], order)))
@@ -40,11 +59,16 @@ def _present(rows: Rows) -> Rows:
 
 def planned_cases(rows: Rows, snapshot_of_run: Integers, snapshots: Sequence[Snapshot]) -> dict[str, int]:
     """How many cases were planned for each snapshot, counted apart from :func:`standing`."""
-    cases = int(rows.case.max(initial=0)) + 1
-    pairs = np.unique(snapshot_of_run[rows.run] * cases + rows.case)
-    numbers, counts = np.unique(pairs // cases, return_counts=True)
-    found: Mapping[int, int] = dict(zip(numbers.tolist(), counts.tolist(), strict=True))
-    return {snapshot.id: found.get(snapshot.number, 0) for snapshot in snapshots}
+    place = snapshot_of_run[rows.run] - snapshots[0].number
+    counts = _planned(place, rows.case, len(snapshots)).sum(axis=1).tolist()
+    return {snapshot.id: count for snapshot, count in zip(snapshots, counts, strict=True)}
+
+
+def _planned(place: Integers, case: Integers, snapshots: int) -> Bits:
+    """Which cases have a row, by place of the snapshot and by case."""
+    found = np.zeros((snapshots, int(case.max(initial=-1)) + 1), np.bool_)
+    found[place, case] = True
+    return found
 
 
 def window(rows: Rows, snapshot_of_run: Integers, snapshots: Sequence[Snapshot], book: CaseBook) -> History:

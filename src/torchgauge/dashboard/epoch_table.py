@@ -6,7 +6,7 @@ One row per case and snapshot, numbers with four significant digits. A modifier 
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -14,35 +14,29 @@ import pyarrow as pa
 
 from torchgauge.dashboard import arrow_columns
 from torchgauge.dashboard.arrow_columns import Integers, parquet
-from torchgauge.dashboard.case_book import CaseBook
+from torchgauge.dashboard.epoch import Epoch
 from torchgauge.dashboard.history import STATUSES
-from torchgauge.dashboard.run_rows import Rows
-from torchgauge.dashboard.snapshots import DatedRun
 from torchgauge.results.row_case import WORKLOAD, columns_of
 
 _MARK = "mark."
 _PARTS = ("median", "low", "high")
 
 
-def file_name(epoch: int) -> str:
-    """The file of ``epoch``, relative to the root."""
-    return f"data/{epoch}.parquet"
-
-
-def write(rows: Rows, runs: Sequence[DatedRun], book: CaseBook) -> bytes:
-    """``rows``, of which each stands for one case and snapshot, by case and then by time."""
-    present = np.unique(rows.case).tolist()
-    cases = sorted((book[index] for index in present), key=lambda case: (case.device, case.number))
-    place = np.full(len(book), -1, np.int64)
-    place[[book.index(case.key) for case in cases]] = np.arange(len(cases))
+def files(epoch: Epoch) -> Iterator[tuple[str, bytes]]:
+    """The rows that stand in the epoch, by case and then by time."""
+    cases = epoch.window.cases
+    place = np.full(len(epoch.book), -1, np.int64)
+    place[[epoch.book.index(case.key) for case in cases]] = np.arange(len(cases))
+    rows = epoch.rows
     rows = rows.take(np.lexsort((rows.run, place[rows.case])))
     code = place[rows.case]
-    snapshots = list(dict.fromkeys(run.snapshot for run in runs))
-    number = {name: i for i, name in enumerate(snapshots)}
-    of_run = np.array([number[run.snapshot] for run in runs], np.int32)
+    ranks, run = np.unique(rows.run, return_inverse=True)  # words of other epochs would make the file differ
+    runs = [epoch.runs[rank] for rank in ranks.tolist()]
+    number = {snapshot.id: place for place, snapshot in enumerate(epoch.window.snapshots)}
+    of_run = np.array([number[each.snapshot] for each in runs], np.int32)
     columns: dict[str, Any] = {
-        "snapshot": arrow_columns.of_codes(of_run[rows.run], snapshots),
-        "run_id": arrow_columns.of_codes(rows.run, [run.run_id for run in runs]),
+        "snapshot": arrow_columns.of_codes(of_run[run], list(number)),
+        "run_id": arrow_columns.of_codes(run, [each.run_id for each in runs]),
         "case_key": arrow_columns.of_codes(code, [case.key for case in cases]),
         "when": arrow_columns.of_integers(rows.when, pa.timestamp("us", tz="UTC")),
         "on_device": _named([case.column.device for case in cases], code),
@@ -61,7 +55,7 @@ def write(rows: Rows, runs: Sequence[DatedRun], book: CaseBook) -> bytes:
     for metric in sorted(rows.values):
         for part, numbers in zip(_PARTS, rows.values[metric], strict=True):
             columns[f"{metric}.{part}"] = arrow_columns.of_floats(numbers)
-    return parquet(columns)
+    yield f"data/{epoch.number}.parquet", parquet(columns)
 
 
 def _named(values: Sequence[str], code: Integers) -> Any:

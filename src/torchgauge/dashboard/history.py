@@ -151,7 +151,7 @@ class History:
 
 
 def joined(parts: tuple[History, ...]) -> History:
-    """Consecutive windows as one; cases in order of device and number."""
+    """Consecutive windows as one, also of none; cases in order of device and number."""
     if len(parts) == 1:
         return parts[0]
     found = {case.key: case for part in parts for case in part.cases}

@@ -1,10 +1,14 @@
-"""Reading what published runs say of their cases, as arrays: only the columns that a history needs."""
+"""Reading what published runs say of their cases, as arrays: only the columns that a history needs.
+
+First how the cases of all runs ended, then the numbers of one epoch after another: those of a year at once
+would be most of the memory of a build.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -27,12 +31,16 @@ from torchgauge.results.store import RunInfo, Store
 COMMIT_KEYS = ("torch.git_commit", "torch_commit", "torch.commit")
 """Keys of an environment's identity that may hold the commit of torch."""
 
+RUNS_AT_ONCE = 64
+"""Runs that are read as one table."""
+
 _EXECUTION = ("configuration", "backend", "device", "device_index")
 _STATE = (
     "case_key", "status", "unexpected", "modifiers", "environment_id", "torch_version", "run_created_at",
     "started_at",
 )  # fmt: skip
 _NUMBERS = ("case_key", "metric", "unit", "better", "median", "low", "high", "absent")
+_PARTS = ("median", "low", "high")
 _CODE_OF = {status.value: code for code, status in enumerate(STATUSES)}
 
 
@@ -78,11 +86,10 @@ class MetricName:
 
 @dataclass(frozen=True)
 class ReadRuns:
-    """What was read of some runs: their rows, the torch build of each, and the metrics that were seen."""
+    """What was read of some runs: their rows without numbers, and the torch build of each."""
 
     rows: Rows
     builds: tuple[TorchBuild, ...]
-    metrics: Mapping[str, MetricName] = field(default_factory=dict)
 
 
 def no_rows() -> Rows:
@@ -92,30 +99,26 @@ def no_rows() -> Rows:
 
 
 def concatenated(parts: Sequence[Rows]) -> Rows:
-    """All rows of ``parts``; a mark or number that a part does not know is false or missing there."""
-    if len(parts) == 1:
-        return parts[0]
+    """All rows of ``parts``, which have no numbers; a mark that a part does not know is false there."""
+    if not parts:
+        return no_rows()
     marks = sorted({name for part in parts for name in part.marks})
-    metrics = sorted({name for part in parts for name in part.values})
     return Rows(
         np.concatenate([part.case for part in parts]),
         np.concatenate([part.run for part in parts]),
         np.concatenate([part.status for part in parts]),
         np.concatenate([part.when for part in parts]),
         {n: np.concatenate([p.marks.get(n, np.zeros(len(p), np.bool_)) for p in parts]) for n in marks},
-        {
-            n: np.concatenate([p.values.get(n, np.full((3, len(p)), np.nan)) for p in parts], axis=1)
-            for n in metrics
-        },
+        {},
     )
 
 
 def read_runs(store: Store, infos: Sequence[RunInfo], first_rank: int, book: CaseBook) -> ReadRuns:
-    """The rows of the runs ``infos``, in order of creation; new cases are entered in ``book``.
+    """The rows of the runs ``infos``, in order of creation, without numbers.
 
-    ``first_rank`` is the rank of the first of them. Raises :class:`DashboardError` for a status that nobody
-    knows and for a run whose rows are not one per planned case, :class:`DamagedJournalError` for a table
-    that cannot be read.
+    New cases are entered in ``book``; ``first_rank`` is the rank of the first run. Raises
+    :class:`DashboardError` for a status that nobody knows and for a run whose rows are not one per planned
+    case, :class:`DamagedJournalError` for a table that cannot be read.
     """
     runs = [info.run_id for info in infos]
     table, lengths = read_encoded(store, "results", runs, _STATE)
@@ -140,8 +143,31 @@ def read_runs(store: Store, infos: Sequence[RunInfo], first_rank: int, book: Cas
     place[run, case] = np.arange(len(rows))
     for info, found, rows_of_run in zip(infos, (place >= 0).sum(axis=1).tolist(), lengths, strict=True):
         check_run(info, rows_of_run, found)
-    values, metrics = _numbers(store, runs, place, len(rows), book)
-    return ReadRuns(replace(rows, values=values), _builds(store, runs, run, table), metrics)
+    return ReadRuns(rows, _builds(store, runs, run, table))
+
+
+def with_numbers(
+    store: Store, rows: Rows, runs: Mapping[int, str], book: CaseBook
+) -> tuple[Rows, dict[str, MetricName]]:
+    """``rows`` of the ``runs``, by rank, with their numbers, and the metrics that were seen.
+
+    The rows are in order of their runs. Of each metric the last unit counts. Raises
+    :class:`DamagedJournalError` for a table that cannot be read.
+    """
+    values: dict[str, Floats] = {}
+    metrics: dict[str, MetricName] = {}
+    ranks = np.array(sorted(runs), np.int64)
+    for start in range(0, len(ranks), RUNS_AT_ONCE):
+        batch = ranks[start : start + RUNS_AT_ONCE]
+        here = slice(*np.searchsorted(rows.run, [batch[0], batch[-1] + 1]).tolist())
+        place = np.full((len(batch), len(book)), -1, np.int64)
+        place[np.searchsorted(batch, rows.run[here]), rows.case[here]] = np.arange(here.start, here.stop)
+        names = [runs[rank] for rank in batch.tolist()]
+        for metric, places, numbers in _numbers(store, names, place, book):
+            found = values.setdefault(metric.name, np.full((len(_PARTS), len(rows)), np.nan))
+            found[:, places] = numbers
+            metrics[metric.name] = metric
+    return replace(rows, values=values), metrics
 
 
 def _register(
@@ -191,9 +217,9 @@ def _statuses(
 
 
 def _numbers(
-    store: Store, runs: Sequence[str], place: Integers, rows: int, book: CaseBook
-) -> tuple[dict[str, Floats], dict[str, MetricName]]:
-    """Median, low and high of every metric by row; the last unit that was seen of each."""
+    store: Store, runs: Sequence[str], place: Integers, book: CaseBook
+) -> Iterator[tuple[MetricName, Integers, Floats]]:
+    """Every metric with the rows that have it and their numbers; ``place`` is of a row by run and case."""
     table, lengths = read_encoded(store, "summaries", runs, _NUMBERS)
     run = np.repeat(np.arange(len(runs)), lengths)
     key_code, keys = arrow_columns.codes(table.column("case_key"))
@@ -202,22 +228,18 @@ def _numbers(
     row[case < 0] = -1
     absent, _ = arrow_columns.codes(table.column("absent"))
     usable = (row >= 0) & (absent < 0)
-    three = [arrow_columns.floats(table.column(name)) for name in ("median", "low", "high")]
+    three = [arrow_columns.floats(table.column(name)) for name in _PARTS]
     metric, names = arrow_columns.codes(table.column("metric"))
     units, better = (arrow_columns.codes(table.column(name)) for name in ("unit", "better"))
-    values, metrics = {}, {}
     for code, name in enumerate(names):
         which = np.flatnonzero((metric == code) & usable)
         if name is None or not len(which):
             continue
-        found = np.full((3, rows), np.nan)
-        for axis, numbers in enumerate(three):
-            found[axis, row[which]] = arrow_columns.rounded(numbers[which])
-        found[1:, np.isnan(found[0])] = np.nan
-        values[name] = found
+        numbers = arrow_columns.rounded(np.stack([part[which] for part in three]))
+        numbers[1:, np.isnan(numbers[0])] = np.nan
         last = which[-1]
-        metrics[name] = MetricName(name, units[1][units[0][last]] or "", better[1][better[0][last]] or "")
-    return values, metrics
+        said = MetricName(name, units[1][units[0][last]] or "", better[1][better[0][last]] or "")
+        yield said, row[which], numbers
 
 
 def _builds(store: Store, runs: Sequence[str], run: Integers, table: Any) -> tuple[TorchBuild, ...]:

@@ -16,9 +16,9 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from torchgauge.dashboard import epoch_table
 from torchgauge.dashboard.arrow_columns import Floats
 from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.epoch import Epoch
 from torchgauge.dashboard.history import HIGH, LOW, MEDIAN, NOTHING_PLANNED, STATUSES, History
 from torchgauge.dashboard.names import CaseName, device_id, model_id
 from torchgauge.dashboard.pages import links
@@ -35,20 +35,18 @@ _LETTERS[: len(STATUSES)] = [ord(LOOKS[status].letter) for status in STATUSES]
 
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """The files of every epoch, and the lists of cases."""
-    yield from _case_lists(context)
-    for epoch, data in context.epochs.items():
-        yield epoch_table.file_name(epoch), epoch_table.write(data.rows, context.dated, context.book)
-        for device, window, first in _by_device(data.window):
-            yield from _series(device, epoch, window, first, data.window)
-            yield from _snapshots(device, first, window, data.window)
-
-
-def _case_lists(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """The lists of cases."""
     cases = sorted(context.book, key=lambda case: (case.device, case.number))
     for device, members in groupby(cases, key=lambda case: case.device):
         listed = {"schema": SCHEMA, "device": device, "cases": [_case(case) for case in members]}
         yield f"cases/{device_id(device)}.json", msgspec.json.encode(listed)
+
+
+def files(epoch: Epoch) -> Iterator[tuple[str, bytes]]:
+    """The series and the snapshots of an epoch."""
+    for device, cases, first in _by_device(epoch.window):
+        yield from _series(device, epoch.number, cases, first, epoch.window)
+        yield from _snapshots(device, first, cases, epoch.window)
 
 
 def _case(case: CaseName) -> dict[str, Any]:

@@ -6,16 +6,28 @@ The pages come from the store's tables only. The same store and the same ``now``
 from __future__ import annotations
 
 import gc
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from importlib import resources
 from pathlib import Path
+from typing import TypeVar
 
 from torchgauge import __version__
-from torchgauge.dashboard import badges, downloads, feeds, manifest, shards, site_address
+from torchgauge.dashboard import (
+    badges,
+    comparison_files,
+    downloads,
+    epoch_table,
+    feeds,
+    manifest,
+    shards,
+    site_address,
+    trend_lines,
+)
 from torchgauge.dashboard.board import Board
 from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.epoch import Epoch
 from torchgauge.dashboard.pages import (
     about,
     checks,
@@ -34,14 +46,16 @@ from torchgauge.dashboard.pages import (
 from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.site_data import SiteData, read_site_data
-from torchgauge.dashboard.site_folder import writing_site
+from torchgauge.dashboard.site_folder import SiteWriter, writing_site
 from torchgauge.dashboard.tally import check_board
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.records import Subject
 from torchgauge.results import units
 from torchgauge.results.store import Store
 
-Builder = Callable[[SiteContext], Iterator[tuple[str, bytes]]]
+Files = Iterator[tuple[str, bytes]]
+Builder = Callable[[SiteContext], Files]
+Of = TypeVar("Of")
 
 
 def _static(_: SiteContext) -> Iterator[tuple[str, bytes]]:
@@ -79,6 +93,14 @@ BUILDERS: tuple[Builder, ...] = (
     _bundle,
 )
 """What makes the files of a site, in order."""
+
+EPOCH_BUILDERS: tuple[Callable[[Epoch], Files], ...] = (
+    shards.files,
+    trend_lines.files,
+    comparison_files.environments,
+    epoch_table.files,
+)
+"""What makes the files of an epoch, as soon as it was read."""
 
 
 NAVIGATION: tuple[tuple[str, str], ...] = (
@@ -167,16 +189,19 @@ def _uncollected() -> Iterator[None]:
 
 
 def _build(store: Store, target: Path, now: float | None, charts: Charts, base_url: str) -> SiteReport:
-    data = read_site_data(store, now)
-    check_board(data.board)
-    context = _context(store, data, charts, base_url)
     with writing_site(target) as writer:
-        for builder in BUILDERS:
-            for name, content in builder(context):
-                writer.write(name, content)
+        data = read_site_data(store, now, lambda epoch: _write(writer, EPOCH_BUILDERS, epoch))
+        check_board(data.board)
+        _write(writer, BUILDERS, _context(store, data, charts, base_url))
         digest = writer.digest()
         writer.write(manifest.MANIFEST, manifest.content(data, digest, charts))
         return _report(target, data, writer.sizes, digest)
+
+
+def _write(writer: SiteWriter, builders: Iterable[Callable[[Of], Files]], made_of: Of) -> None:
+    for builder in builders:
+        for name, content in builder(made_of):
+            writer.write(name, content)
 
 
 def _context(store: Store, data: SiteData, charts: Charts, base_url: str) -> SiteContext:
@@ -194,7 +219,6 @@ def _context(store: Store, data: SiteData, charts: Charts, base_url: str) -> Sit
         recent=data.recent,
         snapshots=data.snapshots,
         runs=data.runs,
-        epochs=data.epochs,
         metrics=data.metrics,
         described=data.described,
         environments=data.environments,

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -14,20 +14,24 @@ import pyarrow.parquet as pq
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.dashboard.board import Board, board_of
 from torchgauge.dashboard.case_book import CaseBook
-from torchgauge.dashboard.epoch import planned_cases, standing, window
+from torchgauge.dashboard.epoch import Epoch, planned_cases, standing, window
 from torchgauge.dashboard.history import History, joined
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.dashboard.plan_check import check_history
-from torchgauge.dashboard.run_rows import MetricName, Rows, concatenated, no_rows, read_runs
+from torchgauge.dashboard.run_rows import (
+    RUNS_AT_ONCE,
+    MetricName,
+    Rows,
+    concatenated,
+    read_runs,
+    with_numbers,
+)
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, DatedRun, Snapshot, by_epoch, dated_run, snapshots_of
 from torchgauge.errors import DamagedJournalError
 from torchgauge.records import View, in_view
 from torchgauge.results.dataset import read_table
 from torchgauge.results.store import RunInfo, Store
-
-RUNS_AT_ONCE = 256
-"""Runs that are read as one table."""
 
 RECENT_PARTS: Mapping[str, int] = {name: 3 if name == "latency" else 1 for name in in_view(View.HISTORY)}
 """The metrics of which pages look at the recent past: 3 with intervals, 1 the medians only."""
@@ -37,20 +41,11 @@ NEWEST_DESCRIBED = 40
 
 
 @dataclass(frozen=True)
-class EpochData:
-    """The rows that stand in an epoch, and the same as a window."""
-
-    rows: Rows
-    window: History
-
-
-@dataclass(frozen=True)
 class SiteData:
     """What was read.
 
     ``recent`` has the numbers of :data:`RECENT_PARTS` only. ``now`` is what ages are counted from. ``runs``
-    are all runs newest first, ``dated`` the published ones in order of creation, ``epochs`` all by
-    number.
+    are all runs newest first, ``dated`` the published ones in order of creation.
     """
 
     now: float
@@ -61,14 +56,15 @@ class SiteData:
     dated: tuple[DatedRun, ...]
     book: CaseBook
     metrics: Mapping[str, MetricName]
-    epochs: Mapping[int, EpochData]
     described: frozenset[str]
     environments: Mapping[str, tuple[Row, ...]]
     calibrations: Mapping[str, tuple[Row, ...]]
 
 
-def read_site_data(store: Store, now: float | None = None) -> SiteData:
-    """All of ``store`` as of ``now``, or of its newest run.
+def read_site_data(
+    store: Store, now: float | None = None, each: Callable[[Epoch], None] | None = None
+) -> SiteData:
+    """All of ``store`` as of ``now``, or of its newest run; ``each`` is shown every epoch once, in order.
 
     Raises :class:`DashboardError` for a status that nobody knows, for rows that do not sum to the plan and
     for two cases of one name in one run, :class:`DamagedJournalError` for a table that cannot be read.
@@ -76,37 +72,47 @@ def read_site_data(store: Store, now: float | None = None) -> SiteData:
     runs = _runs(store)
     published = [info for info in runs if info.published]
     book = CaseBook()
+    rows, dated = _read_runs(store, published, book)
+    newest = NewestRows.of(rows, len(book))
+    at = _now(runs, newest) if now is None else now
+    board = board_of(store, at, book, newest, [run.run_id for run in dated])
+    snapshots = snapshots_of(dated)
+    recent: list[History] = []
     metrics: dict[str, MetricName] = {}
+    for epoch, seen in _epochs(store, rows, dated, snapshots, book):
+        metrics |= seen
+        recent = [*recent[-1:], _compared(epoch.window)]
+        if each is not None:
+            each(epoch)
+        del epoch
+    described = _described(runs, newest, dated)
+    there = sorted(described & {info.run_id for info in published})
+    return SiteData(
+        now=at,
+        board=board,
+        recent=joined(tuple(recent)),
+        snapshots=snapshots,
+        runs=tuple(reversed(runs)),
+        dated=tuple(dated),
+        book=book,
+        metrics=dict(sorted(metrics.items())),
+        described=described,
+        environments=_by_run(read_table(store, "environments", there)),
+        calibrations=_by_run(read_table(store, "calibrations", there)),
+    )
+
+
+def _read_runs(store: Store, published: Sequence[RunInfo], book: CaseBook) -> tuple[Rows, list[DatedRun]]:
+    """The rows of all runs without numbers, and the runs on the time axis; cases are entered in ``book``."""
     parts: list[Rows] = []
     dated: list[DatedRun] = []
     for start in range(0, len(published), RUNS_AT_ONCE):
         batch = published[start : start + RUNS_AT_ONCE]
         found = read_runs(store, batch, start, book)
         parts.append(found.rows)
-        metrics.update(found.metrics)
         for info, build in zip(batch, found.builds, strict=True):
             dated.append(dated_run(info.run_id, info.created_at, build, dated))
-    snapshots = snapshots_of(dated)
-    rows = concatenated(parts) if parts else no_rows()
-    newest = NewestRows.of(rows, len(book))
-    epochs = _epochs(rows, dated, snapshots, book)
-    at = _now(runs, newest) if now is None else now
-    described = _described(runs, newest, dated)
-    there = sorted(described & {info.run_id for info in published})
-    return SiteData(
-        now=at,
-        board=board_of(store, at, book, newest, [run.run_id for run in dated]),
-        recent=_recent(epochs, book),
-        snapshots=snapshots,
-        runs=tuple(reversed(runs)),
-        dated=tuple(dated),
-        book=book,
-        metrics=dict(sorted(metrics.items())),
-        epochs=epochs,
-        described=described,
-        environments=_by_run(read_table(store, "environments", there)),
-        calibrations=_by_run(read_table(store, "calibrations", there)),
-    )
+    return concatenated(parts), dated
 
 
 def in_order(infos: Collection[RunInfo]) -> list[RunInfo]:
@@ -147,31 +153,28 @@ def _now(runs: Sequence[RunInfo], newest: NewestRows) -> float:
 
 
 def _epochs(
-    rows: Rows, runs: Sequence[DatedRun], snapshots: Sequence[Snapshot], book: CaseBook
-) -> dict[int, EpochData]:
-    """Every epoch by its number."""
+    store: Store, rows: Rows, runs: Sequence[DatedRun], snapshots: Sequence[Snapshot], book: CaseBook
+) -> Iterator[tuple[Epoch, dict[str, MetricName]]]:
+    """Every epoch with the metrics that were seen in it."""
     numbers = {run: snapshot.number for snapshot in snapshots for run in snapshot.runs}
     snapshot_of_run = np.array([numbers[run.run_id] for run in runs], np.int64)
-    epoch_of = snapshot_of_run[rows.run] // EPOCH_LENGTH
-    found = {}
-    for epoch, members in by_epoch(snapshots).items():
-        own = rows.take(np.flatnonzero(epoch_of == epoch))
-        planned = planned_cases(own, snapshot_of_run, members)
-        stands = standing(own, snapshot_of_run)
-        view = window(stands, snapshot_of_run, members, book)
+    epoch_of = snapshot_of_run // EPOCH_LENGTH
+    for number, members in by_epoch(snapshots).items():
+        own = {rank: runs[rank].run_id for rank in np.flatnonzero(epoch_of == number).tolist()}
+        here = rows.take(np.flatnonzero(epoch_of[rows.run] == number))
+        here, metrics = with_numbers(store, here, own, book)
+        planned = planned_cases(here, snapshot_of_run, members)
+        here = standing(here, snapshot_of_run)
+        view = window(here, snapshot_of_run, members, book)
         check_history(view, planned)
-        found[epoch] = EpochData(stands, view)
-    return found
+        yield Epoch(number, store, here, view, runs, book), metrics
+        del here, view  # or the next one is read beside them
 
 
-def _recent(epochs: Mapping[int, EpochData], book: CaseBook) -> History:
-    """The open epoch and the one before it, with the numbers of :data:`RECENT_PARTS`."""
-    parts = []
-    for epoch in sorted(epochs)[-2:]:
-        whole = epochs[epoch].window
-        values = {n: array[: RECENT_PARTS[n]] for n, array in whole.values.items() if n in RECENT_PARTS}
-        parts.append(replace(whole, values=values))
-    return joined(tuple(parts)) if parts else window(no_rows(), np.zeros(0, np.int64), (), book)
+def _compared(window: History) -> History:
+    """``window`` with the numbers of :data:`RECENT_PARTS`."""
+    values = {n: array[: RECENT_PARTS[n]].copy() for n, array in window.values.items() if n in RECENT_PARTS}
+    return replace(window, values=values)
 
 
 def _described(runs: Sequence[RunInfo], newest: NewestRows, dated: Sequence[DatedRun]) -> frozenset[str]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgauge.dashboard.arrow_columns import Bits, Floats, Integers
-from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.epoch import Epoch
 from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, History
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.statuses import SAYS_NOTHING
@@ -158,30 +158,29 @@ _QUANTILES: npt.NDArray[np.float64] = np.array([math.nan, *(_student(n - 1) for 
 """By the number of values; the last stands for all larger ones."""
 
 
-def files(context: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """Of every epoch: ``trends/EPOCH.json``, which names its devices, and two files for each."""
-    for epoch, data in context.epochs.items():
-        lines = trend_lines(data.window, CORE + EXTRA)
-        devices = tuple(dict.fromkeys(line.device for line in lines))
-        ids = [snapshot.id for snapshot in data.window.snapshots]
-        index = {
+def files(epoch: Epoch) -> Iterator[tuple[str, bytes]]:
+    """``trends/EPOCH.json``, which names its devices, and two files for each."""
+    lines = trend_lines(epoch.window, CORE + EXTRA)
+    devices = tuple(dict.fromkeys(line.device for line in lines))
+    ids = [snapshot.id for snapshot in epoch.window.snapshots]
+    index = {
+        "schema": SCHEMA,
+        "epoch": epoch.number,
+        "snapshots": ids,
+        "devices": [device_id(d) for d in devices],
+    }
+    yield f"trends/{epoch.number}.json", msgspec.json.encode(index)
+    for device in devices:
+        own = [line for line in lines if line.device == device]
+        head = {
             "schema": SCHEMA,
-            "epoch": epoch,
+            "device": device,
+            "epoch": epoch.number,
             "snapshots": ids,
-            "devices": [device_id(d) for d in devices],
         }
-        yield f"trends/{epoch}.json", msgspec.json.encode(index)
-        for device in devices:
-            own = [line for line in lines if line.device == device]
-            head = {
-                "schema": SCHEMA,
-                "device": device,
-                "epoch": epoch,
-                "snapshots": ids,
-            }
-            for part, names in (("core", CORE), ("extra", EXTRA)):
-                content = head | {"lines": [_plain(line, names) for line in own]}
-                yield f"trends/{device_id(device)}/{epoch}.{part}.json", msgspec.json.encode(content)
+        for part, names in (("core", CORE), ("extra", EXTRA)):
+            content = head | {"lines": [_plain(line, names) for line in own]}
+            yield f"trends/{device_id(device)}/{epoch.number}.{part}.json", msgspec.json.encode(content)
 
 
 def _plain(line: TrendLine, names: Sequence[str]) -> dict[str, object]:

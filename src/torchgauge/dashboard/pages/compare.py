@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgauge.dashboard.arrow_columns import Bits, Integers
-from torchgauge.dashboard.comparison_files import environments, heard, identities, noise, realised
+from torchgauge.dashboard.comparison_files import heard, identities, noise, realised
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.contrast import ASSUMED, Contrast, Row, Side, Word, contrast
 from torchgauge.dashboard.history import History
@@ -86,7 +86,6 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """What the page reads, and the page."""
     metrics = tuple(name for name in COMPARED if name in context.metrics)
     yield from noise(context, metrics)
-    yield from environments(context)
     page = context.renderer.page(
         "compare",
         "compare.html",
@@ -121,7 +120,7 @@ def comparisons(context: SiteContext) -> tuple[Comparison, ...]:
     built = realised(context)
     hashes = np.array([built.get(case.key) or "" for case in recent.cases])
     used = {recent.snapshots[side.place] for plan in plans for side in plan[2:]}
-    said_by = identities(context, [snapshot for snapshot in recent.snapshots if snapshot in used])
+    said_by = identities(context.store, [snapshot for snapshot in recent.snapshots if snapshot in used])
     found = []
     for left, right, a, b in plans:
         alike = np.ones(len(a.rows), np.bool_) if left == right else _alike(hashes, a.rows, b.rows)

@@ -55,8 +55,7 @@ class TrendsPage:
 
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """The files of the epochs, and the page."""
-    yield from trend_lines.files(context)
+    """The page."""
     page = context.renderer.page("trends", "trends.html", page=trends_page(context))
     yield "trends.html", page.encode()
 
