@@ -24,12 +24,12 @@ from click.testing import Result as Done
 
 import torchgauge
 from torchgauge.cli.main import cli
-from torchgauge.harness.derived_series import throughput
 from torchgauge.records import METRICS, Environment, Modifier, Plan, Result, from_plain
 from torchgauge.results.journal import End, Kind, RunState, read, results
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.workflows.campaign import read_campaign
+from torchgauge.workflows.ingest.series_check import FOLLOWS
 from torchgauge.workflows.result_set import Job, pack
 
 SOURCE = Path(torchgauge.__file__).resolve().parent.parent
@@ -221,10 +221,13 @@ def times(factor: float, model: str = "") -> Edit:
     def edit(row: Result) -> Result:
         if model not in ("", row.case.workload.model):
             return row
-        (latency,) = (each for each in row.measurements if each.metric == "latency")
-        latency = replace(latency, samples=tuple(value * factor for value in latency.samples))
-        follow = {"latency": latency, "throughput": throughput(latency, row.case.workload.batch)}
-        found = tuple(follow.get(each.metric, each) for each in row.measurements)
+        by_name = {each.metric: each for each in row.measurements if each.samples}
+        latency = replace(by_name["latency"], samples=tuple(v * factor for v in by_name["latency"].samples))
+        by_name["latency"] = latency
+        for name, of in FOLLOWS.items():
+            if name in by_name:  # else the door would refuse it: rates follow from the latency beside them
+                by_name[name] = of(latency, by_name, row)
+        found = tuple(by_name.get(each.metric, each) for each in row.measurements)
         return replace(
             row, measurements=found, summaries=tuple(summarise(each, METRICS[each.metric]) for each in found)
         )

@@ -51,7 +51,8 @@ def nights(known: Nights, tmp_path: Path) -> Nights:
 def slowed(nights: Nights) -> Nights:
     """One model takes twenty times as long for two nights: the second night suspects it."""
     slower = times(FACTOR, "steady")
-    assert nights.night(slower).exit_code == 0  # one night is no level
+    first = nights.night(slower)
+    assert first.exit_code == 0, first.output  # one night is no level
     suspected = nights.night(slower)
     assert suspected.exit_code == 3
     assert "undecided: " in suspected.output
