@@ -11,6 +11,7 @@ from scipy import stats
 from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.comparing.noise import Prior
 from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.log_ratio import change_of, ratio_of
 
 CONFIDENCE = 0.95
 
@@ -28,10 +29,10 @@ def decided(blank: MetricVerdict, log: float, within: float, prior: Prior, sourc
     certain = float(stats.t.isf((1 - CONFIDENCE) / 2, df) + stats.t.isf(0.2, df))
     return replace(
         blank,
-        low=math.exp(log - reach),
-        high=math.exp(log + reach),
+        low=ratio_of(log - reach),
+        high=ratio_of(log + reach),
         p=float(2 * stats.t.sf(abs(log) / error, df)),
-        detectable=math.expm1(certain * error),
+        detectable=change_of(certain * error),
         reason=from_where,
     )
 
@@ -88,4 +89,4 @@ def variance_of(low: float | None, high: float | None, confidence: float) -> flo
     """The variance of a log median that its interval says, as if it were normal; None without an interval."""
     if low is None or high is None or low <= 0:
         return None
-    return float((math.log(high / low) / (2 * stats.norm.isf((1 - confidence) / 2))) ** 2)
+    return float(((math.log(high) - math.log(low)) / (2 * stats.norm.isf((1 - confidence) / 2))) ** 2)

@@ -12,6 +12,7 @@ from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.comparing.noise import Prior
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.comparing.run_ratio import CONFIDENCE, decided, judged
+from torchgauge.results.log_ratio import ratio_of
 
 
 def suite_of(timed: Sequence[MetricVerdict], dropped: int, policy: Policy) -> MetricVerdict | None:
@@ -37,7 +38,7 @@ def suite_of(timed: Sequence[MetricVerdict], dropped: int, policy: Policy) -> Me
         estimator="geometric mean",
         verdict=Verdict.UNDECIDED,
         reason=reason,
-        ratio=math.exp(log),
+        ratio=ratio_of(log),
         confidence=CONFIDENCE,
         tolerance=rule.tolerance,
         launches=1,

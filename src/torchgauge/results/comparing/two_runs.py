@@ -50,6 +50,7 @@ from torchgauge.results.comparing.run_suite import suite_of
 from torchgauge.results.comparing.status_verdict import judge_status, unfit, unlike, with_status
 from torchgauge.results.dataset import read_table
 from torchgauge.results.environments import environments_of
+from torchgauge.results.log_ratio import ratio_of
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.stats import paired_ratio
 from torchgauge.results.store import Store
@@ -215,7 +216,7 @@ class _Comparison:
         prior, source = self._prior(blank, base, head, earlier)
         blank = replace(
             blank,
-            ratio=math.exp(log),
+            ratio=ratio_of(log),
             spread=math.sqrt(within) if within is not None else None,
             prior_spread=prior.spread if prior else None,
             prior_df=prior.df if prior else 0.0,
@@ -224,7 +225,7 @@ class _Comparison:
             return replace(blank, reason=f"{n} samples of a side have no interval")
         if prior is None:
             reach = float(stats.norm.isf((1 - CONFIDENCE) / 2)) * math.sqrt(within)
-            return replace(blank, low=math.exp(log - reach), high=math.exp(log + reach), reason=NO_HISTORY)
+            return replace(blank, low=ratio_of(log - reach), high=ratio_of(log + reach), reason=NO_HISTORY)
         found = decided(blank, log, within, prior, source)
         if self.differs is Difference.RUN and source != EARLIER_RUNS:
             return replace(found, p=None, reason=NO_HOURS)
@@ -240,7 +241,7 @@ class _Comparison:
             paired = _paired(*(self._rounds.get(side.case.key, {}) for side in (base, head)))
             if paired is not None:
                 return paired
-        log = math.log(theirs["median"] / ours["median"])
+        log = math.log(theirs["median"]) - math.log(ours["median"])
         sides = [variance_of(row["low"], row["high"], row["confidence"]) for row in (ours, theirs)]
         known = [variance for variance in sides if variance is not None]
         return log, sum(known) if len(known) == 2 else None
@@ -330,13 +331,15 @@ class _Comparison:
 
 
 def _paired(base: dict[int, float], head: dict[int, float]) -> tuple[float, float | None] | None:
-    """The log ratio paired by round and its variance; None for less than two common rounds."""
+    """The log ratio paired by round and its variance; None for less than two common rounds, or no ratio."""
     common = sorted(base.keys() & head.keys())
     ours, theirs = ([side[each] for each in common] for side in (base, head))
     if len(common) < 2 or min(*ours, *theirs) <= 0:
         return None
     found = paired_ratio(ours, theirs, CONFIDENCE)
     assert found.estimate is not None
+    if not 0 < found.estimate < math.inf:
+        return None
     return math.log(found.estimate), variance_of(found.low, found.high, CONFIDENCE)
 
 

@@ -31,6 +31,8 @@ import numpy as np
 import numpy.typing as npt
 from scipy.special import ndtri
 
+from torchgauge.results.log_ratio import change_of
+
 Vector = npt.NDArray[np.float64]
 
 _STRAY_SHARE = 0.03
@@ -186,7 +188,7 @@ class Watch:
     def _size(self, start: int) -> float:
         begin = max(self.starts[-1], len(self.values) - self.settings.memory)
         step = np.median(self.values[start:]) - np.median(self.values[begin:start])
-        return math.expm1(float(step))
+        return change_of(float(step))
 
 
 def change_points(
@@ -258,16 +260,16 @@ def _refined(watch: Watch, alarms: Sequence[tuple[Alarm, int]], places: Sequence
         scores = np.where(np.abs(inner + left - alarm.start) <= 7, scores, -np.inf)
         best = int(inner[scores.argmax()]) + left
         first, last = _interval(inner + left, scores)
-        before, after = (float(np.exp(np.median(part))) for part in (logs[left:best], logs[best:right]))
+        before, after = (float(np.median(part)) for part in (logs[left:best], logs[best:right]))
         found.append(
             ChangePoint(
                 index=places[best],
                 first=places[first],
                 last=places[last],
                 noticed=places[noticed],
-                size=after / before - 1.0,
-                before=before,
-                after=after,
+                size=change_of(after - before),
+                before=math.exp(before),
+                after=math.exp(after),
                 score=alarm.score,
             )
         )

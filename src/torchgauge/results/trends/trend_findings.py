@@ -24,6 +24,7 @@ from torchgauge.errors import DamagedJournalError
 from torchgauge.records import RecordError, from_plain
 from torchgauge.records.codec import to_json
 from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.log_ratio import change_of
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState
 
@@ -278,7 +279,7 @@ def _interval(each: Suspicion, trend: SeriesTrend) -> tuple[float | None, float 
     rho = min(max(trend.findings.autocorrelation or 0.0, 0.0), 0.9)
     spread = noise * _MEDIAN_S_LOSS * math.sqrt((1 / before + 1 / after) * (1 + rho) / (1 - rho))
     half, at = _NORMAL_95 * spread, math.log1p(size)
-    return math.expm1(at - half), math.expm1(at + half)
+    return change_of(at - half), change_of(at + half)
 
 
 def _with_outcome(finding: Finding, outcome: TrendOutcome | None) -> Finding:

@@ -22,6 +22,10 @@ from torchgauge.workflows.plain_text import is_plain_command
 DAY_S = 86_400.0
 MOST_OF_UNIT: Mapping[str, float] = {"s": 7 * DAY_S, "B": 2.0**53, "count": 1e9, "ratio": 1e9, "share": 1.0}
 """Largest value of a unit that can be: longer than a job may last, more memory than there is."""
+LEAST_POSITIVE: Mapping[str, float] = {"s": 1e-12}
+"""Least value of a unit above zero that can be: no clock tells less than a picosecond."""
+LEAST_OF_ANY = 1e-24
+"""Least value above zero in any other unit, as far from one as the largest float."""
 WHOLE = frozenset({"B", "count", "FLOP"})
 """Units that nobody has a part of."""
 MOST_SAMPLES = RunSettings().max_blocks
@@ -192,7 +196,8 @@ def _check_summary(summary: Any, counts: Mapping[str, int], case_id: str) -> Non
 def _check_limits(low: float, high: float, limits: tuple[float, float], said: Any, case_id: str) -> None:
     """Raise where values of the known metric of ``said`` between ``low`` and ``high`` cannot be."""
     least, most = limits
-    if low < least or high > most:
+    tiny = LEAST_POSITIVE.get(said.unit, LEAST_OF_ANY)
+    if low < least or high > most or 0 < low < tiny or 0 < high < tiny:
         wrong = high if high > most else low
         raise RefusedSetError(Reason.NUMBER, f"{case_id}: {said.metric} of {wrong:g} {said.unit} cannot be")
 
