@@ -30,7 +30,7 @@ from handed_in import STEADY, Edit, Row, failed, kept, measured, refused, said
 from stored_runs import TOLERANCE, case
 
 from torchgauge.harness.planning.plan import BY_THE_CHECK
-from torchgauge.records import METRICS, Measurement, PlannedCase, to_plain
+from torchgauge.records import METRICS, Environment, Measurement, PlannedCase, from_plain, to_plain
 from torchgauge.results.dataset import read_table
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import Store
@@ -284,14 +284,16 @@ def test_a_shard_without_terms_leaves_nobody_free(tmp_path: Path) -> None:
 
 
 def in_environment(edit: Callable[[Row], object], *, named: bool = False) -> Callable[[Files], Files]:
-    """The environment as ``edit`` leaves it; its rows keep the id of before."""
+    """The environment as ``edit`` leaves it; its rows keep the id of before, or are ``named`` after it."""
 
     def change(lines: list[Line]) -> list[Line]:
         at = next(i for i, (kind, _) in enumerate(lines) if kind == b"environment")
         record = json.loads(lines[at][1])
+        before = from_plain(Environment, record).id
         edit(record)
+        after = from_plain(Environment, record).id if named else before
         lines[at] = (b"environment", json.dumps(record).encode())
-        return lines
+        return [(kind, body.replace(before.encode(), after.encode())) for kind, body in lines]
 
     return lambda files: relined(files, change)
 
@@ -322,6 +324,13 @@ ENVIRONMENTS: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
     "a fact less under the same id": (Reason.ENVIRONMENT, in_environment(lambda e: e["identity"].pop())),
     "no facts at all": (Reason.ENVIRONMENT, in_environment(lambda e: e.update(identity=[]))),
     "facts in another order": (Reason.ENVIRONMENT, in_environment(lambda e: e["identity"].reverse())),
+    "facts in another order, under their own id": (
+        Reason.ENVIRONMENT, in_environment(lambda e: e["identity"].reverse(), named=True)
+    ),
+    "a fact twice, under its own id": (
+        Reason.ENVIRONMENT,
+        in_environment(lambda e: e["identity"].insert(0, e["identity"][0]), named=True),
+    ),
     "a fact twice": (
         Reason.ENVIRONMENT, in_environment(lambda e: e["identity"].insert(0, e["identity"][0]))
     ),
