@@ -9,6 +9,8 @@ from pathlib import Path
 from torchgauge.errors import DataFileError
 from torchgauge.records import RecordError, from_plain
 from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.dataset import row_count
+from torchgauge.results.journal import Kind, read
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import CampaignPlan, no_case
 from torchgauge.workflows.collect import COLLECTION_SCHEMA, Collection
@@ -50,7 +52,7 @@ def gated_night(
         raise DataFileError(
             str(collect_file), "is of another campaign", hint=f"collect {campaign.campaign_id}"
         )
-    gaps = list(collected.gaps)
+    gaps = [*collected.gaps, *_fewer(store, collected)]
     if not collected.complete and not gaps:
         gaps.append(f"the campaign is {collected.state}")
     if collected.planned > collected.recorded and not gaps:
@@ -71,6 +73,26 @@ def gated_night(
         rejected=tuple(f"{each.artifact}: {each.reason.value}" for each in collected.rejected),
     )
     return night_findings(store, [run.run_id for run in collected.runs], of, gaps, policy)
+
+
+def _fewer(store: Store, collected: Collection) -> Iterator[str]:
+    """The runs that have fewer rows in ``store`` than the collection counted: something was lost since."""
+    for run in collected.runs:
+        counted = sum(run.counts.values())
+        found = min(_rows_of_table(store, run.run_id), _rows_of_journal(store, run.run_id))
+        if found < counted:
+            yield f"run {run.run_id} has {found} of the {counted} rows that were collected"
+
+
+def _rows_of_table(store: Store, run_id: str) -> int:
+    return row_count(store, "results", run_id) if store.table_path("results", run_id).is_file() else 0
+
+
+def _rows_of_journal(store: Store, run_id: str) -> int:
+    journal = store.path / "runs" / run_id / "journal.jsonl"
+    if not journal.is_file():
+        return 0
+    return len({record.case_key for record in read(journal) if record.kind is Kind.RESULT})
 
 
 def _absent(campaign: CampaignPlan, collected: Collection) -> Iterator[AbsentPool]:

@@ -19,6 +19,7 @@ from torchgauge.records import RecordError, from_plain, to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.comparing.comparison_store import comparison_ids
 from torchgauge.results.dataset import row_count
+from torchgauge.results.origin import read_provenance
 from torchgauge.results.run_id import is_run_id
 from torchgauge.results.store import Store
 from torchgauge.workflows.ingest.provenance import REJECTED, SUPERSEDED
@@ -122,6 +123,19 @@ def check_no_shrinking(before: PublishedState, after: PublishedState, removed: s
         )
 
 
+def check_whole(store: Store, found: PublishedState) -> None:
+    """Raise :class:`InfrastructureError` where a run has fewer rows than the intake counted."""
+    said = {run: read_provenance(store, run).get("rows") for run in store.run_ids()}
+    fewer = sorted(
+        run for run, rows in said.items() if isinstance(rows, int) and found.runs.get(run, 0) < rows
+    )
+    if fewer:
+        raise InfrastructureError(
+            f"{len(fewer)} runs have fewer rows in the tables than came in: {_listed(fewer)}",
+            hint="restore their files in tables/ from the results branch, or collect the night again",
+        )
+
+
 def check_run_ids(store: Store, clock: Clock = SYSTEM_CLOCK) -> None:
     """Raise :class:`InfrastructureError` for a run of ``store`` whose name is none that torchgauge gives.
 
@@ -156,6 +170,7 @@ def publish(
     retire_replaced(store)
     check_run_ids(store, clock)
     after = state_of(store)
+    check_whole(store, after)
     if before is None and expect_history:
         raise DataFileError(
             str(guard),
