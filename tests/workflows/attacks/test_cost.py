@@ -35,12 +35,14 @@ from torchgauge.results.journal import results
 from torchgauge.results.stats import all_lags, series_interval
 from torchgauge.results.store import Store
 from torchgauge.workflows import plain_text, result_set
+from torchgauge.workflows.ingest import journal_check
 from torchgauge.workflows.ingest.container import SIZES
 from torchgauge.workflows.ingest.intake import import_sets
 from torchgauge.workflows.ingest.plan_check import check_plan
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.validator import validate
 
+ROW_OF_FACTS = sorted([f"fact{number}", "x" * 4000] for number in range(200))
 FORGE_BYTES = 100_000_000
 """GitHub refuses a file of more."""
 
@@ -155,6 +157,9 @@ DEAR: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
         Reason.TOO_LARGE,
         lambda f: rerowed(f, lambda row: row["measurements"][0].update(samples=[1e-3] * 2001, blocks=[])),
     ),
+    "facts of a row without end": (
+        Reason.TOO_LARGE, lambda f: rerowed(f, lambda row: row.update(facts=ROW_OF_FACTS))
+    ),
     "facts without end": (Reason.TOO_LARGE, lambda f: relined(f, facts(30_000))),
 }  # fmt: skip
 
@@ -166,6 +171,18 @@ def test_what_is_dear_has_its_word(name: str, night: Night, good: Files) -> None
     with pytest.raises(RefusedSetError) as refused:
         validate(change(dict(good)), night.expected)
     assert refused.value.reason is word
+
+
+def test_facts_of_many_rows_have_a_limit_together(
+    night: Night, good: Files, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What each row may have is too much where thousands have it: they are in memory together."""
+    told = {"facts": [["a", "x" * 900]]}
+    assert validate(rerowed(good, lambda row: row.update(told)), night.expected).rows > 1
+    monkeypatch.setattr(journal_check, "FACT_BYTES", 800)
+    with pytest.raises(RefusedSetError, match="characters of facts") as refused:
+        validate(rerowed(good, lambda row: row.update(told)), night.expected)
+    assert refused.value.reason is Reason.TOO_LARGE
 
 
 def test_every_file_of_a_set_fits_into_a_branch() -> None:

@@ -116,6 +116,9 @@ LIES: dict[str, tuple[Reason, Edit]] = {
     "a pass without a latency": (Reason.UNFOUNDED, lambda row: measured(row, peak_memory=[1e6])),
     "a pass without accuracy": (Reason.UNFOUNDED, said(accuracy=None)),
     "a pass compared with nothing": (Reason.UNFOUNDED, accuracy(reference="")),
+    "a pass compared with none": (Reason.UNFOUNDED, accuracy(reference="none")),
+    "a pass compared with something": (Reason.UNFOUNDED, accuracy(reference="float64 somewhere")),
+    "a pass compared with what did not work": (Reason.UNFOUNDED, accuracy(reference="eager alone: ")),
     "a pass of nothing that was built": (Reason.UNFOUNDED, said(realised=None)),
     "a pass that never got so far": (Reason.UNFOUNDED, said(phase="compile")),
     "a pass nowhere": (Reason.UNFOUNDED, said(environment_id="")),
@@ -416,3 +419,16 @@ def with_terms(night: Night, wanted: str) -> Any:
 def resealed(night: Night, files: Files) -> Files:
     """``files`` as a set of the campaign that ``night`` has now."""
     return sealed(with_run_id(files, night.run_id()), campaign_digest=night.campaign.digest)
+
+
+@pytest.mark.parametrize(
+    "reference",
+    ["second run", "float64 on the host", "eager and float64 on the host",
+     "eager and bfloat16 eager on the host: a float64 copy does not fit",
+     "eager alone: no float64 run (RuntimeError: not implemented)"],
+)  # fmt: skip
+def test_what_a_worker_compares_with_is_known(
+    reference: str, night: Night, good: Files, tmp_path: Path
+) -> None:
+    """The words of ``harness/worker`` for its references are those that the door knows."""
+    kept(night, rerowed(good, accuracy(reference=reference)), tmp_path)

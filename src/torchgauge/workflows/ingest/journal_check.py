@@ -5,6 +5,7 @@ from __future__ import annotations
 import io
 from collections import Counter
 from dataclasses import dataclass
+from typing import Any
 
 from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Result
 from torchgauge.results.journal_record import End, Kind, Note, PlanStamp, RunState, split_line
@@ -19,6 +20,11 @@ from torchgauge.workflows.ingest.strict_records import decode
 MORE_LINES = 20_000
 """Lines that a journal may have beside its rows: notes, environments and calibrations."""
 
+ROW_FACTS, FACT_BYTES = 64 << 10, 16 << 20
+"""Characters of a row's facts (an honest row has two thousand), and of all facts of a journal.
+
+Whoever reads a store holds the facts of a run at once, at some ten times their size.
+"""
 MOST_ENVIRONMENTS, ENVIRONMENT_BYTES = 64, 256 << 10
 """Environments in a journal, one for each device and resumption, and bytes of one."""
 
@@ -62,7 +68,7 @@ class _Reading:
         self._speedups = Speedups()
         self._statuses: Counter[str] = Counter()
         self._environments: dict[str, Environment] = {}
-        self._recomputed = self._observed = 0
+        self._recomputed = self._observed = self._told = 0
         self._end: RunState | None = None
         self._steps = {
             Kind.PLAN.value.encode(): self._stamp,
@@ -135,11 +141,19 @@ class _Reading:
             raise RefusedSetError(Reason.CASE_TWICE, f"{what}: {case_id} has a row already")
         if row.case != planned.case:
             raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: {case_id} is not the case of that name")
+        self._check_facts(row, what)
         check_row(row, planned, self._plan.run_id, self._environments, self._window)
         check_series(row)
         self._speedups.add(row)
         self._recomputed += recomputed(row, planned) is not None
         self._statuses[row.status.value] += 1
+
+    def _check_facts(self, row: Any, what: str) -> None:
+        told = sum(len(name) + len(str(value)) for name, value in row.facts)
+        self._told += told
+        if told > ROW_FACTS or self._told > FACT_BYTES:
+            most = f"{ROW_FACTS} characters of facts in a row, and {FACT_BYTES} in all"
+            raise RefusedSetError(Reason.TOO_LARGE, f"{what}: more than {most}")
 
     def _ended(self, body: bytes, what: str) -> None:
         self._speedups.check()

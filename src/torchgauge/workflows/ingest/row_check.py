@@ -34,6 +34,10 @@ MOST_COSINE = 1.0 + 1e-6
 """Of a cosine that was computed in float32."""
 OF_A_RUN = DERIVED | {Modifier.DEGRADED, Modifier.UNCHECKED}
 """The modifiers that a run gives; the others are a reader's."""
+_REFERENCE = re.compile(
+    r"second run|(eager and )?(float64 on the host|([a-z0-9_]+ )?eager (alone|on the host): [^\n]+)"
+)
+"""What a result is compared with, in the words of ``harness/worker``."""
 _LOG = re.compile(r"(logs/)?[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -112,6 +116,8 @@ def _check_pass(row: Any, planned: Any, case_id: str) -> None:
     if row.realised is None:
         raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed and nothing says what was built")
     compared = row.accuracy is not None and bool(row.accuracy.reference)
+    if compared and not _REFERENCE.fullmatch(row.accuracy.reference):
+        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed, compared with nothing that is known")
     if not compared and Modifier.UNCHECKED not in row.modifiers:
         raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed, compared with nothing")
     graphs = next((each for each in row.measurements if each.metric == "graph_count"), None)
