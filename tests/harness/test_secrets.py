@@ -17,6 +17,7 @@ from torchgauge.devices.declared_variables import declared_variables
 from torchgauge.devices.device import DeviceDescriptor
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.pool.host_process import HostOptions, worker_environment
+from torchgauge.results.comparing.comparison_store import ComparisonFolder
 
 pytestmark = pytest.mark.long
 
@@ -34,6 +35,8 @@ HIDDEN = {
 }
 """What must be seen nowhere; the licence is no secret by its name, and a person passes it on."""
 PLACES = ("--store", "store")
+PASSWORD = "s3cretPassw0rd"
+SHORT = "pw-Q7zx"
 
 
 def spellings(value: str) -> list[bytes]:
@@ -160,3 +163,69 @@ def test_nothing_of_a_worker_is_written_before_it_is_looked_at(told) -> None:
     sandbox, _ = told
     assert not (sandbox.folder().path / "work").exists()
     assert sandbox.scratch() == []
+
+
+def leaks(sandbox, *secrets: str) -> list[tuple[str, bytes]]:
+    """Files of the sandbox in which one of ``secrets`` stands."""
+    files = everything(sandbox.store_path.parent)
+    assert len(files) > 2
+    forms = [form for secret in secrets for form in spellings(secret) if form]
+    return [(file, form) for file, data in files.items() for form in forms if form in data]
+
+
+def test_a_secret_variable_of_a_side_is_measured_and_not_kept(make_sandbox) -> None:
+    """Its name is, in plan, tables, report, page and log, and that the sides had different values."""
+    sandbox = make_sandbox()
+    sides = (
+        "--base-env",
+        f"MY_TOKEN={PASSWORD}",
+        "--head-env",
+        f"MY_TOKEN={PASSWORD}2",
+        "--head-env",
+        "FAST=1",
+    )
+    words = ("slow", "--device", "fake", "--models", "leaky", "--config", "eager", "--max-launches", "1")
+    sandbox.environment["TORCHGAUGE_FAULTS_LOOK_FOR"] = "MY_TOKEN"
+    done = sandbox.run("ab", *words, *sides, "--no-control", "--store", "store")
+    assert done.returncode in (0, 1, 3), done.stderr
+    (folder,) = sandbox.store_path.glob("comparisons/*")
+    plan = ComparisonFolder(folder).plan()
+    assert plan.base.variables == (("MY_TOKEN", "*** (of the base)"),)
+    assert plan.head.variables == (("FAST", "1"), ("MY_TOKEN", "*** (of the head)"))
+    assert (plan.base.label, plan.head.label) == ("base MY_TOKEN=***", "head FAST=1 MY_TOKEN=***")
+    assert "MY_TOKEN=***" in plan.command
+    assert "I found:\\n***" in (folder / "journal.jsonl").read_text()
+    printed = [done.stdout, done.stderr]
+    for words in (
+        ("dashboard", "build", "store", "--out", "site", "--plotly", "none"),
+        ("report", plan.run_id, "--store", "store", "--format", "markdown"),
+        ("ab", "--resume", str(folder)),
+    ):
+        done = sandbox.run(*words)
+        printed += [done.stdout, done.stderr]
+    assert "MY_TOKEN is a secret and was not kept" in done.stderr
+    (sandbox.store_path.parent / "printed.txt").write_text("\n".join(printed))
+    assert leaks(sandbox, PASSWORD) == []
+
+
+def test_a_password_of_what_is_installed_is_not_handed_in(make_sandbox) -> None:
+    """However short: neither in the set that is commented on, nor in what the step prints."""
+    sandbox = make_sandbox()
+    base = f"torch @ https://me:{SHORT}@127.0.0.1:9/torch-1-py3-none-any.whl"
+    head = f"torch @ https://{PASSWORD}@127.0.0.1:9/torch-2-py3-none-any.whl"
+    sandbox.environment |= {
+        "PIP_RETRIES": "0",
+        "GITHUB_STEP_SUMMARY": str(sandbox.store_path.parent / "said.md"),
+    }
+    words = ("slow", "--pool", "cpu", "--device", "fake", "--models", "slow_1")
+    done = sandbox.run(
+        "ci", "gate", *words, "--base", base, "--head", head, "--store", "store", "--out", "set",
+        "--work", str(sandbox.temporary),
+    )  # fmt: skip
+    manifest = json.loads((sandbox.store_path.parent / "set" / "manifest.json").read_text())
+    assert manifest["base"] == "torch @ https://***@127.0.0.1:9/torch-1-py3-none-any.whl"
+    assert "could not be installed" in manifest["trouble"]
+    (sandbox.store_path.parent / "printed.txt").write_text(done.stdout + done.stderr)
+    for path in sandbox.temporary.iterdir():  # what pip said to itself is no part of what is handed in
+        path.rename(sandbox.store_path.parent.parent / path.name)
+    assert leaks(sandbox, SHORT, PASSWORD) == []

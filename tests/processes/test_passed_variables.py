@@ -9,7 +9,7 @@ import pytest
 
 import torchgauge
 from torchgauge.processes.passed_variables import LIST, VARIABLE, Purpose, passed
-from torchgauge.processes.secret_names import is_secret_name, password_in
+from torchgauge.processes.secret_names import hide_told, is_secret_name, password_in, told_secrets
 
 SOURCE = Path(torchgauge.__file__).parent
 HARMLESS = (
@@ -28,6 +28,8 @@ SECRET = (
     "AZURE_CLIENT_SECRET", "GOOGLE_APPLICATION_CREDENTIALS_JSON", "DB_PASSWORD", "PGPASSWORD", "MYSQL_PWD",
     "TORCH_HUB_TOKEN", "CUDA_API_KEY", "TORCHGAUGE_TOKEN", "PYTHON_KEYRING_PASSWORD", "npm_config_authToken",
     "SSH_PASSPHRASE", "SENTRY_DSN", "AZURE_STORAGE_CONNECTION_STRING", "NPM_AUTH", "apikey",
+    "HF_TOKEN2", "TOKEN1", "PASSWORD1", "SSHPASS", "AUTHORIZATION", "COOKIES", "SIGNING_KEYFILE",
+    "AZURE_STORAGE_CONNECTIONSTRING", "SESSION_ID",
 )  # fmt: skip
 OTHERS = (
     "GITHUB_ENV",
@@ -76,6 +78,28 @@ def test_an_address_with_a_password_reaches_pip_alone(value: str) -> None:
     assert password_in(value)
     assert passed(Purpose.MEASURE, environ={"HTTPS_PROXY": value}) == {}
     assert passed(Purpose.INSTALL, environ={"HTTPS_PROXY": value}) == {"HTTPS_PROXY": value}
+
+
+@pytest.mark.parametrize(
+    ("word", "shown", "secrets"),
+    [
+        ("torch @ https://me:pw@host/x.whl", "torch @ https://***@host/x.whl", ["pw", "pw"]),
+        ("git+https://T0K@github.com/a/b@main", "git+https://***@github.com/a/b@main", ["T0K", "T0K"]),
+        ("https://me:p%40@ss@host/", "https://***@host/", ["p%40@ss", "p@@ss"]),
+        ("https://host/x.whl?a=1&X-Amz-Signature=abc", "https://host/x.whl?a=1&X-Amz-Signature=***", ["abc"]),
+        ("https://host/x.whl?token=abc", "https://host/x.whl?token=***", ["abc"]),
+        ("MY_TOKEN=a b\nc", "MY_TOKEN=***", ["a b\nc"]),
+        ("--head-env=MY_TOKEN=1", "--head-env=MY_TOKEN=***", ["1"]),
+        ("MY_TOKEN=", "MY_TOKEN=", []),
+        ("OMP_NUM_THREADS=1", "OMP_NUM_THREADS=1", []),
+        ("git+ssh://git@github.com/a/b@main", "git+ssh://git@github.com/a/b@main", []),
+        ("torch==2.13.0", "torch==2.13.0", []),
+    ],
+)
+def test_what_a_person_types_is_shown_without_its_secrets(word: str, shown: str, secrets: list[str]) -> None:
+    """The place says that it is one, so its length does not matter."""
+    assert hide_told(word) == shown
+    assert list(told_secrets(word)) == secrets
 
 
 def test_a_person_and_a_device_add_names() -> None:

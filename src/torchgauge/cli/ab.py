@@ -93,13 +93,17 @@ def _request(suite: tuple[str, ...], options: dict[str, Any]) -> Request:
 
 def _contestant(side: str, options: dict[str, Any]) -> Contestant:
     """One side as the options name it; its label is what tells it from the other."""
+    from torchgauge.processes.secret_names import hide_told
     from torchgauge.records.comparison import Contestant
 
     python, configuration = options[side], options[f"{side}_config"] or ""
     variables = tuple(sorted(_variable(text) for text in options[f"{side}_env"]))
+    typed = [f"{name}={value}" for name, value in variables]
+    shown = [hide_told(word) for word in typed]
     words = [
+        *([side] if shown != typed else []),
         *([python] if python else []),
-        *(f"{name}={value}" for name, value in variables),
+        *shown,
         *([configuration] if configuration else []),
     ]
     return Contestant(" ".join(words) or side, python or "", variables, configuration)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 
 import click
@@ -41,6 +40,7 @@ def command(  # noqa: PLR0917  click passes them by name
     Example: torchgauge import inductor_no_cudagraphs_timm_models_amp_training_cuda_performance.csv
     """
     from torchgauge.harness.planning.configurations import bundled
+    from torchgauge.processes.known_secrets import own_command
     from torchgauge.registry import metrics
     from torchgauge.results.interchange.formats import read_files
     from torchgauge.results.interchange.imported_run import Known, write_run
@@ -49,7 +49,6 @@ def command(  # noqa: PLR0917  click passes them by name
     known = Known(metrics(), {name: each.configuration for name, each in bundled().items()})
     given = Context(suite, mode, dtype, device, config)
     cases = read_files([Path(name) for name in files], form, given, known, ignore_columns)
-    words = ["torchgauge", *sys.argv[1:]]
-    run_id = write_run(store, cases, known, words)
+    run_id = write_run(store, cases, known, list(own_command()))
     click.echo(run_id)
     click.echo(f"{len(cases)} cases; torchgauge results show {run_id} --store {store}", err=True)

@@ -30,6 +30,7 @@ from torchgauge.harness.planning.plan import all_groups, check_available, group_
 from torchgauge.harness.planning.selection import Selection, parse_case_id, parse_shard
 from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign
+from torchgauge.processes.known_secrets import own_command
 from torchgauge.records import Group, Plan, Provenance, RunSettings
 from torchgauge.results.durations import durations_json
 from torchgauge.results.run_id import new_run_id
@@ -83,7 +84,7 @@ def plan_of(
     return Plan(
         run_id=new_run_id(),
         created_at=SYSTEM_CLOCK.now(),
-        command=("torchgauge", *sys.argv[1:]),
+        command=own_command(),
         settings=settings,
         groups=groups,
         suite_digests=tuple((suite.name, suite.digest) for suite in suites),

@@ -2,8 +2,9 @@
 
 Why beside the list of passed variables: a secret may come another way, from a file in the home folder or
 from what a person passes on. What is replaced: the values of our own variables whose names say that they are
-secrets, passwords in addresses, the token file of the model hub, and what has the form of a well-known kind
-of token. Each also as it looks in JSON, in an address, in base64 and in hexadecimal digits.
+secrets, passwords in addresses, secrets in the words of our own command, the token file of the model hub, and
+what has the form of a well-known kind of token. Each also as it looks in JSON, in an address, in base64 and
+in hexadecimal digits.
 
 What is not: a value that was split, reversed, compressed or otherwise changed; and values shorter than
 ``SHORTEST``, because ``1``, ``true`` or ``test`` stand in every text, and to replace them would falsify
@@ -16,6 +17,7 @@ import base64
 import json
 import os
 import re
+import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -23,9 +25,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote, quote_plus
 
-from torchgauge.processes.secret_names import is_secret_name, password_in
+from torchgauge.processes.secret_names import MASK, hide_told, is_secret_name, password_in, told_secrets
 
-MASK = "***"
 SHORTEST = 8
 """Characters of a value that is replaced."""
 _WORD = re.compile(r"[a-z_]{1,15}")
@@ -98,8 +99,16 @@ class KnownSecrets:
 
 
 def known_secrets(environ: Mapping[str, str] | None = None) -> KnownSecrets:
-    """The secrets of ``environ`` (default: our own environment)."""
-    return _collected(tuple(sorted(set(_values(os.environ if environ is None else environ)))))
+    """The secrets of ``environ`` (default: our own environment, and the words of our own command)."""
+    if environ is not None:
+        return _collected(tuple(sorted(set(_values(environ)))))
+    told = (value for word in sys.argv[1:] for value in told_secrets(word))
+    return _collected(tuple(sorted({*_values(os.environ), *told})))
+
+
+def own_command() -> tuple[str, ...]:
+    """The command of this process as it may be kept: without the secrets that a person typed into it."""
+    return ("torchgauge", *(hide_told(word) for word in sys.argv[1:]))
 
 
 def last_line(log: Path) -> str:

@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import UsageError
+from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.records import digest, from_plain, to_plain
 from torchgauge.records.comparison import MetricVerdict
 from torchgauge.results.atomic_file import aside_of, storage_errors
@@ -120,7 +121,9 @@ def write_gate_set(
     """
     if out.exists():
         raise UsageError(f"{out} exists", hint="name a new folder: a result set is written once")
-    text = json.dumps(plain_values(to_plain(report or nothing_measured(sides))), allow_nan=False) + "\n"
+    secrets = known_secrets()
+    said = secrets.hide_in(to_plain(report or nothing_measured(sides)))
+    text = json.dumps(plain_values(said), allow_nan=False) + "\n"
     data = text.encode("ascii")
     stamp = FileStamp(REPORT, hashlib.sha256(data).hexdigest(), len(data))
     manifest = GateManifest(
@@ -130,7 +133,7 @@ def write_gate_set(
         origin.run_id,
         origin.attempt,
         *sides,
-        trouble[:2000],
+        secrets.hide(trouble)[:2000],
         (stamp,),
     )
     manifest = from_plain(GateManifest, plain_values(to_plain(manifest)))

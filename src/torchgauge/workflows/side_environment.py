@@ -18,6 +18,7 @@ from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import Purpose, passed
+from torchgauge.processes.secret_names import hide_told
 from torchgauge.results.hostile_text import tail
 
 TIMEOUT_S = 3600.0
@@ -37,7 +38,7 @@ def make_environment(folder: Path, specification: str, also: Sequence[str] = ())
     _run([sys.executable, "-m", "venv", "--clear", str(folder)], log, "no environment could be made")
     pip = [str(python), "-m", "pip", "install", "--no-input", "--disable-pip-version-check"]
     extra = [word for each in also for word in _words(each)]
-    _run([*pip, *words, *extra], log, f"{specification!r} could not be installed")
+    _run([*pip, *words, *extra], log, f"{hide_told(specification)!r} could not be installed")
     return python
 
 
@@ -63,7 +64,7 @@ def make_by_command(folder: Path, command: str, checkout: Path, torch: str) -> P
     }
     variables.pop("PYTHONHOME", None)
     shell = ["bash", "-euo", "pipefail"] if shutil.which("bash") else ["sh", "-eu"]
-    _run([*shell, "-c", command], log, f"{command!r} failed", checkout, variables)
+    _run([*shell, "-c", command], log, f"{hide_told(command)!r} failed", checkout, variables)
     return python
 
 
@@ -71,10 +72,11 @@ def _words(specification: str) -> list[str]:
     try:
         words = shlex.split(specification)
     except ValueError as error:
-        raise UsageError(f"{specification!r}: {error}", hint="quote it as in a shell") from error
+        raise UsageError(f"{hide_told(specification)!r}: {error}", hint="quote it as in a shell") from error
     if not any(not word.startswith("-") for word in words):
         raise UsageError(
-            f"{specification!r} names nothing to install", hint="torch==2.13.0, or a wheel's address"
+            f"{hide_told(specification)!r} names nothing to install",
+            hint="torch==2.13.0, or a wheel's address",
         )
     return words
 

@@ -201,6 +201,7 @@ def _wanted(suite: tuple[str, ...], options: dict[str, Any], config: Config | No
 
 
 def _side(name: str, options: dict[str, Any], fallback: str) -> Any:
+    from torchgauge.processes.secret_names import hide_told
     from torchgauge.workflows.ab_gate import Side
 
     given, python = options[name], options[f"{name}_python"]
@@ -211,7 +212,7 @@ def _side(name: str, options: dict[str, Any], fallback: str) -> Any:
     specification = given or fallback
     if not specification:
         raise UsageError(f"nothing is named as the {name}", hint=f"--{name} SPEC, or `{name}:` of the pool")
-    return Side(label=specification, specification=specification)
+    return Side(label=hide_told(specification), specification=specification)
 
 
 def _selection(suite: tuple[str, ...], options: dict[str, Any], config: Config | None, device: str) -> Any:

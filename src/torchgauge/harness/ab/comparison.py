@@ -5,8 +5,7 @@ from __future__ import annotations
 import os
 import random
 import secrets
-import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -21,6 +20,8 @@ from torchgauge.harness.foreign_plugins import check_scenarios, refuse
 from torchgauge.harness.interpreter import interpreter
 from torchgauge.harness.planning.plan import make_group
 from torchgauge.harness.planning.selection import Selection
+from torchgauge.processes.known_secrets import own_command
+from torchgauge.processes.secret_names import MASK, hide_told
 from torchgauge.records import (
     Cause,
     Group,
@@ -129,10 +130,10 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
     plan = ComparisonPlan(
         run_id=new_run_id(),
         created_at=SYSTEM_CLOCK.now(),
-        command=("torchgauge", *sys.argv[1:]),
+        command=own_command(),
         settings=request.settings,
-        base=base,
-        head=head,
+        base=_published(base, "base", head),
+        head=_published(head, "head", base),
         pairs=_pairs(request, seed, base, head, setups),
         groups=setups[Side.HEAD].groups,
         seed=seed,
@@ -160,6 +161,7 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     setups = {}
     contestants = {Side.BASE: plan.base, Side.HEAD: plan.head}
+    _check_values_kept(contestants.values())
     there = {side: interpreter(each.python) for side, each in contestants.items()}
     suites = suites_of_either(there, [name for name, _ in plan.suite_digests])
     for side, contestant in contestants.items():
@@ -173,6 +175,27 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
             )
     store = Store.open(folder.path.parent.parent)
     return Comparison(plan, store, setups, progress), folder
+
+
+def _published(contestant: Contestant, side: str, other: Contestant) -> Contestant:
+    """``contestant`` as the plan keeps it: of a secret its name, and whether the other's value differs."""
+    theirs = dict(other.variables)
+    variables = []
+    for name, value in contestant.variables:
+        shown = hide_told(f"{name}={value}").partition("=")[2]
+        differs = shown != value and theirs.get(name, value) != value
+        variables.append((name, f"{shown} (of the {side})" if differs else shown))
+    return replace(contestant, variables=tuple(variables))
+
+
+def _check_values_kept(contestants: Iterable[Contestant]) -> None:
+    for contestant in contestants:
+        for name, value in contestant.variables:
+            if MASK in value:
+                raise UsageError(
+                    f"the value of {name} is a secret and was not kept: this comparison cannot go on",
+                    hint="start a new one",
+                )
 
 
 def _side(contestant: Contestant, parts: SideParts, groups: Sequence[Group]) -> SideSetup:

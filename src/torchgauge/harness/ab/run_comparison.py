@@ -174,9 +174,9 @@ class LaunchSeries:
     # --- one launch --------------------------------------------------------------------------
 
     def _hosts(self, number: int) -> LaunchHosts:
-        plan = self.comparison.plan
-        contestants = {Side.BASE: plan.base, Side.HEAD: plan.head}
-        return LaunchHosts(contestants, self.setups, f"launch {number} of {plan.seed}")
+        comparison = self.comparison
+        contestants = {side: setup.contestant for side, setup in comparison.sides.items()}
+        return LaunchHosts(contestants, self.setups, f"launch {number} of {comparison.plan.seed}")
 
     def _describe(self, hosts: LaunchHosts) -> list[Environment]:
         """The environments of both sides on every device, journaled."""
