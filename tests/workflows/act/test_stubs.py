@@ -134,6 +134,7 @@ def test_a_number_is_that_of_one_upload_and_of_no_other(stub, tmp_path):
     first, second = (line.removeprefix("artifact-id=") for line in told.read_text().split())
     assert first != second
     assert "None of the provided artifact IDs" in download(stub, "one", IDS=first).stdout
+    assert "None of the provided artifact IDs" in download(stub, "one", IDS="0").stdout
     assert download(stub, "two", IDS=f" {second},").returncode == 0
     assert (tmp_path / "workspace" / "two" / "a.txt").read_text() == "forged"
     assert "Must be a number" in download(stub, "three", IDS="collected").stdout
