@@ -123,6 +123,20 @@ def test_a_signed_set_is_taken_and_its_signature_kept(signed: Signed, tmp_path: 
     assert (run / SIGNATURE).read_bytes() == signed.files[SIGNATURE]
 
 
+@pytest.mark.parametrize("data", [b"\xff\x00 HF_TOKEN=x\n::error::", None])
+def test_a_signature_that_nobody_checked_is_not_kept(
+    data: bytes | None, signed: Signed, tmp_path: Path
+) -> None:
+    """Where no signature is asked for, the file is in no manifest and may hold anything."""
+    files = {**signed.files, SIGNATURE: signed.files[SIGNATURE] if data is None else data}
+    folder = write_folder(tmp_path / signed.folder.name, files)
+    _, refused = import_sets(signed.night.store, [folder], signed.night.expected, "acme", signed.night.clock)
+    assert refused == []
+    kept = bytes_of(signed.night.store.path)
+    assert any(name.endswith("journal.jsonl") for name in kept)
+    assert [name for name in kept if name.endswith(SIGNATURE)] == []
+
+
 def test_the_command_makes_keys_and_signs(signed: Signed, tmp_path: Path) -> None:
     """A key is for its owner's eyes and never replaced; its public half is what contributors.yml takes."""
     file = tmp_path / "new.pem"

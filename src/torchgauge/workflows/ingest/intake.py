@@ -106,7 +106,7 @@ class Candidate:
     valid: ValidSet
 
     def files(self) -> dict[str, bytes]:
-        """The files that were checked, their rows as we compute them.
+        """The files that were checked, their rows as we compute them; no signature that nobody looked at.
 
         Raises :class:`RefusedSetError` where they are others by now.
         """
@@ -114,6 +114,8 @@ class Candidate:
         check_stamps(files, self.valid.manifest.files)
         if set_digest(files) != self.valid.digest:
             raise RefusedSetError(Reason.HASH, "the artifact changed while it was looked at")
+        if not self.valid.signed:
+            files.pop(SIGNATURE_FILE, None)
         if self.valid.recomputed:
             cases = planned_cases(files[PLAN_FILE], self.valid.shard)
             files[JOURNAL_FILE] = mended(files[JOURNAL_FILE], cases)

@@ -78,6 +78,7 @@ class ValidSet:
     """A set that passed every check, with what it says in total; ``differs`` is ours, not the set's.
 
     ``recomputed`` rows said something else of their own samples than we do, and are kept as we say it.
+    ``signed`` says that its signature was checked.
 
     ``planned_at`` is when its campaign was planned, in seconds since the epoch (UTC). ``digest`` is that of
     its manifest, which has those of the files: they are read again when the set is imported, since the sets
@@ -92,6 +93,7 @@ class ValidSet:
     counts: dict[str, int]
     differs: tuple[str, ...]
     recomputed: int = 0
+    signed: bool = False
 
     @property
     def rows(self) -> int:
@@ -134,6 +136,7 @@ def validate(files: Mapping[str, bytes], expected: Expected, artifact: str = "")
         counts=journal.counts,
         differs=differs,
         recomputed=journal.recomputed,
+        signed=bool(expected.keys),
     )
 
 
