@@ -13,7 +13,17 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from campaign_sets import Files, Night, bytes_of, files_of, sealed, with_run_id, write_folder, write_zip
+from campaign_sets import (
+    Files,
+    Night,
+    bytes_of,
+    files_of,
+    in_row,
+    sealed,
+    with_run_id,
+    write_folder,
+    write_zip,
+)
 
 from torchgauge.results.dataset import read_table
 from torchgauge.workflows.collect import Collection, collect
@@ -299,3 +309,16 @@ def test_a_contribution_of_all_attempts_at_once_leaves_one(tmp_path: Path) -> No
 def test_there_are_enough_attacks() -> None:
     """The corpus does not shrink unseen."""
     assert len(ATTACKS) >= 100
+
+
+def test_a_folder_called_like_anothers_zip_is_no_set_of_that_job(tmp_path: Path) -> None:
+    """An artifact ``NAME.zip`` of one pool, unpacked, would make the honest set of ``NAME`` ambiguous."""
+    night = Night(tmp_path, pools=("alpha", "beta"))
+    honest = night.pack(1, pool="beta")
+    forged = in_row(files_of(honest), b'"duration_s":0.0', b'"duration_s":9.0')
+    write_folder(honest.with_name(f"{honest.name}.zip"), forged)
+    found = collect(honest.parent, night.expected, night.store, clock=night.clock)
+    assert [(each.artifact, each.reason) for each in found.rejected] == [
+        (f"{honest.name}.zip", Reason.FOREIGN_IDENTITY)
+    ]
+    assert [(run.pool, run.artifact) for run in found.runs] == [("beta", honest.name)]

@@ -134,7 +134,7 @@ def examine(path: Path, expected: Expected, *, named: bool, caps: Caps | None = 
 
 def artifact_of(path: Path) -> str:
     """The name under which the artifact at ``path`` was uploaded, as far as it can be shown."""
-    name = path.name.removesuffix(".zip")
+    name = path.name if path.is_dir() else path.name.removesuffix(".zip")  # a folder is called so itself
     return one_line(name.encode(errors="replace").decode(errors="replace"))[:200]
 
 
