@@ -86,13 +86,14 @@ class Workload:
         return hash(self._order)
 
     def __lt__(self, other: Workload) -> bool:
-        """By all fields; words and sizes of a shape have no order of their own."""
+        """By all fields, sizes as numbers and words as text."""
         return self._order < other._order
 
     @cached_property
-    def _order(self) -> tuple[str | int, ...]:
+    def _order(self) -> tuple[object, ...]:
         *before, seed, weights = (getattr(self, item.name) for item in fields(self) if item.name != "shape")
-        return (*before, str(self.shape), seed, weights)
+        shape = tuple((name, isinstance(value, str), value) for name, value in self.shape)
+        return (*before, shape, seed, weights)
 
     @property
     def subject(self) -> Subject:
