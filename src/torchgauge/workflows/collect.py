@@ -11,7 +11,7 @@ from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import UsageError
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.store import Store
-from torchgauge.workflows.campaign import no_case
+from torchgauge.workflows.campaign import CampaignPlan, no_case
 from torchgauge.workflows.ingest.counted_once import whole_pools
 from torchgauge.workflows.ingest.intake import (
     Candidate,
@@ -28,10 +28,12 @@ from torchgauge.workflows.ingest.intake import (
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.validator import Expected
 from torchgauge.workflows.planned_nights import UNASKED, EndedJobs, keep_plan
-from torchgauge.workflows.result_set import MANIFEST
+from torchgauge.workflows.result_set import MANIFEST, artifact_name
 
 COLLECTION_SCHEMA = 1
 """Version of ``collect.json``."""
+MOST_REFUSALS = 300
+"""Refusals of one collection that are listed and kept: more than a night has jobs."""
 
 
 @dataclass(frozen=True)
@@ -126,10 +128,26 @@ def collect(
             if run is not None:
                 taken.append(run)
         retire_superseded(store, taken, clock)
+        refused = _listed(refused, expected.campaign)
         record_refusals(store, refused, clock)
     whole = _summary(expected, taken, refused, replaced)
     gaps = tuple(_unlike(whole, expected, ended))
     return replace(whole, state="incomplete", gaps=(*whole.gaps, *gaps)) if gaps else whole
+
+
+def _listed(refused: list[Refused], campaign: CampaignPlan) -> list[Refused]:
+    """``refused`` without end cut to what is listed: artifacts with the name of a job before any others."""
+    if len(refused) <= MOST_REFUSALS:
+        return refused
+    names = tuple(
+        artifact_name(campaign.campaign_id, pool.name, shard.index, 0).removesuffix("0")
+        for pool in campaign.pools
+        for shard in pool.shards
+    )
+    ours = sorted(refused, key=lambda each: not each.artifact.startswith(names))
+    left = len(refused) - MOST_REFUSALS
+    words = f"{left} artifacts were refused beside the {MOST_REFUSALS} that are listed"
+    return [*ours[:MOST_REFUSALS], Refused(f"{left} others", Reason.TOO_MANY_FILES, words)]
 
 
 def _unlike(whole: Collection, expected: Expected, ended: EndedJobs) -> Iterable[str]:

@@ -35,6 +35,7 @@ from torchgauge.results.journal import results
 from torchgauge.results.stats import all_lags, series_interval
 from torchgauge.results.store import Store
 from torchgauge.workflows import plain_text, result_set
+from torchgauge.workflows.collect import MOST_REFUSALS, collect
 from torchgauge.workflows.ingest import journal_check
 from torchgauge.workflows.ingest.container import SIZES
 from torchgauge.workflows.ingest.intake import import_sets
@@ -227,3 +228,17 @@ def test_marks_upon_marks_are_written_out(text: str) -> None:
     assert plain_text.is_plain(cleaned)
     assert not plain_text.is_plain(text)
     assert "[U+0301]" in cleaned
+
+
+def test_refusals_without_end_are_counted_and_a_jobs_own_is_kept(tmp_path: Path) -> None:
+    """A job can upload thousands of artifacts, each a file of the history and a line of the log."""
+    night = Night(tmp_path)
+    mine = night.pack(1)
+    (mine / "plan.json").write_bytes(b"{")
+    for number in range(MOST_REFUSALS + 4):
+        (mine.parent / f"a-{number}").mkdir()
+    found = collect(mine.parent, night.expected, night.store, clock=night.clock)
+    assert len(found.rejected) == MOST_REFUSALS + 1
+    assert found.rejected[0].artifact == mine.name
+    assert found.rejected[-1].detail == "5 artifacts were refused beside the 300 that are listed"
+    assert len(list((night.store.path / "rejected").iterdir())) == MOST_REFUSALS + 1
