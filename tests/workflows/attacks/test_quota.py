@@ -15,7 +15,10 @@ from campaign_sets import FixedClock, Night, bytes_of
 from torchgauge.errors import DataFileError
 from torchgauge.workflows.ingest.contributors import ROWS_PER_DAY, contributor_named
 from torchgauge.workflows.ingest.intake import Refused, Taken, import_sets
+from torchgauge.workflows.ingest.provenance import rows_of_day
 from torchgauge.workflows.ingest.refusal import Reason
+from torchgauge.workflows.ingest.removal import remove_run
+from torchgauge.workflows.publish import Retention, forget
 
 
 def handed_in(
@@ -50,6 +53,20 @@ def test_replaced_attempts_count(tmp_path: Path) -> None:
     sets = [night.pack(1, attempt) for attempt in range(1, 6)]
     words = [handed_in(night, each, most=6)[1] for each in sets]
     assert [each[0].reason if each else None for each in words] == [None] * 3 + [Reason.QUOTA] * 2
+
+
+def test_removed_and_forgotten_rows_count(tmp_path: Path) -> None:
+    """Neither a removal nor the end of what is kept of replaced runs gives the day's rows back."""
+    night = Night(tmp_path)
+    for attempt in (1, 2):
+        assert handed_in(night, night.pack(1, attempt))[1] == []
+    assert (
+        forget(night.store, Retention(superseded_days=0), FixedClock(night.clock.at + 1))["superseded"] == 1
+    )
+    remove_run(night.store, night.run_id(1, 2), "withdrawn", night.clock)
+    refused = handed_in(night, night.pack(1, 3), later_s=2)[1]
+    assert [each.reason for each in refused] == [Reason.QUOTA]
+    assert rows_of_day(night.store, "acme", night.clock.at) == 4
 
 
 def test_a_set_that_is_there_already_costs_nothing(tmp_path: Path) -> None:

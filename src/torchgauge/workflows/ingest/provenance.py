@@ -53,14 +53,17 @@ def held_run(run_id: str, said: Mapping[str, Any]) -> HeldRun:
 
 
 def rows_of_day(store: Store, contributor: str, now: float) -> int:
-    """Rows that ``contributor`` handed in within the day before ``now``, replaced ones included."""
-    rows = 0
-    for file in [*store.path.glob(f"runs/*/{PROVENANCE}"), *store.path.glob(f"{SUPERSEDED}/*/{PROVENANCE}")]:
+    """Rows that ``contributor`` handed in within the day before ``now``, replaced and removed too."""
+    rows: dict[str, int] = {}  # by run: one that was replaced has files and a tombstone
+    kept = (f"runs/*/{PROVENANCE}", f"{SUPERSEDED}/*/{PROVENANCE}", f"{TOMBSTONES}/[!.]*.json")
+    for file in (file for pattern in kept for file in store.path.glob(pattern)):
         try:
             said = json.loads(file.read_bytes())
+            run_id = said.get("run_id", file.parent.name)
+            said = said.get("provenance", said)
             received = datetime.fromisoformat(said["received_at"]).timestamp()
-        except (OSError, ValueError, KeyError, TypeError):
+        except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue
         if said.get("contributor") == contributor and now - DAY_S < received:
-            rows += int(said.get("rows", 0))
-    return rows
+            rows[run_id] = int(said.get("rows", 0))
+    return sum(rows.values())
