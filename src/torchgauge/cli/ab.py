@@ -112,5 +112,6 @@ def _contestant(side: str, options: dict[str, Any]) -> Contestant:
 def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
-        raise UsageError(f"{text!r} is no environment variable", hint="write NAME=VALUE")
+        shown = f"{name}=***" if equals else text  # a value may be a secret, whatever its name
+        raise UsageError(f"{shown!r} is no environment variable", hint="write NAME=VALUE")
     return name, value
