@@ -247,7 +247,7 @@ def test_a_job_of_other_tolerances_measures_nothing(tmp_path, monkeypatch):
     monkeypatch.setattr(
         harness_plan,
         "tolerance_for",
-        lambda workload, entry: replace(before(workload, entry), absolute=0.5),
+        lambda *asked: replace(before(*asked), absolute=0.5),
     )
     with pytest.raises(UsageError, match="tolerances or models, are others"):
         shard_campaign(job, RunSettings(), **arguments)

@@ -139,13 +139,13 @@ class GroupRunner:
         return rows
 
     def process(self, job: Job, log: Path, group: Group | None = None) -> Ending:
-        """Run one worker process from start to end."""
-        host = self.host(variables_of(group))
+        """Run one worker process from start to end; its job holds a part of ``group``, or all of it."""
+        host = self.host(variables_of(job.group))
         return host.run(job, log, lambda event: self.submission.on_event(group, event) if group else None)
 
     def processes(self, job: Job, log: Path, group: Group) -> list[RankEnding]:
         """Run the worker processes of one group that step together, each in a host of its own."""
-        name, options = str(self.setup.target), self.setup.host_options(variables_of(group))
+        name, options = str(self.setup.target), self.setup.host_options(variables_of(job.group))
         hosts = [
             WorkerHost(self.submission, self.setup.work, name, options, remarks=self.remarks)
             for _ in range(group.workload.processes)

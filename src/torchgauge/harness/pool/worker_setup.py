@@ -127,7 +127,7 @@ class WorkerSetup:
 
 
 def variables_of(group: Group | None) -> Variables:
-    """The environment variables that the cases of ``group`` ask for beside those of all suites."""
+    """The environment variables that ``group``, whose cases share a process, asks for beside its suite's."""
     return () if group is None else group.cases[0].case.configuration.env
 
 
