@@ -29,6 +29,10 @@ _UNMASKS = {mask: sign for sign, mask in _MASKS.items()}
 """Signs of a store's text that are no Markdown; visible text has none of these masks."""
 _LEFT_OUT = re.compile(r"</?details>(<summary>.*</summary>)?|<!--.*-->|`{3,}\w*")
 _BLANKS = re.compile(r"\n{3,}")
+_CUT = re.compile(r"((?:\|.*\n){2})((?:\|.*\n)+)\x06([\d.]+) (.*)")
+"""A table that may be cut: its head, its rows, and the mark after it, which no visible text holds."""
+_MARGIN = 1_000
+"""Characters of a limit that are kept free for lines that say what was cut."""
 _UNLIMITED = 100_000
 
 
@@ -38,15 +42,18 @@ class Ours(str):
     __slots__ = ()
 
 
-def markdown(template: str, **data: Any) -> str:
-    """The document ``template``, a path in the package without its ending, as Markdown."""
-    return _rendered(template, "markdown", data)
+def markdown(template: str, limit: int | None = None, **data: Any) -> str:
+    """The document ``template``, a path in the package without its ending, as Markdown.
+
+    Tables that it ends with ``cut`` lose their last rows where it has more than ``limit`` characters.
+    """
+    return _fitted(_rendered(template, "markdown", data), limit)
 
 
 def terminal(template: str, **data: Any) -> str:
     """The same document for a terminal: aligned tables, no signs of Markdown, as wide as the terminal is."""
     width = shutil.get_terminal_size().columns if sys.stdout.isatty() else _UNLIMITED
-    lines = _laid_out(_rendered(template, "terminal", data).splitlines(), width)
+    lines = _laid_out(_fitted(_rendered(template, "terminal", data), None).splitlines(), width)
     return _BLANKS.sub("\n\n", "\n".join(lines)).translate(_UNMASKS).strip("\n") + "\n"
 
 
@@ -83,6 +90,7 @@ def _environment(form: str) -> jinja2.Environment:
     made.filters["link"] = lambda text: Ours(_linked(text, form, quote))
     made.filters["command"] = lambda text: Ours(_command(text, form))
     made.globals["terminal"] = form == "terminal"
+    made.globals["cut"] = lambda share, what: Ours(f"\x06{share} {what}")
     return made
 
 
@@ -103,6 +111,11 @@ def counted(number: int, noun: str) -> str:
     return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
+def share(value: float) -> str:
+    """A share in percent with as many digits as a sentence needs: ``0.12 %``, ``3 %``, ``25 %``."""
+    return f"{100 * value:.2g} %" if value < 0.1 else f"{100 * value:.0f} %"
+
+
 def percent(value: float, decimals: int = 1) -> str:
     """A share in percent."""
     return f"{value:.{decimals}%}"
@@ -118,6 +131,8 @@ FILTERS: dict[str, Callable[..., str]] = {
     "ours": str,
     "count": counted,
     "percent": percent,
+    "share": share,
+    "digits": lambda value, number: f"{value:.{number}g}",
     "change": change,
     "decimals": lambda value, number: f"{value:.{number}f}",
     "quantity": units.quantity,
@@ -129,6 +144,30 @@ FILTERS: dict[str, Callable[..., str]] = {
     "integer": units.integer,
 }
 """What makes text of torchgauge's own: words that no store wrote, and numbers with their units."""
+
+
+def _fitted(text: str, limit: int | None) -> str:
+    """``text`` without the marks of ``cut``, and with no more rows before each than its share of the room."""
+    sizes = [len(found[0]) for found in _CUT.finditer(text)]
+    room = float("inf") if limit is None else max(0, limit - _MARGIN - len(text) + sum(sizes))
+    used = 0
+
+    def kept(found: re.Match[str]) -> str:
+        nonlocal used
+        head, rows, upto, what = found.groups()
+        used += len(head)
+        left, lines = rows.splitlines(keepends=True), []
+        for row in left:
+            if used + len(row) > float(upto) * room:
+                break
+            used += len(row)
+            lines.append(row)
+        if len(lines) == len(left):
+            return head + rows
+        more = f"{len(left) - len(lines):,} more {what} rows are cut; the JSON report has all of them."
+        return "".join([head, *lines, "\n"] if lines else []) + more
+
+    return _BLANKS.sub("\n\n", _CUT.sub(kept, text))
 
 
 def _listed(names: Sequence[str], most: int) -> str:

@@ -229,3 +229,19 @@ def test_an_ordinary_run_shows_what_was_not_expected() -> None:
         assert alone.startswith("**Nothing measured**: this is no pass. Of 1 cases: 1 ")
     unchecked = replace(fine, unchecked="--no-accuracy")
     assert render(replace(report, cases=(unchecked,), planned=1)).startswith("**As expected**")
+
+
+@pytest.mark.parametrize("text", HOSTILE, ids=range(len(HOSTILE)))
+def test_hostile_rows_of_an_ordinary_run_break_out_of_nowhere(text) -> None:
+    """What models and suites say leaves the outline of the report as it is, in each of its tables."""
+
+    def shown(word: str) -> str:
+        line = CaseLine(word, "toy", "fake", Status.ERROR, True, word, 1.0, "")
+        apart = replace(line, status=Status.PASS, unexpected=False)
+        names = ("degraded", "other_model", "unchecked", "unsteady")
+        cases = (line, *(replace(apart, **{name: word}) for name in names))
+        return render(RunReport(word, 0.0, RunState.COMPLETE, 6, cases, (word,), ("x", word)))
+
+    assert shown("harmless").count("harmless") >= 12
+    assert [each.type for each in parsed(shown(text))] == [each.type for each in parsed(shown("harmless"))]
+    assert not re.search(r"[\x00-\x08\x1b\u202e\u200b]", shown(text))
