@@ -16,7 +16,7 @@ import pytest
 from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, NPU, RunBuilder, result, timings, workloads
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.board import Board, Column, Entry, Number
+from torchgauge.dashboard.board import Board, Column, Entry
 from torchgauge.dashboard.pages import geomean, links, views
 from torchgauge.dashboard.pages.compatibility import compatibility_page
 from torchgauge.dashboard.pages.noise import Movement, thresholds
@@ -56,15 +56,16 @@ def _large_board() -> Board:
             status = Status.PASS if rng.random() < 0.75 else rng.choice(list(Status))
             marks = ("unexpected",) if status is not Status.PASS and rng.random() < 0.8 else ()
             value, half = rng.uniform(1e-3, 1e-1), 10 ** rng.uniform(-3, -1.5)
-            number = Number(
-                metric="latency",
-                unit="s",
-                n=15,
-                median=value,
-                low=value * (1 - half),
-                high=value * (1 + half),
-                confidence=0.95,
-            )
+            number = {
+                "metric": "latency",
+                "unit": "s",
+                "n": 15,
+                "absent": None,
+                "median": value,
+                "low": value * (1 - half),
+                "high": value * (1 + half),
+                "confidence": 0.95,
+            }
             row = {"run_id": "r", "facts": "{}", "modifiers": [], "realised_hash": None, "case_key": "k"}
             entries[workload, column] = Entry(
                 workload, column, status, marks, row, 60.0, row, 60.0,

@@ -255,3 +255,23 @@ def test_hostile_text_is_written_out(tmp_path: Path, text: str) -> None:
         }
     assert unescape(pages[0].read_text()).count(visible(text)) > 20
     assert not broken_links(site, "models/*.html", "devices/*.html", "runs.html")
+
+
+def test_an_operation_shows_its_share_of_the_peak(tmp_path: Path) -> None:
+    """On its page, with its case, in a matrix of its own, and as history; a model without it says nothing."""
+    store, out = tmp_path / "store", tmp_path / "site"
+    copy = Case(Workload("micro", "copy", shape=(("n", 128),)), EAGER, CPU)
+    share = Measurement("peak_share", "share", tuple(0.42 + 0.001 * i for i in range(15)), tuple(range(15)))
+    measured = {"measurements": [*_latency(1e-5), share]}
+    for night in (1, 0):
+        _night(
+            store, night, (copy, Status.PASS, measured), (CASE, Status.PASS, {"measurements": _latency(1)})
+        )
+    page = words(_page(store, out, "copy").read_text())
+    assert "42.7% of the peak" in page
+    assert "peak share 42.7%" in page
+    assert "of the peak" not in words(_page(store, out).read_text())
+    matrix = (out / "performance-peak-share.html").read_text()
+    assert matrix.count("42.7<i>") == 1
+    series = json.loads(next((out / "series").glob("**/*copy*/0.json")).read_text())
+    assert series["cases"][0]["metrics"]["peak_share"]["median"] == [0.427, 0.427]

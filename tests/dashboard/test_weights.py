@@ -35,7 +35,7 @@ def test_neither_hides_the_other_on_the_board(tmp_path: Path) -> None:
         board = read_site_data(both(tmp_path / str(runs), runs=runs), NOW).board
         assert (board.planned, board.superseded) == (2, 0)
         found = {workload.weights: entry for (workload, _), entry in board.entries.items()}
-        assert {name: entry.numbers["latency"].median for name, entry in found.items()} == SIDES
+        assert {name: entry.numbers["latency"]["median"] for name, entry in found.items()} == SIDES
         assert len({workload.name for workload in board.workloads}) == 2
 
 

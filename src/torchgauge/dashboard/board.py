@@ -13,7 +13,6 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from torchgauge.dashboard import arrow_columns
@@ -21,7 +20,7 @@ from torchgauge.dashboard.case_book import CaseBook
 from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.names import CaseName, Column, json_object
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
-from torchgauge.dashboard.plain_rows import Row, plain_column, plain_rows
+from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.records import Modifier, Status, Subject, Workload, counts_as_pass, doubt, inexact, why_marked
 from torchgauge.results import units
 from torchgauge.results.dataset import read_table
@@ -29,7 +28,7 @@ from torchgauge.results.latest import STALE_AFTER_S
 from torchgauge.results.origin import IMPORTED_FROM, Origin, origin_of
 from torchgauge.results.store import Store
 
-__all__ = ["Board", "Column", "Entry", "Number", "board_of"]
+__all__ = ["Board", "Column", "Entry", "board_of"]
 
 NOT_FINITE = "the store holds a number that is not finite"
 
@@ -40,31 +39,13 @@ _NUMBER = (
 )  # fmt: skip
 
 
-class Number(msgspec.Struct, frozen=True, kw_only=True, gc=False, omit_defaults=True):
-    """One metric of one case: a median with its interval, or the reason why there is none.
-
-    As JSON it has what is known: what is None or empty is left out.
-    """
-
-    metric: str = ""
-    unit: str = ""
-    n: int
-    median: float | None = None
-    low: float | None = None
-    high: float | None = None
-    confidence: float
-    method: str = ""
-    provenance: str = ""
-    stopped: str = ""
-    absent: str = ""
-
-
 @dataclass(frozen=True)
 class Entry:
     """One planned case: its newest row, and the last row that says something of it.
 
     ``age_s`` is the age of ``newest`` and ``known_age_s`` that of ``known``, in seconds. ``known`` is None
-    where no attempt is on record.
+    where no attempt is on record. ``numbers`` are rows of ``summaries`` by metric: each has a median, or the
+    reason ``absent`` why there is none.
     """
 
     workload: Workload
@@ -75,7 +56,7 @@ class Entry:
     age_s: float
     known: Row | None
     known_age_s: float
-    numbers: Mapping[str, Number]
+    numbers: Mapping[str, Row]
 
     @property
     def stands_in(self) -> bool:
@@ -111,10 +92,10 @@ class Entry:
         """The modifier that keeps its number of ``metric`` out of what is compared; empty where none does."""
         return doubt(metric, self.shown["modifiers"] or ())
 
-    def told(self, number: Number) -> str:
+    def told(self, number: Row) -> str:
         """A number in doubt, in its unit; rough where that is all that may be said."""
-        rough = inexact(number.metric, self.shown["modifiers"] or ())
-        return units.told(number.median or 0.0, number.unit, rough)
+        rough = inexact(number["metric"], self.shown["modifiers"] or ())
+        return units.told(number["median"] or 0.0, number["unit"], rough)
 
     def _why(self, modifier: Modifier) -> str:
         return why_marked(modifier, self.shown["modifiers"] or (), self.facts)
@@ -258,7 +239,7 @@ def _entry(
     case: CaseName,
     newest: Row,
     known: Row | None,
-    numbers: Mapping[tuple[str, str], dict[str, Number]],
+    numbers: Mapping[tuple[str, str], dict[str, Row]],
     now: float,
 ) -> Entry:
     shown = known or newest
@@ -297,24 +278,12 @@ def _status(row: Row) -> Status:
         ) from None
 
 
-def _numbers(store: Store, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], dict[str, Number]]:
-    found: dict[tuple[str, str], dict[str, Number]] = {}
-    table = _of_cases(read_table(store, "summaries", sorted(wanted), _NUMBER), wanted)
-    columns = [plain_column(table.column(name)) for name in _NUMBER]
-    for run, key, metric, unit, n, median, *rest, absent in zip(*columns, strict=True):
-        low, high, confidence, method, provenance, stopped = rest
-        why = absent or ("" if median is not None else NOT_FINITE)
-        found.setdefault((run, key), {})[metric] = Number(
-            metric=metric,
-            unit=unit,
-            n=n,
-            median=None if why else median,
-            low=low,
-            high=high,
-            confidence=confidence,
-            method=method,
-            provenance=provenance or "",
-            stopped=stopped or "",
-            absent=why,
-        )
+def _numbers(store: Store, wanted: Mapping[str, Collection[str]]) -> dict[tuple[str, str], dict[str, Row]]:
+    found: dict[tuple[str, str], dict[str, Row]] = {}
+    for row in plain_rows(_of_cases(read_table(store, "summaries", sorted(wanted), _NUMBER), wanted)):
+        if row["absent"]:
+            row["median"] = None
+        elif row["median"] is None:
+            row["absent"] = NOT_FINITE
+        found.setdefault((row["run_id"], row["case_key"]), {})[row["metric"]] = row
     return found

@@ -30,6 +30,7 @@ FILES = ("data/latest.csv", "data/latest.json", "data/latest.parquet")
 
 _LONG = ("traceback", "log_excerpt")
 _COLUMNS = tuple(column for column in RESULTS.columns if column.name not in _LONG)
+_KEYS = ("run_id", "case_key")
 _PARTS = ("median", "low", "high")
 
 
@@ -66,7 +67,7 @@ def _columns(entries: Sequence[Entry]) -> dict[str, list[Any]]:
 
 def _values(entries: Sequence[Entry], metric: str, part: str) -> list[float | None]:
     numbers = [entry.numbers.get(metric) for entry in entries]
-    return [getattr(number, part) if number else None for number in numbers]
+    return [number[part] if number else None for number in numbers]
 
 
 def _csv(columns: Mapping[str, list[Any]], numbers: Mapping[str, list[float | None]]) -> bytes:
@@ -91,7 +92,10 @@ def _json(entries: Sequence[Entry], columns: Mapping[str, list[Any]], now: float
     lines = []
     for entry, values in zip(entries, zip(*columns.values(), strict=True), strict=True):
         told = {name: value for name, value in zip(names, values, strict=True) if value is not None}
-        told["numbers"] = [entry.numbers[metric] for metric in sorted(entry.numbers)]
+        told["numbers"] = [
+            {name: value for name, value in number.items() if name not in _KEYS and value not in (None, "")}
+            for _, number in sorted(entry.numbers.items())
+        ]
         lines.append(encode(told))
     head = b'{"generated_at":' + msgspec.json.encode(now) + b',"results":[\n'
     return head + b",\n".join(lines) + b"\n]}\n"

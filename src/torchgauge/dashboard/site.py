@@ -192,7 +192,7 @@ def _build(store: Store, target: Path, now: float | None, charts: Charts, base_u
     with writing_site(target) as writer:
         data = read_site_data(store, now, lambda epoch: _write(writer, EPOCH_BUILDERS, epoch))
         check_board(data.board)
-        _write(writer, BUILDERS, _context(store, data, charts, base_url))
+        _write(writer, BUILDERS, _context(data, charts, base_url))
         digest = writer.digest()
         writer.write(manifest.MANIFEST, manifest.content(data, digest, charts))
         return _report(target, data, writer.sizes, digest)
@@ -204,7 +204,7 @@ def _write(writer: SiteWriter, builders: Iterable[Callable[[Of], Files]], made_o
             writer.write(name, content)
 
 
-def _context(store: Store, data: SiteData, charts: Charts, base_url: str) -> SiteContext:
+def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
     site = {
         "version": __version__,
         "generated": units.moment(data.now),
@@ -212,23 +212,7 @@ def _context(store: Store, data: SiteData, charts: Charts, base_url: str) -> Sit
         "pages": _navigation(data.board),
         "device_pages": True,
     }
-    return SiteContext(
-        store=store,
-        now=data.now,
-        board=data.board,
-        recent=data.recent,
-        snapshots=data.snapshots,
-        runs=data.runs,
-        metrics=data.metrics,
-        described=data.described,
-        environments=data.environments,
-        calibrations=data.calibrations,
-        book=data.book,
-        dated=data.dated,
-        renderer=Renderer(site),
-        charts=charts,
-        base_url=base_url,
-    )
+    return SiteContext(**vars(data), renderer=Renderer(site), charts=charts, base_url=base_url)
 
 
 def _navigation(board: Board) -> tuple[tuple[str, str], ...]:

@@ -42,12 +42,17 @@ NEWEST_DESCRIBED = 40
 
 @dataclass(frozen=True)
 class SiteData:
-    """What was read.
+    """What was read of ``store``.
 
-    ``recent`` has the numbers of :data:`RECENT_PARTS` only. ``now`` is what ages are counted from. ``runs``
-    are all runs newest first, ``dated`` the published ones in order of creation.
+    ``now`` is what ages are counted from, in seconds since the epoch. ``recent`` covers the open epoch and
+    the one before it, with the numbers of :data:`RECENT_PARTS` only; ``snapshots`` are all of the store,
+    ``runs`` all runs newest first, ``dated`` the published ones in order of creation. ``metrics`` are all
+    that the store has, ``book`` its cases with their numbers. ``environments`` and ``calibrations`` map a run
+    to its rows of these tables, for the runs in ``described``: those that hold a row of the board, the newest
+    ones and the unfinished ones.
     """
 
+    store: Store
     now: float
     board: Board
     recent: History
@@ -88,6 +93,7 @@ def read_site_data(
     described = _described(runs, newest, dated)
     there = sorted(described & {info.run_id for info in published})
     return SiteData(
+        store=store,
         now=at,
         board=board,
         recent=joined(tuple(recent)),

@@ -134,7 +134,7 @@ _TABLE = (
            of_a_step=True),
     Metric("attainable", "s", _NEITHER, "least seconds for the work of a step at measured peaks"),
     Metric("peak_share", "share", _HIGHER, "share of the peak: attainable seconds divided by wall time",
-           of_a_step=True, views=_CLAIM),
+           of_a_step=True, views=(View.BRIEF, *_HISTORY)),
     Metric("gemm_flops", "FLOP/s", _HIGHER, "calibration: 2 n^3 / s of a square matrix product"),
     Metric("copy_bytes_per_s", "B/s", _HIGHER, "calibration: copy on the device, bytes read and written"),
     Metric("transfer_bytes_per_s", "B/s", _HIGHER, "calibration: copy between host and device"),

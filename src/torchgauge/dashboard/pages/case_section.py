@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from torchgauge.dashboard.board import Entry, Number
+from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.cells import known_note
 from torchgauge.dashboard.pages.environments import LastPass
@@ -187,15 +187,15 @@ def _metrics(entry: Entry) -> str:
     )
 
 
-def _metric(entry: Entry, number: Number) -> str:
-    head = _metric_head(number.metric)
-    if number.median is None:
-        why = repeated(number.absent or "no reason given")
+def _metric(entry: Entry, number: Row) -> str:
+    head = _metric_head(number["metric"])
+    if number["median"] is None:
+        why = repeated(number["absent"])
         return f'{head}<td colspan="6" class="muted">no number: {why}</td></tr>'
-    value, bracket = number_parts(number.median, number.low, number.high, number.unit)
-    interval = f"{bracket}{_confidence(number.confidence)}" if bracket else "none: too few samples"
-    beside = _beside(number.n, number.method, number.provenance, number.stopped)
-    if doubt := entry.doubt(number.metric):
+    value, bracket = number_parts(number["median"], number["low"], number["high"], number["unit"])
+    interval = f"{bracket}{_confidence(number['confidence'])}" if bracket else "none: too few samples"
+    beside = _beside(number["n"], number["method"], number["provenance"], number["stopped"])
+    if doubt := entry.doubt(number["metric"]):
         apart = f'<span class="doubt">{shown(entry.told(number))}</span> <small>{repeated(doubt)}</small>'
         return f'{head}<td class="num">{apart}</td><td class="nowrap doubt">{interval}{beside}'
     return f'{head}<td class="num"><b>{value}</b></td><td class="nowrap">{interval}{beside}'
@@ -207,7 +207,7 @@ def _confidence(share: float) -> str:
 
 
 @lru_cache(maxsize=4096)
-def _beside(n: int, method: str, provenance: str, stopped: str) -> str:
+def _beside(n: int, method: str, provenance: str | None, stopped: str | None) -> str:
     """What stands beside a number and its interval; thousands of numbers share it."""
     return (
         f'</td><td class="num">{n}</td><td>{shown(method)}</td><td>{shown(provenance or "not said")}</td>'

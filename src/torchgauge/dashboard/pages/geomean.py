@@ -52,11 +52,11 @@ def usable(entry: Entry, metric: str) -> tuple[float | None, str]:
         return None, "stale"
     if number is None:
         return None, "not measured"
-    if number.median is None:
-        return None, number.absent
-    if not (number.median > 0 and math.isfinite(number.median)):
+    if number["median"] is None:
+        return None, number["absent"]
+    if not number["median"] > 0:  # what is not finite has no median
         return None, "not positive"
-    return number.median, ""
+    return number["median"], ""
 
 
 def common(numbers: Mapping[Key, Numbers], built_differently: Collection[str]) -> frozenset[str]:

@@ -33,9 +33,9 @@ def metric_shard(board: Board, metric: str) -> tuple[str, bytes]:
     apart: dict[str, str] = {}
     for place, entry in enumerate(chain.from_iterable(board.grid)):
         number = entry.numbers.get(metric) if entry else None
-        if entry and number and number.median is not None and (doubt := entry.doubt(metric)):
+        if entry and number and number["median"] is not None and (doubt := entry.doubt(metric)):
             apart[str(place)], number = doubt, None
-        medians.append(_rounded(number.median, 4) if number else None)
+        medians.append(_rounded(number["median"], 4) if number else None)
         halves.append(_rounded(half_percent(number), 2) if number else None)
     data = {
         "schema": SCHEMA,

@@ -314,15 +314,18 @@ def _multiple(site: _Site, entry: Entry) -> str:
     head = f'<li><a href="#{links.case_anchor(entry)}">{repeated(entry.column.name)}</a>'
     row, number = site.history.number_of(entry.newest["case_key"]), entry.numbers.get(METRIC)
     drawing = str(site.lines.svg(row)) if row is not None and site.lines.numbers(row) > 1 else ""
-    if number is None or number.median is None:
-        why = number.absent if number else "not measured"
+    if number is None or number["median"] is None:
+        why = number["absent"] if number else "not measured"
         return f'{head}{drawing}<p><span class="muted">no number: {repeated(why)}</span></p></li>'
-    value, _ = number_parts(number.median, number.low, number.high, number.unit)
+    value, _ = number_parts(number["median"], number["low"], number["high"], number["unit"])
     if doubt := entry.doubt(METRIC):
         told = f'<span class="doubt">{shown(entry.told(number))}</span>'
         why = f'<span class="muted">{repeated(doubt)}: compared with nothing</span>'
         return f"{head}{drawing}<p>{told} {spread(half_percent(number))} {why}</p></li>"
     moved = _moved(site.moved.get(entry.newest["case_key"]))
+    share = entry.numbers.get("peak_share")
+    if share is not None and share["median"] is not None:
+        moved = f"{moved}</p><p>{units.quantity(share['median'], share['unit'])} of the peak"
     return f"{head}{drawing}<p><b>{value}</b> {spread(half_percent(number))} {moved}</p></li>"
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
-from torchgauge.dashboard.board import Number
+from torchgauge.dashboard.plain_rows import Row
 from torchgauge.results import units
 
 MINUS = "\N{MINUS SIGN}"
@@ -30,12 +30,12 @@ SCALES: dict[str, Scale] = {
 SECONDS = Scale(1.0, "s")
 
 
-def half_percent(number: Number) -> float | None:
+def half_percent(number: Row) -> float | None:
     """Half of the interval in percent of the median: the wider side; None where there is none."""
-    median = number.median
-    if median is None or number.low is None or number.high is None or median <= 0:
+    median, low, high = number["median"], number["low"], number["high"]
+    if median is None or low is None or high is None or median <= 0:
         return None
-    return 100 * max(number.high - median, median - number.low) / median
+    return 100 * max(high - median, median - low) / median  # type: ignore[no-any-return]
 
 
 def together(left: float | None, right: float | None) -> float | None:

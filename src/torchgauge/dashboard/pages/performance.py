@@ -249,6 +249,6 @@ def _provenance(columns: Sequence[Column], readings: _Readings, metric: str) -> 
     for row in readings:
         for column, cell in zip(columns, row, strict=True):
             number = cell[0].numbers.get(metric) if cell and cell[1].value is not None else None
-            if number is not None and number.provenance:
-                found[column].add(number.provenance.replace("_", " "))
+            if number is not None and number["provenance"]:
+                found[column].add(number["provenance"].replace("_", " "))
     return tuple(", ".join(sorted(found[column])) for column in columns)

@@ -95,6 +95,8 @@ def views(board: Board) -> tuple[View, ...]:
             View("-compile-warm", "compile_warm", "Compile time", "warm cache", Against.NOTHING, eager=False),
         ]
     found.append(View("-memory", "peak_memory", "Peak memory", "in MiB", Against.NOTHING))
+    if any("peak_share" in entry.numbers for entry in board.entries.values()):
+        found.append(View("-peak-share", "peak_share", "Peak share", "in %", Against.NOTHING))
     return (
         replace(found[0], file="performance.html"),
         *(replace(view, file=f"performance{view.file}.html") for view in found[1:]),
@@ -163,9 +165,9 @@ def _base_of(board: Board, view: View) -> Callable[[Workload, Column], Entry | N
 
 def _absolute(entry: Entry, metric: str) -> Reading:
     number = entry.numbers.get(metric)
-    if number is None or number.median is None:
-        return Reading(None, None, relative=False, why=number.absent if number else "not measured")
-    return Reading(number.median, half_percent(number), relative=False, doubt=entry.doubt(metric))
+    if number is None or number["median"] is None:
+        return Reading(None, None, relative=False, why=number["absent"] if number else "not measured")
+    return Reading(number["median"], half_percent(number), relative=False, doubt=entry.doubt(metric))
 
 
 def _ratio(entry: Entry, base: Entry | None, absolute: Reader) -> Reading:
