@@ -50,7 +50,7 @@ def campaign(folder: Path) -> None:
 
     from torchgauge.harness.campaigns import plan_of
     from torchgauge.harness.planning.plan import load_suites
-    from torchgauge.harness.progress import PlainProgress
+    from torchgauge.harness.progress import Progress
     from torchgauge.harness.rows import RowContext, row
     from torchgauge.harness.runner import Campaign
     from torchgauge.records import Measurement, Outcome, Phase, Status
@@ -78,7 +78,7 @@ def campaign(folder: Path) -> None:
 
     with (folder / "log").open("w") as log:
         store = Store.open(folder / "store", create=True)
-        report = Instant(plan, store, {}, suites, PlainProgress(log), sys.executable).run()
+        report = Instant(plan, store, {}, suites, Progress(log), sys.executable).run()
     if sum(report.counts.values()) != CASES:
         raise SystemExit(f"{report.counts}")
     print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024)

@@ -26,7 +26,7 @@ from torchgauge.harness.planning.configurations import configuration
 from torchgauge.harness.planning.plan import load_suites, make_group
 from torchgauge.harness.pool.host_process import HostOptions, HostProcess
 from torchgauge.harness.pool.worker_setup import WORKER_MODULES
-from torchgauge.harness.progress import PlainProgress
+from torchgauge.harness.progress import Progress
 from torchgauge.harness.runner import Campaign
 from torchgauge.records import DeviceTarget, Group, RunSettings, to_json
 from torchgauge.results.store import Store
@@ -66,7 +66,7 @@ def campaign_seconds(count: int, folder: Path, width: int = 1) -> float:
     with (folder / "progress.log").open("w") as log:
         plan = plan_of(groups(count, width), SETTINGS, suites.values())
         store = Store.open(folder / "store", create=True)
-        campaign = Campaign(plan, store, {DEVICE.name: DEVICE}, suites, PlainProgress(log), sys.executable)
+        campaign = Campaign(plan, store, {DEVICE.name: DEVICE}, suites, Progress(log), sys.executable)
         start = time.perf_counter()
         report = campaign.run()
         seconds = time.perf_counter() - start

@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 
 from torchgauge.harness.doctor_run import DoctorOptions, calibration_campaign, run_calibration
-from torchgauge.harness.progress import PlainProgress
+from torchgauge.harness.progress import Progress
 from torchgauge.records import Calibration, Status
 from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.store import Store
@@ -58,7 +58,7 @@ def doctor(folder: Path, *arguments: str, **variables: str) -> subprocess.Comple
 def calibrate(folder: Path, device: str, **more: Any) -> Any:
     """A quick calibration of ``device`` in this process's name, its progress thrown away."""
     options = DoctorOptions(device, str(folder / "store"), threads=1, quick=True, **more)
-    return run_calibration(calibration_campaign(options, PlainProgress(io.StringIO())))
+    return run_calibration(calibration_campaign(options, Progress(io.StringIO())))
 
 
 def words(calibrated: Any) -> dict[tuple[str, str], str]:
@@ -205,10 +205,10 @@ def test_a_device_that_never_answers_is_asked_once(tmp_path, monkeypatch) -> Non
         "import json, sys\n"
         "from torchgauge.harness.doctor_run import *\n"
         "from torchgauge.harness.fitness import fitness\n"
-        "from torchgauge.harness.progress import PlainProgress\n"
+        "from torchgauge.harness.progress import Progress\n"
         "from torchgauge.records import to_plain\n"
         "options = DoctorOptions('silent', sys.argv[1], threads=1, timeout_s=3.0, quick=True)\n"
-        "found = run_calibration(calibration_campaign(options, PlainProgress()))\n"
+        "found = run_calibration(calibration_campaign(options, Progress()))\n"
         "print(json.dumps(to_plain([found, fitness(found)])))\n"
     )
     path = os.pathsep.join([str(tmp_path), *filter(None, [os.environ.get("PYTHONPATH")])])

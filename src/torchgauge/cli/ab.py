@@ -51,10 +51,10 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     from torchgauge.harness.ab.comparison import new_comparison, resumed_comparison
     from torchgauge.harness.ab.ending_text import ending_as_json, ending_lines
     from torchgauge.harness.ab.judging import judge_for, read_policy
-    from torchgauge.harness.ab.progress import choose_ab_progress
+    from torchgauge.harness.ab.progress import AbProgress
     from torchgauge.harness.ab.run_comparison import run_comparison
 
-    progress = choose_ab_progress()
+    progress = AbProgress()
     folder = None
     if options["resume"]:
         comparison, folder = resumed_comparison(options["resume"], progress)

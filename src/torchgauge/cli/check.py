@@ -30,7 +30,7 @@ def command(**options: Any) -> None:
     """
     from torchgauge.harness.check_campaign import check_campaign
     from torchgauge.harness.check_card import card_lines, card_of, catalogue_lines
-    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.progress import Progress
     from torchgauge.harness.runner import report_as_json
     from torchgauge.harness.summary import summary_lines
     from torchgauge.records import to_plain
@@ -39,7 +39,7 @@ def command(**options: Any) -> None:
     if options["only_list"]:
         click.echo("\n".join(catalogue_lines(options["groups"], options["checks"])))
         return
-    campaign = check_campaign(options, choose_progress())
+    campaign = check_campaign(options, Progress())
     report = campaign.run()
     results, _ = find_results(str(campaign.store.path), report.run_id)
     cards = [

@@ -72,7 +72,7 @@ def _calibrate(options: dict[str, Any], checks: list[Any]) -> int:
     from torchgauge.harness.doctor_run import DEADLINE_S, DoctorOptions, calibration_campaign, run_calibration
     from torchgauge.harness.doctor_text import calibration_lines
     from torchgauge.harness.fitness import Verdict, fitness
-    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.progress import Progress
     from torchgauge.records import to_plain
 
     asked = DoctorOptions(
@@ -83,7 +83,7 @@ def _calibrate(options: dict[str, Any], checks: list[Any]) -> int:
         options["timeout"] or DEADLINE_S,
         options["quick"],
     )
-    calibrated = run_calibration(calibration_campaign(asked, choose_progress()))
+    calibrated = run_calibration(calibration_campaign(asked, Progress()))
     found = fitness(calibrated)
     if options["as_json"]:
         plain = to_plain({"checks": checks, "calibration": calibrated, "fitness": found})

@@ -51,14 +51,14 @@ def command(**options: Any) -> None:
     """
     from torchgauge.harness.ops_matrix import causes, matrix, matrix_lines
     from torchgauge.harness.ops_run import case_script, ops_campaign, results_of
-    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.progress import Progress
     from torchgauge.harness.runner import report_as_json
     from torchgauge.harness.summary import summary_lines
 
     if options["script"]:
         click.echo(case_script(options["script"]), nl=False)
         return
-    campaign, folder = ops_campaign(options, choose_progress())
+    campaign, folder = ops_campaign(options, Progress())
     report = campaign.run(folder)
     results = results_of(campaign)
     for line in (*matrix_lines(results), *summary_lines(report, Path(campaign.store.path))):

@@ -34,15 +34,13 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     Example: torchgauge repro 'timm/resnet18:inference:float32:b2:eager@DEVICE'
     """
     from torchgauge.harness.campaigns import repro_campaign
-    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.progress import Progress
     from torchgauge.harness.runner import report_as_json
     from torchgauge.harness.summary import result_lines, summary_lines
     from torchgauge.results.journal import results
 
     settings, _ = settings_of(options)
-    campaign = repro_campaign(
-        case, settings, store=store, progress=choose_progress(), python=options["python"]
-    )
+    campaign = repro_campaign(case, settings, store=store, progress=Progress(), python=options["python"])
     report = campaign.run()
     folder = campaign.store.run(report.run_id)
     found = list(results(folder.journal_path))

@@ -50,11 +50,11 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     from torchgauge.harness.campaigns import new_campaign, resumed_campaign
     from torchgauge.harness.planning.cut import other_cuts
     from torchgauge.harness.planning.order_text import left_lines, order_lines
-    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.progress import Progress
     from torchgauge.harness.runner import report_as_json
     from torchgauge.harness.summary import summary_lines
 
-    progress = choose_progress()
+    progress = Progress()
     if options["resume"]:
         campaign, folder = resumed_campaign(
             options["resume"], progress, options["executor"], python=options["python"]

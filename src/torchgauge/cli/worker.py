@@ -29,12 +29,12 @@ def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **o
     from pathlib import Path
 
     from torchgauge.harness.parts.part_run import node_name, part_campaign, run_part
-    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.progress import Progress
     from torchgauge.harness.runner import report_as_json
     from torchgauge.harness.summary import report_lines
 
     campaign, whole = part_campaign(
-        Path(plan), groups, node=node_name(node), progress=choose_progress(), python=options["python"]
+        Path(plan), groups, node=node_name(node), progress=Progress(), python=options["python"]
     )
     report = run_part(campaign, whole, Path(into))
     for line in report_lines(report):

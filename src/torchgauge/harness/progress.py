@@ -1,10 +1,10 @@
-"""What a person sees while a campaign runs: a live line on a terminal, plain lines elsewhere."""
+"""What a person sees while a campaign runs: plain lines, and on a terminal a live one below them."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, TextIO
+from typing import TYPE_CHECKING, Any, TextIO
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.records import Group, Plan, Result, Status, Workload, inexact
@@ -14,99 +14,27 @@ if TYPE_CHECKING:
     from torchgauge.harness.runner import RunReport
 
 
-class Progress(Protocol):
-    """Hears of a campaign's progress."""
+class LiveLines:
+    """Lines on a stream, stderr unless given; on a terminal above one that says what runs now."""
 
-    def start(self, plan: Plan, report: RunReport) -> None:
-        """The campaign starts, or goes on after ``report``."""
-
-    def event(self, group: Group, event: dict[str, Any]) -> None:
-        """A worker said something."""
-
-    def results(self, results: Sequence[Result], report: RunReport) -> None:
-        """Rows are durable."""
-
-    def remark(self, text: str) -> None:
-        """A fact about the run."""
-
-    def finish(self, report: RunReport) -> None:
-        """The run is published."""
-
-    def stop(self) -> None:
-        """Leave the terminal as it was, whatever happened; called last, and at least once."""
-
-
-class PlainProgress:
-    """One line per group, with the time left; for logs and pipes."""
+    bar: Any = None
 
     def __init__(self, stream: TextIO | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self.stream = stream or sys.stderr
         self.clock = clock
-        self.total = self.before = 0
         self.began = clock.steady()
 
-    def start(self, plan: Plan, report: RunReport) -> None:
-        """Say how much there is to do."""
-        self.total, self.before = report.planned, sum(report.counts.values())
+    def begin(self, total: int | None = None) -> None:
+        """Start the clock and, on a terminal, draw the live line: with a bar where there is a ``total``."""
         self.began = self.clock.steady()
-        self.say(
-            f"run {plan.run_id}: {self.total} cases in {len(plan.groups)} groups, {self.before} done before"
-        )
-
-    def event(self, group: Group, event: dict[str, Any]) -> None:
-        """Phases are too many for a log."""
-
-    def results(self, results: Sequence[Result], report: RunReport) -> None:
-        """Say what the group's rows are and how long the rest may take."""
-        if not results:
+        if not self.stream.isatty():
             return
-        done = sum(report.counts.values())
-        workload = results[0].case.workload
-        name = f"{_model(workload)} {workload.mode} {workload.dtype} @{results[0].case.device}"
-        described = describe_rows(results)
-        if len({result.case.workload for result in results}) > 1:  # checks: many share a process
-            name, described = f"{workload.suite} @{results[0].case.device}", describe_counts(results)
-        self.say(f"[{done}/{self.total}] {name}: {described} | {self.left(done)}")
-
-    def remark(self, text: str) -> None:
-        """Pass a remark on."""
-        self.say(f"note: {text}")
-
-    def finish(self, report: RunReport) -> None:
-        """The command prints the summary."""
-
-    def stop(self) -> None:
-        """Lines need no ending."""
-
-    def left(self, done: int) -> str:
-        """Words for the time left, from the pace so far."""
-        fresh = done - self.before
-        if done >= self.total:
-            return f"took {units.duration(self.clock.steady() - self.began)}"
-        if fresh <= 0:
-            return "time left unknown"
-        pace = (self.clock.steady() - self.began) / fresh
-        return f"about {units.duration(pace * (self.total - done))} left"
-
-    def say(self, text: str) -> None:
-        """Write one line at once."""
-        self.stream.write(text + "\n")
-        self.stream.flush()
-
-
-class RichProgress(PlainProgress):
-    """A progress bar that names the case and phase in flight, above it the finished rows."""
-
-    bar: Any = None
-
-    def start(self, plan: Plan, report: RunReport) -> None:
-        """Draw the bar."""
         from rich.console import Console
         from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
 
+        bar = (BarColumn(bar_width=24), MofNCompleteColumn()) if total is not None else ()
         self.bar = Progress(
-            BarColumn(bar_width=24),
-            MofNCompleteColumn(),
+            *bar,
             TimeElapsedColumn(),
             TextColumn("{task.fields[left]}"),
             TextColumn("{task.description}", markup=False),
@@ -115,38 +43,77 @@ class RichProgress(PlainProgress):
             auto_refresh=False,  # a refreshing thread would take time from what is being measured
         )
         self.bar.start()
-        self.task = self.bar.add_task("starting", total=report.planned, left="")
-        super().start(plan, report)
-        self.bar.update(self.task, completed=self.before, refresh=True)
+        self.task = self.bar.add_task("starting", total=total, left="")
 
-    def event(self, group: Group, event: dict[str, Any]) -> None:
-        """Show the phase in flight."""
-        if event["ev"] == "phase":
-            cases = {planned.case.key: planned.case for planned in group.cases}
-            workload = cases.get(event.get("case") or "", group.cases[0].case).workload
-            text = f"{_model(workload)} @{group.device}: {event['phase']}"
-            self.bar.update(self.task, description=text, refresh=True)
+    def show(self, **changes: Any) -> None:
+        """Change the live line: ``description``, ``completed`` or ``left``."""
+        if self.bar is not None:
+            self.bar.update(self.task, refresh=True, **changes)
 
-    def results(self, results: Sequence[Result], report: RunReport) -> None:
-        """Move the bar on."""
-        super().results(results, report)
-        done = sum(report.counts.values())
-        self.bar.update(self.task, completed=done, left=self.left(done), refresh=True)
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return self.clock.steady() - self.began
+
+    def remark(self, text: str) -> None:
+        """Pass a remark on."""
+        self.say(f"note: {text}")
+
+    def say(self, text: str) -> None:
+        """Write one line at once, above the live one."""
+        if self.bar is not None:
+            self.bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            return
+        self.stream.write(text + "\n")
+        self.stream.flush()
 
     def stop(self) -> None:
-        """Take the bar away, if it was drawn."""
+        """Leave the terminal as it was, whatever happened; called last, and at least once."""
         if self.bar is not None:
             self.bar.stop()
 
-    def say(self, text: str) -> None:
-        """Write above the bar."""
-        self.bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
 
+class Progress(LiveLines):
+    """One line per group, with the time left; the live line has a bar, and names case and phase in flight."""
 
-def choose_progress(stream: TextIO | None = None) -> Progress:
-    """Rich on a terminal, plain lines elsewhere."""
-    stream = stream or sys.stderr
-    return RichProgress(stream) if stream.isatty() else PlainProgress(stream)
+    total = before = 0
+
+    def start(self, plan: Plan, report: RunReport) -> None:
+        """Say how much there is to do: the campaign starts, or goes on after ``report``."""
+        self.total, self.before = report.planned, sum(report.counts.values())
+        self.begin(self.total)
+        self.say(
+            f"run {plan.run_id}: {self.total} cases in {len(plan.groups)} groups, {self.before} done before"
+        )
+        self.show(completed=self.before)
+
+    def event(self, group: Group, event: dict[str, Any]) -> None:
+        """Show the phase in flight; phases are too many for a log."""
+        if event["ev"] == "phase":
+            cases = {planned.case.key: planned.case for planned in group.cases}
+            workload = cases.get(event.get("case") or "", group.cases[0].case).workload
+            self.show(description=f"{_model(workload)} @{group.device}: {event['phase']}")
+
+    def results(self, results: Sequence[Result], report: RunReport) -> None:
+        """Say what the rows of a group are, which are durable now, and how long the rest may take."""
+        done = sum(report.counts.values())
+        if results:
+            workload = results[0].case.workload
+            name = f"{_model(workload)} {workload.mode} {workload.dtype} @{results[0].case.device}"
+            described = describe_rows(results)
+            if len({result.case.workload for result in results}) > 1:  # checks: many share a process
+                name, described = f"{workload.suite} @{results[0].case.device}", describe_counts(results)
+            self.say(f"[{done}/{self.total}] {name}: {described} | {self.left(done)}")
+        self.show(completed=done, left=self.left(done))
+
+    def left(self, done: int) -> str:
+        """Words for the time left, from the pace so far."""
+        fresh = done - self.before
+        if done >= self.total:
+            return f"took {units.duration(self.elapsed_s)}"
+        if fresh <= 0:
+            return "time left unknown"
+        return f"about {units.duration(self.elapsed_s / fresh * (self.total - done))} left"
 
 
 def _model(workload: Workload) -> str:

@@ -115,7 +115,6 @@ class Campaign:
             self._measure(folder, report)
             self._publish()
             report.counts[Status.NOT_RUN] += report.planned - sum(report.counts.values())
-            self.progress.finish(report)
         finally:
             self.progress.stop()
         return report

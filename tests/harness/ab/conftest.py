@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -13,7 +14,7 @@ import pytest
 import torchgauge
 from torchgauge import registry
 from torchgauge.harness.ab.comparison import Request, new_comparison
-from torchgauge.harness.ab.progress import NoAbProgress
+from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.ab.run_comparison import ComparisonEnding, run_comparison
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Environment, RunSettings
@@ -76,7 +77,7 @@ class Arena:
         self, request: Request, on_add: Callable[[Launch], None] = lambda launch: None, **script: Any
     ) -> tuple[Script, ComparisonEnding]:
         """Measure as a :class:`Script` wants it."""
-        made = new_comparison(request, store=str(self.store), progress=NoAbProgress())
+        made = new_comparison(request, store=str(self.store), progress=AbProgress(io.StringIO()))
         judge = Script(made.plan.pairs, on_add=on_add, **script)
 
         def judge_of(environments: Sequence[Environment]) -> Script:

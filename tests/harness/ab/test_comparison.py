@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import random
 from dataclasses import replace
 from typing import Any
@@ -12,7 +13,7 @@ from torchgauge.errors import UsageError
 from torchgauge.harness.ab.comparison import new_comparison
 from torchgauge.harness.ab.launch_hosts import LaunchHosts, choose_cpus, threads_of
 from torchgauge.harness.ab.pair_launch import MAX_STEPS, QUAD, steps_per_block
-from torchgauge.harness.ab.progress import NoAbProgress
+from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Case, Configuration, DeviceTarget, RunSettings, Workload
 from torchgauge.records.comparison import Contestant, Pair, Side
@@ -23,7 +24,7 @@ CPU = Selection(("toy",), ("cpu",), ("mlp", "convnet", "rnn"), configurations=("
 
 
 def planned(arena: Any, **more: Any) -> Any:
-    return new_comparison(arena.request(**more), store=str(arena.store), progress=NoAbProgress())
+    return new_comparison(arena.request(**more), store=str(arena.store), progress=AbProgress(io.StringIO()))
 
 
 def test_what_is_the_same_must_be_asked_for(arena: Any) -> None:

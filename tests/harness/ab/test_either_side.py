@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import json
 import shutil
 import site
@@ -17,7 +18,7 @@ from click.testing import CliRunner
 from torchgauge.cli.main import cli
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.harness.ab.comparison import Request, new_comparison, resumed_comparison
-from torchgauge.harness.ab.progress import NoAbProgress
+from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import RunSettings
 from torchgauge.records.comparison import Contestant, Side
@@ -71,7 +72,7 @@ def planned(pythons: dict[str, str], tmp_path: Path) -> Callable[..., Any]:
             Contestant(head, pythons[head]),
             seed=1,
         )
-        return new_comparison(request, store=str(tmp_path / "store"), progress=NoAbProgress())
+        return new_comparison(request, store=str(tmp_path / "store"), progress=AbProgress(io.StringIO()))
 
     return plan
 
@@ -135,7 +136,7 @@ def test_a_resumed_run_plans_the_same(planned: Callable[..., Any]) -> None:
     for sides in (("old", "new"), ("old", "none")):
         made = planned(*sides)
         folder = begin_comparison(made.store, made.plan)
-        again, _ = resumed_comparison(str(folder.path), NoAbProgress())
+        again, _ = resumed_comparison(str(folder.path), AbProgress(io.StringIO()))
         assert refusals(again) == refusals(made)
 
 

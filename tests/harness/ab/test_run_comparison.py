@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import os
 import signal
 import sys
@@ -15,7 +16,7 @@ import pytest
 
 from torchgauge.errors import UsageError
 from torchgauge.harness.ab.comparison import resumed_comparison
-from torchgauge.harness.ab.progress import NoAbProgress
+from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.ab.run_comparison import run_comparison
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Cause, Deadlines, Phase, Status
@@ -210,7 +211,7 @@ def test_ctrl_c_keeps_complete_launches_and_the_run_goes_on(arena: Any, script_f
     assert folder.state() is RunState.INTERRUPTED
     kept = list(folder.launches())
     assert kept == heard
-    made, found = resumed_comparison(str(folder.path), NoAbProgress())
+    made, found = resumed_comparison(str(folder.path), AbProgress(io.StringIO()))
     judge = script_for(made.plan.pairs, launches=3)
     again = run_comparison(made, lambda environments: judge, found)
     assert (again.interrupted, again.exit_code) == (False, 3)  # the script judges nothing

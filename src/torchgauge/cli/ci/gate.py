@@ -136,7 +136,7 @@ def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Confi
     from pathlib import Path
 
     from torchgauge.harness.ab.judging import read_policy
-    from torchgauge.harness.ab.progress import choose_ab_progress
+    from torchgauge.harness.ab.progress import AbProgress
     from torchgauge.workflows.ab_gate import run_ab_gate
     from torchgauge.workflows.gate_set import ARTIFACT_PREFIX
     from torchgauge.workflows.github_files import in_actions, set_output
@@ -145,7 +145,7 @@ def _pull_request(suite: tuple[str, ...], options: dict[str, Any], config: Confi
     out = Path(options["out"] or ARTIFACT_PREFIX + wanted.pool)
     if out.exists():
         raise UsageError(f"{out} exists", hint="--out NEW: a result set is written once")
-    ending = run_ab_gate(wanted, Path(options["store"]), Path(options["work"]), out, choose_ab_progress())
+    ending = run_ab_gate(wanted, Path(options["store"]), Path(options["work"]), out, AbProgress())
     if ending.report is not None:
         judged = [each.head_case for each in ending.report.verdicts if each.pair_key]
         _tell_unused(read_policy(wanted.policy), (*judged, *ending.report.not_run))

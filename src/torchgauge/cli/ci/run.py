@@ -59,7 +59,7 @@ def command(
     Example: torchgauge ci run --pool POOL --shard 2 --deadline 55m
     """
     from torchgauge.harness.planning.order_text import left_lines, order_lines
-    from torchgauge.harness.progress import choose_progress
+    from torchgauge.harness.progress import Progress
     from torchgauge.harness.summary import summary_lines
     from torchgauge.results.markdown_text import code, fenced
     from torchgauge.workflows.campaign import read_campaign
@@ -80,7 +80,7 @@ def command(
         settings,
         provenance,
         store=options["store"],
-        progress=choose_progress(),
+        progress=Progress(),
         python=options["python"],
     )
     if settings.budget_s is not None:

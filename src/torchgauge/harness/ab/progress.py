@@ -2,50 +2,22 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Sequence
-from typing import Any, Protocol, TextIO
+from typing import Any
 
-from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.harness.progress import LiveLines
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict, Pair, Side
 from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words as words
 from torchgauge.results.comparing.status_verdict import unfit
 
 
-class AbProgress(Protocol):
-    """Hears of an A/B run's progress."""
+class AbProgress(LiveLines):
+    """A line for each launch of each pair; the live line names side and phase in flight."""
 
     def start(self, plan: ComparisonPlan, launches: int) -> None:
-        """The run starts, or goes on after ``launches``."""
-
-    def launch(self, number: int, pairs: Sequence[Pair]) -> None:
-        """Fresh processes are started to measure ``pairs``."""
-
-    def event(self, pair: Pair, side: Side, event: dict[str, Any]) -> None:
-        """A worker said something."""
-
-    def measured(self, launch: Launch, interim: MetricVerdict | None) -> None:
-        """A launch of one pair is durable; ``interim`` is how its latency looks by now."""
-
-    def remark(self, text: str) -> None:
-        """A fact about the run."""
-
-    def stop(self) -> None:
-        """Leave the terminal as it was, whatever happened; called last, and at least once."""
-
-
-class PlainAbProgress:
-    """A line for each launch of each pair; for logs and pipes."""
-
-    def __init__(self, stream: TextIO | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
-        self.stream = stream or sys.stderr
-        self.clock = clock
-        self.began = clock.steady()
-
-    def start(self, plan: ComparisonPlan, launches: int) -> None:
-        """Say what is compared."""
-        self.began = self.clock.steady()
+        """Say what is compared: the run starts, or goes on after ``launches``."""
+        self.begin()
         controls = sum(pair.control for pair in plan.pairs)
         extra = f", {controls} of them head against head" if controls else ""
         before = f", {launches} measurements were there" if launches else ""
@@ -54,90 +26,22 @@ class PlainAbProgress:
         self.say(f"  head: {_describe(plan.head.label, plan.head.python)}")
 
     def launch(self, number: int, pairs: Sequence[Pair]) -> None:
-        """Say how many pairs are still measured."""
-        many = words.pairs(len(pairs))
-        self.say(f"launch {number}: {many}, after {units.duration(self.clock.steady() - self.began)}")
+        """Say how many pairs are still measured; fresh processes are started now."""
+        self.say(f"launch {number}: {words.pairs(len(pairs))}, after {units.duration(self.elapsed_s)}")
+        self.show(description=f"launch {number}: hosts start")
 
     def event(self, pair: Pair, side: Side, event: dict[str, Any]) -> None:
-        """Phases are too many for a log."""
+        """Show the phase in flight; phases are too many for a log."""
+        if event["ev"] == "phase":
+            workload = pair.head.workload
+            self.show(description=f"{workload.suite}/{workload.model}, {side.value}: {event['phase']}")
 
     def measured(self, launch: Launch, interim: MetricVerdict | None) -> None:
-        """Say how the pair stands."""
+        """Say how a pair stands, of which a launch is durable; ``interim`` is its latency by now."""
         took = units.duration(launch.setup_s + launch.measure_s)
         text = units.shortened(unfit(launch), 200) or _so_far(interim)
         again = " (again)" if launch.confirms else ""
         self.say(f"  {launch.pair_id}{again}: {text} | {took}")
-
-    def remark(self, text: str) -> None:
-        """Pass a remark on."""
-        self.say(f"note: {text}")
-
-    def stop(self) -> None:
-        """Lines need no ending."""
-
-    def say(self, text: str) -> None:
-        """Write one line at once."""
-        self.stream.write(text + "\n")
-        self.stream.flush()
-
-
-class RichAbProgress(PlainAbProgress):
-    """The same lines above one that names side and phase in flight."""
-
-    bar: Any = None
-
-    def start(self, plan: ComparisonPlan, launches: int) -> None:
-        """Draw the line."""
-        from rich.console import Console
-        from rich.progress import Progress, TextColumn, TimeElapsedColumn
-
-        self.bar = Progress(
-            TimeElapsedColumn(),
-            TextColumn("{task.description}", markup=False),
-            console=Console(file=self.stream),
-            transient=True,
-            auto_refresh=False,  # a refreshing thread would take time from what is being measured
-        )
-        self.bar.start()
-        self.task = self.bar.add_task("starting", total=None)
-        super().start(plan, launches)
-
-    def launch(self, number: int, pairs: Sequence[Pair]) -> None:
-        """Show that hosts are starting."""
-        super().launch(number, pairs)
-        self.bar.update(self.task, description=f"launch {number}: hosts start", refresh=True)
-
-    def event(self, pair: Pair, side: Side, event: dict[str, Any]) -> None:
-        """Show the phase in flight."""
-        if event["ev"] == "phase":
-            workload = pair.head.workload
-            text = f"{workload.suite}/{workload.model}, {side.value}: {event['phase']}"
-            self.bar.update(self.task, description=text, refresh=True)
-
-    def stop(self) -> None:
-        """Take the line away, if it was drawn."""
-        if self.bar is not None:
-            self.bar.stop()
-
-    def say(self, text: str) -> None:
-        """Write above the line."""
-        if self.bar is None:
-            super().say(text)
-        else:
-            self.bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
-
-
-class NoAbProgress(PlainAbProgress):
-    """Says nothing."""
-
-    def say(self, text: str) -> None:
-        """Nothing."""
-
-
-def choose_ab_progress(stream: TextIO | None = None) -> AbProgress:
-    """Rich on a terminal, plain lines elsewhere."""
-    stream = stream or sys.stderr
-    return RichAbProgress(stream) if stream.isatty() else PlainAbProgress(stream)
 
 
 def _so_far(interim: MetricVerdict | None) -> str:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import io
+
 from torchgauge.harness.ab.comparison import Comparison, Request, new_comparison
 from torchgauge.harness.ab.judging import judge_for, read_policy
-from torchgauge.harness.ab.progress import AbProgress, NoAbProgress
+from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.ab.run_comparison import ComparisonEnding, run_comparison
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import RunSettings
@@ -58,7 +60,7 @@ def compare(
 ) -> ComparisonEnding:
     """The same for any ``request``, with the folder of the comparison in what it returns."""
     policy = read_policy(request.policy)
-    made: Comparison = new_comparison(request, store=store, progress=progress or NoAbProgress())
+    made: Comparison = new_comparison(request, store=store, progress=progress or AbProgress(io.StringIO()))
     ending = run_comparison(made, judge_for(made, policy), max_time_s=max_time_s)
     if ending.interrupted:
         raise KeyboardInterrupt
