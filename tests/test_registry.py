@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -61,9 +62,61 @@ def ask(folder: Path, expression: str) -> str:
 def test_plugin_cannot_silently_replace_a_built_in(tmp_path: Path) -> None:
     """Two plugins of one name are an error that names both."""
     install(tmp_path, "impostor", "timm = impostor:SUITE")
-    said = ask(tmp_path, "registry.names('torchgauge.suites')")
+    said = ask(tmp_path, "registry.load('torchgauge.suites', 'timm')")
     assert "two plugins are called 'timm'" in said
     assert "impostor:SUITE" in said
+    assert ask(tmp_path, "registry.load('torchgauge.suites', 'toy').name").strip() == "toy"
+
+
+BAD = {
+    "exits": ("raise SystemExit(3)", "cannot be loaded: SystemExit: 3"),
+    "base": ("raise BaseException('base')", "cannot be loaded: BaseException: base"),
+    "hangs": ("import time; time.sleep(600)", "cannot be loaded: TimeoutError: it takes longer than"),
+    "nothing": ("SUITE = None", "has no name, doc, builder"),
+    "half": ("class A: name = 'half'\nSUITE = A()", "has no doc, builder, preload"),
+    "klass": ("class SUITE: pass", "is a class, not an object of it"),
+    "other": (
+        "from torchgauge.suites.toy import SUITE; print('not an answer')",
+        "calls itself 'toy'",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", BAD)
+def test_what_a_module_does_when_it_is_imported_is_an_error_with_its_name(tmp_path: Path, name: str) -> None:
+    """It neither ends nor stops the command, nor speaks in its place."""
+    install(tmp_path, name, f"{name} = {name}_module:SUITE")
+    (tmp_path / f"{name}_module.py").write_text(BAD[name][0])
+    said = ask(
+        tmp_path, f"setattr(registry, 'PATIENCE_S', 0.3) or registry.load('torchgauge.suites', '{name}')"
+    )
+    assert said.startswith(f"plugin '{name}' of torchgauge.suites ({name}_module:SUITE) {BAD[name][1]}"), said
+
+
+def test_a_name_is_a_word(tmp_path: Path) -> None:
+    """It becomes part of case ids and of files' names."""
+    install(tmp_path, "slash", "a/b = slash:SUITE")
+    (tmp_path / "slash.py").write_text("SUITE = None")
+    said = ask(tmp_path, "registry.load('torchgauge.suites', 'a/b')")
+    assert "has a name with other characters" in said
+
+
+def test_a_broken_suite_is_listed_with_its_reason_and_the_others_as_ever(tmp_path: Path) -> None:
+    """One package cannot take the list of suites away."""
+    install(tmp_path, "broken", "broken = broken_module:SUITE")
+    (tmp_path / "broken_module.py").write_text("raise SystemExit(0)")
+    done = subprocess.run(
+        [sys.executable, "-m", "torchgauge.cli.main", "suites", "list", "--json"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")])},
+    )
+    assert done.returncode == 3
+    listed = json.loads(done.stdout)
+    assert listed["broken"] is None
+    assert "mlp" in listed["toy"]
+    assert "plugin 'broken' of torchgauge.suites" in done.stderr
 
 
 def test_broken_plugin_is_named_and_others_still_load(tmp_path: Path) -> None:

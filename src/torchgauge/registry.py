@@ -7,38 +7,59 @@ plugin cannot silently replace a built-in of the same name.
 from __future__ import annotations
 
 import configparser
-from collections.abc import Mapping
+import re
+import signal
+import sys
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
 from functools import cache
 from importlib import metadata, resources
+from inspect import getattr_static
 from typing import Any
 
-from torchgauge.errors import InfrastructureError, UnknownNameError
+from torchgauge.errors import InfrastructureError, TorchgaugeError, UnknownNameError
 from torchgauge.records import METRICS, Metric
 
-GROUPS = (
-    "torchgauge.devices",
-    "torchgauge.suites",
-    "torchgauge.scenarios",
-    "torchgauge.backends",
-    "torchgauge.publishers",
-    "torchgauge.executors",
-    "torchgauge.checks",
-    "torchgauge.metrics",
-)
 METRIC_GROUP = "torchgauge.metrics"
+GROUPS: Mapping[str, tuple[str, ...]] = {
+    "torchgauge.devices": (
+        *("name", "label", "torch_type", "fork_safe", "session", "provision"),
+        *("runner_labels", "compile_backend", "environment", "cannot_run"),
+    ),
+    "torchgauge.suites": (
+        *("name", "doc", "builder", "preload", "install_hint", "digest"),
+        *("unavailable", "environment", "remarks", "models"),
+    ),
+    "torchgauge.scenarios": ("name", "doc", "implementation"),
+    "torchgauge.backends": (
+        *("name", "doc", "implementation", "packages", "options", "takes"),
+        *("compiler", "cannot_run"),
+    ),
+    "torchgauge.publishers": ("name", "render", "publish"),
+    "torchgauge.executors": ("name", "submit"),
+    "torchgauge.checks": (),
+    METRIC_GROUP: ("name", "unit", "better"),
+}
+"""Group to what a plugin of it has; modules of checks are read and never loaded."""
+PATIENCE_S = 20.0
+"""Seconds that a plugin's code may take in the parent: it imports no torch there. 0 for any time."""
+MEND = "mend or uninstall the package that provides it"
+_NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
 
 def entry_points(group: str) -> dict[str, metadata.EntryPoint]:
-    """Name to entry point for ``group``, built-ins first; raises on two plugins of one name."""
-    found = dict(_builtin(group))
+    """Name to entry point for ``group``, built-ins first; of two plugins of one name none can be loaded."""
+    return {name: points[0] for name, points in _claims(group).items()}
+
+
+def _claims(group: str) -> dict[str, list[metadata.EntryPoint]]:
+    """Name to the entry points that have it and lead to different objects."""
+    found = {name: [point] for name, point in _builtin(group).items()}
     for point in _installed(group):
-        known = found.get(point.name)
-        if known is not None and known.value != point.value:
-            raise InfrastructureError(
-                f"two plugins are called {point.name!r} in {group}: {known.value} and {point.value}",
-                hint="uninstall one of the two packages",
-            )
-        found[point.name] = point
+        others = found.setdefault(point.name, [])
+        if point.value not in {each.value for each in others}:
+            others.append(point)
     return found
 
 
@@ -48,18 +69,69 @@ def names(group: str) -> tuple[str, ...]:
 
 
 def load(group: str, name: str) -> Any:
-    """The plugin object called ``name``; raises :class:`UnknownNameError` with suggestions."""
-    points = entry_points(group)
-    if name not in points:
-        raise UnknownNameError(group.rpartition(".")[2].rstrip("s"), name, points)
-    point = points[name]
-    try:
-        return point.load()
-    except Exception as error:
+    """The plugin object called ``name``.
+
+    Raises :class:`UnknownNameError` with suggestions, and :class:`InfrastructureError` for one that cannot be
+    loaded, is no plugin of ``group`` or shares its name with another one.
+    """
+    claims = _claims(group)
+    if name not in claims:
+        raise UnknownNameError(group.rpartition(".")[2].rstrip("s"), name, claims)
+    point, *others = claims[name]
+    if others:
         raise InfrastructureError(
-            f"plugin {name!r} of {group} ({point.value}) cannot be loaded: {type(error).__name__}: {error}",
-            hint="mend or uninstall the package that provides it",
-        ) from error
+            f"two plugins are called {name!r} in {group}: {point.value} and {others[0].value}",
+            hint="uninstall one of the two packages",
+        )
+    said = f"plugin {name!r} of {group} ({point.value})"
+    with stranger(f"{said} cannot be loaded:", hint=MEND):
+        found = point.load()
+        wrong = _wrong(group, name, found)
+    if wrong:
+        raise InfrastructureError(f"{said} {wrong}", hint=MEND)
+    return found
+
+
+def _wrong(group: str, name: str, found: Any) -> str:
+    """Why ``found`` is no plugin of ``group`` called ``name``; empty where it is one."""
+    missing = [
+        each for each in GROUPS[group] if getattr_static(found, each, _wrong) is _wrong
+    ]  # runs nothing
+    if not _NAME.fullmatch(name):
+        return "has a name with other characters than letters, digits and _.+-"
+    if isinstance(found, type):
+        return "is a class, not an object of it"
+    if missing:
+        return f"has no {', '.join(missing)}"
+    return f"calls itself {found.name!r}" if found.name != name else ""
+
+
+@contextmanager
+def stranger(said: str, *, hint: str = "") -> Iterator[None]:
+    """Run a plugin's code in this process: nothing that it prints is taken for an answer of ours.
+
+    Raises :class:`InfrastructureError`, which begins with ``said``, for what it raises, and where it takes
+    longer than :data:`PATIENCE_S`.
+    """
+
+    def end(_number: int, _frame: object) -> None:
+        raise TimeoutError(f"it takes longer than {PATIENCE_S:g} s")
+
+    timed = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    before = signal.signal(signal.SIGALRM, end) if timed else None
+    if timed:
+        signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
+    try:
+        with redirect_stdout(sys.stderr):
+            yield
+    except (TorchgaugeError, KeyboardInterrupt):
+        raise
+    except BaseException as error:
+        raise InfrastructureError(f"{said} {type(error).__name__}: {error}", hint=hint) from error
+    finally:
+        if timed:
+            signal.setitimer(signal.ITIMER_REAL, 0)
+            signal.signal(signal.SIGALRM, before)
 
 
 @cache
@@ -72,17 +144,14 @@ def metrics() -> Mapping[str, Metric]:
 def declared_metric(name: str) -> Metric | str:
     """The metric that a package declares as ``name``, or why there is none: no command ends for it."""
     try:
-        point = entry_points(METRIC_GROUP).get(name)
-        if point is None:
-            return f"no package declares it under {METRIC_GROUP}"
-        if name in METRICS:
-            return f"{point.value} declares a metric that torchgauge has"
-        found = point.load()
-    except Exception as error:  # noqa: BLE001  somebody's module: what it measures is kept all the same
-        return f"its declaration cannot be loaded: {type(error).__name__}: {error}"
-    if not isinstance(found, Metric) or found.name != name:
-        return f"{point.value} is no metric called {name}"
-    return found
+        found = load(METRIC_GROUP, name)
+    except UnknownNameError:
+        return f"no package declares it under {METRIC_GROUP}"
+    except InfrastructureError as error:
+        return error.message
+    if name in METRICS:
+        return "a package declares a metric that torchgauge has"
+    return found if isinstance(found, Metric) else f"what a package declares as {name} is no Metric"
 
 
 def preload() -> None:

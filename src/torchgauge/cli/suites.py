@@ -34,11 +34,12 @@ def list_suites(as_json: bool = False) -> None:
 
     from torchgauge import registry
     from torchgauge.errors import TorchgaugeError
-    from torchgauge.harness.planning.plan import load_suites
+    from torchgauge.harness.planning.plan import SUITES, load_suite
 
     listed: dict[str, list[str] | None] = {}
-    for name, suite in load_suites(registry.names("torchgauge.suites")).items():
+    for name in registry.names(SUITES):
         try:
+            suite = load_suite(name)
             models = suite.models()
         except TorchgaugeError as error:
             listed[name] = None

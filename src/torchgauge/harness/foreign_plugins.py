@@ -20,12 +20,10 @@ from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
 from torchgauge.harness.backends.backend import GROUP as BACKENDS
 from torchgauge.harness.backends.backend import as_compiled
 from torchgauge.harness.interpreter import Interpreter, Plugin, PluginAnswerError, ask_plugins, require_torch
-from torchgauge.harness.planning.plan import load_suites, wanted_suites
+from torchgauge.harness.planning.plan import SUITES, load_suite, load_suites, wanted_suites
 from torchgauge.records import METRICS, Group, Metric, PlannedCase, Refusal, Status, from_plain, to_json
 from torchgauge.suites.capabilities import SCENARIOS
 from torchgauge.suites.suite import ModelEntry, Suite, Unavailable
-
-SUITES = "torchgauge.suites"
 
 
 @dataclass(frozen=True)
@@ -154,12 +152,11 @@ def _suite(target: Interpreter, name: str, known: Sequence[str]) -> Suite:
             return from_plain(ForeignSuite, ask_plugins(target.path, "suite", plugin.value))
         except PluginAnswerError as error:
             if _same_here(plugin):  # its data file may need packages that only torchgauge itself has
-                suite: Suite = registry.load(SUITES, name)
-                return suite
+                return load_suite(name)
             raise _cannot_be_loaded(target, plugin, error) from error
     if name not in known:
         raise UnknownNameError("suite", name, known)
-    suite = registry.load(SUITES, name)
+    suite = load_suite(name)
     if hasattr(suite, "seen_from"):  # what it lists depends on the torch that will run it
         suite = suite.seen_from(target.path)
     return suite if _built_in(SUITES, name) else _absent(suite, _missing(target, SUITES, name))

@@ -4,26 +4,30 @@ from __future__ import annotations
 
 import json
 import signal
+import sys
 import threading
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from types import FrameType
 from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
-from torchgauge.errors import UsageError
+from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.code_origin import CodeOrigin, code_origin
 from torchgauge.harness.executors.executor import BudgetSpent, Executor, Remark, Submission, Yield
 from torchgauge.harness.progress import Progress
+from torchgauge.harness.rows import unattempted
 from torchgauge.records import (
     INCOMPLETE,
     Calibration,
+    Cause,
     Environment,
     Group,
     Plan,
+    PlannedCase,
     Result,
     Status,
     Subject,
@@ -139,10 +143,19 @@ class Campaign:
             if done:
                 journal.append(Kind.NOTE, [Note(f"resumed with {len(done)} cases done", self.clock.now())])
             for text in (remark for suite in self.suites.values() for remark in suite.remarks):
-                self._keep(journal, Remark(text), report)
-            for item in self._execute(folder, done, stop):
-                self._keep(journal, item, report)
+                self._keep(journal, Remark(text), report, {})
+            left = {each.case.key: each for each in self.plan.cases if each.case.key not in done}
+            try:
+                with redirect_stdout(sys.stderr):  # what a stranger prints is no answer of ours
+                    for item in self._execute(folder, done, stop):
+                        self._keep(journal, item, report, left)
+            except (TorchgaugeError, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001  a stranger's executor: its cases end by it
+                self._lose(journal, report, left, f"raised {type(error).__name__}: {error}")
             report.interrupted = stop.is_set()
+            if not (report.interrupted or report.out_of_budget):
+                self._lose(journal, report, left, "ended without a word on it")
             journal.append(Kind.END, [End(_state(report), self.clock.now())])
 
     def _begin(self, journal: Journal) -> None:
@@ -164,7 +177,20 @@ class Campaign:
         )
         return executor.submit(submission)
 
-    def _keep(self, journal: Journal, item: Yield, report: RunReport) -> None:
+    def _lose(self, journal: Journal, report: RunReport, left: dict[str, PlannedCase], how: str) -> None:
+        """The rows of what the executor left: every planned case has one."""
+        reason = f"executor {self.executor!r} {how}"
+        rows = [
+            unattempted(self.plan, each, Status.INFRA, Cause.LOST_WORKER, reason) for each in left.values()
+        ]
+        if rows:
+            self._keep(journal, rows, report, left)
+
+    def _keep(self, journal: Journal, item: Yield, report: RunReport, left: dict[str, PlannedCase]) -> None:
+        """Keep ``item``; rows are those of cases that are ``left``, which they leave.
+
+        Raises ``TypeError`` and ``ValueError`` for what no executor may yield.
+        """
         if isinstance(item, Environment):
             journal.append(Kind.ENVIRONMENT, [item])
         elif isinstance(item, Calibration):
@@ -174,9 +200,14 @@ class Campaign:
         elif isinstance(item, Remark):
             journal.append(Kind.NOTE, [Note(item.text, self.clock.now())])
             self.progress.remark(item.text)
+        elif not isinstance(item, list) or not all(isinstance(each, Result) for each in item):
+            raise TypeError(f"a {type(item).__name__} is nothing that an executor yields")
         else:
+            if unknown := [each.case_id for each in item if each.case.key not in left]:
+                raise ValueError(f"a result of a case that is not left to run: {unknown[0]}")
             journal.append(Kind.RESULT, item)
             for result in item:
+                del left[result.case.key]
                 report.add(result)
             self.progress.results(item, report)
 

@@ -1,1 +1,1 @@
-"""A package of backends and scenarios as a vendor would write it, well and badly; for tests only."""
+"""Backends, scenarios, a sweep and executors as a vendor would write them, well and badly; for tests only."""

@@ -43,6 +43,7 @@ from torchgauge.suites.tolerances import tolerance_for
 
 MODEL_SUITES_ONLY = ("toy", "micro", "conformance", "ops", "calibration")
 """Suites that ``all`` does not stand for: the harness's own, single operations, and those of checks."""
+SUITES = "torchgauge.suites"
 CHECKS_PER_GROUP = 128
 """Checks that share a process; a run that is interrupted repeats those of one group."""
 BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")
@@ -50,8 +51,22 @@ BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")
 
 def load_suites(names: Sequence[str]) -> dict[str, Suite]:
     """The suites called ``names``; ``all`` stands for every suite of models but the toy one."""
-    known = registry.names("torchgauge.suites")
-    return {name: registry.load("torchgauge.suites", name) for name in wanted_suites(known, names)}
+    return {name: load_suite(name) for name in wanted_suites(registry.names(SUITES), names)}
+
+
+def load_suite(name: str) -> Suite:
+    """The suite called ``name``; raises :class:`UnknownNameError` and :class:`InfrastructureError`.
+
+    A package's suite is asked for its models here, where what it raises has its name.
+    """
+    suite: Suite = registry.load(SUITES, name)
+    if registry.entry_points(SUITES)[name].dist is None:
+        return suite
+    with registry.stranger(f"models() of suite {name!r} raised", hint=registry.MEND):
+        models = suite.models()
+        if not isinstance(models, tuple) or not all(isinstance(each, ModelEntry) for each in models):
+            raise TypeError("they are no tuple of ModelEntry")
+    return suite
 
 
 def wanted_suites(known: Sequence[str], names: Sequence[str]) -> list[str]:

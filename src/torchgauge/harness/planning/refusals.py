@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from torchgauge import registry
 from torchgauge.devices.device import Device
-from torchgauge.errors import TorchgaugeError
+from torchgauge.errors import InfrastructureError, TorchgaugeError
 from torchgauge.harness.backends.backend import EAGER, as_compiled, backend_named
 from torchgauge.records import Case, Cause, Refusal, Status
 from torchgauge.suites.capabilities import SCENARIOS
@@ -14,32 +16,38 @@ from torchgauge.suites.suite import ModelEntry, Suite
 def refused(case: Case, entry: ModelEntry | None, device: Device) -> Refusal | None:
     """Why ``case`` of the model ``entry`` (None for a check) is not tried; None where it is.
 
-    A backend or scenario that raises is a stranger's failure: its cases end as errors, and the run goes on.
+    A backend, scenario or device that raises is a stranger's failure: its cases end as errors.
     """
     workload, configuration = case.workload, case.configuration
     if (entry is None or entry.framework == "torch") and device.torch_type is None:
         return Refusal(Status.UNSUPPORTED, f"device {device.name!r} runs no torch")
     if entry is not None and entry.framework != "torch" and configuration.backend != EAGER:
         return Refusal(Status.UNSUPPORTED, "a workload without torch cannot be compiled")
+    judged = as_compiled(configuration)
     try:
         if entry is not None:
             registry.load(SCENARIOS, workload.mode)
         backend = backend_named(configuration.backend)
-        own: object = backend.cannot_run(workload, configuration, device)
-    except Exception as error:  # noqa: BLE001  a stranger's code must not end the run
-        return Refusal(Status.ERROR, _raised(configuration.backend, error))
-    if own is not None and not isinstance(own, str):
-        said = f"cannot_run() returned {type(own).__name__} instead of a reason"
-        return Refusal(Status.ERROR, f"backend {configuration.backend!r}: {said}")
-    reason = device.cannot_run(workload, as_compiled(configuration)) or own
+        asked = {
+            f"backend {configuration.backend!r}": lambda: backend.cannot_run(workload, configuration, device),
+            f"device {device.name!r}": lambda: device.cannot_run(workload, judged),
+        }
+        reasons = [_answer(said, ask) for said, ask in asked.items()]
+    except TorchgaugeError as error:  # a stranger's code must not end the run
+        return Refusal(Status.ERROR, f"{error.message}; try: {error.hint}" if error.hint else error.message)
+    reason = reasons[1] or reasons[0]
     return Refusal(Status.UNSUPPORTED, reason) if reason else None
 
 
-def _raised(name: str, error: Exception) -> str:
-    """What the backend ``name`` raised, with its name."""
-    if isinstance(error, TorchgaugeError):  # the registry's, which names the plugin
-        return f"{error.message}; try: {error.hint}" if error.hint else error.message
-    return f"backend {name!r} raised {type(error).__name__}: {error}"
+def _answer(said: str, ask: Callable[[], object]) -> str:
+    """What the plugin ``said`` answers; raises :class:`InfrastructureError` with its name."""
+    with registry.stranger(f"{said} raised"):
+        reason = ask()
+    if reason is not None and not isinstance(reason, str):
+        raise InfrastructureError(
+            f"{said}: cannot_run() returned {type(reason).__name__} instead of a reason"
+        )
+    return reason or ""
 
 
 def missing_suite(suite: Suite) -> Refusal | None:

@@ -1,0 +1,50 @@
+"""An executor of a stranger's package: a good one needs no edit of ours, a bad one ends its cases with its name."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from torchgauge.records import Status
+
+PLUGIN = Path(__file__).parents[1] / "backends_plugin"
+SUMS = ("toy", "--models", "noop,sum", "--device", "cpu", "--config", "eager")
+ENDINGS = {
+    "idle": "ended without a word on it",
+    "stumbles": "raised ValueError: I stumbled",
+    "leaves": "raised SystemExit: 0",
+    "repeats": "raised ValueError: a result of a case that is not left to run: toy/",
+    "invents": "raised ValueError: a result of a case that is not left to run: toy/",
+    "mumbles": "raised TypeError: a int is nothing that an executor yields",
+}
+
+
+def run(sandbox, name: str):
+    """Two cases without torch by the executor ``name``."""
+    path = f"{sandbox.environment['PYTHONPATH']}:{PLUGIN}"
+    done = sandbox.measure(*SUMS, "--executor", name, "--json", PYTHONPATH=path)
+    assert "Traceback" not in done.stderr, done.stderr
+    assert "I execute" not in done.stdout
+    return done
+
+
+def test_a_fair_executor_needs_no_edit(sandbox) -> None:
+    """Each case has its row, and what the executor says is in the journal."""
+    assert run(sandbox, "fair").returncode == 0
+    rows = sandbox.rows()
+    assert len(rows) == 2
+    assert {row.status for row in rows} == {Status.PASS}
+    assert "a stranger executes" in sandbox.folder().journal_path.read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("name", ENDINGS)
+def test_a_bad_executor_ends_its_cases_and_loses_no_row(sandbox, name: str) -> None:
+    """What it measured is kept; each other case says which executor left it, and the run is published."""
+    assert run(sandbox, name).returncode == 3
+    rows = sandbox.rows()
+    assert len({row.case.key for row in rows}) == len(rows) == 2
+    lost = [row for row in rows if row.status is Status.INFRA]
+    assert len(lost) == (2 if name == "idle" else 1)
+    assert all(f"executor {name!r} {ENDINGS[name]}" in row.reason for row in lost), lost[0].reason
+    assert sandbox.store.is_published(rows[0].run_id)
