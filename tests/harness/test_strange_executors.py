@@ -1,4 +1,4 @@
-"""An executor of a stranger's package: a good one needs no edit of ours, a bad one ends its cases with its name."""
+"""Executors of a package: a good one needs no edit of ours, a bad one ends its cases with its name."""
 
 from __future__ import annotations
 
