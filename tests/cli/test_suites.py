@@ -24,7 +24,8 @@ def suites(monkeypatch: pytest.MonkeyPatch) -> None:
         "broken": SimpleNamespace(models=unreadable, unavailable=None, doc="Broken."),
         "whole": SimpleNamespace(models=lambda: (MODEL,), unavailable=None, doc="Whole."),
     }
-    monkeypatch.setattr("torchgauge.harness.planning.plan.load_suites", lambda _names: found)
+    monkeypatch.setattr("torchgauge.registry.names", lambda _group: tuple(found))
+    monkeypatch.setattr("torchgauge.harness.planning.plan.load_suite", found.__getitem__)
 
 
 @pytest.mark.usefixtures("suites")

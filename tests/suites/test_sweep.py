@@ -113,3 +113,10 @@ def test_a_mistake_in_a_sweep_is_named(tmp_path: Path, old: str, new: str, field
         load_suite_file(suite_of(tmp_path, SWEEP.replace(old, new)).data)
     assert field in str(caught.value)
     assert problem in str(caught.value)
+
+
+def test_a_sweep_that_is_far_too_long_is_refused_at_once(tmp_path: Path) -> None:
+    """It is counted before its values are held against each other: that took hours for a million."""
+    text = SWEEP.replace("[128, 512]", str(list(range(1, 300_001))))
+    with pytest.raises(DataFileError, match="600,000 points"):
+        load_suite_file(suite_of(tmp_path, text).data)

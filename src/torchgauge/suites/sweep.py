@@ -32,11 +32,11 @@ def points(
     An entry excludes the points that have all of its values. ``at`` is the path of the model in ``document``
     and ``shape`` its sizes outside of the sweep. Raises :class:`DataFileError` with the path of a mistake.
     """
-    for name, values in axes.items():
-        _check_axis(document, f"{at}.axes.{name}", name, values, shape)
     count = math.prod(map(len, axes.values())) if axes else 0
     if count > MOST_POINTS:
         raise refuse(document, f"{at}.axes", f"{count:,} points", f"a model has {MOST_POINTS:,} at most")
+    for name, values in axes.items():
+        _check_axis(document, f"{at}.axes.{name}", name, values, shape)
     _check_excluded(document, f"{at}.exclude", axes, exclude)
     found = (
         [dict(zip(axes, values, strict=True)) for values in itertools.product(*axes.values())] if axes else []
