@@ -12,50 +12,20 @@ from torchgauge.errors import TorchgaugeError
 from torchgauge.records import Subject
 
 if TYPE_CHECKING:
-    from torchgauge.results.blockers.ranking import Blockers
+    from torchgauge.results.blockers.ranking import Blockers, OperatorLine
     from torchgauge.suites.census.data import CensusData
-
-MOST_OPERATORS, MOST_STEPS, MOST_MODELS = 30, 10, 25
-"""Rows and names that are shown; the command lists them all."""
 
 DTYPE = "float32"
 """The dtype that is ranked where a device has it: the one that models are written in."""
 
 
 @dataclass(frozen=True)
-class BlockingOperator:
-    """One operator in the way of models."""
-
-    operator: str
-    standing: str
-    because: str
-    alone: int
-    in_all: int
-
-
-@dataclass(frozen=True)
-class BlockingStep:
-    """Operators to implement together, and the models that run from then on."""
-
-    operators: str
-    unblocks: int
-    observed: int
-    fixes: int
-    models: tuple[str, ...]
-    more: int
-
-
-@dataclass(frozen=True)
 class Blocking:
-    """What blocks models on one device; ``problem`` says why that could not be told."""
+    """What blocks models on one device, those that block most first; ``problem`` says why it is not told."""
 
     device: str
-    dtype: str = ""
-    operators: tuple[BlockingOperator, ...] = ()
-    in_all: int = 0
-    steps: tuple[BlockingStep, ...] = ()
-    models: int = 0
-    remarks: tuple[str, ...] = ()
+    found: Blockers | None = None
+    operators: tuple[OperatorLine, ...] = ()
     problem: str = ""
 
 
@@ -104,27 +74,4 @@ def _rows(entries: list[Entry]) -> Iterator[dict[str, object]]:
 def _shown(found: Blockers) -> Blocking:
     lines = [each for each in found.operators if each.in_all or each.fixes]
     lines.sort(key=lambda each: (-len(each.in_all), -len(each.alone), each.operator))
-    return Blocking(
-        found.device,
-        found.dtype,
-        tuple(
-            BlockingOperator(
-                each.operator, each.standing.value, each.because, len(each.alone), len(each.in_all)
-            )
-            for each in lines[:MOST_OPERATORS]
-        ),
-        len(lines),
-        tuple(
-            BlockingStep(
-                ", ".join(step.operators),
-                len(step.unblocks),
-                len(step.observed),
-                len(step.fixes),
-                step.unblocks[:MOST_MODELS],
-                max(0, len(step.unblocks) - MOST_MODELS),
-            )
-            for step in found.steps[:MOST_STEPS]
-        ),
-        len(found.models),
-        found.remarks,
-    )
+    return Blocking(found.device, found, tuple(lines))

@@ -164,22 +164,6 @@ def paired_ratio(base: Sequence[float], other: Sequence[float], confidence: floa
     return _exp(median_interval(logs, confidence))
 
 
-def pair_blocks(base: Measurement, other: Measurement) -> tuple[tuple[float, ...], tuple[float, ...]]:
-    """Samples of the blocks that both measurements have, in order; the median where a block has several."""
-    left, right = _by_block(base), _by_block(other)
-    common = sorted(left.keys() & right.keys())
-    return tuple(left[block] for block in common), tuple(right[block] for block in common)
-
-
-def ratios(base: Mapping[str, float | None], other: Mapping[str, float | None]) -> dict[str, float | None]:
-    """``other`` / ``base`` for every name of either side; None where a side has no number."""
-    found: dict[str, float | None] = {}
-    for name in sorted(base.keys() | other.keys()):
-        below, above = base.get(name), other.get(name)
-        found[name] = None if below is None or above is None else above / below
-    return found
-
-
 def geometric_mean(
     values: Mapping[str, float | None], within: Collection[str] | None = None, confidence: float = 0.95
 ) -> GeometricMean:
@@ -247,13 +231,6 @@ def _rank(n: int, confidence: float) -> int:
 
 def _tails(confidence: float) -> tuple[float, float]:
     return (1 - confidence) / 2, (1 + confidence) / 2
-
-
-def _by_block(measurement: Measurement) -> dict[int, float]:
-    found: dict[int, list[float]] = {}
-    for block, sample in zip(measurement.blocks, measurement.samples, strict=False):
-        found.setdefault(block, []).append(sample)
-    return {block: float(np.median(samples)) for block, samples in found.items()}
 
 
 def _exp(logs: Estimate) -> Estimate:

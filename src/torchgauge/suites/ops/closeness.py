@@ -10,8 +10,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-WIDER = ("float64", "complex128")
-
 
 @dataclass(frozen=True)
 class Tolerances:
