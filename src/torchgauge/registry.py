@@ -44,6 +44,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 """Group to what a plugin of it has; modules of checks are read and never loaded."""
 PATIENCE_S = 20.0
 """Seconds that a plugin's code may take in the parent: it imports no torch there. 0 for any time."""
+LONGEST_ANSWER = 2000
 MEND = "mend or uninstall the package that provides it"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
@@ -132,6 +133,18 @@ def stranger(said: str, *, hint: str = "") -> Iterator[None]:
         if timed:
             signal.setitimer(signal.ITIMER_REAL, 0)
             signal.signal(signal.SIGALRM, before)
+
+
+def asked(said: str, plugin: Any, method: str, *arguments: Any) -> str:
+    """What ``plugin``, which is ``said``, answers in this process; "" for None.
+
+    Raises :class:`InfrastructureError` with its name where it raises, or answers something else than text.
+    """
+    with stranger(f"{said} raised"):
+        answer = getattr(plugin, method)(*arguments)
+    if answer is not None and not isinstance(answer, str):
+        raise InfrastructureError(f"{said}: {method}() returned {type(answer).__name__} instead of text")
+    return (answer or "")[:LONGEST_ANSWER]
 
 
 @cache

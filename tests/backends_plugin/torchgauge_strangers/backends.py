@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -23,6 +24,13 @@ class PoliteOptions:
 
 
 @dataclass(frozen=True)
+class _Quitting(BackendDescriptor):
+    def compiler(self, configuration: Configuration) -> str:
+        """Ends the process that asks."""
+        raise SystemExit(4)
+
+
+@dataclass(frozen=True)
 class _Refusing(BackendDescriptor):
     def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> Any:
         """A reason, or what is none."""
@@ -39,6 +47,9 @@ POLITE = _named("polite", options=PoliteOptions)
 WRONG, RAISES, HANDS_A_NUMBER = _named("wrong"), _named("raises"), _named("hands_a_number")
 UNDECLARED, HANGS, NUMBERED = _named("undeclared"), _named("hangs"), _named("numbered")
 BLIND, TORN = _named("blind"), _named("torn")
+LEAVES, TRIPS, MEDDLES = _named("leaves"), _named("trips"), _named("meddles")
+LISTED: Any = BackendDescriptor("listed", "for tests only", __name__, options=["word"])  # type: ignore[arg-type]
+QUITS = _Quitting("quits", "for tests only", __name__)
 REFUSES = _Refusing("refuses", "for tests only", __name__)
 REFUSES_BADLY = _Refusing("refuses_badly", "for tests only", __name__)
 NEEDY = _named("needy", packages=("torchgauge_no_such_package",))
@@ -62,9 +73,23 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
         return Prepared(subject.module, look=Look("blind_look_unknown", lambda step, eager: None))
     if configuration.backend == "torn":
         return Prepared(subject.module, close=_tear)
+    if configuration.backend == "leaves":
+        os._exit(3)
+    if configuration.backend == "trips":
+        return Prepared(_trip)
+    if configuration.backend == "meddles":
+        import torch
+
+        os.chdir("/")
+        torch.set_default_dtype(torch.float64)
+        return Prepared(subject.module)
     if configuration.backend == "hangs":
         time.sleep(600)
     return 3
+
+
+def _trip(*args: Any, **kwargs: Any) -> Any:
+    raise ValueError("I tripped")
 
 
 def _tear() -> None:

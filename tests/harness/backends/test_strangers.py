@@ -26,13 +26,18 @@ NAMES = (
     "needy",
     "nowhere",
     "unloadable",
+    "leaves",
+    "trips",
+    "meddles",
+    "listed",
+    "quits",
     "hangs",
 )
 ENDINGS = {
     "polite": (Status.PASS, ""),
     "wrong": (Status.FAIL_ACCURACY, "out: largest error"),
     "raises": (Status.ERROR, "ValueError: I cannot do this (while backend 'raises' prepared it)"),
-    "hands_a_number": (Status.ERROR, "backend 'hands_a_number': prepare() returned int instead of Prepared"),
+    "hands_a_number": (Status.ERROR, "backend 'hands_a_number': prepare() returned no Prepared"),
     "undeclared": (
         Status.ERROR,
         "backend 'undeclared' reports the metric 'swiftness', which nobody",
@@ -45,6 +50,14 @@ ENDINGS = {
     "needy": (Status.SKIPPED, "backend 'needy' needs 'torchgauge_no_such_package', which is not installed"),
     "nowhere": (Status.ERROR, "(while backend 'nowhere' prepared it)"),
     "unloadable": (Status.ERROR, "plugin 'unloadable' of torchgauge.backends"),
+    "leaves": (Status.CRASH, "exit status 3 and without a result, in phase compile, in backend 'leaves'"),
+    "trips": (Status.ERROR, "ValueError: I tripped (in backend 'trips')"),
+    "meddles": (
+        Status.ERROR,
+        "backend 'meddles' changes the working directory, the default dtype of the whole process",
+    ),
+    "listed": (Status.ERROR, "backend 'listed': implementation is a word"),
+    "quits": (Status.ERROR, "backend 'quits' raised SystemExit: 4"),
     "hangs": (Status.TIMEOUT, "phase compile took longer than 10 s, in backend 'hangs'"),
 }
 """Status of each, and words of its reason."""

@@ -7,10 +7,11 @@ halves import it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, is_dataclass, replace
 from typing import Any, Protocol
 
 from torchgauge import registry
+from torchgauge.errors import InfrastructureError, TorchgaugeError
 from torchgauge.records import Configuration, Workload, from_plain
 
 GROUP = "torchgauge.backends"
@@ -85,7 +86,20 @@ def backend_named(name: str) -> Backend:
     """The backend that ``backend: name`` means; raises :class:`InfrastructureError` for a broken plugin."""
     known = registry.names(GROUP)
     found: Backend = registry.load(GROUP, name if name in known else COMPILE)
+    words = [found.implementation, *_words(found.packages), *_words(found.takes)]
+    schema = found.options is dict or (isinstance(found.options, type) and is_dataclass(found.options))
+    if not schema or not all(isinstance(each, str) for each in words):
+        raise InfrastructureError(
+            f"backend {name!r}: implementation is a word, packages and takes are tuples of words, and "
+            "options is a dataclass or dict",
+            hint=registry.MEND,
+        )
     return found
+
+
+def _words(given: object) -> tuple[object, ...]:
+    """``given`` where it is a tuple; something that is no word else."""
+    return given if isinstance(given, tuple) else (None,)
 
 
 def compiler_of(configuration: Configuration) -> str:
@@ -93,9 +107,10 @@ def compiler_of(configuration: Configuration) -> str:
 
     A broken plugin compiles nothing: its cases end before anything is prepared for them.
     """
+    name = configuration.backend
     try:
-        return str(backend_named(configuration.backend).compiler(configuration))
-    except Exception:  # noqa: BLE001  a stranger's code: the plan refuses its cases with what it raised
+        return registry.asked(f"backend {name!r}", backend_named(name), "compiler", configuration)
+    except TorchgaugeError:  # the plan refuses its cases with what it raised
         return ""
 
 

@@ -5,22 +5,33 @@ Standard library only at import: a host imports it before anything has touched t
 
 from __future__ import annotations
 
+import os
+import sys
 import time
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
+from functools import partial
 from importlib import import_module
 from importlib.util import find_spec
 from typing import Any
 
 from torchgauge import registry
 from torchgauge.devices.session import DeviceSession
-from torchgauge.errors import MissingPackageError, PluginError, add_remark
+from torchgauge.errors import MissingPackageError, PluginError, add_remark, remark_on
 from torchgauge.harness.backends.backend import Backend
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.records import Configuration, Measurement, Scalar
 
 Step = Callable[[], Any]
+SHARED = {
+    "the default dtype": ("get_default_dtype", "set_default_dtype"),
+    "the number of threads": ("get_num_threads", "set_num_threads"),
+    "whether gradients are taken": ("is_grad_enabled", "set_grad_enabled"),
+    "deterministic algorithms": ("are_deterministic_algorithms_enabled", "use_deterministic_algorithms"),
+    "float32 precision": ("get_float32_matmul_precision", "set_float32_matmul_precision"),
+}
+"""What a process of torch has once, with the functions of ``torch`` that tell and set it."""
 
 
 def timed_call(call: Step, session: DeviceSession) -> float:
@@ -116,20 +127,62 @@ def prepare(
                 f"backend {backend.name!r} needs {package!r}, which is not installed",
                 hint=f"pip install {package}",
             )
+    if backend.implementation.startswith("torchgauge."):  # ours say it by their frame
+        return checked(
+            import_module(backend.implementation).prepare(subject, configuration, session), backend
+        )
+    with _blamed(f"while backend {backend.name!r} prepared it"), _restored(backend):
+        made = checked(
+            import_module(backend.implementation).prepare(subject, configuration, session), backend
+        )
+    made.context = partial(_entered, made.context, f"in backend {backend.name!r}")
+    return made
+
+
+@contextmanager
+def _blamed(said: str) -> Iterator[None]:
+    """Attach ``said`` to what is raised inside."""
     try:
-        made = import_module(backend.implementation).prepare(subject, configuration, session)
-        return checked(made, backend)
+        yield
     except Exception as error:
-        if not backend.implementation.startswith("torchgauge."):  # ours say it by their frame
-            add_remark(error, f"while backend {backend.name!r} prepared it")
+        add_remark(error, remark_on(error) or said)
         raise
+
+
+@contextmanager
+def _entered(context: Callable[[], AbstractContextManager[Any]], said: str) -> Iterator[None]:
+    with _blamed(said), context():
+        yield
+
+
+@contextmanager
+def _restored(backend: Backend) -> Iterator[None]:
+    """Put back what the whole process shares: the other cases of the group are measured in it.
+
+    Raises :class:`PluginError` where ``backend`` has changed it.
+    """
+    torch = sys.modules.get("torch")
+    shared = {"the working directory": (os.getcwd, os.chdir)} | {
+        what: (getattr(torch, get), getattr(torch, put)) for what, (get, put) in SHARED.items() if torch
+    }
+    before = {what: get() for what, (get, _) in shared.items()}
+    try:
+        yield
+    finally:
+        changed = [what for what, (get, _) in shared.items() if get() != before[what]]
+        for what in changed:
+            shared[what][1](before[what])
+    if changed:
+        raise PluginError(f"backend {backend.name!r} changes {', '.join(changed)} of the whole process")
 
 
 def checked(made: Any, backend: Backend) -> Prepared:
     """``made`` by ``backend``, where it is what the seam says; raises :class:`PluginError`."""
     said = f"backend {backend.name!r}"
-    if not isinstance(made, Prepared) or not callable(made.call):
-        raise PluginError(f"{said}: prepare() returned {type(made).__name__} instead of Prepared with a call")
+    if not isinstance(made, Prepared) or not callable(made.call) or not callable(made.context):
+        raise PluginError(
+            f"{said}: prepare() returned no Prepared with a call and a context, but {made!r:.80}"
+        )
     plain = isinstance(made.degraded, list) and isinstance(made.evidence, dict)
     if not plain or not all(isinstance(each, str) for each in (*made.degraded, *made.evidence)):
         raise PluginError(f"{said}: evidence is a dict of facts by name, degraded a list of reasons")

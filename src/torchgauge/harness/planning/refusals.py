@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from torchgauge import registry
 from torchgauge.devices.device import Device
-from torchgauge.errors import InfrastructureError, TorchgaugeError
+from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.backends.backend import EAGER, as_compiled, backend_named
 from torchgauge.records import Case, Cause, Refusal, Status
 from torchgauge.suites.capabilities import SCENARIOS
@@ -23,31 +21,18 @@ def refused(case: Case, entry: ModelEntry | None, device: Device) -> Refusal | N
         return Refusal(Status.UNSUPPORTED, f"device {device.name!r} runs no torch")
     if entry is not None and entry.framework != "torch" and configuration.backend != EAGER:
         return Refusal(Status.UNSUPPORTED, "a workload without torch cannot be compiled")
-    judged = as_compiled(configuration)
+    said = f"backend {configuration.backend!r}"
     try:
         if entry is not None:
             registry.load(SCENARIOS, workload.mode)
         backend = backend_named(configuration.backend)
-        asked = {
-            f"backend {configuration.backend!r}": lambda: backend.cannot_run(workload, configuration, device),
-            f"device {device.name!r}": lambda: device.cannot_run(workload, judged),
-        }
-        reasons = [_answer(said, ask) for said, ask in asked.items()]
+        registry.asked(said, backend, "compiler", configuration)
+        own = registry.asked(said, backend, "cannot_run", workload, configuration, device)
+        judged = as_compiled(configuration)
+        reason = registry.asked(f"device {device.name!r}", device, "cannot_run", workload, judged) or own
     except TorchgaugeError as error:  # a stranger's code must not end the run
         return Refusal(Status.ERROR, f"{error.message}; try: {error.hint}" if error.hint else error.message)
-    reason = reasons[1] or reasons[0]
     return Refusal(Status.UNSUPPORTED, reason) if reason else None
-
-
-def _answer(said: str, ask: Callable[[], object]) -> str:
-    """What the plugin ``said`` answers; raises :class:`InfrastructureError` with its name."""
-    with registry.stranger(f"{said} raised"):
-        reason = ask()
-    if reason is not None and not isinstance(reason, str):
-        raise InfrastructureError(
-            f"{said}: cannot_run() returned {type(reason).__name__} instead of a reason"
-        )
-    return reason or ""
 
 
 def missing_suite(suite: Suite) -> Refusal | None:

@@ -142,16 +142,19 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
             reason = "killed from outside, and not for memory"
             return Outcome(key, Status.INFRA, phase, Cause.KILLED, reason)
         failure = _crash(how, phase)
-        return Outcome(key, Status.CRASH, phase, Cause.SIGNAL, f"{how} in phase {phase.value}", failure)
+        reason = f"{how} in phase {phase.value}{_whose(planned, phase)}"
+        return Outcome(key, Status.CRASH, phase, Cause.SIGNAL, reason, failure)
     reason = f"the process ended with {how} and without a result, in phase {phase.value}"
+    reason += _whose(planned, phase)
     return Outcome(key, Status.CRASH, phase, Cause.EXIT, reason, _crash(how, phase))
 
 
 def _whose(planned: PlannedCase, phase: Phase) -> str:
-    """Whose code a case that hangs was in, where the phase tells."""
-    if phase is Phase.COMPILE:
-        return f", in backend {planned.case.configuration.backend!r}"
-    return f", in scenario {planned.case.workload.mode!r}" if phase is Phase.MEASURE else ""
+    """Whose code a case that ended its process was in, as far as the phase tells."""
+    backend = f"backend {planned.case.configuration.backend!r}"
+    if phase in (Phase.WARMUP, Phase.MEASURE):
+        return f", in scenario {planned.case.workload.mode!r} by {backend}"
+    return f", in {backend}" if phase in (Phase.COMPILE, Phase.ACCURACY) else ""
 
 
 def _crash(how: str, phase: Phase) -> Failure:
