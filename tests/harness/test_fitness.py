@@ -185,7 +185,7 @@ def test_the_table_shows_each_number_beside_its_usual_one() -> None:
     found = calibrated(reading(seen=SLOW), reading("launch_s", "launch", at=2e-6), gaps=gaps)
     lines = calibration_lines(found, fitness(found))
     assert lines[1] == "Calibration of dev: Some device, torch 2.13.0, 4 threads"
-    (line,) = [each for each in lines if each.startswith("matrix product, float32")]
+    (line,) = [each for each in lines if each.lstrip().startswith("matrix product, float32")]
     assert "1.00 GFLOP/s" in line
     assert "1.30 GFLOP/s" in line
     assert "slower: -23.0% [-27%, -19%], n = 7" in line

@@ -110,7 +110,7 @@ def _show(options: dict[str, Any]) -> None:
         stale_lines,
         view_csv,
         view_json,
-        view_lines,
+        view_text,
     )
     from torchgauge.harness.interpreter import interpreter
     from torchgauge.suites.census.data import kept_packages, load
@@ -129,5 +129,4 @@ def _show(options: dict[str, Any]) -> None:
     if options["as_json"]:
         click.echo(view_json(data, entries, installed, received=received))
     if not (options["as_csv"] or options["as_json"]):
-        for line in view_lines(data, entries, options["top"], received=received):
-            click.echo(line)
+        click.echo(view_text(data, entries, options["top"], received=received), nl=False)

@@ -9,15 +9,18 @@ from __future__ import annotations
 import base64
 import hashlib
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib import resources
 from itertools import groupby
+from types import ModuleType
+from typing import ClassVar, NamedTuple
 
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.records import Status
-from torchgauge.results import units
+from torchgauge.results.compat import words
 from torchgauge.results.compat.differences import (
     Coverage,
     Lacking,
@@ -41,35 +44,22 @@ from torchgauge.results.compat.table import (
     Table,
     marks_of,
 )
-from torchgauge.results.compat.words import (
-    column_facts,
-    coverage_text,
-    fallback_sentences,
-    helped_text,
-    nowhere_text,
-    reason_text,
-    same_reasons,
-    unknown_texts,
-)
 from torchgauge.results.hostile_text import slug
 
 YES, PARTLY, NO, NOTHING, UNKNOWN = "✓", "◐", "✗", "○", "?"
 NOTES_SHOWN = 3
-REASONS_SHOWN = 8
 _STYLES = ("static/style.css", "templates/support_table.css")
 _ADDRESS = re.compile(r"https://[A-Za-z0-9._~:/?#=&%+-]+")
 
 
-@dataclass(frozen=True)
-class Badge:
+class Badge(NamedTuple):
     """A word in the colour of its status."""
 
     text: str
     css: str
 
 
-@dataclass(frozen=True)
-class Shown:
+class Shown(NamedTuple):
     """One cell: a symbol, a text and a colour, what did not pass, and the numbers of its notes."""
 
     symbol: str
@@ -80,8 +70,7 @@ class Shown:
     more_notes: int = 0
 
 
-@dataclass(frozen=True)
-class ShownPart:
+class ShownPart(NamedTuple):
     """A row that is folded under its feature; ``names`` are those of parts that ended alike."""
 
     title: str
@@ -91,8 +80,7 @@ class ShownPart:
     cells: tuple[Shown, ...]
 
 
-@dataclass(frozen=True)
-class ShownFeature:
+class ShownFeature(NamedTuple):
     """A row with what is folded under it."""
 
     name: str
@@ -102,71 +90,55 @@ class ShownFeature:
     differs: bool
 
 
-@dataclass(frozen=True)
-class ShownSection:
-    """A table; ``counts`` is its last row."""
-
-    section: Section
-    features: tuple[ShownFeature, ...]
-    left_out: int
-    counts: tuple[str, ...]
-
-
-@dataclass(frozen=True)
-class Note:
+class Note(NamedTuple):
     """A footnote: a status, why, and where more is known."""
 
     number: int
     badge: Badge
     text: str
     link: str
-    address: str
-
-
-@dataclass(frozen=True)
-class DeviceHead:
-    """A heading over the columns of one device."""
-
-    device: str
-    span: int
-
-
-@dataclass(frozen=True)
-class LackLine:
-    """A reason in the list of what a device lacks."""
-
-    name: str
-    more: int
-    badge: Badge
-    reason: str
-    link: str
-
-
-@dataclass(frozen=True)
-class LackBlock:
-    """What one device lacks; ``sentence`` stands where there is nothing to list."""
-
-    column: str
-    anchor: str
-    sentence: str
-    groups: tuple[tuple[str, str, int, tuple[LackLine, ...], int], ...]
-    tail: tuple[str, ...]
 
 
 @dataclass(frozen=True)
 class View:
-    """Everything that the template shows."""
+    """What templates show: the table as it is, and its sections with their rows and notes."""
 
-    title: str
+    words: ClassVar[ModuleType] = words
     table: Table
-    heads: tuple[DeviceHead, ...]
-    facts: tuple[tuple[Column, list[tuple[str, str]]], ...]
-    sections: tuple[ShownSection, ...]
-    lacks: tuple[LackBlock, ...]
+    sections: tuple[tuple[Section, tuple[ShownFeature, ...], int], ...]
     notes: tuple[Note, ...]
-    remarks: tuple[str, ...]
     legend: tuple[tuple[Shown, str], ...]
-    newest: str
+
+    @property
+    def heads(self) -> list[tuple[str, int]]:
+        """Devices with how many columns each has."""
+        spans = groupby(self.table.columns, key=lambda column: column.device)
+        return [(device, len(list(members))) for device, members in spans]
+
+    @cached_property
+    def coverage(self) -> tuple[Coverage, ...]:
+        """How far each column was covered in each section."""
+        return coverage(self.table)
+
+    @cached_property
+    def lacks(self) -> list[tuple[Lacking, Column]]:
+        """What each column lacks that others have."""
+        return list(zip(lacking(self.table), self.table.columns, strict=True))
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What has to be known of the whole table."""
+        return (*self.table.notes, *words.fallback_sentences(self.table))
+
+    @staticmethod
+    def badge(entry: Entry) -> Badge:
+        """The status of ``entry`` in its colour."""
+        return Badge(entry.word, _word_css(entry.word))
+
+    @staticmethod
+    def followed(link: str) -> bool:
+        """Whether ``link`` is a plain address that a reader may follow."""
+        return _ADDRESS.fullmatch(link) is not None
 
 
 @dataclass
@@ -182,22 +154,26 @@ class Notebook:
             return ()
         found = []
         if not entry.has or entry.instead_of is not None:
-            text = _reason(entry) if not entry.has else ""
+            text = "" if entry.has else words.reason_text(entry)
+            if not entry.applicable:  # the badge beside it says that
+                text = text.partition(": ")[2] or text
             if entry.instead_of is not None:
                 older = f"an older row: the newest is {entry.instead_of.value}"
                 text = f"{text} ({older})" if text else older
             same = (entry.word, *(key or (text, entry.link)))
-            found.append(self._number(same, _badge(entry), text, entry.link))
+            found.append(self._number(same, View.badge(entry), text, entry.link))
         if entry.helped:
-            badge, text = Badge("fallback" if entry.fallback else "degraded", "s-acc"), helped_text(entry)
+            badge, text = (
+                Badge("fallback" if entry.fallback else "degraded", "s-acc"),
+                words.helped_text(entry),
+            )
             found.append(self._number(("helped", text), badge, text, ""))
         return tuple(found)
 
     def _number(self, key: tuple[str, ...], badge: Badge, text: str, link: str) -> int:
         if key not in self.numbers:
             self.numbers[key] = len(self.notes) + 1
-            followed = link if _ADDRESS.fullmatch(link) else ""
-            self.notes.append(Note(self.numbers[key], badge, text, followed, "" if followed else link))
+            self.notes.append(Note(self.numbers[key], badge, text, link))
         return self.numbers[key]
 
 
@@ -215,47 +191,16 @@ def render(table: Table, *, differing: bool = False) -> str:
 def view_of(table: Table, *, differing: bool = False) -> View:
     """What the page shows of ``table``."""
     shown = only_differences(table) if differing else table
-    notebook = Notebook()
-    counts = coverage(table)
-    sections = []
+    notebook, sections = Notebook(), []
     for section, whole in zip(shown.sections, table.sections, strict=True):
-        sections.append(
-            ShownSection(
-                section,
-                tuple(_feature(feature, section, notebook) for feature in section.features),
-                len(whole.features) - len(section.features),
-                tuple(coverage_text(each) for each in counts if each.section == section.key),
-            )
-        )
-    names = [column.name for column in table.columns]
-    spans = groupby(table.columns, key=lambda column: column.device)
-    return View(
-        title=f"Devices compared: {', '.join(names)}",
-        table=table,
-        heads=tuple(DeviceHead(device, len(list(members))) for device, members in spans),
-        facts=tuple((column, _facts(column, table, counts)) for column in table.columns),
-        sections=tuple(sections),
-        lacks=tuple(_lacks(each, table) for each in lacking(table)),
-        notes=tuple(notebook.notes),
-        remarks=(*table.notes, *fallback_sentences(table)),
-        legend=_legend(shown),
-        newest=units.moment(table.newest_at),
-    )
-
-
-def _facts(column: Column, table: Table, counts: Sequence[Coverage]) -> list[tuple[str, str]]:
-    """How far the device was covered, then what its rows were measured with."""
-    found = [
-        (each.section, coverage_text(each))
-        for each in counts
-        if each.column == column.name and column.newest_at is not None
-    ]
-    return [*found, *column_facts(column, table)]
+        features = tuple(_feature(feature, section, notebook) for feature in section.features)
+        sections.append((section, features, len(whole.features) - len(features)))
+    return View(table, tuple(sections), tuple(notebook.notes), _legend(shown))
 
 
 def _feature(feature: Feature, section: Section, notebook: Notebook) -> ShownFeature:
     merged = section.key == OPERATORS
-    parts = tuple(_merged(feature, notebook) if merged else _single(feature.parts, notebook))
+    parts = tuple(_merged(feature, notebook) if merged else (_part(each, notebook) for each in feature.parts))
     cells = []
     for index, cell in enumerate(feature.cells):
         numbers = sorted({number for part in parts for number in part.cells[index].notes})
@@ -265,10 +210,9 @@ def _feature(feature: Feature, section: Section, notebook: Notebook) -> ShownFea
     return ShownFeature(feature.name, anchor, parts, tuple(cells), any(map(disagree, feature.parts)))
 
 
-def _single(parts: Iterable[Part], notebook: Notebook) -> Iterator[ShownPart]:
-    for part in parts:
-        cells = tuple(_entry(entry, notebook.numbers_of(entry)) for entry in part.entries)
-        yield ShownPart(part.name, "", part.doc, part.api, cells)
+def _part(part: Part, notebook: Notebook) -> ShownPart:
+    cells = tuple(_entry(entry, notebook.numbers_of(entry)) for entry in part.entries)
+    return ShownPart(part.name, "", part.doc, part.api, cells)
 
 
 def _merged(feature: Feature, notebook: Notebook) -> Iterator[ShownPart]:
@@ -304,14 +248,13 @@ def _cell(cell: Cell, parts: int, notes: tuple[int, ...], more: int) -> Shown:
     if not cell.said:
         text = others[0].text
         return Shown(NOTHING, text, "s-plain", (*others[1:], *badges), notes, more)
-    if parts == 1:
-        text = "pass" if cell.passed else others[0].text
-        symbol = YES if cell.complete else PARTLY if cell.passed else NO
-        css = "s-plain" if cell.degraded else look
-        return Shown(symbol, text, css, tuple(badges), notes, more)
+    alone = parts == 1
+    text = f"{cell.passed}/{cell.said}" if not alone else "pass" if cell.passed else others[0].text
     symbol = YES if cell.complete else PARTLY if cell.passed else NO
-    css = "s-plain" if cell.passed and not cell.complete else look
-    return Shown(symbol, f"{cell.passed}/{cell.said}", css, (*others, *badges), notes, more)
+    quiet = cell.degraded if alone else cell.passed and not cell.complete
+    return Shown(
+        symbol, text, "s-plain" if quiet else look, (*(() if alone else others), *badges), notes, more
+    )
 
 
 def _entry(entry: Entry | None, notes: tuple[int, ...]) -> Shown:
@@ -321,79 +264,33 @@ def _entry(entry: Entry | None, notes: tuple[int, ...]) -> Shown:
     if entry.has and entry.helped:
         return Shown(PARTLY, entry.word, "s-plain", tuple(marks), notes)
     symbol = YES if entry.has else NO if entry.lacks else NOTHING
-    return Shown(symbol, entry.word, _entry_css(entry), tuple(marks), notes)
-
-
-def _reason(entry: Entry) -> str:
-    """Why; the badge beside it says already that it is not applicable."""
-    text = reason_text(entry)
-    return text if entry.applicable else text.partition(": ")[2] or text
-
-
-def _badge(entry: Entry) -> Badge:
-    return Badge(entry.word, _entry_css(entry))
-
-
-def _entry_css(entry: Entry) -> str:
-    return _word_css(entry.word)
+    return Shown(symbol, entry.word, _word_css(entry.word), tuple(marks), notes)
 
 
 def _word_css(word: str) -> str:
     return "s-plain" if word in (NOT_APPLICABLE, OTHER_MODEL, UNCHECKED) else f"s-{LOOKS[Status(word)].css}"
 
 
-def _lacks(found: Lacking, table: Table) -> LackBlock:
-    column = next(each for each in table.columns if each.name == found.column)
-    sentence = ""
-    if column.newest_at is None:
-        sentence = "It was not measured."
-    elif len(table.columns) == 1:
-        sentence = "There is no other column to compare with."
-    elif not found.groups:
-        sentence = "Nothing that was measured."
-    groups = []
-    for group in found.groups:
-        reasons = same_reasons(group.lacks)
-        lines = tuple(
-            LackLine(
-                lack.part,
-                number - 1,
-                _badge(lack.entry),
-                reason_text(lack.entry),
-                lack.entry.link if _ADDRESS.fullmatch(lack.entry.link) else "",
-            )
-            for lack, number in reasons[:REASONS_SHOWN]
-        )
-        groups.append((group.name, group.section, len(group.lacks), lines, len(reasons) - len(lines)))
-    tail = [nowhere_text(found)] if found.nowhere else []
-    tail += unknown_texts(found)
-    return LackBlock(found.column, f"lacks-{slug(found.column)}", sentence, tuple(groups), tuple(tail))
-
-
 def _legend(table: Table) -> tuple[tuple[Shown, str], ...]:
     """What the signs on this page mean: the statuses that occur, then what is no status."""
     parts = [part for section in table.sections for feature in section.features for part in feature.parts]
-    entries: Sequence[Entry | None] = [entry for part in parts for entry in part.entries]
-    plain = [entry for entry in entries if entry is not None and not entry.tells_nothing]
+    entries = [entry for part in parts for entry in part.entries if entry is not None]
+    plain = [entry for entry in entries if not entry.tells_nothing]
     occurring = {entry.status for entry in plain if entry.applicable}
-    found = []
-    for status, look in LOOKS.items():
-        if status in occurring:
-            entry = Entry(status, "", "")
-            found.append((_entry(entry, ()), look.meaning))
-    some = Shown(PARTLY, "n/m", "s-plain")
-    found.append((some, "n of m parts pass and the others stand beside it, or a pass by another path"))
-    if not all(entry.applicable for entry in plain):
-        found.append((Shown(NOTHING, NOT_APPLICABLE, "s-plain"), "the question makes no sense on the device"))
-    if any(entry is not None and entry.other_model for entry in entries):
-        text = "built with another number of parameters than the name stands for: says nothing of that model"
-        found.append((Shown(NOTHING, OTHER_MODEL, "s-plain"), text))
-    if any(entry is not None and entry.word == UNCHECKED for entry in entries):
-        text = "ran, and its result was compared with no reference: neither passed nor lacking"
-        found.append((Shown(NOTHING, UNCHECKED, "s-plain"), text))
-    if any(entry is None for entry in entries):
-        found.append((_entry(None, ()), "no row in the stores: says nothing of the device"))
-    return tuple(found)
+    missing = any(entry is None for part in parts for entry in part.entries)
+    others = (
+        (PARTLY, "n/m", True, "n of m parts pass and the others stand beside it, or a pass by another path"),
+        (NOTHING, NOT_APPLICABLE, not all(entry.applicable for entry in plain),
+         "the question makes no sense on the device"),
+        (NOTHING, OTHER_MODEL, any(entry.other_model for entry in entries),
+         "built with another number of parameters than the name stands for: says nothing of that model"),
+        (NOTHING, UNCHECKED, any(entry.word == UNCHECKED for entry in entries),
+         "ran, and its result was compared with no reference: neither passed nor lacking"),
+    )  # fmt: skip
+    statuses = [(_entry(Entry(each, "", ""), ()), LOOKS[each].meaning) for each in LOOKS if each in occurring]
+    unknown = [(_entry(None, ()), "no row in the stores: says nothing of the device")] * missing
+    signs = [(Shown(symbol, text, "s-plain"), told) for symbol, text, there, told in others if there]
+    return (*statuses, *signs, *unknown)
 
 
 def _style() -> str:

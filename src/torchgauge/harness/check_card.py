@@ -8,13 +8,10 @@ from dataclasses import dataclass
 from torchgauge.harness.check_campaign import chosen
 from torchgauge.harness.planning.selection import select_models
 from torchgauge.records import Result, Status
-from torchgauge.results import units
-from torchgauge.results.hostile_text import visible
+from torchgauge.results import document
 from torchgauge.suites.conformance.catalogue import catalogue
 from torchgauge.suites.conformance.suite import NAME, SUITE
 from torchgauge.suites.expectations import expectation_for
-
-REASON_LIMIT = 240
 
 
 @dataclass(frozen=True)
@@ -76,21 +73,7 @@ def card_of(device: str, results: Sequence[Result]) -> Card:
 
 def card_lines(card: Card) -> list[str]:
     """The card as text."""
-    width = max((len(line.group) for line in card.groups), default=0)
-    lines = [f"{card.device}: {card.passed} of {card.planned} checks pass"]
-    for line in card.groups:
-        others = ", ".join(f"{number} {status}" for status, number in line.others)
-        lines.append(f"  {line.group:<{width}}  {line.passed:>2}/{line.planned:<2}  {others}".rstrip())
-    for title, wanted in (("unexpected", True), ("other deviations", False)):
-        found = [each for each in card.deviations if each.unexpected is wanted]
-        if found:
-            lines.append(f"{title}:")
-        for each in found:
-            lines.append(f"  {each.status:<12} {each.check} ({each.api})")
-            lines.append(f"    {units.shortened(each.reason, REASON_LIMIT)}")
-            if each.link:
-                lines.append(f"    {each.link}")
-    return [visible(line) for line in lines]  # reasons are what a device's package said
+    return document.terminal("harness/check_card", card=card).splitlines()
 
 
 def catalogue_lines(groups: tuple[str, ...], checks: tuple[str, ...]) -> list[str]:

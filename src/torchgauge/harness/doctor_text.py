@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import textwrap
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 
 from torchgauge.devices.health import Check
-from torchgauge.harness.doctor_run import Calibrated, Reading
+from torchgauge.harness.doctor_run import Calibrated
 from torchgauge.harness.fitness import Fitness, label, part_label
-from torchgauge.records import Environment
-from torchgauge.results import units
+from torchgauge.records import Environment, Status
+from torchgauge.results import document, units
 from torchgauge.results.calibration_history import Comparison, Word
 from torchgauge.suites.calibration import ANSWER
 
 MARKS = {"ok": "ok  ", "warn": "warn", "fail": "FAIL"}
-WIDTH = 110
 
 
 def check_lines(checks: Iterable[Check]) -> list[str]:
@@ -29,47 +27,21 @@ def check_lines(checks: Iterable[Check]) -> list[str]:
 
 def calibration_lines(calibrated: Calibrated, fitness: Fitness) -> list[str]:
     """The calibration for people."""
-    lines = ["", f"Calibration of {calibrated.device}{_machine(calibrated.environment)}", ""]
-    lines += _table(calibrated)
-    lines += ["", *check_lines(fitness.reasons), ""]
-    verdict = f"{fitness.verdict.value.upper()} to measure on {calibrated.device}: {fitness.summary}."
-    return lines + textwrap.wrap(verdict, WIDTH, subsequent_indent="  ")
-
-
-def _table(calibrated: Calibrated) -> list[str]:
-    rows = [_row(reading) for reading in calibrated.readings]
-    if rows:
-        rows.insert(0, ("", "now", "95 % interval", "usual", "verdict"))
-    widths = [max((len(row[column]) for row in rows), default=0) for column in range(4)]
-    widths[0] = max([widths[0], *(len(part_label(gap.part, gap.dtype)) for gap in calibrated.gaps)])
-    lines = ["  ".join([*_padded(row[:4], widths), row[4]]).rstrip() for row in rows]
-    for gap in calibrated.gaps:
-        name = part_label(gap.part, gap.dtype)
-        said = f"{gap.status.value}: {gap.reason}"
-        if gap.part == ANSWER or gap.status.value != "not_run":
-            lines.append(f"{name.ljust(widths[0])}  {units.shortened(said, WIDTH - widths[0] - 2)}")
-    skipped = sum(gap.status.value == "not_run" for gap in calibrated.gaps)
-    if skipped:
-        were = "part was" if skipped == 1 else "parts were"
-        lines.append(f"{skipped} further {were} not tried")
-    return lines
-
-
-def _padded(cells: Sequence[str], widths: Sequence[int]) -> list[str]:
-    first, *numbers = cells
-    return [
-        first.ljust(widths[0]),
-        *(cell.rjust(width) for cell, width in zip(numbers, widths[1:], strict=True)),
-    ]
-
-
-def _row(reading: Reading) -> tuple[str, str, str, str, str]:
-    now, seen = reading.summary, reading.comparison
-    if now.median is None:
-        return label(reading), "", "", "", now.absent
-    number, between = units.interval_parts(now.median, now.low, now.high, now.unit)
-    usual = "" if seen.usual is None else units.quantity(seen.usual, now.unit)
-    return label(reading), number, between, usual, _verdict(seen)
+    tried = [gap for gap in calibrated.gaps if gap.part == ANSWER or gap.status is not Status.NOT_RUN]
+    text = document.terminal(
+        "harness/doctor",
+        calibrated=calibrated,
+        machine=_machine(calibrated.environment),
+        gaps=tried,
+        skipped=sum(gap.status is Status.NOT_RUN for gap in calibrated.gaps),
+        fitness=fitness,
+        label=label,
+        part_label=part_label,
+        interval_parts=units.interval_parts,
+        verdict=_verdict,
+        marks=MARKS,
+    )
+    return ["", *text.splitlines()]
 
 
 def _verdict(seen: Comparison) -> str:
@@ -85,17 +57,13 @@ def _verdict(seen: Comparison) -> str:
     return f"{word}: {change}, n = {seen.n}{other}"
 
 
-def _machine(environment: Environment | None) -> str:
-    if environment is None:
-        return ""
-    facts = dict(environment.identity)
-    parts = [
+def _machine(environment: Environment | None) -> list[str]:
+    """Model, torch and threads of where it was measured, as far as they are known."""
+    facts = dict(environment.identity) if environment is not None else {}
+    threads = facts.get("torch.threads")
+    parts = (
         str(facts.get("device.model") or ""),
         f"torch {facts['torch.version']}" if "torch.version" in facts else "",
-        _threads(facts["torch.threads"]) if "torch.threads" in facts else "",
-    ]
-    return ": " + ", ".join(part for part in parts if part)
-
-
-def _threads(number: object) -> str:
-    return "1 thread" if number == 1 else f"{number} threads"
+        "" if threads is None else "1 thread" if threads == 1 else f"{threads} threads",
+    )
+    return [part for part in parts if part]

@@ -7,16 +7,17 @@ neither a case nor the answer to a suspicion.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from torchgauge.records import Modifier, to_plain
 from torchgauge.records.comparison import Action
+from torchgauge.results import document
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GateVerdict, worst
 from torchgauge.results.comparing.policy import Policy
+from torchgauge.results.document import Ours
 from torchgauge.results.hostile_text import first_line
-from torchgauge.results.markdown_text import code, table
 from torchgauge.results.trends.trend_outcomes import TrendState
 from torchgauge.results.units import quantity
 from torchgauge.workflows.gate_verdict import TITLES
@@ -28,6 +29,7 @@ SUMMARY_BYTES = 1_000_000
 """Bytes of a summary; GitHub drops one of more than 1 MiB as a whole."""
 _SHOWN = 25
 """Cases that one cluster or change lists."""
+_CUT = "\n\nMore is cut here; the JSON of the gate has all of it.\n"
 
 
 @dataclass(frozen=True)
@@ -102,91 +104,38 @@ def _of_change(change: NightlyChange) -> Iterator[tuple[str, str]]:
 def gate_json(result: NightlyGate) -> dict[str, Any]:
     """The gate as JSON values."""
     found = result.findings
-    return {
-        "verdict": result.verdict.value,
-        "exit_code": result.exit_code,
-        "reasons": list(result.reasons),
-        "campaign_id": found.campaign_id,
-        "night": found.night,
-        "gaps": list(found.gaps),
-        "rejected": list(found.rejected),
-        "left_out": list(found.left_out),
-        "runs": list(found.runs),
-        "cases": found.cases,
-        "failures": [to_plain(each) for each in found.failures],
-        "lost": [to_plain(each) for each in found.lost],
-        "changes": [to_plain(each) for each in found.changes],
-    }
+    names = ("campaign_id", "night", "gaps", "rejected", "left_out", "runs", "cases", "failures", "lost",
+             "changes")  # fmt: skip
+    said = {"verdict": result.verdict.value, "exit_code": result.exit_code, "reasons": list(result.reasons)}
+    return {**said, **{name: to_plain(getattr(found, name)) for name in names}}
 
 
 def gate_summary(result: NightlyGate, limit: int = SUMMARY_BYTES) -> str:
     """The gate as Markdown for the summary of a step, at most ``limit`` bytes; what is cut is said."""
-    lines: list[str] = []
-    used, note = 0, "\nMore is cut here; the JSON of the gate has all of it.\n"
-    room = limit - len(note.encode())
-    for block in _blocks(result):
-        used += len(block.encode()) + 1
-        if used > room:
-            return "\n".join(lines) + "\n" + note
-        lines.append(block)
-    return "\n".join(lines) + "\n"
-
-
-def _blocks(result: NightlyGate) -> Iterator[str]:
-    """Parts that are shown whole or not at all."""
     found = result.findings
-    yield f"## Nightly {code(found.night)}: {TITLES[result.verdict]}\n"
-    yield f"Campaign {code(found.campaign_id)}, {len(found.runs)} runs, {_count(found.cases)}.\n"
-    for gap in found.gaps:
-        yield f"- Missing: {code(gap)}"
-    for refused in found.rejected:
-        yield f"- Rejected: {code(refused)}"
-    if found.left_out:
-        yield f"- Left out, as asked: {', '.join(map(code, found.left_out))}"
-    if found.gaps or found.rejected or found.left_out:
-        yield ""
-    for change in found.changes:
-        yield "\n".join(change_block(change)) + "\n"
-    for cluster in (*found.failures, *found.lost):
-        yield "\n".join(cluster_block(cluster)) + "\n"
+    text = findings_text(
+        found.changes, (*found.failures, *found.lost), gate=True, found=found, title=TITLES[result.verdict]
+    )
+    return beginning(text, limit if text.isascii() else limit // 4)
 
 
-def change_block(change: NightlyChange) -> list[str]:
-    """One change with its cases, as Markdown."""
-    rows = [
-        [
-            code(case.case_id),
-            f"{case.size:+.1%}",
-            f"{quantity(case.before, case.unit)} -> {quantity(case.after, case.unit)}",
-            case.state.value.replace("_", " "),
-            code(case.reason),
-        ]
-        for case in change.cases[:_SHOWN]
-    ]
-    title = f"### {code(change.metric)} worse on {code(change.device)} since {code(change.date)}"
-    builds = f"torch {code(change.good_torch or '?')} -> {code(change.suspect_torch or '?')}"
-    runs = f"last good run {code(change.good_run)}, first suspect run {code(change.suspect_run)}"
-    lines = [title, "", f"{builds}; {runs}.", ""]
-    lines += table(["case", "change", "levels", "state", "reason"], rows)
-    return lines + _more(len(change.cases))
+def findings_text(changes: Sequence[NightlyChange], clusters: Sequence[FailureCluster], **night: Any) -> str:
+    """Changes and clusters with their cases, as Markdown; below what is said of their ``night``, if any."""
+    about = {"gate": False, **night}
+    return document.markdown(
+        "workflows/night", changes=changes, clusters=clusters, most=_SHOWN, level=_level, **about
+    )
 
 
-def cluster_block(cluster: FailureCluster) -> list[str]:
-    """One cluster with its cases, as Markdown."""
-    rows = [[code(case.case_id), code(case.run_id), code(case.reason)] for case in cluster.cases[:_SHOWN]]
-    lines = [
-        f"### {cluster.ended} where {cluster.expected.value} is expected",
-        "",
-        code(cluster.title),
-    ]
-    if cluster.missing_op:
-        lines += ["", f"Missing operator: {code(cluster.missing_op)}."]
-    lines += ["", *table(["case", "run", "reason"], rows)]
-    return lines + _more(len(cluster.cases))
+def beginning(text: str, limit: int) -> str:
+    """``text``, or as many of its lines as ``limit`` characters hold and a last one that says so."""
+    if len(text) <= limit:
+        return text
+    return text[: limit - len(_CUT)].rpartition("\n")[0] + _CUT
 
 
-def _more(count: int) -> list[str]:
-    return ["", f"And {count - _SHOWN:,} more cases."] if count > _SHOWN else []
+def _level(value: float, unit: str) -> Ours:
+    return Ours(quantity(value, unit))
 
 
 def _gates(cluster: FailureCluster, policy: Policy) -> bool:

@@ -19,7 +19,7 @@ from torchgauge.results.hostile_text import first_line
 from torchgauge.results.markdown_text import code
 from torchgauge.results.trends.trend_outcomes import TrendState
 from torchgauge.workflows.comment import BOT
-from torchgauge.workflows.gate import change_block, cluster_block
+from torchgauge.workflows.gate import beginning, findings_text
 from torchgauge.workflows.github_api import GitHubApi, repository_path
 from torchgauge.workflows.night_changes import NightlyChange
 from torchgauge.workflows.night_clusters import FailureCluster
@@ -230,7 +230,7 @@ def _of_change(change: NightlyChange, url: str) -> Wanted:
         f"{worst.case_id}{others}",
         200,
     )
-    told = "\n".join(change_block(change))
+    told = findings_text((change,), ())
     rule = (
         "A suspicion is no verdict: each night measures the last good build against the suspect one until "
         "there is an answer, and so does `torchgauge trend --confirm`. What is confirmed keeps nights red. "
@@ -244,7 +244,7 @@ def _of_cluster(cluster: FailureCluster, url: str) -> Wanted:
     title = harmless_title(
         f"{cluster.ended} in {count} case{'' if count == 1 else 's'}: {cluster.title}", 200
     )
-    told = "\n".join(cluster_block(cluster))
+    told = findings_text((), (cluster,))
     rule = "This issue is closed once every case in it ends as it is expected to."
     return Wanted(Kind.FAILURE, cluster.key, cluster.members, title, _text(told, rule, url))
 
@@ -252,11 +252,8 @@ def _of_cluster(cluster: FailureCluster, url: str) -> Wanted:
 def _text(told: str, rule: str, url: str) -> str:
     """The visible part of a body: no night and no run number, so that it changes only with what it says."""
     where = f"\n\nDashboard: {url}" if url else ""
-    note = "\n\nMore is cut here; the JSON of the gate has all of it."
-    most = MOST_BODY - 17 * MOST_MEMBERS - len(rule) - len(where) - len(note) - 200
-    if len(told) > most:
-        told = told[:most].rsplit("\n", 1)[0] + note
-    return f"{told}\n\n{rule}{where}\n"
+    most = MOST_BODY - 17 * MOST_MEMBERS - len(rule) - len(where) - 200
+    return f"{beginning(told, most).rstrip()}\n\n{rule}{where}\n"
 
 
 def _body(kind: Kind, key: str, wanted: Wanted) -> str:

@@ -14,7 +14,7 @@ from enum import Enum
 from pathlib import Path
 
 from torchgauge.records import INCOMPLETE
-from torchgauge.results.markdown_text import code
+from torchgauge.results import document
 from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import CampaignPlan, no_case
@@ -177,22 +177,12 @@ def pool_gaps(
 
 def watch_lines(report: WatchReport) -> list[str]:
     """``report`` in words, for a terminal."""
-    lines = []
-    for each in report.nights:
-        name = f", campaign {each.campaign_id}" if each.campaign_id else ""
-        lines.append(f"night {each.night}: {each.state.value}{name}")
-        lines += [f"  {gap}" for gap in each.gaps]
-    return lines
+    return document.terminal("workflows/watch", report=report).splitlines()
 
 
 def watch_markdown(report: WatchReport) -> str:
     """``report`` as Markdown, for the summary of a step."""
-    lines = [f"### Nights due by {report.expect_by} UTC, seen at {report.now}", ""]
-    for each in report.nights:
-        name = f", campaign {code(each.campaign_id)}" if each.campaign_id else ""
-        lines.append(f"- {each.night}: **{each.state.value}**{name}")
-        lines += [f"  - {code(gap)}" for gap in each.gaps]
-    return "\n".join(lines)
+    return document.markdown("workflows/watch", report=report)
 
 
 def _ended_otherwise(plans: Sequence[PlannedNight]) -> tuple[str, ...]:

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import asdict, dataclass
 
 from torchgauge.errors import NothingSelectedError, UnknownNameError
 from torchgauge.harness.planning.selection import check_plain_names, select_models
+from torchgauge.results import document
 from torchgauge.results.csv_text import csv_text
 from torchgauge.suites.census.data import CensusData
 from torchgauge.suites.census.record import ModelCensus, base_name
@@ -91,32 +91,19 @@ def stale_lines(data: CensusData, installed: dict[str, str]) -> list[str]:
     ]
 
 
-def view_lines(data: CensusData, entries: Sequence[ModelCensus], top: int, *, received: bool) -> list[str]:
+def view_text(data: CensusData, entries: Sequence[ModelCensus], top: int, *, received: bool) -> str:
     """The census as a person reads it: one line per entry, then the operators that most models need."""
-    versions = ", ".join(f"{name} {version}" for name, version in sorted(data.versions.items()))
-    devices = ", ".join(sorted({each.recorded_on for each in entries if each.recorded_on}))
-    names = [f"{each.suite}/{each.model} {each.mode} {each.dtype} {each.path}" for each in entries]
-    width = max(map(len, names))
-    lines = [f"census of {versions}, recorded on {devices or 'nothing'}", ""]
-    for name, each in zip(names, entries, strict=True):
-        if each.problem:
-            lines.append(f"{name:{width}}  not recorded: {each.problem}")
-            continue
-        received_text = f", {len(_bases(each.received))} reach a bare backend" if each.received else ""
-        lines.append(
-            f"{name:{width}}  {len(each.names):3} operators in {', '.join(each.dtypes)}{received_text}"
-        )
-    needs = ranking(entries, received=received)
-    models = {f"{each.suite}/{each.model}" for each in entries if not each.problem}
-    what = "operators that reach a bare backend" if received else "operators"
-    lines += ["", f"{len(needs)} {what}; needed by how many of {len(models)} models:"]
-    lines += [
-        f"{len(need.models):5}  {need.operator:40} {', '.join(need.dtypes)}"
-        for need in (needs[:top] if top else needs)
-    ]
-    if top and len(needs) > top:
-        lines.append(f"       and {len(needs) - top} more: --top 0 shows all")
-    return lines
+    return document.terminal(
+        "harness/census/view",
+        data=data,
+        entries=entries,
+        devices=sorted({each.recorded_on for each in entries if each.recorded_on}),
+        needs=ranking(entries, received=received),
+        models=len({f"{each.suite}/{each.model}" for each in entries if not each.problem}),
+        top=top,
+        received=received,
+        bases=_bases,
+    )
 
 
 def view_csv(entries: Sequence[ModelCensus]) -> str:
@@ -139,29 +126,23 @@ def view_json(
     data: CensusData, entries: Sequence[ModelCensus], installed: dict[str, str], *, received: bool
 ) -> str:
     """Versions, entries and the whole ranking."""
-    document: dict[str, Any] = {
-        "versions": dict(sorted(data.versions.items())),
-        "differing": {name: list(pair) for name, pair in sorted(data.differing(installed).items())},
-        "models": [
-            {
-                "suite": each.suite,
-                "model": each.model,
-                "mode": each.mode,
-                "dtype": each.dtype,
-                "path": each.path,
-                "recorded_on": each.recorded_on,
-                "problem": each.problem,
-                "operators": sorted(map(list, each.operators)),
-                "received": sorted(map(list, each.received)),
-            }
-            for each in entries
-        ],
-        "ranking": [
-            {"operator": need.operator, "models": list(need.models), "dtypes": list(need.dtypes)}
-            for need in ranking(entries, received=received)
-        ],
-    }
-    return json.dumps(document, indent=1)
+    keys = ("suite", "model", "mode", "dtype", "path", "recorded_on", "problem")
+    return json.dumps(
+        {
+            "versions": dict(sorted(data.versions.items())),
+            "differing": {name: list(pair) for name, pair in sorted(data.differing(installed).items())},
+            "models": [
+                {
+                    **{key: getattr(each, key) for key in keys},
+                    "operators": sorted(map(list, each.operators)),
+                    "received": sorted(map(list, each.received)),
+                }
+                for each in entries
+            ],
+            "ranking": [asdict(need) for need in ranking(entries, received=received)],
+        },
+        indent=1,
+    )
 
 
 def _of_models(entries: list[ModelCensus], patterns: tuple[str, ...]) -> list[ModelCensus]:
