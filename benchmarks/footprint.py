@@ -48,11 +48,11 @@ def campaign(folder: Path) -> None:
     """Plan, journal and publish :data:`CASES` cases in this process, then print its peak memory."""
     import overhead
 
-    from torchgauge.harness.campaigns import plan_of
     from torchgauge.harness.planning.plan import load_suites
-    from torchgauge.harness.progress import Progress
-    from torchgauge.harness.rows import RowContext, row
-    from torchgauge.harness.runner import Campaign
+    from torchgauge.harness.run.campaigns import plan_of
+    from torchgauge.harness.run.progress import Progress
+    from torchgauge.harness.run.rows import RowContext, row
+    from torchgauge.harness.run.runner import Campaign
     from torchgauge.records import Measurement, Outcome, Phase, Status
     from torchgauge.results.store import Store
 

@@ -20,14 +20,14 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchgauge.devices.fake import DEVICE
-from torchgauge.harness.campaigns import plan_of
 from torchgauge.harness.job import Job
 from torchgauge.harness.planning.configurations import configuration
 from torchgauge.harness.planning.plan import load_suites, make_group
 from torchgauge.harness.pool.host_process import HostOptions, HostProcess
 from torchgauge.harness.pool.worker_setup import WORKER_MODULES
-from torchgauge.harness.progress import Progress
-from torchgauge.harness.runner import Campaign
+from torchgauge.harness.run.campaigns import plan_of
+from torchgauge.harness.run.progress import Progress
+from torchgauge.harness.run.runner import Campaign
 from torchgauge.records import DeviceTarget, Group, RunSettings, to_json
 from torchgauge.results.store import Store
 from torchgauge.suites.catalog import workload_for

@@ -22,7 +22,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import mean, median
 
-from torchgauge.harness.steadiness import doubts
+from torchgauge.harness.run.steadiness import doubts
 from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.rounds import Rounds

@@ -19,20 +19,20 @@ import tomllib
 from msgspec import inspect
 
 from torchgauge.devices.verified import VerifiedFile
-from torchgauge.harness.builds import BuildsFields
+from torchgauge.harness.bisect.builds import BuildsFields
 from torchgauge.harness.planning.configurations import ConfigurationFile
 from torchgauge.results.claims.claim_file import ClaimFileFields
 from torchgauge.results.comparing.policy import SECTIONS, EntryFields
 from torchgauge.results.interchange.upstream_names import UpstreamNames
 from torchgauge.suites.catalog import AnyRecipe, SuiteFields
 from torchgauge.suites.expectations import DeviceFields
-from torchgauge.suites.huggingface import HuggingFaceRecipe
+from torchgauge.suites.huggingface.suite import HuggingFaceRecipe
 from torchgauge.suites.install_needs import InstallFile
 from torchgauge.suites.ops.suite import OpsFields
 from torchgauge.suites.poison import PoisonFile
-from torchgauge.suites.timm import TimmRecipe
+from torchgauge.suites.timm.suite import TimmRecipe
 from torchgauge.suites.tolerances import ToleranceFields
-from torchgauge.suites.torchbench import TorchBenchRecipe
+from torchgauge.suites.torchbench.suite import TorchBenchRecipe
 from torchgauge.workflows.config_fields import ConfigFields
 from torchgauge.workflows.ingest.contributors import ContributorFile
 

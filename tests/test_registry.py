@@ -76,7 +76,7 @@ BAD = {
     "half": ("class A: name = 'half'\nSUITE = A()", "has no doc, builder, preload"),
     "klass": ("class SUITE: pass", "is a class, not an object of it"),
     "other": (
-        "from torchgauge.suites.toy import SUITE; print('not an answer')",
+        "from torchgauge.suites.toy.suite import SUITE; print('not an answer')",
         "calls itself 'toy'",
     ),
 }

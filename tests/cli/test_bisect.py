@@ -7,10 +7,10 @@ import sys
 
 import pytest
 
-from torchgauge.harness.bisection import Bisection
-from torchgauge.harness.builds import Build, Builds
-from torchgauge.harness.quick_measure import QuickCase
-from torchgauge.harness.reading import Answer, Reading
+from torchgauge.harness.ab.quick_measure import QuickCase
+from torchgauge.harness.ab.reading import Answer, Reading
+from torchgauge.harness.bisect.bisection import Bisection
+from torchgauge.harness.bisect.builds import Build, Builds
 from torchgauge.results.store import Store
 
 TWICE = ("--build", f"a={sys.executable}", "--build", f"b={sys.executable}")

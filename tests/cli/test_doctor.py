@@ -14,8 +14,8 @@ from typing import Any
 
 import pytest
 
-from torchgauge.harness.doctor_run import DoctorOptions, calibration_campaign, run_calibration
-from torchgauge.harness.progress import Progress
+from torchgauge.harness.doctor.doctor_run import DoctorOptions, calibration_campaign, run_calibration
+from torchgauge.harness.run.progress import Progress
 from torchgauge.records import Calibration, Status
 from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.store import Store
@@ -203,9 +203,9 @@ def test_a_device_that_never_answers_is_asked_once(tmp_path, monkeypatch) -> Non
     (information / "entry_points.txt").write_text("[torchgauge.devices]\nsilent = silent_device:DEVICE\n")
     program = (
         "import json, sys\n"
-        "from torchgauge.harness.doctor_run import *\n"
-        "from torchgauge.harness.fitness import fitness\n"
-        "from torchgauge.harness.progress import Progress\n"
+        "from torchgauge.harness.doctor.doctor_run import *\n"
+        "from torchgauge.harness.doctor.fitness import fitness\n"
+        "from torchgauge.harness.run.progress import Progress\n"
         "from torchgauge.records import to_plain\n"
         "options = DoctorOptions('silent', sys.argv[1], threads=1, timeout_s=3.0, quick=True)\n"
         "found = run_calibration(calibration_campaign(options, Progress()))\n"

@@ -24,9 +24,9 @@ from store_builder import NOW
 from torchgauge.cli.main import cli
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.names import device_id
-from torchgauge.harness.progress import describe_rows
-from torchgauge.harness.runner import RunReport, report_as_json
-from torchgauge.harness.summary import brief_lines, result_lines, summary_lines
+from torchgauge.harness.run.progress import describe_rows
+from torchgauge.harness.run.runner import RunReport, report_as_json
+from torchgauge.harness.run.summary import brief_lines, result_lines, summary_lines
 from torchgauge.results import frames
 from torchgauge.results.store import Store
 

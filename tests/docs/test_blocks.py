@@ -13,7 +13,7 @@ import yaml
 
 from torchgauge import registry
 from torchgauge.errors import DataFileError
-from torchgauge.harness.builds import load_builds
+from torchgauge.harness.bisect.builds import load_builds
 from torchgauge.harness.validation import validate
 from torchgauge.workflows.config import read_config
 from torchgauge.workflows.ingest.contributors import read_contributors

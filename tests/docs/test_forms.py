@@ -11,7 +11,7 @@ from torchgauge.dashboard.pages import performance, views
 from torchgauge.dashboard.site_data import read_site_data
 from torchgauge.harness.pool.fold import fold
 from torchgauge.harness.pool.watch import Ending
-from torchgauge.harness.rows import RowContext, row
+from torchgauge.harness.run.rows import RowContext, row
 from torchgauge.harness.worker.case_measurements import timings
 from torchgauge.harness.worker.case_state import CaseState
 from torchgauge.harness.worker.lane import Block, Lane

@@ -13,7 +13,7 @@ PACKAGE = Path(torchgauge.__file__).parent
 NAMES = re.compile(r"\b(cpu|cuda|xpu|npu|mps|hpu|npusim|fake)\b")
 ALLOWED = {
     # PyTorch's own name of the host, where references run and outputs are kept, whatever is measured.
-    ("suites/host.py", "cpu"),
+    ("suites/suite.py", "cpu"),
     # CPU time as an estimator, and as a column of what a worker notes of a step.
     ("results/comparing/estimators.py", "cpu"),
     ("harness/ab/pair_launch.py", "cpu"),

@@ -7,7 +7,7 @@ import re
 import pytest
 
 from torchgauge.harness.census.view import view_text
-from torchgauge.harness.check_card import Card, Deviation, GroupLine, card_lines
+from torchgauge.harness.checks.check_card import Card, Deviation, GroupLine, card_lines
 from torchgauge.suites.census.data import CensusData
 from torchgauge.suites.census.record import ModelCensus
 

@@ -7,8 +7,8 @@ import io
 import pytest
 
 from torchgauge.harness.ab.progress import AbProgress
-from torchgauge.harness.progress import LiveLines, Progress
-from torchgauge.harness.runner import RunReport
+from torchgauge.harness.run.progress import LiveLines, Progress
+from torchgauge.harness.run.runner import RunReport
 from torchgauge.records import Status
 from torchgauge.records.comparison import Pair, Side
 from torchgauge.testing import make_case, make_plan, make_result

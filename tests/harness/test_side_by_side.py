@@ -15,8 +15,8 @@ from typing import Any
 import pytest
 
 from torchgauge.clock import SYSTEM_CLOCK
-from torchgauge.harness.ahead import default_ahead
 from torchgauge.harness.pool.timing_lock import Member, TimingLock
+from torchgauge.harness.run.defaults import default_ahead
 from torchgauge.harness.worker.rounds import VISITS
 
 FOLDER = "TORCHGAUGE_TEST_BEATS"

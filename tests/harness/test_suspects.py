@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 
 from torchgauge.devices.fake import FakeSession
-from torchgauge.harness.packages import suspects
+from torchgauge.harness.interpreter.packages import suspects
 from torchgauge.harness.suspects import Remedies, Suspect, blamed
 from torchgauge.harness.worker.verdicts import outcome_of
 from torchgauge.records import Cause, Phase, Status

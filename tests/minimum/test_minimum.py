@@ -43,7 +43,7 @@ def test_worker_half_holds_what_runs_in_a_worker_and_nothing_of_the_parent() -> 
         "harness.worker.entry",
         "harness.worker.torch_checks",
         "devices.hooks",
-        "suites.toy_models",
+        "suites.toy.models",
         "records.codec",
     } <= {name.removeprefix("torchgauge.") for name in HALF}
     assert not [name for name in HALF if name.split(".")[1:2] in (["cli"], ["results"], ["dashboard"])]

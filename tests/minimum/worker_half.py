@@ -20,7 +20,7 @@ from torchgauge.suites.conformance import catalogue
 PACKAGE = Path(torchgauge.__file__).resolve().parent
 CHILDREN = (
     "torchgauge.harness.worker.host",
-    "torchgauge.harness.plugin_child",
+    "torchgauge.harness.interpreter.plugin_child",
     "torchgauge.harness.census.child",
     "torchgauge.devices.probe_child",
 )

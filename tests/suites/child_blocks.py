@@ -11,7 +11,7 @@ import sys
 import torch
 
 from torchgauge.records import Workload
-from torchgauge.suites import timm_models
+from torchgauge.suites.timm import models as timm_models
 
 torch.set_num_threads(1)
 hidden: dict[str, list[str]] = {}

@@ -12,8 +12,9 @@ from typing import Any
 
 from torchgauge.records import Workload
 from torchgauge.registry import load
-from torchgauge.suites import huggingface_models, timm_models
+from torchgauge.suites.huggingface import models as huggingface_models
 from torchgauge.suites.suite import ModelEntry
+from torchgauge.suites.timm import models as timm_models
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
 
 warnings.simplefilter("ignore")

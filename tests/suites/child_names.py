@@ -6,8 +6,8 @@ import json
 import warnings
 from typing import Any
 
-from torchgauge.suites import huggingface
-from torchgauge.suites import timm as timm_suite
+from torchgauge.suites.huggingface import suite as huggingface
+from torchgauge.suites.timm import suite as timm_suite
 from torchgauge.suites.torchvision_schemas import define_missing_schemas
 
 define_missing_schemas()

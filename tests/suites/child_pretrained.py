@@ -26,8 +26,9 @@ import torch  # noqa: E402
 
 from torchgauge.records import PRETRAINED, Workload  # noqa: E402
 from torchgauge.registry import load  # noqa: E402
-from torchgauge.suites import huggingface_models, timm_models  # noqa: E402
+from torchgauge.suites.huggingface import models as huggingface_models  # noqa: E402
 from torchgauge.suites.suite import BuiltWorkload  # noqa: E402
+from torchgauge.suites.timm import models as timm_models  # noqa: E402
 
 warnings.simplefilter("ignore")
 BERT = Workload("huggingface", "BertForMaskedLM", shape=(("seq", 16),))

@@ -10,8 +10,8 @@ from pathlib import Path
 import numpy as np
 import torch
 
-from torchgauge.suites.torchbench_files import Files
-from torchgauge.suites.torchbench_synthetic import DATA_SETS
+from torchgauge.suites.torchbench.data_files import Files
+from torchgauge.suites.torchbench.synthetic_data import DATA_SETS
 
 
 def read(folder: Path, kind: str, seed: str) -> list[np.ndarray]:

@@ -24,9 +24,9 @@ from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.harness.worker.verdicts import outcome_of
 from torchgauge.records import Phase, Workload
 from torchgauge.registry import resolve
-from torchgauge.suites import torchbench_state
-from torchgauge.suites.torchbench import SUITE
-from torchgauge.suites.torchbench_models import build
+from torchgauge.suites.torchbench import step_state as torchbench_state
+from torchgauge.suites.torchbench.models import build
+from torchgauge.suites.torchbench.suite import SUITE
 
 
 def look(model: str, mode: str, recipe: dict[str, Any], batch: int, seed: int = 7) -> dict[str, Any]:

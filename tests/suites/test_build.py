@@ -11,7 +11,7 @@ import pytest
 
 from torchgauge.errors import UnknownNameError
 from torchgauge.records import Workload
-from torchgauge.suites import toy_models
+from torchgauge.suites.toy import models as toy_models
 
 pytestmark = pytest.mark.long
 

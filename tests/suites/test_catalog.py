@@ -10,7 +10,7 @@ import pytest
 from torchgauge.errors import DataFileError, UnknownNameError, UsageError
 from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.catalog import YamlSuite, load_suite_file, workload_for
-from torchgauge.suites.huggingface import HuggingFaceRecipe
+from torchgauge.suites.huggingface.suite import HuggingFaceRecipe
 from torchgauge.suites.suite import ModelEntry
 
 GOOD = """\

@@ -7,10 +7,10 @@ from typing import Any
 
 import pytest
 
-PARENT = ["catalog", "document", "schema", "tolerances", "expectations", "toy", "timm", "huggingface"]
-PARENT += ["torchbench", "torchbench_checkout"]
-WORKER = ["suite", "hub", "toy_models", "timm_models", "huggingface_models", "torchvision_schemas"]
-WORKER += ["torchbench_reasons", "torchbench_models"]
+PARENT = ["catalog", "document", "schema", "tolerances", "expectations", "torchbench.checkout"]
+PARENT += ["toy.suite", "timm.suite", "huggingface.suite", "torchbench.suite"]
+WORKER = ["suite", "hub", "toy.models", "timm.models", "huggingface.models", "torchvision_schemas"]
+WORKER += ["torchbench.reasons", "torchbench.models"]
 
 
 @pytest.mark.parametrize(("half", "modules"), [("parent", PARENT), ("worker", WORKER)])

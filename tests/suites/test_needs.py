@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from torchgauge import registry
-from torchgauge.suites.torchbench import TorchBenchRecipe
+from torchgauge.suites.torchbench.suite import TorchBenchRecipe
 
 FAMILIES = [("timm", "timm"), ("huggingface", "transformers")]
 

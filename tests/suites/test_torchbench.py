@@ -16,8 +16,8 @@ import pytest
 
 import torchgauge
 from torchgauge.harness.planning.selection import TIERS
-from torchgauge.suites import torchbench_checkout
-from torchgauge.suites.torchbench import SUITE
+from torchgauge.suites.torchbench import checkout as torchbench_checkout
+from torchgauge.suites.torchbench.suite import SUITE
 
 CASES: dict[str, tuple[Any, ...]] = {
     "plain": ("plain", "inference", {}, 2),
@@ -323,7 +323,7 @@ def test_fastnlp_builds_its_encoder_from_its_configuration(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Upstream patches the installed package for that; the file of weights is empty."""
-    from torchgauge.suites.torchbench_offline import Offline
+    from torchgauge.suites.torchbench.offline import Offline
 
     (tmp_path / "bert_config.json").write_text('{"hidden_size": 8}')
     (tmp_path / "weights.bin").write_bytes(b"")
@@ -355,7 +355,7 @@ def test_fastnlp_builds_its_encoder_from_its_configuration(
     sys.modules["fastNLP.modules.encoder"].bert = bert  # type: ignore[attr-defined]
     monkeypatch.setitem(sys.modules, bert.__name__, bert)
     monkeypatch.setattr(Offline, "_refuse_connections", lambda _: None)
-    monkeypatch.setattr("torchgauge.suites.torchbench_offline._load_nothing_from_urls", lambda: None)
+    monkeypatch.setattr("torchgauge.suites.torchbench.offline._load_nothing_from_urls", lambda: None)
     Offline({}).install(["fastNLP"])
     built = BertModel.from_pretrained(str(tmp_path), neg_num_output_layer=-1)  # type: ignore[call-arg]
     assert built.config.fields == {"hidden_size": 8}

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from torchgauge.errors import InfrastructureError, UsageError
-from torchgauge.suites import torchbench_checkout
-from torchgauge.suites.torchbench_checkout import COMMIT, commit_of, default_folder, fetch
+from torchgauge.suites.torchbench import checkout as torchbench_checkout
+from torchgauge.suites.torchbench.checkout import COMMIT, commit_of, default_folder, fetch
 
 
 @pytest.fixture

@@ -15,11 +15,11 @@ from typing import Any, get_args
 import pytest
 
 from torchgauge.records import Workload
-from torchgauge.suites import torchbench_copy
-from torchgauge.suites.torchbench import SUITE, Synthetic
-from torchgauge.suites.torchbench_copy import copy_of
-from torchgauge.suites.torchbench_files import Files, ellipse, kaldi_matrix, picture
-from torchgauge.suites.torchbench_synthetic import DATA_SETS, provide
+from torchgauge.suites.torchbench import checkout_copy as torchbench_copy
+from torchgauge.suites.torchbench.checkout_copy import copy_of
+from torchgauge.suites.torchbench.data_files import Files, ellipse, kaldi_matrix, picture
+from torchgauge.suites.torchbench.suite import SUITE, Synthetic
+from torchgauge.suites.torchbench.synthetic_data import DATA_SETS, provide
 
 DATA = "torchbenchmark/data/.data"
 RECIPE = {"synthetic": "super_slomo", "data": "obs.pkl"}

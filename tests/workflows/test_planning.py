@@ -232,7 +232,7 @@ def test_a_shard_says_what_is_expected_of_its_cases(tmp_path, monkeypatch):
 def test_a_job_of_other_tolerances_measures_nothing(tmp_path, monkeypatch):
     """A shard says what its cases are held to, and a job whose suites say otherwise ends before it begins."""
     from torchgauge.harness.planning import plan as harness_plan
-    from torchgauge.harness.progress import Progress
+    from torchgauge.harness.run.progress import Progress
     from torchgauge.records import RunSettings
     from torchgauge.workflows.result_set import Job
     from torchgauge.workflows.shard_run import shard_campaign

@@ -32,9 +32,9 @@ def command(model: str, **options: Any) -> None:
 
     Example: torchgauge bisect timm/resnet18 --device DEVICE --builds builds.yaml
     """
-    from torchgauge.harness.bisection import EXIT_CODES, Bisection
-    from torchgauge.harness.builds import load_builds, named_builds
-    from torchgauge.harness.quick_measure import QuickCase, measure_case
+    from torchgauge.harness.ab.quick_measure import QuickCase, measure_case
+    from torchgauge.harness.bisect.bisection import EXIT_CODES, Bisection
+    from torchgauge.harness.bisect.builds import load_builds, named_builds
     from torchgauge.records import to_plain
     from torchgauge.results.store import Store
 
@@ -67,7 +67,7 @@ def command(model: str, **options: Any) -> None:
 
 
 def _show(ended: Any, bisection: Any) -> None:
-    from torchgauge.harness.bisection import step_line
+    from torchgauge.harness.bisect.bisection import step_line
 
     click.echo(f"{ended.ending.value}: {ended.explanation()}")
     for number in range(len(ended.steps)):

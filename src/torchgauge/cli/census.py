@@ -53,9 +53,9 @@ def command(static: bool, record: bool, **options: Any) -> None:
 
 def _static(options: dict[str, Any]) -> None:
     from torchgauge.errors import UsageError
-    from torchgauge.harness.campaigns import expand_devices, find_devices
     from torchgauge.harness.census.static import census_csv, census_json, census_lines, keep, static_census
-    from torchgauge.harness.interpreter import interpreter
+    from torchgauge.harness.interpreter.interpreter import interpreter
+    from torchgauge.harness.run.campaigns import expand_devices, find_devices
 
     there = interpreter(options["python"])
     wanted = expand_devices(options["device"], there)
@@ -112,7 +112,7 @@ def _show(options: dict[str, Any]) -> None:
         view_json,
         view_text,
     )
-    from torchgauge.harness.interpreter import interpreter
+    from torchgauge.harness.interpreter.interpreter import interpreter
     from torchgauge.suites.census.data import kept_packages, load
 
     there = interpreter(options["python"])

@@ -28,11 +28,11 @@ def command(**options: Any) -> None:
 
     Example: torchgauge check --device DEVICE --group stream,event
     """
-    from torchgauge.harness.check_campaign import check_campaign
-    from torchgauge.harness.check_card import card_lines, card_of, catalogue_lines
-    from torchgauge.harness.progress import Progress
-    from torchgauge.harness.runner import report_as_json
-    from torchgauge.harness.summary import summary_lines
+    from torchgauge.harness.checks.check_campaign import check_campaign
+    from torchgauge.harness.checks.check_card import card_lines, card_of, catalogue_lines
+    from torchgauge.harness.run.progress import Progress
+    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.summary import summary_lines
     from torchgauge.records import to_plain
     from torchgauge.results.lookup import find_results
 

@@ -28,7 +28,7 @@ def command(import_safety: bool, device: str, python: str | None, as_json: bool)
     Example: torchgauge devices
     """
     from torchgauge.errors import UsageError
-    from torchgauge.harness.interpreter import interpreter
+    from torchgauge.harness.interpreter.interpreter import interpreter
 
     if device and not import_safety:
         raise UsageError(
@@ -47,7 +47,7 @@ def _import_safety(python: str, name: str, as_json: bool) -> int:
     from torchgauge.devices.import_safety import import_safety
     from torchgauge.devices.listing import import_lines
     from torchgauge.errors import InfrastructureError
-    from torchgauge.harness.staging import environment_for
+    from torchgauge.harness.interpreter.staging import environment_for
     from torchgauge.records import to_plain
 
     devices: list[Device] = []
@@ -73,9 +73,9 @@ def _list(python: str | None, as_json: bool) -> None:
     from torchgauge.devices.discover import known_devices
     from torchgauge.devices.listing import listing
     from torchgauge.devices.probe import probe
-    from torchgauge.harness.foreign_plugins import plugin_devices
-    from torchgauge.harness.interpreter import hint_for, interpreter
-    from torchgauge.harness.staging import environment_for
+    from torchgauge.harness.interpreter.foreign_plugins import plugin_devices
+    from torchgauge.harness.interpreter.interpreter import hint_for, interpreter
+    from torchgauge.harness.interpreter.staging import environment_for
     from torchgauge.records import to_plain
 
     there = interpreter(python)

@@ -33,12 +33,12 @@ def command(**options: Any) -> None:
     from torchgauge.devices.discover import parse_target
     from torchgauge.devices.health import CheckState, diagnose
     from torchgauge.devices.probe import TIMEOUT_S
-    from torchgauge.harness.doctor_run import check_store
-    from torchgauge.harness.doctor_text import check_lines
-    from torchgauge.harness.foreign_plugins import plugin_devices
-    from torchgauge.harness.interpreter import interpreter
-    from torchgauge.harness.packages import package_checks
-    from torchgauge.harness.staging import environment_for
+    from torchgauge.harness.doctor.doctor_run import check_store
+    from torchgauge.harness.doctor.doctor_text import check_lines
+    from torchgauge.harness.interpreter.foreign_plugins import plugin_devices
+    from torchgauge.harness.interpreter.interpreter import interpreter
+    from torchgauge.harness.interpreter.packages import package_checks
+    from torchgauge.harness.interpreter.staging import environment_for
     from torchgauge.records import to_plain
 
     device, as_json = options["device"], options["as_json"]
@@ -69,10 +69,15 @@ def command(**options: Any) -> None:
 
 def _calibrate(options: dict[str, Any], checks: list[Any]) -> int:
     """Calibrate the device, print what came of it; the exit code."""
-    from torchgauge.harness.doctor_run import DEADLINE_S, DoctorOptions, calibration_campaign, run_calibration
-    from torchgauge.harness.doctor_text import calibration_lines
-    from torchgauge.harness.fitness import Verdict, fitness
-    from torchgauge.harness.progress import Progress
+    from torchgauge.harness.doctor.doctor_run import (
+        DEADLINE_S,
+        DoctorOptions,
+        calibration_campaign,
+        run_calibration,
+    )
+    from torchgauge.harness.doctor.doctor_text import calibration_lines
+    from torchgauge.harness.doctor.fitness import Verdict, fitness
+    from torchgauge.harness.run.progress import Progress
     from torchgauge.records import to_plain
 
     asked = DoctorOptions(

@@ -49,11 +49,11 @@ def command(**options: Any) -> None:
 
     Example: torchgauge ops --device DEVICE --tier full --dtype float32,bfloat16
     """
-    from torchgauge.harness.ops_matrix import causes, matrix, matrix_lines
-    from torchgauge.harness.ops_run import case_script, ops_campaign, results_of
-    from torchgauge.harness.progress import Progress
-    from torchgauge.harness.runner import report_as_json
-    from torchgauge.harness.summary import summary_lines
+    from torchgauge.harness.checks.ops_matrix import causes, matrix, matrix_lines
+    from torchgauge.harness.checks.ops_run import case_script, ops_campaign, results_of
+    from torchgauge.harness.run.progress import Progress
+    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.summary import summary_lines
 
     if options["script"]:
         click.echo(case_script(options["script"]), nl=False)

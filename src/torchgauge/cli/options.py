@@ -148,7 +148,7 @@ def sources(command: Command) -> Command:
 
 def _use_torchbench(_context: click.Context, _parameter: click.Parameter, value: str | None) -> str | None:
     """Name the checkout to the suite and to every worker, through the environment."""
-    from torchgauge.suites.torchbench_checkout import VARIABLE
+    from torchgauge.suites.torchbench.checkout import VARIABLE
 
     path = _absolute(value)
     if path is not None:
@@ -309,7 +309,7 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
     """Run settings, and where each one that is not a default came from."""
     from dataclasses import fields, replace
 
-    from torchgauge.harness.ahead import CAMPAIGN_MEASURE_S, default_ahead
+    from torchgauge.harness.run.defaults import CAMPAIGN_MEASURE_S, default_ahead
     from torchgauge.records import Deadlines
 
     flags: dict[str, Any] = {

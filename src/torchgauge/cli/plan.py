@@ -49,9 +49,9 @@ def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
 
     Example: torchgauge plan timm --device DEVICE --shard 1/4
     """
-    from torchgauge.harness.campaigns import durations_of, make_plan
     from torchgauge.harness.planning.order_text import order_lines
-    from torchgauge.harness.summary import plan_lines
+    from torchgauge.harness.run.campaigns import durations_of, make_plan
+    from torchgauge.harness.run.summary import plan_lines
     from torchgauge.records import to_json
 
     known = {"durations": options["durations"], "store": options["store"]}

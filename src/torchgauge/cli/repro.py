@@ -33,10 +33,10 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
 
     Example: torchgauge repro 'timm/resnet18:inference:float32:b2:eager@DEVICE'
     """
-    from torchgauge.harness.campaigns import repro_campaign
-    from torchgauge.harness.progress import Progress
-    from torchgauge.harness.runner import report_as_json
-    from torchgauge.harness.summary import result_lines, summary_lines
+    from torchgauge.harness.run.campaigns import repro_campaign
+    from torchgauge.harness.run.progress import Progress
+    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.summary import result_lines, summary_lines
     from torchgauge.results.journal import results
 
     settings, _ = settings_of(options)

@@ -49,8 +49,8 @@ def merge(parts: tuple[str, ...], store: str, as_json: bool) -> None:
     Example: torchgauge results merge parts/first parts/second
     """
     from torchgauge.harness.parts.part_merge import merge_parts
-    from torchgauge.harness.runner import report_as_json
-    from torchgauge.harness.summary import summary_lines
+    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.summary import summary_lines
     from torchgauge.records import Status
     from torchgauge.results.store import Store
 
@@ -77,7 +77,7 @@ def show(name: str, store: str, as_json: bool) -> None:
 
     Example: torchgauge results show RUN_ID
     """
-    from torchgauge.harness.summary import brief_lines, result_lines
+    from torchgauge.harness.run.summary import brief_lines, result_lines
     from torchgauge.records import to_plain
     from torchgauge.results.lookup import find_results
 

@@ -47,12 +47,12 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
 
     Example: torchgauge run timm huggingface --tier smoke --device DEVICE
     """
-    from torchgauge.harness.campaigns import new_campaign, resumed_campaign
     from torchgauge.harness.planning.cut import other_cuts
     from torchgauge.harness.planning.order_text import left_lines, order_lines
-    from torchgauge.harness.progress import Progress
-    from torchgauge.harness.runner import report_as_json
-    from torchgauge.harness.summary import summary_lines
+    from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
+    from torchgauge.harness.run.progress import Progress
+    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.summary import summary_lines
 
     progress = Progress()
     if options["resume"]:

@@ -124,8 +124,8 @@ def install(name: str, models: str | None, python: str | None, **flags: bool) ->
     import sys
 
     from torchgauge.errors import NothingSelectedError, UsageError
-    from torchgauge.harness import install as pip
-    from torchgauge.harness.interpreter import interpreter
+    from torchgauge.harness.interpreter import install as pip
+    from torchgauge.harness.interpreter.interpreter import interpreter
     from torchgauge.harness.planning.plan import load_suites
     from torchgauge.harness.planning.selection import check_plain_names, select_models
     from torchgauge.records import to_plain

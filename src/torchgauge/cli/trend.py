@@ -91,15 +91,15 @@ def _reference(text: str) -> str:
     """An interpreter as plans name it; anything that is no file is a version of torch."""
     from pathlib import Path
 
-    from torchgauge.harness.interpreter import locate
+    from torchgauge.harness.interpreter.interpreter import locate
 
     return locate(text) if text and Path(text).expanduser().exists() else text
 
 
 def _confirm(store: Any, found: Any, options: dict[str, Any]) -> None:
-    from torchgauge.harness.builds import named_build
-    from torchgauge.harness.confirmation import Confirmer, open_suspicions
-    from torchgauge.harness.quick_measure import measure_suspicion
+    from torchgauge.harness.ab.confirmation import Confirmer, open_suspicions
+    from torchgauge.harness.ab.quick_measure import measure_suspicion
+    from torchgauge.harness.bisect.builds import named_build
     from torchgauge.results.trends.trend_outcomes import append_outcome
 
     confirmer = Confirmer(

@@ -29,9 +29,9 @@ def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **o
     from pathlib import Path
 
     from torchgauge.harness.parts.part_run import node_name, part_campaign, run_part
-    from torchgauge.harness.progress import Progress
-    from torchgauge.harness.runner import report_as_json
-    from torchgauge.harness.summary import report_lines
+    from torchgauge.harness.run.progress import Progress
+    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.summary import report_lines
 
     campaign, whole = part_campaign(
         Path(plan), groups, node=node_name(node), progress=Progress(), python=options["python"]

@@ -1,6 +1,7 @@
 """Installed packages that may break models which need none of them, and whether an exception is their fault.
 
-Worker side: the parent finds the suspects (:mod:`torchgauge.harness.packages`), because only it reads YAML.
+Worker side: the parent finds the suspects (:mod:`torchgauge.harness.interpreter.packages`), because only it
+reads YAML.
 """
 
 from __future__ import annotations

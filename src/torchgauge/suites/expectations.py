@@ -20,9 +20,8 @@ from torchgauge.errors import DataFileError, TorchgaugeError
 from torchgauge.records import Case, Expectation, Status
 from torchgauge.suites.catalog import DATA, Name
 from torchgauge.suites.document import Document, read_document
-from torchgauge.suites.evidence import Date, Link, Reason
 from torchgauge.suites.pattern import matches
-from torchgauge.suites.schema import convert, refuse
+from torchgauge.suites.schema import Date, Link, Reason, convert, refuse
 
 FOLDER = DATA / "expectations"
 """Folder of the expectation files that ship with the package, one per device."""

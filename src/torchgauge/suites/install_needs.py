@@ -1,6 +1,6 @@
 """What the models of a suite need from pip, in the order in which it is installed.
 
-Parent side: facts of data files alone. :mod:`torchgauge.harness.install` gives them to pip.
+Parent side: facts of data files alone. :mod:`torchgauge.harness.interpreter.install` gives them to pip.
 """
 
 from __future__ import annotations
@@ -15,8 +15,7 @@ import msgspec
 
 from torchgauge.suites.catalog import DATA, Name
 from torchgauge.suites.document import read_document
-from torchgauge.suites.evidence import Reason
-from torchgauge.suites.schema import convert
+from torchgauge.suites.schema import Reason, convert
 from torchgauge.suites.suite import ModelEntry
 
 FILE = DATA / "install.yaml"

@@ -8,8 +8,8 @@ from typing import Any
 import torch
 
 from torchgauge.errors import UnobservableError
-from torchgauge.suites.host import HOST
 from torchgauge.suites.leaves import Unknown, leaves
+from torchgauge.suites.suite import HOST
 
 Observation = dict[str, Any]
 """Path of a value inside the output -> tensor on the host, or a plain number or text."""

@@ -16,8 +16,7 @@ import msgspec
 
 from torchgauge.suites.catalog import DATA, Name
 from torchgauge.suites.document import read_document
-from torchgauge.suites.evidence import Date, Link, Reason
-from torchgauge.suites.schema import convert, refuse
+from torchgauge.suites.schema import Date, Link, Reason, convert, refuse
 
 FILE = DATA / "poison.yaml"
 Version = Annotated[str, msgspec.Meta(pattern=r"^\d+(\.\d+)*$")]

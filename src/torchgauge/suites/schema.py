@@ -1,4 +1,7 @@
-"""Check a strict document against a msgspec structure and say exactly where it does not fit."""
+"""Check a strict document against a msgspec structure and say exactly where it does not fit.
+
+Every judgement in a data file says where it comes from: a :data:`Reason`, a :data:`Link` and a :data:`Date`.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +9,7 @@ import copy
 import difflib
 import re
 import threading
-from typing import Any, TypeVar
+from typing import Annotated, Any, TypeVar
 
 import msgspec
 
@@ -14,6 +17,9 @@ from torchgauge.errors import DataFileError
 from torchgauge.suites.document import Document, shown
 
 T = TypeVar("T")
+Reason = Annotated[str, msgspec.Meta(min_length=10)]
+Link = Annotated[str, msgspec.Meta(pattern=r"^https?://\S+$")]
+Date = Annotated[str, msgspec.Meta(pattern=r"^\d{4}-(0[1-9]|1[0-2])-(0[1-9]|[12]\d|3[01])$")]
 _ONE_AT_A_TIME = threading.Lock()
 """msgspec 0.22 learns a type while it first converts to it; a second thread then crashes the process.
 

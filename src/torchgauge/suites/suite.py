@@ -9,6 +9,9 @@ from typing import Any, Protocol
 
 from torchgauge.records import Refusal, Shape, Workload
 
+HOST = "cpu"
+"""PyTorch's own name of the host, where suites build their models whatever is measured."""
+
 
 @dataclass(frozen=True)
 class ModelEntry:

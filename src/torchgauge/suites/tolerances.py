@@ -20,9 +20,8 @@ from torchgauge.records import AUTOCAST, Tolerance, Workload
 from torchgauge.suites.catalog import DATA, Name
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.document import read_document
-from torchgauge.suites.evidence import Date, Link, Reason
 from torchgauge.suites.pattern import matches
-from torchgauge.suites.schema import convert
+from torchgauge.suites.schema import Date, Link, Reason, convert
 from torchgauge.suites.suite import ModelEntry
 
 DTYPES = ("float64", "float32", "float16", "bfloat16", f"{AUTOCAST}float16", f"{AUTOCAST}bfloat16")

@@ -8,8 +8,8 @@ from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import TorchgaugeError
-from torchgauge.harness.confirmation import Confirmer
-from torchgauge.harness.quick_measure import measure_suspicion
+from torchgauge.harness.ab.confirmation import Confirmer
+from torchgauge.harness.ab.quick_measure import measure_suspicion
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, append_outcome

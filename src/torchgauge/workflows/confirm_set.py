@@ -21,8 +21,8 @@ from pathlib import Path
 import msgspec
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
-from torchgauge.harness.confirmation import Confirmer, contradiction
-from torchgauge.harness.reading import Answer, Reading
+from torchgauge.harness.ab.confirmation import Confirmer, contradiction
+from torchgauge.harness.ab.reading import Answer, Reading
 from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.comparing.policy import Policy

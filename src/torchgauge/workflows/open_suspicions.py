@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torchgauge.harness.confirmation import open_suspicions, ran_one_build
+from torchgauge.harness.ab.confirmation import open_suspicions, ran_one_build
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store

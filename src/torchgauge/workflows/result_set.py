@@ -23,7 +23,7 @@ from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import UsageError
-from torchgauge.harness.rows import reproduce_command
+from torchgauge.harness.run.rows import reproduce_command
 from torchgauge.records import Case, Environment, Plan, from_plain, to_plain
 from torchgauge.results.atomic_file import aside_of, fsync_path, storage_errors
 from torchgauge.results.hostile_text import tail

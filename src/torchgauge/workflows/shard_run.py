@@ -17,9 +17,8 @@ from typing import Any
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, TorchgaugeError, UsageError
-from torchgauge.harness.campaigns import find_devices, placed, plan_of
-from torchgauge.harness.foreign_plugins import refuse, suites_of
-from torchgauge.harness.interpreter import interpreter
+from torchgauge.harness.interpreter.foreign_plugins import refuse, suites_of
+from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.configurations import configuration
 from torchgauge.harness.planning.knowledge import gather
 from torchgauge.harness.planning.order import ordered
@@ -32,8 +31,9 @@ from torchgauge.harness.planning.plan import (
 )
 from torchgauge.harness.planning.refusals import missing_suite
 from torchgauge.harness.planning.selection import CaseName, parse_case_id
-from torchgauge.harness.progress import Progress
-from torchgauge.harness.runner import Campaign, RunReport
+from torchgauge.harness.run.campaigns import find_devices, placed, plan_of
+from torchgauge.harness.run.progress import Progress
+from torchgauge.harness.run.runner import Campaign, RunReport
 from torchgauge.records import Group, PlannedCase, Provenance, RunSettings
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.check import CHECK

@@ -36,7 +36,7 @@ class Stack:
     """Three blocks of attention, as a subject without gradients, prepared by a backend of a name."""
 
     def __init__(self, folder: Path, module: Any = None) -> None:
-        from torchgauge.suites.toy_networks import Encoder
+        from torchgauge.suites.toy.networks import Encoder
 
         torch.manual_seed(0)
         self.module = module or torch.nn.Sequential(*[Encoder() for _ in range(3)]).eval()
@@ -61,7 +61,7 @@ def stack(tmp_path: Path) -> Any:
 @pytest.mark.parametrize("nested", [False, True])
 def test_repeated_blocks_are_compiled_once(stack: Stack, nested: bool) -> None:
     """Three blocks of one class make one graph, the result is eager's, and eager's own module stays eager."""
-    from torchgauge.suites.toy_networks import Encoder
+    from torchgauge.suites.toy.networks import Encoder
 
     made = stack.prepared("compile_regional", backend="aot_eager", nested=nested)
     with made.context():

@@ -10,7 +10,7 @@ import torch
 from torchgauge.harness.worker.realise import realise
 from torchgauge.records import Workload
 from torchgauge.suites.outputs import move
-from torchgauge.suites.toy_models import build
+from torchgauge.suites.toy.models import build
 
 
 def main() -> None:

@@ -52,7 +52,7 @@ def test_what_is_received_is_what_the_simulated_device_falls_back_for(
     from torchgauge.records import Workload
     from torchgauge.suites.census.record import base_name
     from torchgauge.suites.census.recorder import Recorder
-    from torchgauge.suites.toy_networks import build
+    from torchgauge.suites.toy.networks import build
     from torchgauge_npusim import fallback, kernels, registration  # noqa: F401
 
     called: set[str] = set()

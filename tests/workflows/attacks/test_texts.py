@@ -18,7 +18,7 @@ from campaign_sets import Files, Night, in_row, relined, write_folder, write_zip
 from test_hostile_sets import entries, refusal
 
 from torchgauge.cli.main import cli
-from torchgauge.harness.rows import reproduce_command
+from torchgauge.harness.run.rows import reproduce_command
 from torchgauge.records import Deadlines, RunSettings
 from torchgauge.workflows.campaign import campaign_json
 from torchgauge.workflows.guarded_log import GuardedLog

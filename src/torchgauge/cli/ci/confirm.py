@@ -47,7 +47,7 @@ def command(pool: str, good: str, suspect: str, **options: Any) -> None:
     Example: torchgauge ci confirm --pool POOL --good RUN --suspect RUN --build RUN=PYTHON
     """
     from torchgauge.harness.ab.judging import read_policy
-    from torchgauge.harness.builds import named_build
+    from torchgauge.harness.bisect.builds import named_build
     from torchgauge.results.store import Store
     from torchgauge.workflows.campaign import read_campaign
     from torchgauge.workflows.config import policy_file

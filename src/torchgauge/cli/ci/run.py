@@ -59,8 +59,8 @@ def command(
     Example: torchgauge ci run --pool POOL --shard 2 --deadline 55m
     """
     from torchgauge.harness.planning.order_text import left_lines, order_lines
-    from torchgauge.harness.progress import Progress
-    from torchgauge.harness.summary import summary_lines
+    from torchgauge.harness.run.progress import Progress
+    from torchgauge.harness.run.summary import summary_lines
     from torchgauge.results.markdown_text import code, fenced
     from torchgauge.workflows.campaign import read_campaign
     from torchgauge.workflows.github_files import add_summary

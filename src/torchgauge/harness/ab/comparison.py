@@ -15,11 +15,11 @@ from torchgauge.errors import UsageError
 from torchgauge.harness.ab.either_side import SideParts, devices_of_either, groups_of_either, suites_of_either
 from torchgauge.harness.ab.pair_launch import refusal
 from torchgauge.harness.ab.progress import AbProgress
-from torchgauge.harness.campaigns import find_devices
-from torchgauge.harness.foreign_plugins import check_scenarios, refuse
-from torchgauge.harness.interpreter import interpreter
+from torchgauge.harness.interpreter.foreign_plugins import check_scenarios, refuse
+from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.plan import make_group
 from torchgauge.harness.planning.selection import Selection
+from torchgauge.harness.run.campaigns import find_devices
 from torchgauge.processes.known_secrets import own_command
 from torchgauge.processes.secret_names import MASK, hide_told
 from torchgauge.records import (
@@ -35,9 +35,9 @@ from torchgauge.records.comparison import ComparisonPlan, Contestant, Pair, Side
 from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import Store
-from torchgauge.suites import torchbench_checkout
 from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.suite import Suite
+from torchgauge.suites.torchbench import checkout as torchbench_checkout
 
 CONTROLS = 2
 """Pairs of a run that are also measured head against head."""

@@ -11,13 +11,13 @@ from dataclasses import dataclass
 
 from torchgauge.devices.device import Device
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
-from torchgauge.harness.campaigns import expand_devices
-from torchgauge.harness.foreign_plugins import ForeignSuite, suites_of
-from torchgauge.harness.interpreter import Interpreter
+from torchgauge.harness.interpreter.foreign_plugins import ForeignSuite, suites_of
+from torchgauge.harness.interpreter.interpreter import Interpreter
 from torchgauge.harness.planning.cut import cut_groups
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.plan import all_groups, check_available
 from torchgauge.harness.planning.selection import Selection, parse_shard
+from torchgauge.harness.run.campaigns import expand_devices
 from torchgauge.records import Group
 from torchgauge.records.comparison import Side
 from torchgauge.suites.suite import Suite

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchgauge.harness.progress import LiveLines
+from torchgauge.harness.run.progress import LiveLines
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict, Pair, Side
 from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words as words

@@ -16,7 +16,7 @@ from typing import Any
 from torchgauge.devices.session import DeviceSession, EventTimer
 from torchgauge.harness.worker.run_queue import RunQueue
 from torchgauge.harness.worker.timing import Clocks, run_steps
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 READING_SHARE = 0.1
 """The run queue is read after each step where that takes no more than this share of one, else after a block.

@@ -17,7 +17,7 @@ from torchgauge.harness.ab.pair_launch import Corner, Order, PairLaunch
 from torchgauge.harness.ab.wire import folder_for_sockets
 from torchgauge.harness.executors.executor import Submission
 from torchgauge.harness.pool.worker_setup import WorkerSetup
-from torchgauge.harness.runner import stop_on_interrupt
+from torchgauge.harness.run.runner import stop_on_interrupt
 from torchgauge.records import DeviceTarget, Environment, Plan, Status
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side
 from torchgauge.results.atomic_file import storage_errors

@@ -21,7 +21,7 @@ from torchgauge.errors import InfrastructureError
 from torchgauge.harness.census import job as lines
 from torchgauge.harness.census.job import CensusItem, CensusJob
 from torchgauge.harness.events import EventReader
-from torchgauge.harness.staging import environment_for, tree_for
+from torchgauge.harness.interpreter.staging import environment_for, tree_for
 from torchgauge.processes.kept_process import KeptProcess
 from torchgauge.processes.known_secrets import last_line
 from torchgauge.processes.passed_variables import passed

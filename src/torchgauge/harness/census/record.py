@@ -9,13 +9,13 @@ from typing import Any
 
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, UsageError
-from torchgauge.harness.campaigns import expand_devices, find_devices
 from torchgauge.harness.census.children import Bench
 from torchgauge.harness.census.job import CensusItem
 from torchgauge.harness.census.versions import versions_in
-from torchgauge.harness.foreign_plugins import suites_of
-from torchgauge.harness.interpreter import Interpreter, interpreter
+from torchgauge.harness.interpreter.foreign_plugins import suites_of
+from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter
 from torchgauge.harness.planning.selection import DTYPE_ALIASES, check_plain_names, select_models
+from torchgauge.harness.run.campaigns import expand_devices, find_devices
 from torchgauge.harness.scenarios.scenario import implementation_for
 from torchgauge.results.atomic_file import write_atomically
 from torchgauge.suites.capabilities import offered_as

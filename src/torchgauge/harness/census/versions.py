@@ -6,8 +6,8 @@ import json
 import subprocess
 from collections.abc import Iterable
 
-from torchgauge.harness.interpreter import Interpreter
-from torchgauge.harness.staging import environment_for
+from torchgauge.harness.interpreter.interpreter import Interpreter
+from torchgauge.harness.interpreter.staging import environment_for
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.passed_variables import passed
 from torchgauge.suites.census.data import installed_versions, plain

@@ -16,8 +16,8 @@ from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.errors import UsageError
 from torchgauge.harness.parts.part_folder import PartSurvey
 from torchgauge.harness.parts.part_run import on_node
-from torchgauge.harness.rows import unattempted
-from torchgauge.harness.runner import RunReport
+from torchgauge.harness.run.rows import unattempted
+from torchgauge.harness.run.runner import RunReport
 from torchgauge.records import Cause, Group, Plan, Result, Status
 from torchgauge.results.atomic_file import storage_errors
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState

@@ -11,12 +11,12 @@ from typing import TypeVar
 
 from torchgauge import registry
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.harness.campaigns import planned_parts
 from torchgauge.harness.executors.executor import Yield
-from torchgauge.harness.interpreter import Interpreter, interpreter
+from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter
 from torchgauge.harness.parts.part_folder import PartFolder
-from torchgauge.harness.progress import Progress
-from torchgauge.harness.runner import Campaign, RunReport
+from torchgauge.harness.run.campaigns import planned_parts
+from torchgauge.harness.run.progress import Progress
+from torchgauge.harness.run.runner import Campaign, RunReport
 from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Plan, Result
 from torchgauge.results.journal import Journal, Kind, Part
 from torchgauge.results.store import Store, plan_version, read_plan

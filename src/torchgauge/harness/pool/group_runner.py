@@ -20,7 +20,7 @@ from torchgauge.harness.pool.timing_lock import TimingLock
 from torchgauge.harness.pool.watch import Ending, OomKills
 from torchgauge.harness.pool.worker_host import WorkerHost
 from torchgauge.harness.pool.worker_setup import Variables, WorkerSetup, environment_in, variables_of
-from torchgauge.harness.rows import RowContext, excerpt, row, unattempted
+from torchgauge.harness.run.rows import RowContext, excerpt, row, unattempted
 from torchgauge.records import (
     Calibration,
     Cause,

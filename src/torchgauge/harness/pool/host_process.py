@@ -17,7 +17,7 @@ from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import InfrastructureError
-from torchgauge.harness.staging import PACKAGE, environment_for
+from torchgauge.harness.interpreter.staging import PACKAGE, environment_for
 from torchgauge.processes.kept_process import KeptProcess
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed

@@ -13,11 +13,11 @@ from torchgauge.devices import declared_variables
 from torchgauge.devices.device import Device
 from torchgauge.harness.backends.backend import compiler_of
 from torchgauge.harness.executors.executor import Submission
+from torchgauge.harness.interpreter.packages import suspects_in
+from torchgauge.harness.interpreter.staging import tree_for
 from torchgauge.harness.job import Job
-from torchgauge.harness.packages import suspects_in
 from torchgauge.harness.pool.host_process import HostOptions
 from torchgauge.harness.scenarios.scenario import implementation_for
-from torchgauge.harness.staging import tree_for
 from torchgauge.records import PRETRAINED, DeviceTarget, Environment, Group, from_plain
 
 Variables = tuple[tuple[str, str], ...]

@@ -28,8 +28,8 @@ from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.worker.profiled_step import DEVICE_COPY, OPERATOR, Event, profiled
 from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Scalar
-from torchgauge.suites.host import HOST
 from torchgauge.suites.ops.census_static import FALLBACK, NATIVE, dispatch_key, has_fallback, kind_of
+from torchgauge.suites.suite import HOST
 
 FALLBACK_COPY = "aten::_to_cpu"
 WRITE_BACK = "aten::_copy_from_and_resize"

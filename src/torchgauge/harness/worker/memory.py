@@ -23,7 +23,7 @@ from torchgauge.devices.session import Absent, DeviceSession, MemoryReading
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.records import Measurement, absent
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 STEPS = 2
 TENSORS_AND_GROWTH = "tensors and growth of the resident set"

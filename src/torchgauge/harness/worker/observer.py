@@ -17,7 +17,7 @@ from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.worker.other_inputs import alter
 from torchgauge.suites.leaves import Unknown, leaves
 from torchgauge.suites.outputs import Observation, finite, to_host
-from torchgauge.suites.torchbench_state import Snapshot
+from torchgauge.suites.torchbench.step_state import Snapshot
 
 AFTER = "after"
 """Where an observation holds the inputs and buffers that a run has changed."""

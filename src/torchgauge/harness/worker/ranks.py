@@ -14,7 +14,7 @@ from typing import Any
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.job import Job
 from torchgauge.records import Scalar
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 PATIENCE = timedelta(days=1)
 """How long a rank waits for another: the parent's deadlines end what hangs, and know what to call it."""

@@ -13,9 +13,8 @@ from torchgauge.harness.worker.accuracy import nonfinite
 from torchgauge.harness.worker.observer import Observer
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.records import Workload
-from torchgauge.suites.host import HOST
 from torchgauge.suites.outputs import Observation
-from torchgauge.suites.suite import BuiltWorkload
+from torchgauge.suites.suite import HOST, BuiltWorkload
 
 COPIES = 8
 """A float64 training observation holds about eight copies of the parameters at eight bytes each."""

@@ -23,9 +23,8 @@ from torchgauge.harness.worker.reference import Reference, float64_reference
 from torchgauge.harness.worker.roofline import declared
 from torchgauge.harness.worker.subjects import make_subject
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
-from torchgauge.suites.host import HOST
 from torchgauge.suites.outputs import Observation, elements
-from torchgauge.suites.suite import BuiltWorkload
+from torchgauge.suites.suite import HOST, BuiltWorkload
 
 FULL_PRECISION = ("float32", "float64")
 

@@ -25,8 +25,7 @@ from torchgauge.results.claims.claim import (
     fault_of_sides,
 )
 from torchgauge.suites.document import Document, read_document
-from torchgauge.suites.evidence import Link, Reason
-from torchgauge.suites.schema import convert, refuse
+from torchgauge.suites.schema import Link, Reason, convert, refuse
 
 DATA = Path(__file__).parent / "data"
 """Folder of the claims that ship with the package."""

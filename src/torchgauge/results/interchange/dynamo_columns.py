@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from torchgauge import records
 from torchgauge.records import Measurement, Metric
 from torchgauge.records.metrics import GIGABYTE
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 FORM = "dynamo-csv"
 PERFORMANCE, ACCURACY, EXPECTED = "performance", "accuracy", "expected"

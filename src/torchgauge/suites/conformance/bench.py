@@ -25,7 +25,7 @@ from typing import Any, NoReturn, TypeVar
 
 from torchgauge.records import Scalar
 from torchgauge.suites.check import CheckSession, NotOnThisDeviceError, WrongAnswerError
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 CHILD_S = 45.0
 """Seconds after which a process that a check started is killed: less than the deadline of the check."""

@@ -15,7 +15,6 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
-from torchgauge.suites.host import HOST
 from torchgauge.suites.ops import samples, variants
 from torchgauge.suites.ops.closeness import Tolerances, difference
 from torchgauge.suites.ops.database import draws_random_numbers, dtype_name, full_name
@@ -29,6 +28,7 @@ from torchgauge.suites.ops.upstream import (
     UpstreamSays,
     says,
 )
+from torchgauge.suites.suite import HOST
 
 PASS, FAIL_ACCURACY, ERROR, UNSUPPORTED, SKIPPED = "pass", "fail_accuracy", "error", "unsupported", "skipped"
 SAMPLES = 8

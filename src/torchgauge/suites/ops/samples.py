@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from itertools import islice
 from typing import Any
 
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 SEED = 1234
 _SHIFT: list[int] = []

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from torchgauge.suites.host import HOST
 from torchgauge.suites.ops.samples import SEED
 from torchgauge.suites.ops.upstream import BACKWARD, EMPTY, INPLACE, NONCONTIGUOUS, OUT
+from torchgauge.suites.suite import HOST
 
 _CALLS = {
     OUT: (

@@ -13,11 +13,10 @@ from torchgauge.records import Cause, Refusal, Status, digest
 from torchgauge.suites.catalog import DATA, Name
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.document import read_document
-from torchgauge.suites.evidence import Date, Link, Reason
 from torchgauge.suites.ops.catalogue import Catalogue, Operator, catalogue_of
 from torchgauge.suites.ops.database import INSTALL
 from torchgauge.suites.ops.upstream import BACKWARD, EMPTY, FORWARD, INPLACE, NONCONTIGUOUS, OUT, VARIANTS
-from torchgauge.suites.schema import convert
+from torchgauge.suites.schema import Date, Link, Reason, convert
 from torchgauge.suites.suite import ModelEntry, Unavailable
 
 DEFAULT_SAMPLES = 8

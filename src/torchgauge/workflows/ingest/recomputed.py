@@ -1,6 +1,6 @@
 """What a row says that follows from other things in it, computed again by the functions that a run uses.
 
-Expectation, summaries and the modifiers of :data:`torchgauge.harness.rows.DERIVED` are not what a worker
+Expectation, summaries and the modifiers of :data:`torchgauge.harness.run.rows.DERIVED` are not what a worker
 measured: a run derives them from its plan and its samples. Ours replace the set's, so that a false one gains
 nothing and an older torchgauge, whose rule of an interval was another, is not turned away.
 """
@@ -15,7 +15,7 @@ from typing import Any
 
 import msgspec
 
-from torchgauge.harness.rows import DERIVED, Derived, derived
+from torchgauge.harness.run.rows import DERIVED, Derived, derived
 from torchgauge.records import Modifier, Result, RunSettings, Status, Summary
 from torchgauge.registry import metrics
 from torchgauge.results.journal_record import Kind, encode_line, split_line

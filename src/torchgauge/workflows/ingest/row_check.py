@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchgauge.harness.planning.plan import BY_THE_CHECK
-from torchgauge.harness.rows import DERIVED
+from torchgauge.harness.run.rows import DERIVED
 from torchgauge.harness.scenarios.scenario import final_metric
 from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Modifier, Phase, RunSettings, Status
 from torchgauge.registry import metrics

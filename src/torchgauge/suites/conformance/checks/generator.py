@@ -5,7 +5,7 @@ from __future__ import annotations
 import torch
 
 from torchgauge.suites.conformance.bench import Bench, check
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 GROUP = "generator"
 

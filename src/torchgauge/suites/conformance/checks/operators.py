@@ -11,7 +11,7 @@ from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
 from torchgauge.suites.conformance.bench import Bench, check
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 GROUP = "operators"
 

@@ -6,7 +6,7 @@ from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
 from torchgauge.suites.conformance.bench import Bench, check
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 GROUP = "profiler"
 

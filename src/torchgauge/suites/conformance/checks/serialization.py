@@ -8,7 +8,7 @@ import tempfile
 import torch
 
 from torchgauge.suites.conformance.bench import Bench, check
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 GROUP = "serialization"
 

@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from torchgauge.suites.conformance.bench import Bench, brief, check
-from torchgauge.suites.host import HOST
+from torchgauge.suites.suite import HOST
 
 GROUP = "tensor"
 DTYPES = (

@@ -1,0 +1,1 @@
+"""The build at which a case became slower."""

@@ -1,0 +1,106 @@
+"""A bisection on disk: the search with its state, the builds that it makes, and the comparison it uses.
+
+::
+
+    STORE/bisect/<id>/state.json     after each step; the same command goes on from it
+    STORE/bisect/builds/             builds that were made, shared by all searches of the store
+
+The id is a digest over builds, case and metric, so that a repeated command finds its own state.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchgauge.errors import DataFileError
+from torchgauge.harness.ab.reading import Answer, Reading
+from torchgauge.harness.bisect.builds import BuildFailedError, Builds, make_build
+from torchgauge.harness.bisect.search import Ending, Search, begin, search
+from torchgauge.records import RecordError, from_plain, to_plain
+from torchgauge.records.codec import digest
+from torchgauge.records.comparison import Contestant
+from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.store import Store
+
+Compare = Callable[[Contestant, Contestant], Reading]
+"""Measures a first build against another one."""
+EXIT_CODES = {Ending.FOUND: 0, Ending.NOT_REPRODUCED: 1, Ending.INCOMPLETE: 3, Ending.SEARCHING: 3}
+
+
+@dataclass(frozen=True)
+class BisectionState:
+    """What is written after each step."""
+
+    case: str
+    metric: str
+    builds: str
+    search: Search
+
+
+@dataclass
+class Bisection:
+    """The search for the build at which ``metric`` of ``case`` changed."""
+
+    store: Store
+    builds: Builds
+    case: str
+    metric: str
+    compare: Compare
+    say: Callable[[str], None] = lambda _: None
+
+    @property
+    def path(self) -> Path:
+        """Where the state is."""
+        name = digest([self.builds.digest, self.case, self.metric])
+        return self.store.path / "bisect" / name / "state.json"
+
+    def load(self) -> Search:
+        """The search as it was left, or a new one; raises :class:`DataFileError` for a damaged state."""
+        if not self.path.is_file():
+            return begin(self.builds.labels)
+        hint = "repeat with --fresh to begin anew"
+        try:
+            state = from_plain(BisectionState, json.loads(self.path.read_bytes()))
+        except (ValueError, RecordError) as error:
+            raise DataFileError(str(self.path), str(error), hint=hint) from error
+        if (state.builds, state.search.labels) != (self.builds.digest, self.builds.labels):
+            raise DataFileError(str(self.path), "belongs to other builds", hint=hint)
+        return state.search
+
+    def run(self, *, fresh: bool = False) -> Search:
+        """Search to the end, keeping the state after each step."""
+        with storage_errors(self.path):
+            self.path.parent.mkdir(parents=True, exist_ok=True)
+        begun = begin(self.builds.labels) if fresh else self.load()
+        if begun.steps:
+            self.say(f"going on after {len(begun.steps)} steps: {begun.explanation()}")
+        return search(begun, self._reading, self._keep)
+
+    def _keep(self, current: Search) -> None:
+        state = BisectionState(self.case, self.metric, self.builds.digest, current)
+        write_atomically(self.path, json.dumps(to_plain(state), indent=1, allow_nan=False).encode())
+        self.say(step_line(current, len(current.steps) - 1))
+
+    def _reading(self, place: int) -> Reading:
+        """Compare the first build with the one at ``place``; one that cannot be made is unusable."""
+        pair = []
+        for build in (self.builds.builds[0], self.builds.builds[place]):
+            try:
+                python = make_build(self.builds, build, self.store.path / "bisect" / "builds")
+            except BuildFailedError as error:
+                return Reading(Answer.UNUSABLE, reason=f"{build.label} cannot be built: {error.message}")
+            pair.append(Contestant(build.label, python))
+        self.say(f"comparing {pair[0].label} with {pair[1].label}")
+        return self.compare(pair[0], pair[1])
+
+
+def step_line(current: Search, number: int) -> str:
+    """One step as a line of text."""
+    step = current.steps[number]
+    line = f"step {number + 1}: {step.label}: {step.reading.answer.value}, {step.reading.text}"
+    if step.suspect is not None and step.probability is not None:
+        line += f"; likeliest {current.labels[step.suspect]} ({step.probability:.0%})"
+    return line

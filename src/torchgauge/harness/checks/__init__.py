@@ -1,0 +1,1 @@
+"""Campaigns of checks and operators, and what is said of them."""

@@ -1,0 +1,105 @@
+"""The capability card of a device: its groups with how many of their checks pass, and what does not."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from torchgauge.harness.checks.check_campaign import chosen
+from torchgauge.harness.planning.selection import select_models
+from torchgauge.records import Result, Status
+from torchgauge.results import document
+from torchgauge.suites.conformance.catalogue import catalogue
+from torchgauge.suites.conformance.suite import NAME, SUITE
+from torchgauge.suites.expectations import expectation_for
+
+
+@dataclass(frozen=True)
+class GroupLine:
+    """One group: of ``planned`` checks ``passed`` passed, and the rest is counted by status."""
+
+    group: str
+    planned: int
+    passed: int
+    others: tuple[tuple[str, int], ...]
+
+
+@dataclass(frozen=True)
+class Deviation:
+    """A check that did not pass: what it exercises, why, and whether data said so before."""
+
+    check: str
+    status: str
+    reason: str
+    api: str
+    unexpected: bool
+    link: str = ""
+
+
+@dataclass(frozen=True)
+class Card:
+    """What one run found of one device."""
+
+    device: str
+    groups: tuple[GroupLine, ...]
+    deviations: tuple[Deviation, ...]
+
+    @property
+    def passed(self) -> int:
+        """Checks that passed."""
+        return sum(line.passed for line in self.groups)
+
+    @property
+    def planned(self) -> int:
+        """Checks that were planned."""
+        return sum(line.planned for line in self.groups)
+
+
+def card_of(device: str, results: Sequence[Result]) -> Card:
+    """The card of ``device`` from its rows, groups in the catalogue's order, unexpected deviations first."""
+    rows = {result.case.workload.model: result for result in results}
+    known = catalogue()
+    order = [name for name in known if name in rows] + [name for name in rows if name not in known]
+    named: dict[str, list[Result]] = {}
+    for name in order:
+        named.setdefault(name.partition(".")[0], []).append(rows[name])
+    deviations = [_deviation(rows[name]) for name in order if rows[name].status is not Status.PASS]
+    return Card(
+        device,
+        tuple(_group(group, found) for group, found in named.items()),
+        tuple(sorted(deviations, key=lambda each: not each.unexpected)),
+    )
+
+
+def card_lines(card: Card) -> list[str]:
+    """The card as text."""
+    return document.terminal("harness/check_card", card=card).splitlines()
+
+
+def catalogue_lines(groups: tuple[str, ...], checks: tuple[str, ...]) -> list[str]:
+    """One line per check that the filters choose: name, what it exercises, what it asks."""
+    names = {entry.name for entry in select_models(NAME, SUITE.models(), chosen(groups, checks), "full")}
+    found = [entry for entry in catalogue().values() if entry.name in names]
+    width = max((len(entry.name) for entry in found), default=0)
+    lines = [f"{entry.name:<{width}}  {entry.doc}  [{entry.api}; {entry.tier}]" for entry in found]
+    return [*lines, f"{len(found)} checks in {len({entry.group for entry in found})} groups"]
+
+
+def _group(group: str, results: Sequence[Result]) -> GroupLine:
+    counts = {status: sum(each.status is status for each in results) for status in Status}
+    passed = counts.pop(Status.PASS)
+    others = tuple((status.value, number) for status, number in counts.items() if number)
+    return GroupLine(group, len(results), passed, others)
+
+
+def _deviation(result: Result) -> Deviation:
+    entry = catalogue().get(result.case.workload.model)
+    expectation = expectation_for(result.case)
+    return Deviation(
+        check=result.case.workload.model,
+        status=result.status.value,
+        reason=result.reason,
+        api=entry.api if entry is not None else "",
+        unexpected=result.unexpected,
+        link=expectation.link if expectation is not None else "",
+    )

@@ -1,0 +1,108 @@
+"""A campaign over operators: from the options of ``torchgauge ops`` to a plan, and back to its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import fields, replace
+from typing import Any
+
+from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.harness.interpreter.interpreter import interpreter
+from torchgauge.harness.planning.plan import select_groups
+from torchgauge.harness.planning.selection import Selection, parse_case_id
+from torchgauge.harness.run.campaigns import expand_devices, find_devices, placed, plan_of, resumed_campaign
+from torchgauge.harness.run.progress import Progress
+from torchgauge.harness.run.runner import Campaign
+from torchgauge.records import Deadlines, Provenance, Result, RunSettings
+from torchgauge.results.store import RunFolder, Store
+from torchgauge.suites.ops.script import script
+from torchgauge.suites.ops.suite import OpsSuite
+from torchgauge.suites.ops.upstream import VARIANTS
+
+
+def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campaign, RunFolder | None]:
+    """The campaign that ``torchgauge ops`` asks for, and the folder of the run that it goes on with.
+
+    Raises :class:`UsageError` for names that nothing answers to.
+    """
+    if options["resume"]:
+        return resumed_campaign(options["resume"], progress, python=options["python"])
+    if not options["device"]:
+        raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
+    there = interpreter(options["python"])
+    suite = OpsSuite(python=None if there.own else there.path, samples=options["samples"])
+    selection = Selection(
+        suites=(suite.name,),
+        devices=expand_devices(options["device"], there),
+        models=options["patterns"],
+        modes=variants_named(options["variant"]),
+        dtypes=options["dtype"] or every_dtype(suite),
+        tier=options["tier"],
+        shard=options["shard"],
+    )
+    devices = find_devices(selection.devices, there)
+    groups = select_groups(selection, devices, {suite.name: suite})
+    settings, provenance = _settings(options)
+    plan = placed(plan_of(groups, settings, [suite], selection.shard, provenance), there)
+    store = Store.open(options["store"], create=True)
+    return Campaign(plan, store, devices, {suite.name: suite}, progress, there.path), None
+
+
+def results_of(campaign: Campaign) -> list[Result]:
+    """Every row of the campaign's run so far, in the order of the journal."""
+    with campaign.store.run(campaign.plan.run_id).open_journal() as journal:
+        return list(journal.results())
+
+
+def variants_named(names: tuple[str, ...]) -> tuple[str, ...]:
+    """``names`` with ``all`` standing for every variant; raises :class:`UnknownNameError`."""
+    for name in names:
+        if name not in (*VARIANTS, "all"):
+            raise UnknownNameError("variant", name, (*VARIANTS, "all"))
+    return VARIANTS if "all" in names else names
+
+
+def every_dtype(suite: OpsSuite) -> tuple[str, ...]:
+    """All dtypes that any operator lists for any device."""
+    listed = (entry.mode_dtypes.values() for entry in suite.models())
+    return tuple(sorted({dtype for lists in listed for dtypes in lists for dtype in dtypes}))
+
+
+def case_script(case: str) -> str:
+    """A script that shows sample 0 of the case called ``case``; raises :class:`UsageError`.
+
+    A row that failed holds the script of the sample that failed.
+    """
+    name = parse_case_id(case)
+    if name.suite != OpsSuite.name or name.mode not in VARIANTS:
+        raise UsageError(
+            f"{case!r} is no case of operators", hint="ops/OPERATOR:VARIANT:DTYPE:b1:eager@DEVICE"
+        )
+    device, _, index = name.device.partition(".")
+    known = find_devices([name.device], interpreter(None))[device]
+    return script(
+        name.model,
+        name.dtype,
+        name.mode,
+        f"{known.torch_type}:{index}" if index else str(known.torch_type),
+        0,
+    )
+
+
+def _settings(options: Mapping[str, Any]) -> tuple[RunSettings, tuple[Provenance, ...]]:
+    """Settings of a run of checks: nothing is timed, so nothing is calibrated."""
+    given: dict[str, Any] = {"calibrate": False, "memory_probe": False, "warm_compile": False}
+    if options["threads"] is not None:
+        given["threads"] = options["threads"]
+    if options["timeout"] is not None:
+        given["deadlines"] = replace(Deadlines(), check_s=options["timeout"])
+    settings = replace(RunSettings(), **given)
+    flags = {"threads", "timeout", "deadlines"} & set(given)
+    return settings, tuple(
+        Provenance(
+            item.name,
+            options["timeout"] if item.name == "deadlines" else getattr(settings, item.name),
+            "flag" if item.name in flags else "default",
+        )
+        for item in fields(RunSettings)
+    )

@@ -1,0 +1,1 @@
+"""Whether a machine is fit to measure on."""

@@ -1,0 +1,1 @@
+"""A campaign from its selection to its rows and the words at its end."""

@@ -1,0 +1,223 @@
+"""How a campaign comes about: from a selection, from a run that was interrupted, or from one case id."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterable, Mapping
+from dataclasses import replace
+from pathlib import Path
+
+from torchgauge import registry
+from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.devices.device import Device
+from torchgauge.devices.discover import Presence, known_devices, parse_target
+from torchgauge.errors import UsageError
+from torchgauge.harness.interpreter.foreign_plugins import (
+    check_scenarios,
+    device_of,
+    metrics_of,
+    plugin_devices,
+    refuse,
+    suites_of,
+)
+from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter, require_torch
+from torchgauge.harness.planning.cut import cut_groups
+from torchgauge.harness.planning.forecast import expected_seconds
+from torchgauge.harness.planning.knowledge import gather
+from torchgauge.harness.planning.order import ordered
+from torchgauge.harness.planning.plan import all_groups, check_available, group_of_case
+from torchgauge.harness.planning.selection import Selection, parse_case_id, parse_shard
+from torchgauge.harness.run.progress import Progress
+from torchgauge.harness.run.runner import Campaign
+from torchgauge.processes.known_secrets import own_command
+from torchgauge.records import Group, Plan, Provenance, RunSettings
+from torchgauge.results.durations import durations_json
+from torchgauge.results.run_id import new_run_id
+from torchgauge.results.store import RunFolder, Store
+from torchgauge.suites.suite import Suite
+from torchgauge.suites.torchbench import checkout as torchbench_checkout
+
+
+def make_plan(
+    selection: Selection,
+    settings: RunSettings,
+    provenance: tuple[Provenance, ...] = (),
+    *,
+    python: str | None = None,
+    durations: str | None = None,
+    store: str | None = None,
+) -> tuple[Plan, dict[str, Device], dict[str, Suite]]:
+    """The plan of ``selection`` with the devices and suites that it needs; writes nothing.
+
+    Shards are cut by ``durations`` (a store or a file of durations), and groups ordered by them and by what
+    the store at ``store``, which need not be there, says of earlier runs.
+    ``python`` names the interpreter of the workers (None: our own). Raises
+    :class:`torchgauge.errors.UsageError` for any name that nothing answers to, and for an interpreter that
+    cannot run workers.
+    """
+    there = interpreter(python)
+    suites = suites_of(there, selection.suites)
+    check_available(suites, selection.suites)
+    check_scenarios(there, selection.modes)
+    selection = replace(selection, devices=expand_devices(selection.devices, there))
+    devices = find_devices(selection.devices, there)
+    whole = all_groups(selection, devices, suites)
+    known = gather(whole, suites, durations=durations, store=store)
+    cut = cut_groups(whole, parse_shard(selection.shard)[1], known.cut)
+    groups = refuse(there, cut.shard(selection.shard), devices)
+    groups, schedule = ordered(groups, known, settings.budget_s)
+    if len(cut.shards) > 1:
+        schedule = replace(schedule, whole=cut.whole, cut=cut.digest)
+    plan = plan_of(groups, settings, suites.values(), selection.shard, provenance)
+    return replace(placed(plan, there), schedule=schedule), devices, suites
+
+
+def plan_of(
+    groups: tuple[Group, ...],
+    settings: RunSettings,
+    suites: Iterable[Suite],
+    shard: str = "1/1",
+    provenance: tuple[Provenance, ...] = (),
+) -> Plan:
+    """The plan record of ``groups``, with a new run id."""
+    return Plan(
+        run_id=new_run_id(),
+        created_at=SYSTEM_CLOCK.now(),
+        command=own_command(),
+        settings=settings,
+        groups=groups,
+        suite_digests=tuple((suite.name, suite.digest) for suite in suites),
+        shard=shard,
+        python=sys.executable,
+        provenance=provenance,
+        metrics=metrics_of(),
+    )
+
+
+def placed(plan: Plan, there: Interpreter) -> Plan:
+    """``plan`` for workers of the interpreter ``there``."""
+    return plan if there.own else replace(plan, python=there.path, metrics=metrics_of(there))
+
+
+def new_campaign(
+    selection: Selection,
+    settings: RunSettings,
+    provenance: tuple[Provenance, ...],
+    *,
+    store: str,
+    progress: Progress,
+    executor: str = "local",
+    python: str | None = None,
+    durations: str | None = None,
+) -> Campaign:
+    """A campaign of ``selection``; nothing is written before all names are known to be right."""
+    registry.load("torchgauge.executors", executor)
+    plan, devices, suites = make_plan(
+        selection, settings, provenance, python=python, durations=durations, store=store
+    )
+    return Campaign(plan, Store.open(store, create=True), devices, suites, progress, plan.python, executor)
+
+
+def durations_of(plan: Plan, suites: Mapping[str, Suite], *, durations: str | None, store: str | None) -> str:
+    """The text of a file of durations that every shard can be given: one for each case of ``plan``."""
+    forecast = gather(plan.groups, suites, durations=durations, store=store).order
+    return durations_json(expected_seconds(plan.groups, forecast))
+
+
+def resumed_campaign(
+    path: str, progress: Progress, executor: str = "local", *, python: str | None = None
+) -> tuple[Campaign, RunFolder]:
+    """The campaign of the run folder at ``path``, to be continued.
+
+    Raises :class:`UsageError` where the folder is no run, or where the suites' data has changed since.
+    """
+    folder = RunFolder(Path(path))
+    if not folder.plan_path.is_file():
+        raise UsageError(f"{path} is no run folder", hint="STORE/runs/ID, as `torchgauge results list` shows")
+    plan = folder.plan()
+    if plan.settings.torchbench is not None:
+        os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
+    there = _interpreter_of(plan, python)
+    suites, devices = planned_parts(plan, there)
+    store = Store.open(folder.path.parent.parent)
+    return Campaign(plan, store, devices, suites, progress, there.path, executor), folder
+
+
+def planned_parts(plan: Plan, there: Interpreter) -> tuple[dict[str, Suite], dict[str, Device]]:
+    """The suites and devices of the groups of ``plan``, as ``there`` has them.
+
+    Raises :class:`UsageError` for what is not there, and where a suite's data is not that of the plan.
+    """
+    wanted = {group.workload.suite for group in plan.groups}
+    digests = {name: digest for name, digest in plan.suite_digests if name in wanted}
+    suites = suites_of(there, list(digests))
+    for name, digest in digests.items():
+        if suites[name].digest != digest:
+            raise UsageError(
+                f"the data of suite {name!r} is not that with which run {plan.run_id} was planned",
+                hint="start a new run, or install the version of torchgauge that planned it",
+            )
+    return suites, find_devices(sorted({str(group.device) for group in plan.groups}), there)
+
+
+def repro_campaign(
+    case: str, settings: RunSettings, *, store: str, progress: Progress, python: str | None = None
+) -> Campaign:
+    """A campaign that runs the case called ``case`` again, eager beside it."""
+    name = parse_case_id(case)
+    there = interpreter(python)
+    suites = suites_of(there, [name.suite])
+    check_available(suites, [name.suite])
+    check_scenarios(there, [name.mode])
+    devices = find_devices([name.device], there)
+    target = parse_target(name.device)
+    group = group_of_case(name, devices[target.name], suites[name.suite], settings.configuration_file)
+    plan = placed(plan_of(refuse(there, [group], devices), settings, suites.values()), there)
+    return Campaign(plan, Store.open(store, create=True), devices, suites, progress, there.path)
+
+
+def _interpreter_of(plan: Plan, python: str | None) -> Interpreter:
+    """The interpreter of a plan that is resumed; raises :class:`UsageError` where ``python`` is another."""
+    try:
+        planned = interpreter(plan.python or None)
+    except UsageError as error:
+        message = f"run {plan.run_id} cannot go on where it was planned. {error.message}"
+        raise UsageError(message, hint="mend that interpreter, or start a new run") from error
+    if python is not None and interpreter(python).path != planned.path:
+        raise UsageError(
+            f"run {plan.run_id} was planned for {planned.path}, not for {python}",
+            hint="resume it without --python, or start a new run",
+        )
+    return planned
+
+
+def expand_devices(names: tuple[str, ...], there: Interpreter) -> tuple[str, ...]:
+    """``names`` with ``all`` replaced by every present device that runs torch.
+
+    Raises :class:`UsageError` where ``all`` finds none.
+    """
+    if "all" not in names:
+        return names
+    require_torch(there)
+    present = [
+        report.name
+        for report in known_devices(there.path, report=there.report, plugins=plugin_devices(there))
+        if report.presence is Presence.PRESENT and report.torch_type is not None
+    ]
+    if not present:
+        raise UsageError(
+            "no device that runs torch is present", hint="torchgauge doctor says what is missing"
+        )
+    return tuple(dict.fromkeys(name for each in names for name in (present if each == "all" else [each])))
+
+
+def find_devices(names: Iterable[str], there: Interpreter) -> dict[str, Device]:
+    """Device name to device for every target in ``names``; torch must be there where one of them needs it."""
+    wanted = dict.fromkeys(parse_target(text).name for text in names)
+    if not wanted:
+        raise UsageError("no device is named", hint="torchgauge devices lists them")
+    devices = {name: device_of(there, name) for name in wanted}
+    if any(device.torch_type is not None for device in devices.values()):
+        require_torch(there)
+    return devices

@@ -1,0 +1,267 @@
+"""A campaign from its plan to its last row: execute, journal, publish; whatever happens, nothing is lost."""
+
+from __future__ import annotations
+
+import json
+import signal
+import sys
+import threading
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout
+from dataclasses import dataclass, field, replace
+from types import FrameType
+from typing import Any
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.devices.device import Device
+from torchgauge.errors import TorchgaugeError, UsageError
+from torchgauge.harness.executors.executor import BudgetSpent, Executor, Remark, Submission, Yield
+from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
+from torchgauge.harness.run.progress import Progress
+from torchgauge.harness.run.rows import unattempted
+from torchgauge.records import (
+    INCOMPLETE,
+    Calibration,
+    Cause,
+    Environment,
+    Group,
+    Plan,
+    PlannedCase,
+    Result,
+    Status,
+    Subject,
+    says_something,
+)
+from torchgauge.registry import load
+from torchgauge.results.journal import End, Journal, Kind, Note, RunState
+from torchgauge.results.store import RunFolder, Store
+from torchgauge.suites.suite import Suite
+
+
+@dataclass
+class RunReport:
+    """What came out of a run, for people and for exit codes.
+
+    ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
+    model; ``telling`` what :func:`says_something` does. The lists hold rows that are told apart, without
+    their measurements.
+    """
+
+    run_id: str
+    planned: int
+    counts: Counter[Status] = field(default_factory=Counter)
+    passed: int = 0
+    telling: int = 0
+    compiled: Counter[CodeOrigin] = field(default_factory=Counter)
+    unexpected: list[Result] = field(default_factory=list)
+    degraded: list[Result] = field(default_factory=list)
+    other_models: list[Result] = field(default_factory=list)
+    unchecked: list[Result] = field(default_factory=list)
+    unsteady: list[Result] = field(default_factory=list)
+    interrupted: bool = False
+    out_of_budget: bool = False
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether any case is ``infra`` or ``not_run``."""
+        return any(self.counts[status] for status in INCOMPLETE)
+
+    @property
+    def exit_code(self) -> int:
+        """130 interrupted, 3 incomplete, 1 unexpected status, 3 nothing measured, 0 as expected; in order."""
+        if self.interrupted:
+            return 130
+        if self.incomplete:
+            return 3
+        return 1 if self.unexpected else 0 if self.telling else 3
+
+    def add(self, result: Result) -> None:
+        """Count one row."""
+        self.counts[result.status] += 1
+        self.passed += result.counted
+        of_a_model = result.case.workload.subject is Subject.MODELS
+        self.telling += says_something(result.status, result.modifiers, of_a_model=of_a_model)
+        origin = code_origin(result)
+        if origin is not None:
+            self.compiled[origin] += 1
+        slim = replace(result, measurements=(), summaries=(), log_excerpt="", failure=None)
+        if result.other_model:
+            self.other_models.append(slim)
+        if result.unchecked:
+            self.unchecked.append(slim)
+        if result.unsteady:
+            self.unsteady.append(slim)
+        if result.unexpected:
+            self.unexpected.append(slim)  # thousands of them must not fill the parent's memory
+        elif result.status is Status.PASS and result.degraded:
+            self.degraded.append(slim)
+
+
+@dataclass(frozen=True)
+class Campaign:
+    """Everything that running a plan needs."""
+
+    plan: Plan
+    store: Store
+    devices: Mapping[str, Device]
+    suites: Mapping[str, Suite]
+    progress: Progress
+    python: str
+    executor: str = "local"
+    clock: Clock = SYSTEM_CLOCK
+
+    def run(self, folder: RunFolder | None = None) -> RunReport:
+        """Run the plan, or what is left of it in ``folder``; returns when the run is published."""
+        folder = folder or self.store.begin(self.plan)
+        report = RunReport(self.plan.run_id, len(self.plan.cases))
+        try:
+            self._measure(folder, report)
+            self._publish()
+            report.counts[Status.NOT_RUN] += report.planned - sum(report.counts.values())
+        finally:
+            self.progress.stop()
+        return report
+
+    def _publish(self) -> None:
+        """Turn the journal into tables."""
+        self.store.finish(self.plan.run_id, self.plan)
+
+    def _measure(self, folder: RunFolder, report: RunReport) -> None:
+        """Journal every row; raises :class:`UsageError` where the run is complete already."""
+        with folder.open_journal() as journal, stop_on_interrupt() as stop:
+            done = set(journal.done)
+            if journal.state is RunState.COMPLETE:
+                raise UsageError(
+                    f"run {self.plan.run_id} is complete: there is nothing to resume",
+                    hint="start a new run",
+                )
+            for result in journal.results():
+                report.add(result)
+            self.progress.start(self.plan, report)
+            self._begin(journal)
+            if done:
+                journal.append(Kind.NOTE, [Note(f"resumed with {len(done)} cases done", self.clock.now())])
+            for text in (remark for suite in self.suites.values() for remark in suite.remarks):
+                self._keep(journal, Remark(text), report, {})
+            left = {each.case.key: each for each in self.plan.cases if each.case.key not in done}
+            try:
+                with redirect_stdout(sys.stderr):  # what a stranger prints is no answer of ours
+                    for item in self._execute(folder, done, stop):
+                        self._keep(journal, item, report, left)
+            except (TorchgaugeError, KeyboardInterrupt):
+                raise
+            except BaseException as error:  # noqa: BLE001  a stranger's executor: its cases end by it
+                self._lose(journal, report, left, f"raised {type(error).__name__}: {error}")
+            report.interrupted = stop.is_set()
+            if not (report.interrupted or report.out_of_budget):
+                self._lose(journal, report, left, "ended without a word on it")
+            journal.append(Kind.END, [End(_state(report), self.clock.now())])
+
+    def _begin(self, journal: Journal) -> None:
+        """Say what is not in the plan, before anything runs."""
+
+    def _execute(self, folder: RunFolder, done: set[str], stop: threading.Event) -> Iterator[Yield]:
+        executor: Executor = load("torchgauge.executors", self.executor)
+        groups = tuple(_left(group, done) for group in self.plan.groups if _left(group, done).cases)
+        submission = Submission(
+            plan=self.plan,
+            groups=groups,
+            folder=folder.path,
+            devices=self.devices,
+            suites=self.suites,
+            python=self.python,
+            clock=self.clock,
+            cancelled=stop.is_set,
+            on_event=self.progress.event,
+        )
+        return executor.submit(submission)
+
+    def _lose(self, journal: Journal, report: RunReport, left: dict[str, PlannedCase], how: str) -> None:
+        """The rows of what the executor left: every planned case has one."""
+        reason = f"executor {self.executor!r} {how}"
+        rows = [
+            unattempted(self.plan, each, Status.INFRA, Cause.LOST_WORKER, reason) for each in left.values()
+        ]
+        if rows:
+            self._keep(journal, rows, report, left)
+
+    def _keep(self, journal: Journal, item: Yield, report: RunReport, left: dict[str, PlannedCase]) -> None:
+        """Keep ``item``; rows are those of cases that are ``left``, which they leave.
+
+        Raises ``TypeError`` and ``ValueError`` for what no executor may yield.
+        """
+        if isinstance(item, Environment):
+            journal.append(Kind.ENVIRONMENT, [item])
+        elif isinstance(item, Calibration):
+            journal.append(Kind.CALIBRATION, [item])
+        elif isinstance(item, BudgetSpent):
+            report.out_of_budget = True
+        elif isinstance(item, Remark):
+            journal.append(Kind.NOTE, [Note(item.text, self.clock.now())])
+            self.progress.remark(item.text)
+        elif not isinstance(item, list) or not all(isinstance(each, Result) for each in item):
+            raise TypeError(f"a {type(item).__name__} is nothing that an executor yields")
+        else:
+            if unknown := [each.case_id for each in item if each.case.key not in left]:
+                raise ValueError(f"a result of a case that is not left to run: {unknown[0]}")
+            journal.append(Kind.RESULT, item)
+            for result in item:
+                del left[result.case.key]
+                report.add(result)
+            self.progress.results(item, report)
+
+
+@contextmanager
+def stop_on_interrupt() -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C (or SIGTERM) into a flag, so that finished rows are kept; the second raises."""
+    stop = threading.Event()
+
+    def handle(_number: int, _frame: FrameType | None) -> None:
+        if stop.is_set():
+            raise KeyboardInterrupt
+        stop.set()
+
+    if threading.current_thread() is not threading.main_thread():
+        yield stop
+        return
+    before = {number: signal.signal(number, handle) for number in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        yield stop
+    finally:
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+
+def _state(report: RunReport) -> RunState:
+    if report.interrupted:
+        return RunState.INTERRUPTED
+    return RunState.OUT_OF_BUDGET if report.out_of_budget else RunState.COMPLETE
+
+
+def _left(group: Group, done: set[str]) -> Group:
+    cases = tuple(planned for planned in group.cases if planned.case.key not in done)
+    return replace(group, cases=cases)
+
+
+def report_as_json(report: RunReport) -> str:
+    """The machine output of ``torchgauge run --json``."""
+    data: dict[str, Any] = {
+        "run_id": report.run_id,
+        "planned": report.planned,
+        "passed": report.passed,
+        "counts": {status.value: count for status, count in report.counts.items() if count},
+        "compiled": {origin.value: count for origin, count in report.compiled.items()},
+        "unexpected": [
+            {"case": r.case_id, "status": r.status.value, "reason": r.reason} for r in report.unexpected
+        ],
+        "degraded": [{"case": r.case_id, "how": r.degraded} for r in report.degraded],
+        "other_models": [{"case": r.case_id, "how": r.other_model} for r in report.other_models],
+        "unchecked": [{"case": r.case_id, "why": r.unchecked} for r in report.unchecked],
+        "unsteady": [{"case": r.case_id, "why": r.unsteady} for r in report.unsteady],
+        "interrupted": report.interrupted,
+        "out_of_budget": report.out_of_budget,
+        "incomplete": report.incomplete,
+        "exit_code": report.exit_code,
+    }
+    return json.dumps(data, indent=1)

@@ -1,3 +1,0 @@
-"""PyTorch's own name of the host, where suites build their models whatever is measured."""
-
-HOST = "cpu"

@@ -1,0 +1,100 @@
+"""Build transformers' models in the worker: from their configuration class, or from a checkpoint if asked."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from torchgauge.errors import MissingPackageError
+from torchgauge.records import PRETRAINED, Workload
+from torchgauge.suites.capabilities import LOSS, wanted
+from torchgauge.suites.hub import reaching_hub
+from torchgauge.suites.suite import BuiltWorkload
+from torchgauge.suites.torchvision_schemas import define_missing_schemas
+
+# Read once by huggingface_hub when it is imported, hence before transformers is. A run with pretrained
+# weights has set it to 0 already.
+os.environ.setdefault("HF_HUB_OFFLINE", "1")
+
+_BEHAVIOUR = ("pad_token_id", "apply_spec_augment", "is_decoder", "hash_seed")
+"""Fields of a recipe that change no tensor of a model: they overrule a checkpoint's configuration too."""
+
+
+def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
+    """The model that ``recipe`` describes (see ``HuggingFaceRecipe``), with inputs of its kind.
+
+    Inference returns the model's output without a loss; training passes labels, and the loss is the
+    model's own. Pretrained weights come with the checkpoint's configuration, at both sizes. Raises
+    ``ImportError`` without transformers and :class:`MissingPackageError` where it lacks the class. Where
+    published weights are asked for: ``NotImplementedError`` where none are known, :class:`NoNetworkError` and
+    :class:`MissingDataError`.
+    """
+    notes = define_missing_schemas()
+    import torch
+
+    from torchgauge.suites.dropout import silence_modules
+    from torchgauge.suites.huggingface.inputs import make_inputs
+    from torchgauge.suites.losses import model_loss
+
+    training = LOSS in wanted(workload)
+    torch.manual_seed(workload.seed)
+    make = _pretrained if workload.weights == PRETRAINED else _random
+    module, made = make(workload, recipe)
+    notes += made + silence_modules(module)
+    inputs = make_inputs(recipe["inputs"], module.config, workload, labels=training)
+    return BuiltWorkload(
+        module=module.train(training),
+        kwargs=inputs,
+        loss=model_loss if training else None,
+        items_per_step=workload.batch,
+        item="image" if "pixel_values" in inputs else "sequence",
+        notes=notes,
+    )
+
+
+def _random(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    fields = dict(recipe.get("config", {}))
+    if workload.size == "small":
+        fields.update(recipe.get("small", {}))
+    config = _class(recipe["config_class"])(**fields)
+    notes = _settle(config)
+    return _class(recipe["model_class"])(config), notes
+
+
+def _pretrained(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
+    checkpoint = recipe.get("checkpoint")
+    if not checkpoint:
+        raise NotImplementedError(f"no pretrained weights of {workload.model} are known")
+    with reaching_hub(checkpoint):
+        config = _class(recipe["config_class"]).from_pretrained(checkpoint)
+        for name in _BEHAVIOUR:
+            if name in recipe.get("config", {}):
+                setattr(config, name, recipe["config"][name])
+        notes = _settle(config)
+        kind = _class(recipe["model_class"])
+        module, loaded = kind.from_pretrained(checkpoint, config=config, output_loading_info=True)
+    notes += (f"weights and configuration: {checkpoint}",)
+    if missing := len(loaded["missing_keys"]):
+        notes += (f"{missing} tensors are not in {checkpoint} and have random weights",)
+    return module.float(), notes
+
+
+def _settle(config: Any) -> tuple[str, ...]:
+    """Switch off in ``config`` what makes two executions differ; notes of what was changed."""
+    from torchgauge.suites.dropout import silence_config
+
+    silenced = silence_config(config)
+    config.use_cache = False
+    return (f"dropout is off: {', '.join(silenced)}",) if silenced else ()
+
+
+def _class(name: str) -> Any:
+    import transformers
+
+    try:
+        return getattr(transformers, name)
+    except AttributeError:
+        raise MissingPackageError(
+            f"transformers {transformers.__version__} has no {name}",
+            hint="install another version of transformers",
+        ) from None

@@ -1,0 +1,218 @@
+"""Build a model of TorchBench from a checkout; worker side, one model per process.
+
+Importing TorchBench changes its process (seeds, flags, ``torch.manual_seed``, a package called ``utils``), so
+it happens here and nowhere else. Precision and batch size are always given: what upstream would choose
+depends on the device's name.
+"""
+
+from __future__ import annotations
+
+import ast
+import importlib
+import inspect
+import os
+import sys
+import tempfile
+import textwrap
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from torchgauge.errors import MissingDataError, NotOfferedError
+from torchgauge.records import Workload
+from torchgauge.suites.capabilities import LOSS, wanted
+from torchgauge.suites.suite import HOST, BuiltWorkload
+from torchgauge.suites.torchbench.checkout import VARIABLE
+from torchgauge.suites.torchvision_schemas import define_missing_schemas
+
+if TYPE_CHECKING:
+    from torchgauge.suites.torchbench.steps import TorchBenchWorkload
+
+_FLOAT32 = ("float32", "amp_")
+_ENV_CHECK = "torchbenchmark.util.env_check"
+
+
+def build(workload: Workload, recipe: dict[str, Any]) -> BuiltWorkload:
+    """The model that ``workload`` names, with random weights unless it says ``pretrained``.
+
+    Raises :class:`MissingPackageError`, :class:`MissingDataError`, :class:`NoNetworkError` and
+    :class:`NotOfferedError`, each with upstream's true reason.
+    """
+    notes = define_missing_schemas()
+    from torchgauge.suites.torchbench.offline import Offline
+    from torchgauge.suites.torchbench.reasons import Facts, explained
+    from torchgauge.suites.torchbench.steps import TorchBenchWorkload
+    from torchgauge.suites.torchbench.synthetic_data import provide
+
+    if not os.environ.get(VARIABLE):
+        raise MissingDataError("no checkout of pytorch/benchmark is named", hint="--torchbench PATH")
+    checkout = Path(os.environ[VARIABLE]).resolve()
+    facts = Facts(workload.model, checkout, tuple(recipe.get("requirements", ())), recipe.get("data", ""))
+    with explained(facts):
+        given = provide(workload, recipe, checkout)
+        facts.built_from, facts.inputs = given.root, given.said
+        if workload.weights == "random":
+            offline = Offline(recipe.get("configs", {}), given.without_weights)
+            facts.refused = offline.refused
+            offline.install(recipe.get("libraries", ()))
+        upstream = Upstream(workload, recipe, given.root)
+        model = upstream.construct(HOST)
+        module, args, kwargs = _module_of(model)
+    built = TorchBenchWorkload(
+        module=module,
+        args=args,
+        kwargs=kwargs,
+        items_per_step=int(model.batch_size),
+        item="item",
+        notes=notes + upstream.notes(model),
+        facts={"inputs": given.said} if given.said else {},
+        stands_for=given.said if given.synthetic else "",
+    )
+    return _with_steps(built, upstream, model, facts)
+
+
+class Upstream:
+    """One model class of the checkout, and how instances of it are made."""
+
+    def __init__(self, workload: Workload, recipe: Mapping[str, Any], checkout: Path) -> None:
+        """Import the class; raises :class:`NotOfferedError` for a test that upstream does not declare."""
+        self.workload, self.recipe, self.checkout = workload, recipe, checkout
+        self.test = "train" if LOSS in wanted(workload) else "eval"
+        enter_checkout(checkout)
+        self.kind = load_class(workload.model, canary=bool(recipe.get("canary", False)))
+        if self.test == "train" and getattr(self.kind, "DEFAULT_TRAIN_BSIZE", None) is None:
+            raise NotOfferedError("upstream declares no training: DEFAULT_TRAIN_BSIZE is None")
+
+    @property
+    def needs_gradients(self) -> bool:
+        """Whether inference differentiates, as upstream's list says."""
+        return self.workload.model in importlib.import_module(_ENV_CHECK).USE_GRAD_IN_INFERENCE
+
+    def construct(self, device: str) -> Any:
+        """An instance on ``device`` from the workload's seed, its step not yet taken."""
+        with upstream_seed(self.workload.seed), scratch_folder():
+            model = self.kind(
+                test=self.test,
+                device=device,
+                batch_size=self.workload.batch,
+                extra_args=["--precision", "fp32"],
+            )
+        step = getattr(model, self.test, None)
+        if step is not None and only_refuses(step):
+            model.invoke()
+        return model
+
+    def notes(self, model: Any) -> tuple[str, ...]:
+        """What a reader of the row must know: upstream's own skips, another batch than was asked for."""
+        notes = [f"upstream's {self.test}() with --precision fp32"]
+        if int(model.batch_size) != self.workload.batch:
+            notes.append(f"upstream made batch {model.batch_size} of {self.workload.batch}")
+        notes += [
+            f"upstream's CI skips this one: metadata.yaml says {skip}"
+            for skip in (model.metadata or {}).get("not_implemented") or ()
+            if skip.get("device") in {None, HOST} and skip.get("test") in {None, self.test}
+        ]
+        return tuple(notes)
+
+
+def enter_checkout(checkout: Path) -> None:
+    """Put ``checkout`` first on this process's path, and hide the process's own arguments from models."""
+    if str(checkout) not in sys.path:
+        sys.path.insert(0, str(checkout))
+    sys.argv = sys.argv[:1]
+    importlib.invalidate_caches()
+
+
+def load_class(name: str, *, canary: bool = False) -> Any:
+    """A fresh subclass of the class ``Model`` in the folder called ``name``.
+
+    Fresh, because upstream writes a model's name into its class, and a class may serve several models.
+    """
+    folder = "canary_models" if canary else "models"
+    module = importlib.import_module(f"torchbenchmark.{folder}.{name}")
+    base = getattr(module, "Model", None)
+    if base is None:
+        raise NotOfferedError(f"torchbenchmark/{folder}/{name} defines no class Model")
+    return type(base)(base.__name__, (base,), {"name": name, "__module__": base.__module__})
+
+
+@contextmanager
+def upstream_seed(seed: int) -> Iterator[None]:
+    """Construct with ``seed``: upstream seeds with its own constant and replaces ``torch.manual_seed``."""
+    import torch
+
+    true: Any = torch.manual_seed
+    env_check: Any = importlib.import_module(_ENV_CHECK)
+    env_check.MAIN_RANDOM_SEED = seed
+    try:
+        yield
+    finally:
+        torch.manual_seed = true
+
+
+@contextmanager
+def scratch_folder() -> Iterator[None]:
+    """Construct in a temporary working directory: some models make folders where they stand."""
+    before = Path.cwd()
+    with tempfile.TemporaryDirectory() as folder:
+        os.chdir(folder)
+        try:
+            yield
+        finally:
+            os.chdir(before)
+
+
+def only_refuses(method: Any) -> bool:
+    """Whether the body of ``method`` is a single ``raise``, so that calling it costs nothing."""
+    try:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(method)))
+    except (OSError, TypeError, SyntaxError):
+        return False
+    body = [
+        item
+        for item in getattr(tree.body[0], "body", ())
+        if not (isinstance(item, ast.Expr) and isinstance(item.value, ast.Constant))
+    ]
+    return len(body) == 1 and isinstance(body[0], ast.Raise)
+
+
+def _module_of(model: Any) -> tuple[Any, tuple[Any, ...], dict[str, Any]]:
+    """The module of ``model`` with the arguments of one call, as ``get_module()`` pairs them."""
+    module, inputs = model.get_module()
+    if isinstance(inputs, Mapping):
+        return module, (), dict(inputs)
+    return module, tuple(inputs), {}
+
+
+def _with_steps(built: TorchBenchWorkload, upstream: Upstream, model: Any, facts: Any) -> BuiltWorkload:
+    from torch import nn
+
+    from torchgauge.suites.dropout import silence_modules
+    from torchgauge.suites.torchbench.step_state import Snapshot
+    from torchgauge.suites.torchbench.steps import Instance, InvokeSteps, ModuleSteps
+
+    training = upstream.test == "train"
+    if not training and upstream.recipe.get("eval_step", "module") == "module":
+        built.module.eval()
+        built.steps = ModuleSteps(facts)
+        return built
+    if not upstream.workload.dtype.startswith(_FLOAT32):
+        raise NotOfferedError(f"upstream's own step is run in float32, not in {upstream.workload.dtype}")
+
+    def instance(made: Any) -> tuple[Instance, tuple[str, ...]]:
+        silenced = silence_modules(nn.ModuleList(Snapshot(made).modules)) if training else ()
+        return Instance(made, _module_of(made)[0], Snapshot(made)), silenced
+
+    host, silenced = instance(model)
+    built.module = host.module
+    built.steps = InvokeSteps(
+        host,
+        lambda device: instance(upstream.construct(device))[0],
+        facts,
+        training=training,
+        gradients=training or upstream.needs_gradients,
+    )
+    built.notes += (*silenced, "a step is upstream's invoke()")
+    built.wrappable = False
+    return built

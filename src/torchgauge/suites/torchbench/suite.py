@@ -1,0 +1,123 @@
+"""The TorchBench suite: models of pytorch/benchmark, from a checkout that a person provides."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Literal
+
+import msgspec
+
+from torchgauge.records import digest
+from torchgauge.suites.catalog import DATA, YamlSuite
+from torchgauge.suites.suite import ModelEntry, Unavailable
+from torchgauge.suites.torchbench import checkout as torchbench_checkout
+
+STEPS = "torchgauge.suites.torchbench.steps"
+"""What steps its models as upstream does, in the place of the scenarios' own modules."""
+Synthetic = Literal[
+    "",
+    "background_matting",
+    "celeba",
+    "coco",
+    "coco128",
+    "coco_checkpoint",
+    "drq",
+    "horse2zebra",
+    "omniglot",
+    "segment_anything",
+    "super_slomo",
+    "utterances",
+]
+"""What may stand for data that was not fetched."""
+ConfigValue = str | int | float | bool | list[int] | None
+
+
+class TorchBenchRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """How ``models.build`` builds a model.
+
+    ``canary``: it lives in the folder of canaries. ``libraries``: whose downloads are replaced by random
+    weights. ``configs``: hub name to ``model_type`` and the fields that differ from its defaults.
+    ``eval_step``: whether inference runs the module or upstream's whole ``eval()``. ``requirements``: what
+    pip must install for it. ``data``: what it reads that its own ``install.py`` would fetch. ``synthetic``:
+    which of ``synthetic_data.DATA_SETS`` stands for that where it is not there. ``variable``: an
+    environment variable without which it refuses.
+    """
+
+    canary: bool = False
+    libraries: tuple[Literal["torchvision", "timm", "transformers", "fastNLP"], ...] = ()
+    configs: dict[str, dict[str, ConfigValue]] = {}
+    eval_step: Literal["module", "invoke"] = "module"
+    requirements: tuple[str, ...] = ()
+    data: str = ""
+    synthetic: Synthetic = ""
+    variable: str = ""
+
+    def __post_init__(self) -> None:
+        """Raise ``ValueError`` where something is said to stand for no data."""
+        if self.synthetic and not self.data:
+            raise ValueError("synthetic stands for data, and no data is named")
+
+
+@dataclass(frozen=True)
+class TorchBenchSuite:
+    """The models of one data file, which need a checkout that is part of what is measured."""
+
+    name: str
+    doc: str
+    data: Path
+    builder: str
+    preload: tuple[str, ...]
+    install_hint: str
+    recipe_type: type[msgspec.Struct] = TorchBenchRecipe
+    scenarios: dict[str, str] = field(default_factory=lambda: dict.fromkeys(("inference", "training"), STEPS))
+
+    @cached_property
+    def _listed(self) -> YamlSuite:
+        return YamlSuite(self.name, self.doc, self.data, self.builder, recipe_type=self.recipe_type)
+
+    def models(self) -> tuple[ModelEntry, ...]:
+        """All models, in the order of the data file; raises :class:`DataFileError`."""
+        return self._listed.models()
+
+    @property
+    def digest(self) -> str:
+        """Sixteen hex digits over the data file and the checkout's commit."""
+        path = torchbench_checkout.checkout()
+        commit = torchbench_checkout.commit_of(path) if path else ""
+        return digest([self._listed.digest, commit])
+
+    @property
+    def unavailable(self) -> Unavailable | None:
+        """Why nothing can be built: no checkout is named, or the path is none."""
+        return torchbench_checkout.unavailable()
+
+    @property
+    def environment(self) -> dict[str, str]:
+        """The checkout, for workers; read when asked for, because the command line may still name it."""
+        path = torchbench_checkout.checkout()
+        return {} if path is None else {torchbench_checkout.VARIABLE: str(path)}
+
+    def fetch(self, into: Path | None = None, url: str | None = None) -> tuple[Path, bool]:
+        """The folder with the pinned commit, and whether it had to be fetched."""
+        return torchbench_checkout.fetch(into, url or torchbench_checkout.URL)
+
+    @property
+    def remarks(self) -> tuple[str, ...]:
+        """What a person should hear before a run: the checkout is not the one that our data describes."""
+        path = torchbench_checkout.checkout()
+        if path is None or self.unavailable is not None:
+            return ()
+        said = torchbench_checkout.remark(path)
+        return (said,) if said else ()
+
+
+SUITE = TorchBenchSuite(
+    name="torchbench",
+    doc="Models of pytorch/benchmark from a checkout, with random weights.",
+    data=DATA / "torchbench.yaml",
+    builder="torchgauge.suites.torchbench.models:build",
+    preload=("torchgauge.suites.torchbench.libraries",),
+    install_hint=f"{torchbench_checkout.FETCH}, and for each model the pip install line that its row names",
+)

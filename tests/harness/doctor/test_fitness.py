@@ -1,0 +1,193 @@
+"""Fit, unfit or unknown: what speaks for and against a machine, and what a person reads."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from torchgauge.devices.calibration_conditions import Conditions
+from torchgauge.devices.health import CheckState
+from torchgauge.harness.doctor.doctor_run import Calibrated, Gap, Reading
+from torchgauge.harness.doctor.doctor_text import calibration_lines
+from torchgauge.harness.doctor.fitness import Verdict, fitness
+from torchgauge.records import METRICS, Environment, Measurement, Status
+from torchgauge.results.calibration_history import Comparison, Series, Word
+from torchgauge.results.stats import summarise
+
+QUIET = Conditions(
+    cores=4,
+    seconds=10.0,
+    load_1min=0.1,
+    busy_before=0.01,
+    stolen=0.0,
+    swapped_pages=0,
+    swap_used_bytes=0,
+    memory_available_bytes=8 << 30,
+    thermal_events=0,
+    throttled_s=0.0,
+    governor="performance",
+)
+USUAL = Comparison(Word.AS_USUAL, 7, 1e9, 0.01, -0.03, 0.05)
+SLOW = Comparison(Word.SLOWER, 7, 1.3e9, -0.23, -0.27, -0.19)
+HERE = Environment(
+    "dev", (("device.model", "Some device"), ("torch.version", "2.13.0"), ("torch.threads", 4))
+)
+
+
+def reading(
+    metric: str = "gemm_flops",
+    part: str = "gemm",
+    seen: Comparison = USUAL,
+    width: float = 0.01,
+    at: float = 1e9,
+) -> Reading:
+    """One number with an interval of plus and minus ``width``."""
+    known = METRICS[metric]
+    steps = (-8, 8, -4, 4, -4, 4, -4, 4, -1, 1, 0)  # none resembles the one before
+    samples = tuple(at * (1 + width * step / 4) for step in steps)
+    return Reading(
+        Series(part, "float32", metric), summarise(Measurement(metric, known.unit, samples), known), seen
+    )
+
+
+def calibrated(*readings: Reading, gaps=(), conditions=QUIET, environment=HERE, earlier=7) -> Calibrated:
+    """A calibration as it ended."""
+    return Calibrated("run-1", "dev", environment, readings or (reading(),), tuple(gaps), conditions, earlier)
+
+
+def bad(found) -> list[str]:
+    """Names of what makes the machine unfit."""
+    return [check.name for check in found.reasons if check.state is CheckState.FAIL]
+
+
+def test_a_quiet_machine_as_fast_as_before_is_fit() -> None:
+    """Nothing fails, and something was compared."""
+    found = fitness(calibrated())
+    assert (found.verdict, bad(found)) == (Verdict.FIT, [])
+    assert all(check.state is CheckState.OK and not check.fix for check in found.reasons)
+
+
+@pytest.mark.parametrize(
+    ("changes", "name"),
+    [
+        ({"busy_before": 0.6}, "other work"),
+        ({"stolen": 0.05}, "stolen time"),
+        ({"swapped_pages": 12}, "swap"),
+        ({"thermal_events": 1}, "heat"),
+        ({"throttled_s": 1.0}, "CPU quota"),
+    ],
+)
+def test_what_disturbs_makes_a_machine_unfit_and_says_what_to_do(changes, name) -> None:
+    """One cause, one reason, and a remedy."""
+    found = fitness(calibrated(conditions=replace(QUIET, **changes)))
+    assert (found.verdict, bad(found)) == (Verdict.UNFIT, [name])
+    assert name in found.summary
+    assert next(check.fix for check in found.reasons if check.name == name)
+
+
+@pytest.mark.parametrize("changes", [{"governor": "powersave"}, {"swap_used_bytes": 1 << 20}])
+def test_what_may_disturb_only_warns(changes) -> None:
+    """A governor or a full swap alone makes no number wrong."""
+    found = fitness(calibrated(conditions=replace(QUIET, **changes)))
+    assert found.verdict is Verdict.FIT
+    assert [check.state for check in found.reasons if check.state is not CheckState.OK] == [CheckState.WARN]
+
+
+def test_a_system_that_tells_nothing_is_not_called_quiet() -> None:
+    """What cannot be read is a warning."""
+    found = fitness(calibrated(conditions=Conditions(cores=4, seconds=10.0)))
+    assert [c.message for c in found.reasons if c.name == "other work"] == ["cannot be read on this system"]
+
+
+def test_slower_than_usual_is_unfit_and_names_the_change() -> None:
+    """The reason has the size of the change with its interval, and the size of the history."""
+    found = fitness(calibrated(reading(seen=SLOW), reading("launch_s", "launch")))
+    assert (found.verdict, bad(found)) == (Verdict.UNFIT, ["matrix product, float32"])
+    assert "slower by 23% [-27%, -19%] than in 7 earlier calibrations" in found.summary
+
+
+def test_slower_than_another_torch_only_warns() -> None:
+    """The build may be what changed."""
+    found = fitness(calibrated(reading(seen=replace(SLOW, other_torch=True))))
+    assert found.verdict is Verdict.FIT
+    assert any("other torch versions" in check.message for check in found.reasons)
+
+
+def test_a_slow_clock_only_warns() -> None:
+    """The clock's resolution is no speed of the machine."""
+    found = fitness(calibrated(reading(), reading("clock_resolution_s", "clock", SLOW, at=1e-7)))
+    assert found.verdict is Verdict.FIT
+
+
+def test_wide_intervals_are_one_reason() -> None:
+    """The widest are named with their width."""
+    wide = [reading(width=0.4), reading("launch_s", "launch", width=0.3), reading("copy_bytes_per_s", "copy")]
+    found = fitness(calibrated(*wide))
+    assert bad(found) == ["repeatability"]
+    assert "2 of 3 intervals exceed ±10%: matrix product, float32 ±40%" in found.summary
+
+
+def test_a_device_in_use_is_unfit() -> None:
+    """Telemetry of the device counts where it is there."""
+    conditions = (("device.utilization_percent", 80.0), ("device.memory_free_bytes", 1 << 30))
+    busy = replace(HERE, identity=(*HERE.identity, ("device.memory_bytes", 8 << 30)), conditions=conditions)
+    found = fitness(calibrated(environment=busy))
+    assert bad(found) == ["device in use"]
+    assert "device memory" in [check.name for check in found.reasons if check.state is CheckState.WARN]
+
+
+def test_events_that_contradict_the_clock_are_said() -> None:
+    """Half the time between events is a warning: wall times still hold."""
+    found = fitness(calibrated(reading(), reading("event_agreement", "events", at=0.5)))
+    assert found.verdict is Verdict.FIT
+    (said,) = [check for check in found.reasons if check.name == "event times"]
+    assert (said.state, "latency_device" in said.fix) == (CheckState.WARN, True)
+
+
+@pytest.mark.parametrize("status", [Status.ERROR, Status.CRASH, Status.TIMEOUT, Status.INFRA, Status.OOM])
+def test_a_part_that_fails_is_unfit(status) -> None:
+    """Its status and reason are the finding."""
+    found = fitness(calibrated(gaps=[Gap("copy", "float32", status, "it broke")]))
+    assert bad(found) == ["copy on the device"]
+    assert f"{status.value}: it broke" in found.summary
+
+
+def test_what_the_device_has_not_is_no_fault() -> None:
+    """A missing hook is shown with its reason and does not count."""
+    found = calibrated(gaps=[Gap("events", "float32", Status.UNSUPPORTED, "there are none")])
+    assert fitness(found).verdict is Verdict.FIT
+    assert "unsupported: there are none" in "\n".join(calibration_lines(found, fitness(found)))
+
+
+@pytest.mark.parametrize(
+    ("earlier", "words"), [(0, "calibrate 3 times more"), (2, "calibrate once more while it is quiet")]
+)
+def test_without_history_nobody_knows(earlier, words) -> None:
+    """The sentence says how many calibrations it takes."""
+    found = fitness(calibrated(reading(seen=Comparison(Word.NO_HISTORY, earlier)), earlier=earlier))
+    assert found.verdict is Verdict.UNKNOWN
+    assert words in found.summary
+
+
+def test_a_device_that_runs_no_torch_is_unknown() -> None:
+    """Nothing was measured, so nothing is said against it, however busy the machine is."""
+    gap = Gap("answer", "float32", Status.UNSUPPORTED, "the device runs no torch")
+    found = fitness(
+        Calibrated("r", "dev", None, (), (gap,), replace(QUIET, busy_before=1.0), 0),
+    )
+    assert (found.verdict, "runs no torch" in found.summary) == (Verdict.UNKNOWN, True)
+
+
+def test_the_table_shows_each_number_beside_its_usual_one() -> None:
+    """Number, interval, usual value and verdict stand in one line; the last line is the sentence."""
+    gaps = [Gap("copy", "float32", Status.NOT_RUN, "not tried: no answer")]
+    found = calibrated(reading(seen=SLOW), reading("launch_s", "launch", at=2e-6), gaps=gaps)
+    lines = calibration_lines(found, fitness(found))
+    assert lines[1] == "Calibration of dev: Some device, torch 2.13.0, 4 threads"
+    (line,) = [each for each in lines if each.lstrip().startswith("matrix product, float32")]
+    assert "1.00 GFLOP/s" in line
+    assert "1.30 GFLOP/s" in line
+    assert "slower: -23.0% [-27%, -19%], n = 7" in line
+    assert "1 further part was not tried" in lines
+    assert any(each.startswith("UNFIT to measure on dev: matrix product, float32: slower") for each in lines)
