@@ -8,7 +8,7 @@ from dataclasses import replace
 import pytest
 
 from torchgauge.errors import DataFileError, NothingSelectedError, UnknownNameError, UsageError
-from torchgauge.records import Status, digest
+from torchgauge.records import Cause, Refusal, Status, digest
 from torchgauge.workflows import planning
 from torchgauge.workflows.campaign import campaign_json, read_campaign, terms_of
 from torchgauge.workflows.config import parse_config
@@ -227,6 +227,26 @@ def test_a_shard_says_what_is_expected_of_its_cases(tmp_path, monkeypatch):
     cases = [case for shard in pool.shards for case in shard.cases if case.startswith("toy/convnet:")]
     expected = [pair for shard in pool.shards for pair in shard.expected]
     assert sorted(expected) == sorted((case, Status.ERROR) for case in cases) != []
+
+
+def test_a_shard_says_what_its_device_is_known_to_refuse(monkeypatch):
+    """Who plans the night says it, so nobody has to believe the job; a package may be on the pool's machine."""
+    lacks = Refusal(Status.SKIPPED, "no package", Cause.MISSING_PACKAGE)
+    refusals = {"toy/convnet": Refusal(Status.UNSUPPORTED, "no convolutions"), "toy/mlp": lacks}
+    select = planning.select_groups
+
+    def refusing(*arguments):
+        return [
+            replace(group, cases=tuple(
+                replace(each, refusal=refusals.get(each.case.id.partition(":")[0])) for each in group.cases
+            ))
+            for group in select(*arguments)
+        ]  # fmt: skip
+
+    monkeypatch.setattr(planning, "select_groups", refusing)
+    pool = planned().pools[0]
+    skipped = [case for shard in pool.shards for case in shard.skipped]
+    assert {case.partition(":")[0] for case in skipped} == {"toy/convnet"}
 
 
 def test_a_job_of_other_tolerances_measures_nothing(tmp_path, monkeypatch):

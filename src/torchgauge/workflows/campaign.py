@@ -23,7 +23,8 @@ class ShardPlan:
 
     ``terms`` is :func:`terms_of` its cases: a job, or a result set, of other ones is none of the campaign.
     ``expected`` are cases that data files expect to end in another status than a pass, as far as they are
-    there where the campaign is planned, and ``skipped`` those that a suite declares not to run at all.
+    there where the campaign is planned, and ``skipped`` those that a suite declares not to run at all, or
+    that their device is known there to refuse.
     """
 
     index: int

@@ -33,8 +33,9 @@ from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, a
 from torchgauge.workflows.campaign import CampaignPlan
 from torchgauge.workflows.ingest.intake import artifact_of
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
+from torchgauge.workflows.ingest.row_check import LONGEST_S
 from torchgauge.workflows.ingest.strict_records import decode_large
-from torchgauge.workflows.ingest.validator import LONGEST_S, SKEW_S
+from torchgauge.workflows.ingest.validator import SKEW_S
 from torchgauge.workflows.job_statements import Stated, stated_answers
 from torchgauge.workflows.night_changes import rule_of
 from torchgauge.workflows.open_suspicions import open_in, pool_of

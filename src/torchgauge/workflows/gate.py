@@ -50,6 +50,7 @@ OUTCOMES = {
     "lost": GateVerdict.INCOMPLETE,
     "not confirmable": GateVerdict.INCOMPLETE,
     "suspected": GateVerdict.UNDECIDED,
+    "not confirmed": GateVerdict.UNDECIDED,
     "unsteady": GateVerdict.UNDECIDED,
 }
 """What each kind of finding makes of a night, worst first: the one place that says so."""
@@ -81,6 +82,10 @@ def _reasons(found: NightFindings, policy: Policy) -> Iterator[tuple[str, str]]:
                 _LOST.get(each.ended, "lost"),
                 f"measured before, {each.ended} now: {_count(len(each.cases))}",
             )
+    for each in found.unconfirmed:
+        if _gates(each, policy):
+            told = f"{each.ended} by the pool's own word, and never measured"
+            yield "not confirmed", f"{told}: {_count(len(each.cases))}"
     for gap in found.gaps:
         yield "not measured", f"incomplete: {gap}"
     for change in found.changes:
@@ -105,7 +110,7 @@ def gate_json(result: NightlyGate) -> dict[str, Any]:
     """The gate as JSON values."""
     found = result.findings
     names = ("campaign_id", "night", "gaps", "rejected", "left_out", "runs", "cases", "failures", "lost",
-             "changes")  # fmt: skip
+             "unconfirmed", "changes")  # fmt: skip
     said = {"verdict": result.verdict.value, "exit_code": result.exit_code, "reasons": list(result.reasons)}
     return {**said, **{name: to_plain(getattr(found, name)) for name in names}}
 
@@ -113,9 +118,8 @@ def gate_json(result: NightlyGate) -> dict[str, Any]:
 def gate_summary(result: NightlyGate, limit: int = SUMMARY_BYTES) -> str:
     """The gate as Markdown for the summary of a step, at most ``limit`` bytes; what is cut is said."""
     found = result.findings
-    text = findings_text(
-        found.changes, (*found.failures, *found.lost), gate=True, found=found, title=TITLES[result.verdict]
-    )
+    clusters = (*found.failures, *found.lost, *found.unconfirmed)
+    text = findings_text(found.changes, clusters, gate=True, found=found, title=TITLES[result.verdict])
     return beginning(text, limit if text.isascii() else limit // 4)
 
 

@@ -3,7 +3,9 @@
 A case is measured where its row is counted as a pass. One that was, in any earlier night of its pool, and is
 skipped, unsupported, degraded or unchecked tonight is a finding until it is measured again, a data file
 declares it, or the policy says otherwise. One that the campaign no longer plans is a finding of one night,
-and so is every case of a pool that torchgauge.yml no longer has.
+and so is every case of a pool that torchgauge.yml no longer has. One that no night measured and that is
+skipped or unsupported by its pool's own word, since the campaign does not say so, is not confirmed: no fault,
+and not green.
 
 A pool that compared step times before and has only unsteady ones tonight compared nothing: nobody would see a
 slow-down. One unsteady row of several is no finding, since every busy night has some; its page says so. One
@@ -73,6 +75,15 @@ def is_fine(row: Result) -> bool:
 
 
 @dataclass(frozen=True)
+class Absences:
+    """What a night lacks: clusters that earlier nights measured, those that none did, and words on pools."""
+
+    lost: tuple[FailureCluster, ...]
+    unconfirmed: tuple[FailureCluster, ...]
+    empty: tuple[str, ...]
+
+
+@dataclass(frozen=True)
 class _Run:
     """An earlier run, at seconds since the epoch: without a pool, and its own night, if of no campaign."""
 
@@ -88,7 +99,7 @@ def absences(
     runs: Sequence[str],
     planned: Mapping[str, frozenset[str]],
     left_out: Collection[str] = (),
-) -> tuple[tuple[FailureCluster, ...], tuple[str, ...]]:
+) -> Absences:
     """What ``rows`` of tonight's ``runs`` lack of earlier nights, and what pools left out altogether.
 
     ``planned`` maps pools to the ids of the cases that the campaign plans; a pool that is not in it is held
@@ -109,8 +120,9 @@ def absences(
         for pool, held in of_pool.items()
         for each in _lost(pool, held, history[pool], planned.get(pool) or {row.case_id for row in held})
     ]
+    excused = [each for pool in planned for each in _excused(pool, of_pool[pool], history[pool])]
     empty = (_nothing(pool, held) or _untimed(pool, held, history[pool]) for pool, held in of_pool.items())
-    return largest_first(lost), tuple(filter(None, empty))
+    return Absences(largest_first(lost), largest_first(excused), tuple(filter(None, empty)))
 
 
 def _nothing(pool: str, rows: Sequence[Result]) -> str:
@@ -164,15 +176,24 @@ def _lost(
         case = FailedCase(each.case_id, each.case_key, each.device, each.run_id, told, each.reproduce)
         grouped.setdefault((NOT_PLANNED, "the campaign does not plan it any more"), []).append(case)
     for (ended, why), cases in grouped.items():
-        yield FailureCluster(
-            key=digest([pool, ended, why]),
-            ended=ended,
-            expected=Status.PASS,
-            title=f"measured before, {ended} now: {why}",
-            missing_op="",
-            fingerprint="",
-            cases=tuple(sorted(cases, key=lambda each: each.case_id)),
-        )
+        yield _cluster(pool, ended, f"measured before, {ended} now: {why}", cases)
+
+
+def _excused(pool: str, rows: Sequence[Result], history: _History) -> Iterable[FailureCluster]:
+    """The cases of ``pool`` that nobody but their rows excuses, and that no night measured."""
+    grouped: dict[tuple[str, str], list[FailedCase]] = {}
+    by_id = {each.case_id for each in history.measured.values()}
+    for row in rows:
+        own = row.status in (Status.SKIPPED, Status.UNSUPPORTED) and row.expected is not row.status
+        if own and row.case.key not in history.measured and row.case_id not in by_id:
+            grouped.setdefault((row.status.value, first_line(_why(row))), []).append(failed_case(row))
+    for (ended, why), cases in grouped.items():
+        yield _cluster(pool, ended, f"{ended} by the pool's own word, and never measured: {why}", cases)
+
+
+def _cluster(pool: str, ended: str, title: str, cases: Iterable[FailedCase]) -> FailureCluster:
+    members = tuple(sorted(cases, key=lambda each: each.case_id))
+    return FailureCluster(digest([pool, title]), ended, Status.PASS, title, "", "", members)
 
 
 def _earlier(store: Store, runs: Sequence[str]) -> list[_Run]:

@@ -38,7 +38,7 @@ class NightOf:
     ``planned`` maps pools to the ids of the cases that the campaign plans, as far as that is known;
     ``left_out`` are the pools that somebody asked it to do without, ``absent`` those of which something or
     everything did not come, and ``rejected`` says what came and was refused. ``skipped`` are the ids of cases
-    that a suite declares not to run.
+    that a suite declares not to run, or that a device refuses where the night is planned.
     """
 
     campaign_id: str
@@ -55,6 +55,8 @@ class NightOf:
 class NightFindings:
     """One night; ``gaps`` says what is missing, in words, and ``lost`` what earlier nights measured.
 
+    ``unconfirmed`` are cases that no night measured and that their pools alone say not to run.
+
     ``absent`` are the pools of which result sets did not come, ``whole`` those of which all came.
 
     ``passed`` holds keys of cases that ended as expected tonight, ``calm`` keys of series that were measured
@@ -68,6 +70,7 @@ class NightFindings:
     cases: int
     failures: tuple[FailureCluster, ...]
     lost: tuple[FailureCluster, ...]
+    unconfirmed: tuple[FailureCluster, ...]
     changes: tuple[NightlyChange, ...]
     passed: frozenset[str]
     calm: frozenset[str]
@@ -97,7 +100,7 @@ def night_findings(
         found.append(f"{len(missing)} of {len(rows)} planned cases were not measured")
     if not rows:
         found.append("no case has a result")
-    lost, nothing = absences(store, rows, runs, of.planned, of.left_out)
+    absent = absences(store, rows, runs, of.planned, of.left_out)
     changes: list[NightlyChange] = []
     calm: set[str] = set()
     for metric in METRICS:
@@ -109,11 +112,12 @@ def night_findings(
     return NightFindings(
         campaign_id=of.campaign_id,
         night=of.night,
-        gaps=(*found, *nothing),
+        gaps=(*found, *absent.empty),
         runs=tuple(runs),
         cases=len(rows),
         failures=clusters(rows),
-        lost=lost,
+        lost=absent.lost,
+        unconfirmed=absent.unconfirmed,
         changes=tuple(changes),
         passed=frozenset(row.case.key for row in rows if is_fine(row)),
         calm=frozenset(calm - worse),
@@ -149,9 +153,10 @@ def _without(metric: str, seen: Trend, rows: Iterable[Result]) -> list[str]:
 
 
 def _as_declared(row: Result, skipped: frozenset[str]) -> Result:
-    """``row`` with the expectation that its suite declares, where that is not to run it."""
-    known = row.expected is None and row.status is Status.SKIPPED and row.case_id in skipped
-    return replace(row, expected=Status.SKIPPED) if known else row
+    """``row`` with what the campaign knows of it, where that is that it does not run."""
+    not_run = row.status in (Status.SKIPPED, Status.UNSUPPORTED)
+    known = row.expected is None and not_run and row.case_id in skipped
+    return replace(row, expected=row.status) if known else row
 
 
 def _rows(store: Store, run_id: str) -> list[Result]:

@@ -23,7 +23,7 @@ from torchgauge.harness.planning.forecast import Forecast, expected_seconds, par
 from torchgauge.harness.planning.plan import check_available, load_suites, select_groups
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.planning.shares import Part, Share, share_out
-from torchgauge.records import Cause, Group, PlannedCase, digest
+from torchgauge.records import Cause, Group, PlannedCase, Status, digest
 from torchgauge.suites.suite import Suite
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, no_case, terms_of
 from torchgauge.workflows.config import CampaignChoice, Config, Pool
@@ -161,8 +161,9 @@ def plan_pool(pool: Pool, groups: Sequence[Group], forecast: Forecast) -> PoolPl
 def _shard_of(number: int, of: int, share: Share, planned: Mapping[str, PlannedCase]) -> ShardPlan:
     """The job ``number``, with what data files declare of its cases: nobody else's word of that counts."""
     expected = [(case, each.expectation.status) for case, each in planned.items() if each.expectation]
-    skipped = [
-        case for case, each in planned.items() if each.refusal and each.refusal.cause is Cause.DECLARED
+    refused = [(case, each.refusal) for case, each in planned.items() if each.refusal]
+    skipped = [  # a package that this machine lacks may be on the pool's
+        case for case, why in refused if why.status is Status.UNSUPPORTED or why.cause is Cause.DECLARED
     ]
     seconds, terms = round(share.expected_s, 3), terms_of(planned)
     return ShardPlan(number, of, share.cases, seconds, terms, tuple(expected), tuple(skipped))

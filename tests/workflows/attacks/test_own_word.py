@@ -6,6 +6,7 @@ Each variant is the second night of a pool, whose first night measured everythin
 from __future__ import annotations
 
 import json
+import shutil
 import sys
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -21,7 +22,7 @@ from handed_in import Row, kept, refused
 from stored_runs import BEGIN, DAY
 
 from torchgauge.cli.main import cli
-from torchgauge.records import Status
+from torchgauge.records import Deadlines, Status, to_plain
 from torchgauge.workflows.campaign import campaign_json
 from torchgauge.workflows.ingest.refusal import Reason
 
@@ -54,6 +55,11 @@ def planned(**changes: object) -> Change:
                 each.update(changes)
 
     return lambda files: replanned(files, edit)
+
+
+def having(**changes: object) -> Change:
+    """The plan has ``changes``."""
+    return lambda files: replanned(files, lambda plan: plan.update(changes))
 
 
 def expecting(status: str) -> Change:
@@ -99,7 +105,8 @@ def walk(night: Night, artifacts: Path) -> int:
     words = ("collect", str(artifacts), "--store", "store")
     told = CliRunner().invoke(cli, ["ci", *words])
     assert (told.exit_code, "rejected" in told.output) == (0, False), told.output
-    gate = CliRunner().invoke(cli, ["ci", "gate", "--store", "store"])
+    gate = CliRunner().invoke(cli, ["ci", "gate", "--store", "store", "--json"])
+    Path("gate.json").write_text(gate.stdout)
     assert gate.exception is None or isinstance(gate.exception, SystemExit)
     return gate.exit_code
 
@@ -119,6 +126,42 @@ def test_what_a_set_says_of_itself_excuses_nothing(name: str, night: Night) -> N
     """What was measured before and is not tonight is a finding, whatever the set calls it."""
     incomplete = name.startswith(("skipped", "unsupported"))
     assert walk(night, handed_in(night, *OWN_WORDS[name])) == (3 if incomplete else 1)
+
+
+FIRST = [name for name in OWN_WORDS if name.startswith(("skipped", "unsupported"))]
+
+
+@pytest.fixture
+def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Night:
+    """The first night of a pool."""
+    monkeypatch.chdir(tmp_path)
+    night = Night(tmp_path / "first", shards=2)
+    night.pack(2)
+    return night
+
+
+@pytest.mark.parametrize("name", FIRST)
+def test_what_was_never_measured_is_not_excused_by_its_own_word(name: str, newcomer: Night) -> None:
+    """Nobody but the set says that the case cannot run: that is no finding of a fault, and not green."""
+    assert walk(newcomer, handed_in(newcomer, *OWN_WORDS[name])) == 3
+    gate = json.loads(Path("gate.json").read_text())
+    ended = name.partition(",")[0].partition(" ")[0]
+    assert (gate["verdict"], gate["reasons"]) == (
+        "undecided", [f"{ended} by the pool's own word, and never measured: 2 cases"]
+    )  # fmt: skip
+    assert (gate["failures"], gate["lost"]) == ([], [])
+    (cluster,) = gate["unconfirmed"]
+    assert len(cluster["cases"]) == 2
+
+
+def test_what_the_campaign_says_of_a_case_that_was_never_measured_is_green(newcomer: Night) -> None:
+    """A suite that declares not to run it, or a device that refuses it where the night is planned."""
+    for name in ("skipped, refused by its plan", "unsupported, refused by its plan"):
+        change_first(newcomer, skipped=tuple(each.id for each in newcomer.cases[:2]))
+        assert walk(newcomer, handed_in(newcomer, *OWN_WORDS[name])) == 0
+        shutil.rmtree("store")
+        shutil.rmtree(newcomer.path / "of another campaign")
+        shutil.rmtree(newcomer.path / "honest")
 
 
 @pytest.mark.parametrize("name", ["skipped, expected by its plan", "an error, expected by its plan"])
@@ -154,6 +197,18 @@ def change_first(night: Night, **changes: object) -> None:
 
 
 SETTINGS: dict[str, Row] = {
+    "no time to warm up": {"warmup_budget_s": 0.0},
+    "another order": {"order_seed": 1},
+    "endless logs": {"log_limit_bytes": 1 << 40},
+    "more precision than there is": {"precision_target": 1e-9},
+    "a wait of years": {"quiet_wait_s": 1e24},
+    "a budget of years": {"budget_s": 1e24},
+    "measuring for years": {"measure_budget_s": 1e24},
+    "no threads": {"threads": 0},
+    "nothing ahead": {"ahead": 0},
+    "no memory": {"memory_limit_bytes": -1},
+    "no accuracy, beside rows that have one": {"accuracy": False},
+    "a deadline of years": {"deadlines": dict.fromkeys(to_plain(Deadlines()), 1e24)},
     "less confidence": {"confidence": 0.01},
     "no time to measure": {"measure_budget_s": 1e-9},
     "no precision": {"precision_target": 100.0},
@@ -168,3 +223,25 @@ def test_settings_that_no_run_has_are_refused(name: str, tmp_path: Path) -> None
     night = Night(tmp_path / "night")
     files = replanned(files_of(night.pack(1)), lambda plan: plan["settings"].update(SETTINGS[name]))
     assert refused(night, files, tmp_path)[0] is Reason.TOLERANCE
+
+
+def scheduled(**changes: object) -> dict[str, object]:
+    """A schedule of the two groups with ``changes``."""
+    return {"order": "longest", "expected_s": [], "known": 0, "source": "", "startup_s": 0.0,
+            "closing_s": 0.0, "left": [], "whole": "", "cut": "", **changes}  # fmt: skip
+
+
+PLANS: dict[str, tuple[Reason, Change]] = {
+    "a case that takes years": (Reason.SCHEMA, planned(expected_duration_s=1e24)),
+    "a group that takes years": (Reason.NUMBER, having(schedule=scheduled(expected_s=[["a", 1e24]]))),
+    "a start of years": (Reason.NUMBER, having(schedule=scheduled(startup_s=1e24))),
+    "an end before its start": (Reason.NUMBER, having(schedule=scheduled(closing_s=-1.0))),
+}
+
+
+@pytest.mark.parametrize("name", PLANS)
+def test_what_no_plan_of_the_shard_says_is_refused(name: str, tmp_path: Path) -> None:
+    """Each value of a set's plan is the campaign's, or bounded."""
+    night = Night(tmp_path / "night")
+    word, change = PLANS[name]
+    assert refused(night, change(files_of(night.pack(1))), tmp_path)[0] is word

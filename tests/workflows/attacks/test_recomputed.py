@@ -30,7 +30,16 @@ from handed_in import STEADY, Edit, Row, failed, kept, measured, refused, said
 from stored_runs import TOLERANCE, case
 
 from torchgauge.harness.planning.plan import BY_THE_CHECK
-from torchgauge.records import METRICS, Environment, Measurement, PlannedCase, from_plain, to_plain
+from torchgauge.records import (
+    METRICS,
+    Better,
+    Environment,
+    Measurement,
+    Metric,
+    PlannedCase,
+    from_plain,
+    to_plain,
+)
 from torchgauge.results.dataset import read_table
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import Store
@@ -223,6 +232,72 @@ def test_a_lie_about_what_follows_gains_nothing(name: str, night: Night, good: F
     table = read_table(store, "summaries", [night.run_id()], columns).to_pylist()
     mine = [{k: each[k] for k in ("low", "high", "confidence")} for each in row["summaries"]]
     assert [{k: v for k, v in each.items() if k != "case_id"} for each in table][: len(mine)] == mine
+
+
+def with_metric(name: str, unit: str = "1/s", **changes: object) -> Edit:
+    """A metric of a package beside those of the row, as a run where the package is installed writes it."""
+
+    def edit(row: Row) -> None:
+        of = Metric("tokens_per_s", "1/s", Better.HIGHER, "tokens")
+        found = Measurement("tokens_per_s", "1/s", tuple(STEADY), tuple(range(20)), "clock")
+        own = {"metric": name, "unit": unit}
+        row["measurements"].append({**to_plain(found), **own})
+        row["summaries"].append({**to_plain(summarise(found, of)), **own, **changes})
+
+    return edit
+
+
+def test_a_metric_of_a_package_that_the_intake_lacks_is_kept_as_its_owners_word(
+    night: Night, good: Files, tmp_path: Path
+) -> None:
+    """Nothing measured is lost: its median is ours, nobody knows its direction, and the row says so."""
+    row = kept(night, rerowed(good, with_metric("tokens_per_s")), tmp_path)
+    found = row["summaries"][-1]
+    assert (found["metric"], found["better"], found["n"]) == ("tokens_per_s", "neither", 20)
+    (said,) = [value for name, value in row["facts"] if name == "undeclared"]
+    assert said.endswith("tokens_per_s: no package declares it under torchgauge.metrics")
+
+
+def test_a_metric_that_only_the_intake_knows_gets_its_direction(
+    night: Night, good: Files, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The run that measured it noted that nobody declared it there."""
+    declared = Metric("tokens_per_s", "1/s", Better.HIGHER, "tokens")
+    known = {**METRICS, declared.name: declared}
+    for module in ("row_check", "recomputed", "journal_check"):
+        monkeypatch.setattr(f"torchgauge.workflows.ingest.{module}.metrics", lambda: known)
+    edit = with_metric("tokens_per_s", better="neither")
+
+    def noted(row: Row) -> None:
+        edit(row)
+        row["facts"] = sorted([*row["facts"], ["undeclared", "tokens_per_s"]])
+
+    row = kept(night, rerowed(good, noted), tmp_path)
+    assert row["summaries"][-1]["better"] == "higher"
+    assert "undeclared" not in dict(row["facts"])
+
+
+FOREIGN: dict[str, tuple[Reason, Edit]] = {
+    "a name that is no word": (Reason.SCHEMA, with_metric("Tokens <b>")),
+    "a name that is a path": (Reason.SCHEMA, with_metric("../tokens")),
+    "no unit": (Reason.SCHEMA, with_metric("tokens_per_s", "")),
+    "a unit that is a sentence": (Reason.SCHEMA, with_metric("tokens_per_s", "as you like")),
+    "a week and more": (Reason.NUMBER, lambda row: (with_metric("wait", "s")(row),
+                        row["measurements"][-1].update(samples=[1e6] * 20))),
+    "a median of its own": (Reason.RECOMPUTED, with_metric("tokens_per_s", median=1.0046e-3)),
+    "more than a store can draw": (
+        Reason.TOO_LARGE, lambda row: [with_metric(f"m{i}")(row) for i in range(33)]
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", FOREIGN)
+def test_a_foreign_metric_that_no_table_can_hold_is_refused(
+    name: str, night: Night, good: Files, tmp_path: Path
+) -> None:
+    """Its name becomes a key, its unit is shown, and its median is that of its samples."""
+    word, edit = FOREIGN[name]
+    assert refused(night, rerowed(good, edit), tmp_path)[0] is word
 
 
 def test_an_honest_set_is_kept_to_the_byte(night: Night, good: Files, tmp_path: Path) -> None:

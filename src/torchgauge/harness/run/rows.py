@@ -36,6 +36,8 @@ from torchgauge.results.stats import summarise
 EXCERPT_BYTES = 4096
 DERIVED = frozenset({Modifier.EXPECTED, Modifier.OTHER_MODEL, Modifier.UNSTEADY})
 """Modifiers that the parent decides, with a fact of the same name where there is a reason to tell."""
+UNDECLARED = "undeclared"
+"""The fact that names metrics which nobody declared where the row was made, or taken: their owner's word."""
 
 
 @dataclass(frozen=True)
@@ -78,7 +80,7 @@ def derived(
         modifiers.append(Modifier.OTHER_MODEL)
         facts[Modifier.OTHER_MODEL.value] = other
     if unknown := [each.metric for each in outcome.measurements if each.metric not in known]:
-        facts["undeclared"] = f"{reporter(planned.case)}: {'; '.join(map(_undeclared, unknown))}"
+        facts[UNDECLARED] = f"{reporter(planned.case)}: {'; '.join(map(_undeclared, unknown))}"
     found = summaries(outcome.measurements, confidence, known)
     if doubt := doubts(outcome.measurements, found, facts):
         modifiers.append(Modifier.UNSTEADY)

@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Result
+from torchgauge.registry import metrics
 from torchgauge.results.journal_record import End, Kind, Note, PlanStamp, RunState, split_line
 from torchgauge.results.rows import TORCH_VERSION_KEYS
 from torchgauge.workflows.ingest.plan_check import CheckedPlan
 from torchgauge.workflows.ingest.recomputed import recomputed
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.ingest.row_check import Window, check_row
+from torchgauge.workflows.ingest.row_check import Window, check_row, is_check
 from torchgauge.workflows.ingest.series_check import Speedups, check_series
 from torchgauge.workflows.ingest.strict_records import decode
 
@@ -27,6 +28,9 @@ Whoever reads a store holds the facts of a run at once, at some ten times their 
 """
 MOST_ENVIRONMENTS, ENVIRONMENT_BYTES = 64, 256 << 10
 """Environments in a journal, one for each device and resumption, and bytes of one."""
+
+FOREIGN_METRICS = 32
+"""Metrics in a journal that no package here declares: each would be a series of its own."""
 
 
 @dataclass(frozen=True)
@@ -66,6 +70,7 @@ class _Reading:
         self._plan, self._device, self._window = plan, device, window
         self._left = dict(plan.cases)
         self._speedups = Speedups()
+        self._known, self._foreign = metrics().keys(), set[str]()
         self._statuses: Counter[str] = Counter()
         self._environments: dict[str, Environment] = {}
         self._recomputed = self._observed = self._told = 0
@@ -142,6 +147,9 @@ class _Reading:
         if row.case != planned.case:
             raise RefusedSetError(Reason.FOREIGN_CASE, f"{what}: {case_id} is not the case of that name")
         self._check_facts(row, what)
+        self._check_metrics(row, what)
+        if row.accuracy is not None and not self._plan.accuracy and not is_check(planned):
+            raise RefusedSetError(Reason.TOLERANCE, f"{what}: compared, by a run that compares nothing")
         check_row(row, planned, self._plan.run_id, self._environments, self._window)
         check_series(row)
         self._speedups.add(row)
@@ -154,6 +162,13 @@ class _Reading:
         if told > ROW_FACTS or self._told > FACT_BYTES:
             most = f"{ROW_FACTS} characters of facts in a row, and {FACT_BYTES} in all"
             raise RefusedSetError(Reason.TOO_LARGE, f"{what}: more than {most}")
+
+    def _check_metrics(self, row: Any, what: str) -> None:
+        self._foreign |= {each.metric for each in row.measurements} - self._known
+        if len(self._foreign) > FOREIGN_METRICS:
+            raise RefusedSetError(
+                Reason.TOO_LARGE, f"{what}: more than {FOREIGN_METRICS} metrics that nobody declares here"
+            )
 
     def _ended(self, body: bytes, what: str) -> None:
         self._speedups.check()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from typing import Any
 
 import msgspec
@@ -12,6 +12,7 @@ from torchgauge.records import (
     SCHEMA_VERSION,
     Case,
     Configuration,
+    Deadlines,
     Expectation,
     Group,
     Plan,
@@ -22,26 +23,39 @@ from torchgauge.records import (
 )
 from torchgauge.workflows.campaign import PoolPlan, ShardPlan, term_of
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.ingest.row_check import Window
+from torchgauge.workflows.ingest.row_check import LONGEST_S, Window
 from torchgauge.workflows.ingest.strict_records import check_depth, decode, decode_outline
 
 RECIPES_BYTES = 1 << 20
 """Most bytes of what suites say of how to build all models of a shard; one recipe has some hundred."""
 
-LEAST_BUDGET_S = 0.01
-"""Least seconds to measure a case in that the command line takes."""
-_KEPT_SETTINGS = ("confidence", "min_blocks", "max_blocks", "min_block_s", "eager_runs")
+_KEPT_SETTINGS = ("confidence", "min_blocks", "max_blocks", "min_block_s", "eager_runs", "warmup_budget_s",
+                  "log_limit_bytes", "order_seed")  # fmt: skip
 """Settings that no option changes."""
+_BOUNDS: Mapping[str, tuple[float, float]] = {
+    "threads": (1, 1 << 20),
+    "precision_target": (1e-4, 1.0),
+    "measure_budget_s": (0.01, LONGEST_S),
+    "quiet_wait_s": (0.0, LONGEST_S),
+    "memory_limit_bytes": (1, 1 << 53),
+    "budget_s": (0.0, LONGEST_S),
+    "ahead": (1, 1 << 20),
+}
+"""What options take of the others, and no time longer than a campaign."""
 
 
 @dataclass(frozen=True)
 class CheckedPlan:
-    """A plan that is the campaign's: its digest, and the strict twin of each planned case by its id."""
+    """A plan that is the campaign's: its digest, and the strict twin of each planned case by its id.
+
+    ``accuracy`` says whether its run compares results with a reference.
+    """
 
     run_id: str
     created_at: float
     digest: str
     cases: dict[str, Any]
+    accuracy: bool = True
 
 
 def check_plan(
@@ -58,6 +72,7 @@ def check_plan(
         )
     window.check(plan.created_at, "the plan")
     _check_settings(plan.settings)
+    _check_schedule(plan.schedule)
     reading = _Reading(pool, frozenset(shard.cases), known, dict(shard.expected))
     found = digest_of_list(map(reading.group, plan.groups))
     missing = reading.wanted - reading.cases.keys()
@@ -69,7 +84,7 @@ def check_plan(
         raise RefusedSetError(
             Reason.TOLERANCE, "its cases, their tolerances or models are others than the campaign's"
         )
-    return CheckedPlan(plan.run_id, plan.created_at, found, reading.cases)
+    return CheckedPlan(plan.run_id, plan.created_at, found, reading.cases, plan.settings.accuracy)
 
 
 def planned_cases(raw: bytes, shard: ShardPlan) -> dict[str, Any]:
@@ -114,6 +129,8 @@ class _Reading:
             _check_case(case, self.pool, self.wanted, self.known)
             if case.id in self.cases:
                 raise RefusedSetError(Reason.CASE_TWICE, f"{case.id} is in the plan twice")
+            if planned.expected_duration_s is not None:
+                raise RefusedSetError(Reason.SCHEMA, f"{case.id}: no plan says how long a case takes")
             self.cases[case.id] = _declared(planned, self.expected.get(case.id))
             self.terms[case.id] = term_of(case, planned)
         return msgspec.to_builtins(group)
@@ -123,8 +140,19 @@ def _check_settings(settings: Any) -> None:
     """Raise for what no option of a run takes: it would loosen how its numbers are judged."""
     usual = RunSettings()
     kept = all(getattr(settings, name) == getattr(usual, name) for name in _KEPT_SETTINGS)
-    if not kept or not settings.precision_target <= 1.0 or not settings.measure_budget_s >= LEAST_BUDGET_S:
+    values = [(getattr(settings, name), bounds) for name, bounds in _BOUNDS.items()]
+    values += [(getattr(settings.deadlines, item.name), (0.1, LONGEST_S)) for item in fields(Deadlines)]
+    if not kept or not all(value is None or low <= value <= high for value, (low, high) in values):
         raise RefusedSetError(Reason.TOLERANCE, "its settings are none that a run of a campaign can have")
+
+
+def _check_schedule(schedule: Any) -> None:
+    """Raise for an order of groups that are to take longer than a campaign, or less than nothing."""
+    if schedule is None:
+        return
+    times = (schedule.startup_s, schedule.closing_s, *(seconds for _, seconds in schedule.expected_s))
+    if not 0.0 <= min(times) <= max(times) <= LONGEST_S:
+        raise RefusedSetError(Reason.NUMBER, "its schedule has times that no campaign has")
 
 
 def _check_case(

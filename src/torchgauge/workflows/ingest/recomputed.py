@@ -15,8 +15,8 @@ from typing import Any
 
 import msgspec
 
-from torchgauge.harness.run.rows import DERIVED, Derived, derived
-from torchgauge.records import Modifier, Result, RunSettings, Status, Summary
+from torchgauge.harness.run.rows import DERIVED, UNDECLARED, Derived, derived
+from torchgauge.records import METRICS, Modifier, Result, RunSettings, Status, Summary
 from torchgauge.registry import metrics
 from torchgauge.results.journal_record import Kind, encode_line, split_line
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
@@ -24,9 +24,12 @@ from torchgauge.workflows.ingest.strict_records import decode
 
 CONFIDENCE = RunSettings().confidence
 """That of every interval: no run lets it be chosen."""
-_OF_THE_SAMPLES = ("unit", "better", "n", "median", "provenance", "stopped", "absent")
-"""What a summary says by no rule that ever changed: anything else was not made of these samples."""
-_NAMES = {modifier.value for modifier in DERIVED}
+_OF_THE_SAMPLES = ("unit", "n", "median", "provenance", "stopped", "absent")
+"""What a summary says by no rule that ever changed: anything else was not made of these samples.
+
+So is the direction of a metric of ours; which packages are installed decides that of another.
+"""
+_NAMES = {UNDECLARED, *(modifier.value for modifier in DERIVED)}
 _SUMMARY = attrgetter(*(item.name for item in fields(Summary)))
 
 
@@ -89,7 +92,8 @@ def _check_samples(row: Any, ours: Derived) -> bool:
     mine = {summary.metric: summary for summary in ours.summaries}
     for summary in row.summaries:
         found = mine.get(summary.metric)
-        wrong = next((n for n in _OF_THE_SAMPLES if getattr(found, n, None) != getattr(summary, n)), "")
+        kept = (*_OF_THE_SAMPLES, "better") if summary.metric in METRICS else _OF_THE_SAMPLES
+        wrong = next((n for n in kept if getattr(found, n, None) != getattr(summary, n)), "")
         if found is None or wrong:
             what = wrong or "metric"
             raise RefusedSetError(

@@ -14,13 +14,15 @@ from typing import Any
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.harness.run.rows import DERIVED
 from torchgauge.harness.scenarios.scenario import final_metric
-from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Modifier, Phase, RunSettings, Status
+from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Modifier, Phase, RunSettings, Status, is_metric_name
 from torchgauge.registry import metrics
+from torchgauge.results.run_id import DAY_S
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import is_plain_command
 
-DAY_S = 86_400.0
-MOST_OF_UNIT: Mapping[str, float] = {"s": 7 * DAY_S, "B": 2.0**53, "count": 1e9, "ratio": 1e9, "share": 1.0}
+LONGEST_S = 7 * DAY_S
+"""From the plan to the last row: a day in GitHub's queue, five days of a job on an own runner, one more."""
+MOST_OF_UNIT: Mapping[str, float] = {"s": LONGEST_S, "B": 2.0**53, "count": 1e9, "ratio": 1e9, "share": 1.0}
 """Largest value of a unit that can be: longer than a job may last, more memory than there is."""
 LEAST_POSITIVE: Mapping[str, float] = {"s": 1e-12}
 """Least value of a unit above zero that can be: no clock tells less than a picosecond."""
@@ -38,6 +40,7 @@ _REFERENCE = re.compile(
     r"second run|(eager and )?(float64 on the host|([a-z0-9_]+ )?eager (alone|on the host): [^\n]+)"
 )
 """What a result is compared with, in the words of ``harness/worker``."""
+_UNIT = re.compile(r"[A-Za-z0-9%/*^._-]{1,24}")
 _LOG = re.compile(r"(logs/)?[A-Za-z0-9][A-Za-z0-9._+-]*")
 
 
@@ -85,13 +88,17 @@ def check_row(row: Any, planned: Any, run_id: str, environments: Container[str],
         _check_pass(row, planned, case_id)
 
 
-def _limits(name: str, unit: str) -> tuple[float, float] | None:
-    """Smallest and largest value of the metric ``name`` in ``unit``; None for one that is not declared so."""
-    metric = metrics().get(name)
-    if metric is None or metric.unit != unit:
+def _limits(said: Any) -> tuple[float, float] | None:
+    """Smallest and largest value of the metric of ``said``; None where it is none, or in another unit.
+
+    A metric of a package that is not installed here has no unit of ours: what it is stays its owner's word.
+    """
+    metric = metrics().get(said.metric)
+    fits = metric.unit == said.unit if metric else is_metric_name(said.metric) and _UNIT.fullmatch(said.unit)
+    if not fits:
         return None
-    most = MOST_OF_UNIT.get(unit, math.inf)
-    return (-most if metric.signed else 0.0), most
+    most = MOST_OF_UNIT.get(said.unit, math.inf)
+    return (-most if metric is None or metric.signed else 0.0), most
 
 
 def is_check(planned: Any) -> bool:
@@ -170,9 +177,9 @@ def _check_numbers(row: Any, case_id: str) -> None:
 
 
 def _check_measurement(measurement: Any, case_id: str) -> None:
-    samples, limits = measurement.samples, _limits(measurement.metric, measurement.unit)
+    samples, limits = measurement.samples, _limits(measurement)
     if limits is None:
-        raise RefusedSetError(Reason.SCHEMA, f"{case_id}: a metric that does not exist, or in another unit")
+        raise RefusedSetError(Reason.SCHEMA, f"{case_id}: a metric that cannot be, or in another unit")
     if bool(samples) == bool(measurement.absent):
         raise RefusedSetError(Reason.ROW, f"{case_id}: a metric needs samples or a reason")
     if len(samples) > MOST_SAMPLES:
@@ -186,9 +193,9 @@ def _check_measurement(measurement: Any, case_id: str) -> None:
 
 
 def _check_summary(summary: Any, counts: Mapping[str, int], case_id: str) -> None:
-    limits = _limits(summary.metric, summary.unit)
+    limits = _limits(summary)
     if limits is None:
-        raise RefusedSetError(Reason.SCHEMA, f"{case_id}: a metric that does not exist, or in another unit")
+        raise RefusedSetError(Reason.SCHEMA, f"{case_id}: a metric that cannot be, or in another unit")
     if counts.get(summary.metric) != summary.n:
         raise RefusedSetError(Reason.ROW, f"{case_id}: a summary is of other samples")
     low, median, high = summary.low, summary.median, summary.high
@@ -203,7 +210,7 @@ def _check_limits(low: float, high: float, limits: tuple[float, float], said: An
     """Raise where values of the known metric of ``said`` between ``low`` and ``high`` cannot be."""
     least, most = limits
     tiny = LEAST_POSITIVE.get(said.unit, LEAST_OF_ANY)
-    if low < least or high > most or 0 < low < tiny or 0 < high < tiny:
+    if low < least or high > most or 0 < abs(low) < tiny or 0 < abs(high) < tiny:
         wrong = high if high > most else low
         raise RefusedSetError(Reason.NUMBER, f"{case_id}: {said.metric} of {wrong:g} {said.unit} cannot be")
 

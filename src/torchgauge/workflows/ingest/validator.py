@@ -21,7 +21,7 @@ from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
 from torchgauge.workflows.ingest.journal_check import check_journal
 from torchgauge.workflows.ingest.plan_check import check_plan
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.ingest.row_check import DAY_S, Window
+from torchgauge.workflows.ingest.row_check import LONGEST_S, Window
 from torchgauge.workflows.ingest.strict_records import decode
 from torchgauge.workflows.job_statements import Stated, job_name
 from torchgauge.workflows.result_set import (
@@ -39,8 +39,6 @@ from torchgauge.workflows.set_signature import check_signature
 
 SKEW_S = 600.0
 """How far the clock of a machine may be wrong."""
-LONGEST_S = 7 * DAY_S
-"""From the plan to the last row: a day in GitHub's queue, five days of a job on an own runner, one more."""
 
 
 @dataclass(frozen=True)
