@@ -230,7 +230,7 @@ def test_a_shard_says_what_is_expected_of_its_cases(tmp_path, monkeypatch):
 
 
 def test_a_shard_says_what_its_device_is_known_to_refuse(monkeypatch):
-    """Who plans the night says it, so nobody has to believe the job; a package may be on the pool's machine."""
+    """Who plans the night says it, and nobody believes the job; a package may be on its machine."""
     lacks = Refusal(Status.SKIPPED, "no package", Cause.MISSING_PACKAGE)
     refusals = {"toy/convnet": Refusal(Status.UNSUPPORTED, "no convolutions"), "toy/mlp": lacks}
     select = planning.select_groups
