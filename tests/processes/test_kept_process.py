@@ -169,3 +169,31 @@ def test_a_child_has_no_pipe_of_ours(mark: str) -> None:
     code = "import json, os; print(json.dumps([os.readlink(f'/proc/self/fd/{n}') for n in os.listdir('/proc/self/fd') if int(n) > 2 and os.path.exists(f'/proc/self/fd/{n}')]))"  # noqa: E501
     found = json.loads(run([sys.executable, "-c", code], passed()).stdout)
     assert [each for each in found if each.startswith("pipe:")] == []
+
+
+SCRATCH_PARENT = """
+import os, sys
+from torchgauge.processes.kept_process import run, scratch
+with scratch("test", sys.argv[2]) as folder:
+    (folder / "output").write_text("HF_TOKEN=secret")
+    words = [sys.executable, "-c", "print('up', flush=True); " + sys.argv[1]]
+    run(words, dict(os.environ), output=sys.stdout.buffer)
+"""
+
+
+@pytest.mark.parametrize("ends", [signal.SIGKILL, signal.SIGINT])
+def test_what_a_worker_said_goes_with_a_torchgauge_that_ended_before_it_was_read(
+    mark: str, tmp_path: Path, ends: signal.Signals
+) -> None:
+    """It holds secrets until the parent has read it."""
+    with subprocess.Popen(
+        [sys.executable, "-c", SCRATCH_PARENT, SLEEP, str(tmp_path)],
+        stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True,
+    ) as parent:  # fmt: skip
+        assert parent.stdout is not None
+        assert parent.stdout.readline() == "up\n"
+        (folder,) = tmp_path.glob("torchgauge-test-*")
+        assert (folder / "output").is_file()
+        parent.send_signal(ends)
+    assert alive_after_patience(mark) == []
+    assert not folder.exists()

@@ -354,7 +354,8 @@ SETS: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
     "blocks of other samples": (Reason.ROW, lambda f: in_row(f, b'"blocks":[0,', b'"blocks":[')),
     "summary of other samples": (Reason.ROW, lambda f: in_row(f, b'"n":10', b'"n":11')),
     "interval upside down": (Reason.ROW, lambda f: in_row(f, b'"median":0.001', b'"median":0.5')),
-    "unknown metric": (Reason.SCHEMA, lambda f: in_row(f, b'"metric":"latency"', b'"metric":"latencx"')),
+    "unknown metric": (Reason.ROW, lambda f: in_row(f, b'"metric":"latency"', b'"metric":"latencx"')),
+    "no metric": (Reason.SCHEMA, lambda f: in_row(f, b'"metric":"latency"', b'"metric":"Latency!"')),
     "cause of another status": (Reason.ROW, lambda f: in_row(f, b'"cause":null', b'"cause":"signal"')),
     "row of another run": (Reason.ROW, lambda f: in_row(f, b"-001-01-", b"-002-01-")),
     "unknown environment": (

@@ -10,7 +10,6 @@ from __future__ import annotations
 import json
 import signal
 import subprocess
-import tempfile
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
@@ -20,7 +19,7 @@ from typing import Any
 
 from torchgauge.devices.declared_variables import declared_variables
 from torchgauge.devices.standing import Standing
-from torchgauge.processes.kept_process import KeptProcess
+from torchgauge.processes.kept_process import KeptProcess, scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
 from torchgauge.records import RecordError, from_plain
@@ -203,11 +202,11 @@ def probe_once(
         AUTOLOAD_VARIABLE: "1" if autoload else "0",
     }
     empty = ProbeReport(python=python, autoload=autoload, state=ProbeState.NO_INTERPRETER, wall_s=0.0)
-    with tempfile.TemporaryDirectory(prefix="torchgauge-probe-") as folder:
-        path = Path(folder, "report.jsonl")
+    with scratch("probe") as folder:
+        path = folder / "report.jsonl"
         command = [python, str(CHILD), *options, str(path)]
         try:
-            ending = spawn(command, variables, timeout, Path(folder, "output"))
+            ending = spawn(command, variables, timeout, folder / "output")
         except OSError as error:
             cause = f"{python}: {error.strerror or error}"
             return replace(

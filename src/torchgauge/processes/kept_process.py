@@ -7,11 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Mapping, Sequence
+import tempfile
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import IO, Any
 
 KEEPER = Path(__file__).with_name("keeper.py")
+_SCRATCH: list[str] = []
+"""The folders of :func:`scratch` that are open."""
 END_S = 3.0
 """How long the end of a process and of all that it started may take."""
 _LIFELINE: list[tuple[int, int, int]] = []
@@ -23,7 +27,8 @@ class KeptProcess(subprocess.Popen[bytes]):
 
     ``pid`` and the signals of ``Popen`` are the keeper's, ``child_pid`` is the process. ``environment`` is
     all of what it is given (:func:`torchgauge.processes.passed_variables.passed`). The folders
-    ``remove`` go with a torchgauge that was killed. Raises ``OSError`` where the command cannot be started.
+    ``remove``, and those of :func:`scratch`, go with a torchgauge that was killed.
+    Raises ``OSError`` where the command cannot be started.
     """
 
     def __init__(
@@ -37,7 +42,7 @@ class KeptProcess(subprocess.Popen[bytes]):
     ) -> None:
         lifeline = _lifeline()
         answer, tells = os.pipe()
-        words = [str(lifeline), str(tells), json.dumps([*remove]), *command]
+        words = [str(lifeline), str(tells), json.dumps([*remove, *_SCRATCH]), *command]
         try:
             super().__init__(
                 [sys.executable, "-I", "-S", str(KEEPER), *words],
@@ -70,6 +75,21 @@ class KeptProcess(subprocess.Popen[bytes]):
             except subprocess.TimeoutExpired:
                 self.kill()
         self.wait()
+
+
+@contextmanager
+def scratch(name: str, folder: str | None = None) -> Iterator[Path]:
+    """A new folder below ``folder`` (default: that for temporary files), for what is not worth keeping.
+
+    It goes at the end, also where torchgauge is killed while a process runs that it started meanwhile: what a
+    worker said lies there with its secrets until it is read.
+    """
+    with tempfile.TemporaryDirectory(prefix=f"torchgauge-{name}-", dir=folder) as path:
+        _SCRATCH.append(path)
+        try:
+            yield Path(path)
+        finally:
+            _SCRATCH.remove(path)
 
 
 def run(

@@ -70,7 +70,6 @@ class NightFindings:
     cases: int
     failures: tuple[FailureCluster, ...]
     lost: tuple[FailureCluster, ...]
-    unconfirmed: tuple[FailureCluster, ...]
     changes: tuple[NightlyChange, ...]
     passed: frozenset[str]
     calm: frozenset[str]
@@ -78,6 +77,7 @@ class NightFindings:
     whole: tuple[str, ...] = ()
     left_out: tuple[str, ...] = ()
     rejected: tuple[str, ...] = ()
+    unconfirmed: tuple[FailureCluster, ...] = ()
 
 
 def night_findings(

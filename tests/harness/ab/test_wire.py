@@ -8,21 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.harness.ab.wire import LONGEST_PATH, Listener, Wire, connect, folder_for_sockets
+from torchgauge.harness.ab.run_comparison import folder_for_sockets
+from torchgauge.harness.ab.wire import LONGEST_PATH, Listener, Wire, connect
 
 
 @pytest.fixture
 def ends() -> Iterator[tuple[Wire, Wire]]:
     """Both ends of a connection."""
-    folder = folder_for_sockets()
-    listener = Listener(folder / "socket")
-    ours = connect(str(listener.path))
-    theirs = listener.accept(5.0)
-    assert theirs is not None
-    yield ours, theirs
-    for end in (ours, theirs, listener):
-        end.close()
-    folder.rmdir()
+    with folder_for_sockets() as folder:
+        listener = Listener(folder / "socket")
+        ours = connect(str(listener.path))
+        theirs = listener.accept(5.0)
+        assert theirs is not None
+        yield ours, theirs
+        for end in (ours, theirs, listener):
+            end.close()
 
 
 def test_messages_arrive_whole_and_in_order(ends: tuple[Wire, Wire]) -> None:
@@ -45,11 +45,10 @@ def test_silence_is_an_empty_message_and_a_gone_end_is_none(ends: tuple[Wire, Wi
 
 def test_nobody_connects(tmp_path: Path) -> None:
     """Waiting ends, and the path is gone once it is closed."""
-    folder = folder_for_sockets()
-    listener = Listener(folder / "socket")
-    assert listener.accept(0.0) is None
-    listener.close()
-    folder.rmdir()
+    with folder_for_sockets() as folder:
+        listener = Listener(folder / "socket")
+        assert listener.accept(0.0) is None
+        listener.close()
     with pytest.raises(OSError, match="No such file"):
         connect(str(folder / "socket"))
 
@@ -59,6 +58,5 @@ def test_paths_of_sockets_are_short(tmp_path: Path, monkeypatch: pytest.MonkeyPa
     deep = tmp_path / ("x" * 100)
     deep.mkdir()
     monkeypatch.setattr(tempfile, "tempdir", str(deep))
-    folder = folder_for_sockets()
-    assert len(str(folder / "12-01234567-base")) <= LONGEST_PATH
-    folder.rmdir()
+    with folder_for_sockets() as folder:
+        assert len(str(folder / "12-01234567-base")) <= LONGEST_PATH

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import shutil
+import tempfile
 import threading
 from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
 from pathlib import Path
@@ -14,10 +16,11 @@ from torchgauge.errors import UsageError
 from torchgauge.harness.ab.comparison import Comparison, SideSetup
 from torchgauge.harness.ab.launch_hosts import LaunchHosts, case_of, choose_cpus, threads_of
 from torchgauge.harness.ab.pair_launch import Corner, Order, PairLaunch
-from torchgauge.harness.ab.wire import folder_for_sockets
+from torchgauge.harness.ab.wire import LONGEST_PATH
 from torchgauge.harness.executors.executor import Submission
 from torchgauge.harness.pool.worker_setup import WorkerSetup
 from torchgauge.harness.run.runner import stop_on_interrupt
+from torchgauge.processes.kept_process import scratch
 from torchgauge.records import DeviceTarget, Environment, Plan, Status
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side
 from torchgauge.results.atomic_file import storage_errors
@@ -91,12 +94,12 @@ def run_comparison(
     """
     folder = folder or begin_comparison(comparison.store, comparison.plan)
     ending = ComparisonEnding(folder.run_id, folder.path, all(pair.control for pair in comparison.plan.pairs))
-    work, sockets = folder.path / "work", folder_for_sockets()
+    work = folder.path / "work"
     shutil.rmtree(work, ignore_errors=True)
     with storage_errors(work):
         work.mkdir()
     try:
-        with folder.open_journal() as journal, stop_on_interrupt() as stop:
+        with folder_for_sockets() as sockets, folder.open_journal() as journal, stop_on_interrupt() as stop:
             if journal.state is RunState.COMPLETE:
                 raise UsageError(
                     f"comparison {folder.run_id} is complete: there is nothing to resume",
@@ -107,9 +110,14 @@ def run_comparison(
         finish_comparison(comparison.store, folder, comparison.plan)
     finally:
         comparison.progress.stop()
-        for scratch in (work, sockets):
-            shutil.rmtree(scratch, ignore_errors=True)
+        shutil.rmtree(work, ignore_errors=True)
     return ending
+
+
+def folder_for_sockets() -> AbstractContextManager[Path]:
+    """A new folder whose path is short enough for sockets, for as long as it is entered."""
+    long = len(tempfile.gettempdir().encode()) > LONGEST_PATH - 30
+    return scratch("ab", "/tmp" if long else None)  # noqa: S108  the folder below it is private
 
 
 @dataclass

@@ -9,7 +9,6 @@ from __future__ import annotations
 import json
 import select
 import socket
-import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -84,14 +83,6 @@ def connect(path: str) -> Wire:
         connection.close()
         raise
     return Wire(connection)
-
-
-def folder_for_sockets() -> Path:
-    """A new folder whose path is short enough for sockets; whoever asks for it removes it."""
-    folder = tempfile.gettempdir()
-    if len(folder.encode()) > LONGEST_PATH - 30:
-        folder = "/tmp"  # noqa: S108  the folder below it is private
-    return Path(tempfile.mkdtemp(prefix="torchgauge-ab-", dir=folder))
 
 
 def _readable(connection: socket.socket, timeout_s: float | None) -> bool:

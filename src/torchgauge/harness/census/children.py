@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import json
 import subprocess
-import tempfile
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,7 @@ from torchgauge.harness.census import job as lines
 from torchgauge.harness.census.job import CensusItem, CensusJob
 from torchgauge.harness.events import EventReader
 from torchgauge.harness.interpreter.staging import environment_for, tree_for
-from torchgauge.processes.kept_process import KeptProcess
+from torchgauge.processes.kept_process import KeptProcess, scratch
 from torchgauge.processes.known_secrets import last_line
 from torchgauge.processes.passed_variables import passed
 from torchgauge.records import DeviceTarget, to_plain
@@ -55,15 +54,15 @@ class Bench:
         Raises :class:`InfrastructureError` where a child cannot start or open the device.
         """
         at = 0
-        with tempfile.TemporaryDirectory(prefix="torchgauge-census-") as folder:
+        with scratch("census") as folder:
             environment = {
                 **passed(declared=variables_of(self.device)),
-                **environment_for(self.python, tree_for(self.python, Path(folder))),
+                **environment_for(self.python, tree_for(self.python, folder)),
                 **self.variables,
                 **self.device.environment((self.target.index,)),
             }
             while at < len(items):
-                files = Path(folder, f"from-{at}")
+                files = folder / f"from-{at}"
                 files.mkdir()
                 done = 0
                 for line in _one_child(self._command(items[at:], files), environment, files, self.deadline_s):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import os
 import subprocess
-import tempfile
 from collections import Counter
 from pathlib import Path
 
@@ -13,7 +12,7 @@ import msgspec
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.errors import InfrastructureError
-from torchgauge.processes.kept_process import run
+from torchgauge.processes.kept_process import run, scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
 from torchgauge.results.atomic_file import write_atomically
@@ -53,8 +52,8 @@ def static_census(python: str, device_type: str) -> StaticCensus:
 
     Raises :class:`InfrastructureError` where torch cannot be imported or knows no such type.
     """
-    with tempfile.TemporaryDirectory(prefix="torchgauge-census-") as folder:
-        answer = Path(folder, "answer.json")
+    with scratch("census") as folder:
+        answer = folder / "answer.json"
         command = [python, "-c", _RUN, str(CHILD), str(answer), device_type]
         try:
             done = run(command, passed(), timeout=TIMEOUT_S)

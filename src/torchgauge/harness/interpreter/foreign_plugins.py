@@ -7,10 +7,8 @@ installed here only is refused with what to type.
 
 from __future__ import annotations
 
-import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from pathlib import Path
 
 from torchgauge import registry
 from torchgauge.devices.device import Device, DeviceDescriptor
@@ -27,6 +25,7 @@ from torchgauge.harness.interpreter.interpreter import (
     require_torch,
 )
 from torchgauge.harness.planning.plan import SUITES, load_suite, load_suites, wanted_suites
+from torchgauge.processes.kept_process import scratch
 from torchgauge.records import METRICS, Group, Metric, PlannedCase, Refusal, Status, from_plain, to_json
 from torchgauge.suites.capabilities import SCENARIOS
 from torchgauge.suites.suite import ModelEntry, Suite, Unavailable
@@ -135,8 +134,8 @@ def refuse(target: Interpreter, groups: Sequence[Group], devices: Mapping[str, D
     for name, device in devices.items():
         if isinstance(device, ForeignDevice) and device.refuses:
             cases = [p.case for group in groups if group.device.name == name for p in group.cases]
-            with tempfile.TemporaryDirectory(prefix="torchgauge-cases-") as folder:
-                path = Path(folder, "cases.json")
+            with scratch("cases") as folder:
+                path = folder / "cases.json"
                 path.write_text(
                     to_json([[case.workload, as_compiled(case.configuration)] for case in cases]), "utf-8"
                 )

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import shlex
-import tempfile
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,6 +18,7 @@ from torchgauge.devices.probe import spawn
 from torchgauge.errors import InfrastructureError, NothingSelectedError, UsageError
 from torchgauge.harness.interpreter.packages import installed_in, package_checks
 from torchgauge.harness.interpreter.staging import environment_for
+from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import Purpose, passed
 from torchgauge.suites.install_needs import Need, needs_of
 from torchgauge.suites.poison import bundled_poison, fitting, misfit
@@ -131,8 +131,8 @@ def install(planned: Installation, say: Callable[[str], None], timeout: float = 
     steps: list[Step] = []
     versions = dict(planned.versions)
     frozen = False
-    with tempfile.TemporaryDirectory(prefix="torchgauge-install-") as folder:
-        file = Path(folder, "constraints.txt")
+    with scratch("install") as folder:
+        file = folder / "constraints.txt"
         file.write_text("\n".join(planned.constraints) + "\n", encoding="utf-8")
         for number, need in enumerate(planned.needs, 1):
             if need.last and not frozen:
@@ -141,7 +141,7 @@ def install(planned: Installation, say: Callable[[str], None], timeout: float = 
             before = versions.get(need.name)
             reason = ""
             if not planned.satisfied(need):
-                reason = _pip(planned.command(need, str(file)), Path(folder, "output"), timeout)
+                reason = _pip(planned.command(need, str(file)), folder / "output", timeout)
                 versions = installed_in(planned.python)
             steps.append(Step(need, before, versions.get(need.name), reason))
             say(f"[{number}/{len(planned.needs)}] {step_line(steps[-1])}")
@@ -241,8 +241,8 @@ def _pinned(versions: Mapping[str, str]) -> list[str]:
 
 
 def _require_pip(python: str) -> None:
-    with tempfile.TemporaryDirectory(prefix="torchgauge-install-") as folder:
-        output = Path(folder, "output")
+    with scratch("install") as folder:
+        output = folder / "output"
         reason = _pip([python, "-m", "pip", "--version"], output, 60.0)
     if reason:
         raise InfrastructureError(f"{python} has no working pip: {reason}", hint=f"{python} -m ensurepip")

@@ -11,7 +11,6 @@ import os
 import re
 import shutil
 import sys
-import tempfile
 from dataclasses import dataclass
 from functools import cached_property
 from importlib import metadata
@@ -22,6 +21,7 @@ from torchgauge.devices.minimum import OLDEST_PYTHON, OLDEST_TORCH, release, spe
 from torchgauge.devices.probe import ProbeReport, ProbeState, how_it_ended, probe, read_stages, spawn
 from torchgauge.errors import InfrastructureError, TorchgaugeError, UsageError
 from torchgauge.harness.interpreter.staging import environment_for, is_own, tree_for
+from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import passed
 from torchgauge.records import from_plain
 
@@ -117,9 +117,9 @@ def locate(text: str) -> str:
 def ask_version(python: str, timeout: float = START_TIMEOUT_S) -> str:
     """The version of ``python`` as it says itself; raises :class:`UsageError` where it is no Python."""
     variables = {**passed(), **environment_for(python)}
-    with tempfile.TemporaryDirectory(prefix="torchgauge-python-") as folder:
+    with scratch("python") as folder:
         try:
-            ending = spawn([python, "-c", _QUESTION], variables, timeout, Path(folder, "output"))
+            ending = spawn([python, "-c", _QUESTION], variables, timeout, folder / "output")
         except OSError as error:
             raise UsageError(
                 f"--python {python}: it cannot be started: {error.strerror or error}",
@@ -168,11 +168,11 @@ def hint_for(python: str, hint: str) -> str:
 
 def ask_plugins(python: str, task: str, *arguments: str, timeout: float = PLUGIN_TIMEOUT_S) -> Any:
     """What :mod:`.plugin_child` answers in ``python``; raises :class:`PluginAnswerError`."""
-    with tempfile.TemporaryDirectory(prefix="torchgauge-plugins-") as folder:
-        report = Path(folder, "report.jsonl")
-        variables = {**passed(), **environment_for(python, tree_for(python, Path(folder)))}
+    with scratch("plugins") as folder:
+        report = folder / "report.jsonl"
+        variables = {**passed(), **environment_for(python, tree_for(python, folder))}
         command = [python, "-m", "torchgauge.harness.interpreter.plugin_child", str(report), task, *arguments]
-        ending = spawn(command, variables, timeout, Path(folder, "output"))
+        ending = spawn(command, variables, timeout, folder / "output")
         stages = dict(read_stages(report))
     if task in stages:
         return stages[task]

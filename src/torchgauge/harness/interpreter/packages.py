@@ -6,11 +6,9 @@ Parent side. Names and versions come from metadata; no package is imported, here
 from __future__ import annotations
 
 import json
-import tempfile
 from collections.abc import Mapping
 from functools import cache
 from importlib import metadata
-from pathlib import Path
 
 from torchgauge.devices.health import Check, CheckState
 from torchgauge.devices.installed import plain
@@ -18,6 +16,7 @@ from torchgauge.devices.probe import spawn
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.interpreter.staging import environment_for, is_own
 from torchgauge.harness.suspects import Suspect
+from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import passed
 from torchgauge.suites.poison import bundled_poison, misfit, suspicious
 
@@ -99,8 +98,8 @@ def _own_packages() -> list[tuple[str, str]]:
 
 
 def _ask(python: str) -> list[tuple[str, str]]:
-    with tempfile.TemporaryDirectory(prefix="torchgauge-packages-") as folder:
-        output = Path(folder, "output")
+    with scratch("packages") as folder:
+        output = folder / "output"
         variables = {**passed(), **environment_for(python)}
         try:
             spawn([python, "-c", _QUESTION], variables, TIMEOUT_S, output)

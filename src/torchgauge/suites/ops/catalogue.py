@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from torchgauge.errors import InfrastructureError
-from torchgauge.processes.kept_process import run
+from torchgauge.processes.kept_process import run, scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
 from torchgauge.records import digest
@@ -110,8 +110,8 @@ def _key(python: str, place: _Place) -> str:
 
 
 def _ask(python: str) -> Catalogue:
-    with tempfile.TemporaryDirectory(prefix="torchgauge-operators-") as folder:
-        answer = Path(folder, "answer.json")
+    with scratch("operators") as folder:
+        answer = folder / "answer.json"
         variables = {**passed(), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}  # the list needs no device
         try:
             done = run([python, "-c", _RUN, str(CHILD), str(answer)], variables, timeout=TIMEOUT_S)
