@@ -52,7 +52,7 @@ def main(lifeline: int, answer: int, remove: list[str], command: list[str]) -> N
     status = _wait(pid, lifeline, woken)
     if status is None:
         process_tree.kill_descendants(0.0)
-        for folder in remove:
+        for folder in remove if _is_over(lifeline) else ():  # else torchgauge looks at what was said so far
             shutil.rmtree(folder, ignore_errors=True)
         os._exit(1)
     process_tree.kill_descendants(0.0)
@@ -106,6 +106,13 @@ def _wait(pid: int, lifeline: int, woken: int) -> int | None:
         if lifeline in ready:
             waiting.unregister(lifeline)
             until = time.monotonic() + GRACE_S
+
+
+def _is_over(lifeline: int) -> bool:
+    """Whether torchgauge is gone."""
+    waiting = select.poll()
+    waiting.register(lifeline, 0)
+    return bool(waiting.poll(0))
 
 
 def _end_like(status: int) -> NoReturn:

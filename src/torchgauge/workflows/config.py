@@ -11,6 +11,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+import msgspec
+
 from torchgauge import __version__
 from torchgauge.errors import UnknownNameError
 from torchgauge.records import Deadlines
@@ -40,7 +42,7 @@ _EXPRESSION = "${{"
 
 @dataclass(frozen=True)
 class CampaignChoice:
-    """Which cases a campaign measures; ``budget_s`` is the time of one job, in seconds."""
+    """Which cases a campaign measures."""
 
     suites: tuple[str, ...]
     tier: str
@@ -50,7 +52,6 @@ class CampaignChoice:
     models: tuple[str, ...]
     size: str
     config_file: str
-    budget_s: float
 
 
 @dataclass(frozen=True)
@@ -134,19 +135,11 @@ def config_of(document: Document) -> Config:
     pools = tuple(_pool(document, index, each, fields, budget_s) for index, each in enumerate(fields.pools))
     _check_names(document, pools)
     _check_rest(document, fields)
-    chosen = fields.campaign
+    chosen = msgspec.structs.asdict(fields.campaign) | {"suites": dict.fromkeys(fields.campaign.suites)}
+    del chosen["budget"]
+    chosen = {name: value if isinstance(value, str) else tuple(value) for name, value in chosen.items()}
     return Config(
-        CampaignChoice(
-            suites=tuple(dict.fromkeys(chosen.suites)),
-            tier=chosen.tier,
-            modes=tuple(chosen.modes),
-            configs=tuple(chosen.configs),
-            dtypes=tuple(chosen.dtypes),
-            models=tuple(chosen.models),
-            size=chosen.size,
-            config_file=chosen.config_file,
-            budget_s=budget_s,
-        ),
+        CampaignChoice(**chosen),
         pools,
         fields.torchgauge or f"torchgauge=={__version__}",
         fields.gate.policy,
@@ -171,74 +164,45 @@ def _texts(value: object, path: str) -> Iterator[tuple[str, str]]:
             yield from _texts(item, f"{path}.{key}")
 
 
+def _require(fine: object, document: Document, path: str, problem: str, hint: str) -> None:
+    """Raise where what stands at ``path`` is not ``fine``."""
+    if not fine:
+        raise refuse(document, path, problem, hint)
+
+
 def _check_text(document: Document, path: str, text: str) -> None:
-    if _EXPRESSION in text:
-        raise refuse(
-            document,
-            path,
-            "an expression of GitHub Actions is not allowed: it would be run where the text is used",
-            "write the value itself",
-        )
-    if not text.isprintable():
-        raise refuse(
-            document, path, f"a character that cannot be seen is in {text!r}", "one line of plain text"
-        )
+    problem = "an expression of GitHub Actions is not allowed: it would be run where the text is used"
+    _require(_EXPRESSION not in text, document, path, problem, "write the value itself")
+    problem = f"a character that cannot be seen is in {text!r}"
+    _require(text.isprintable(), document, path, problem, "one line of plain text")
 
 
 def _pool(document: Document, index: int, fields: PoolFields, whole: ConfigFields, budget_s: float) -> Pool:
-    path = f"$.pools[{index}]"
-    if _POOL_NAME.fullmatch(fields.name) is None:
-        raise refuse(
-            document,
-            f"{path}.name",
-            f"{fields.name!r} is no name of a pool",
-            "at most 40 of a-z, 0-9 and -, such as card-a",
-        )
-    if _DEVICE.fullmatch(fields.device) is None:
-        raise refuse(
-            document,
-            f"{path}.device",
-            f"{fields.device!r} names no device",
-            "one name as torchgauge devices lists it, without an index",
-        )
+    at, name, device, image = f"$.pools[{index}]", fields.name, fields.device, fields.container
+    hint = "at most 40 of a-z, 0-9 and -, such as card-a"
+    _require(_POOL_NAME.fullmatch(name), document, f"{at}.name", f"{name!r} is no name of a pool", hint)
+    hint = "one name as torchgauge devices lists it, without an index"
+    _require(_DEVICE.fullmatch(device), document, f"{at}.device", f"{device!r} names no device", hint)
     labels = (fields.runs_on,) if isinstance(fields.runs_on, str) else tuple(fields.runs_on)
-    if not all(labels) or not labels:
-        raise refuse(
-            document,
-            f"{path}.runs-on",
-            f"pool {fields.name!r} has no runner labels, so no machine would ever take its jobs",
-            f"runs-on: [self-hosted, tg-{fields.name}] for machines of your own, or [{HOSTED[0]}]",
-        )
+    problem = f"pool {name!r} has no runner labels, so no machine would ever take its jobs"
+    hint = f"runs-on: [self-hosted, tg-{name}] for machines of your own, or [{HOSTED[0]}]"
+    _require(labels and all(labels), document, f"{at}.runs-on", problem, hint)
     if (trouble := problem_of(labels, whole.labels)) is not None:
-        raise refuse(document, f"{path}.runs-on", trouble.problem, trouble.hint)
-    if fields.container and not _is_pinned(fields.container):
-        raise refuse(
-            document,
-            f"{path}.container",
-            f"{fields.container!r} names no image of one version, so nights could not be compared",
-            "IMAGE:TAG other than latest, or IMAGE@sha256:...",
-        )
-    own_budget_s = budget_s if fields.budget is None else _seconds(document, f"{path}.budget", fields.budget)
-    if own_budget_s > MAX_HOSTED_S and set(labels) <= set(HOSTED):
-        raise refuse(
-            document,
-            f"{path}.budget" if fields.budget is not None else "$.campaign.budget",
-            f"pool {fields.name!r} is on a hosted runner, where a budget above 4.5 hours cannot be kept",
-            "more shards and a smaller budget",
-        )
-    return Pool(
-        name=fields.name,
-        device=fields.device,
-        runs_on=labels,
-        container=fields.container,
-        install=fields.install,
-        base=fields.base,
-        head=fields.head,
-        shards=fields.shards,
-        budget_s=own_budget_s,
-        trust=fields.trust,
-        found_by_probe=fields.found_by_probe,
-    )
+        raise refuse(document, f"{at}.runs-on", trouble.problem, trouble.hint)
+    problem = f"{image!r} names no image of one version, so nights could not be compared"
+    hint = "IMAGE:TAG other than latest, or IMAGE@sha256:..."
+    _require(not image or _is_pinned(image), document, f"{at}.container", problem, hint)
+    own = fields.budget is not None
+    where = f"{at}.budget" if own else "$.campaign.budget"
+    if fields.budget is not None:
+        budget_s = _seconds(document, where, fields.budget)
+    problem = f"pool {name!r} is on a hosted runner, where a budget above 4.5 hours cannot be kept"
+    hosted = set(labels) <= set(HOSTED)
+    hint = "more shards and a smaller budget"
+    _require(budget_s <= MAX_HOSTED_S or not hosted, document, where, problem, hint)
+    as_written = msgspec.structs.asdict(fields)
+    del as_written["budget"]
+    return Pool(**as_written | {"runs_on": labels, "budget_s": budget_s})
 
 
 def _is_pinned(container: str) -> bool:
@@ -249,45 +213,33 @@ def _is_pinned(container: str) -> bool:
 def _seconds(document: Document, path: str, value: Duration) -> float:
     found = DURATION.fullmatch(str(value).strip())
     seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]] if found else 0.0
-    if not Deadlines().exit_s <= seconds <= MAX_BUDGET_S:
-        raise refuse(
-            document, path, f"{value!r} is no duration between 30 seconds and 4.5 days", "90s, 30m or 1.5h"
-        )
+    problem = f"{value!r} is no duration between 30 seconds and 4.5 days"
+    fine = Deadlines().exit_s <= seconds <= MAX_BUDGET_S
+    _require(fine, document, path, problem, "90s, 30m or 1.5h")
     return seconds
 
 
 def _check_names(document: Document, pools: tuple[Pool, ...]) -> None:
     first: dict[str, int] = {}
     for index, pool in enumerate(pools):
-        if pool.name in first:
-            line = document.line_of(f"$.pools[{first[pool.name]}].name")
-            raise refuse(
-                document,
-                f"$.pools[{index}].name",
-                f"duplicate pool {pool.name!r}, first on line {line}",
-                "give every pool a name of its own: artifacts and series are named after it",
-            )
-        first[pool.name] = index
+        earlier = first.setdefault(pool.name, index)
+        line = document.line_of(f"$.pools[{earlier}].name")
+        problem = f"duplicate pool {pool.name!r}, first on line {line}"
+        hint = "give every pool a name of its own: artifacts and series are named after it"
+        _require(earlier == index, document, f"$.pools[{index}].name", problem, hint)
     legs = sum(pool.shards for pool in pools)
-    if legs > MAX_SHARDS:
-        raise refuse(
-            document,
-            "$.pools",
-            f"the pools have {legs} shards together, and a matrix holds at most {MAX_SHARDS} jobs",
-            "fewer shards, or a second file for some of the pools",
-        )
+    problem = f"the pools have {legs} shards together, and a matrix holds at most {MAX_SHARDS} jobs"
+    hint = "fewer shards, or a second file for some of the pools"
+    _require(legs <= MAX_SHARDS, document, "$.pools", problem, hint)
 
 
 def _check_rest(document: Document, fields: ConfigFields) -> None:
-    if _BRANCH.fullmatch(fields.store.branch) is None:
-        raise refuse(
-            document, "$.store.branch", f"{fields.store.branch!r} is no name of a branch", "branch: results"
-        )
-    url = fields.dashboard.base_url
-    if url and _URL.fullmatch(url) is None:
-        raise refuse(
-            document, "$.dashboard.base-url", f"{url!r} is no address", "https://OWNER.github.io/REPOSITORY"
-        )
+    branch, url = fields.store.branch, fields.dashboard.base_url
+    problem = f"{branch!r} is no name of a branch"
+    _require(_BRANCH.fullmatch(branch), document, "$.store.branch", problem, "branch: results")
+    hint = "https://OWNER.github.io/REPOSITORY"
+    fine = not url or _URL.fullmatch(url)
+    _require(fine, document, "$.dashboard.base-url", f"{url!r} is no address", hint)
     for name, text in (("at", fields.nightly.at), ("expect-by", fields.nightly.expect_by)):
-        if _TIME.fullmatch(text) is None:
-            raise refuse(document, f"$.nightly.{name}", f"{text!r} is no time of day", '"06:00", in UTC')
+        problem = f"{text!r} is no time of day"
+        _require(_TIME.fullmatch(text), document, f"$.nightly.{name}", problem, '"06:00", in UTC')

@@ -16,17 +16,15 @@ import hashlib
 import json
 import math
 import re
-import shutil
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
-from torchgauge.errors import UsageError
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.records import digest, from_plain, to_plain
 from torchgauge.records.comparison import MetricVerdict
-from torchgauge.results.atomic_file import aside_of, storage_errors
+from torchgauge.results.atomic_file import storage_errors
 from torchgauge.results.comparing.gate import under
 from torchgauge.results.comparing.gate_verdict import GATE_VERDICTS, GateVerdict, Headline, headline
 from torchgauge.results.comparing.policy import Policy
@@ -40,8 +38,9 @@ from torchgauge.results.reports.report import (
 )
 from torchgauge.results.run_id import is_run_id
 from torchgauge.workflows.github_api import is_sha
+from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import plain_values
-from torchgauge.workflows.result_set import MANIFEST, FileStamp, seal
+from torchgauge.workflows.result_set import MANIFEST, FileStamp, new_folder, seal
 
 GATE_SET_SCHEMA = "pr-gate-v1"
 ARTIFACT_PREFIX = f"{GATE_SET_SCHEMA}-"
@@ -119,32 +118,18 @@ def write_gate_set(
 
     Raises :class:`UsageError` where ``out`` exists.
     """
-    if out.exists():
-        raise UsageError(f"{out} exists", hint="name a new folder: a result set is written once")
     secrets = known_secrets()
     said = secrets.hide_in(to_plain(report or nothing_measured(sides)))
     text = json.dumps(plain_values(said), allow_nan=False) + "\n"
     data = text.encode("ascii")
     stamp = FileStamp(REPORT, hashlib.sha256(data).hexdigest(), len(data))
-    manifest = GateManifest(
-        pool,
-        origin.repository,
-        origin.head_sha,
-        origin.run_id,
-        origin.attempt,
-        *sides,
-        secrets.hide(trouble)[:2000],
-        (stamp,),
-    )
+    told = secrets.hide(trouble)[:2000]
+    manifest = GateManifest(pool, *vars(origin).values(), *sides, told, (stamp,))
     manifest = from_plain(GateManifest, plain_values(to_plain(manifest)))
-    aside = aside_of(out)
-    try:
+    with new_folder(out) as aside:
         with storage_errors(out):
-            aside.mkdir(parents=True)
             (aside / REPORT).write_bytes(data)
         seal(aside, out, manifest)
-    finally:
-        shutil.rmtree(aside, ignore_errors=True)
     return manifest
 
 
@@ -156,7 +141,6 @@ def read_gate_set(path: Path, origin: Origin, pool: str, policy: Policy | None =
     import msgspec
 
     from torchgauge.workflows.ingest.container import KIB, MIB, Caps, read_container
-    from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
     from torchgauge.workflows.ingest.strict_records import decode, decode_large
 
     caps = Caps(sizes={MANIFEST: 64 * KIB, REPORT: 6 * MIB}, files=2, packed=6 * MIB)
@@ -220,8 +204,6 @@ def _judged_again(report: ComparisonReport, policy: Policy | None) -> Comparison
 
 def _check_size(report: Any) -> None:
     """Refuse more than a gate measures or a machine says of itself, before it is held a second time."""
-    from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-
     if len(report.verdicts) > MOST_VERDICTS or len(report.not_run) > MOST_PAIRS:
         raise RefusedSetError(Reason.TOO_LARGE, "more verdicts or pairs than a gate measures")
     for side in (report.base, report.head):
@@ -232,8 +214,6 @@ def _check_size(report: Any) -> None:
 
 def _check_report(report: ComparisonReport) -> None:
     """Refuse what no A/B run writes; shapes and finiteness were looked at before."""
-    from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-
     if report.version != VERSION:
         raise RefusedSetError(Reason.SCHEMA, f"version {report.version} of the report is not read")
     if not _HEX.fullmatch(report.marker):
@@ -255,21 +235,10 @@ def _check_report(report: ComparisonReport) -> None:
 
 
 def _check_numbers(verdict: MetricVerdict) -> None:
-    from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-
     shares = (verdict.confidence, verdict.p, verdict.p_adjusted)
-    sizes = (
-        verdict.base,
-        verdict.head,
-        verdict.tolerance,
-        verdict.detectable,
-        verdict.spread,
-        verdict.prior_spread,
-        verdict.prior_df,
-        verdict.time_s,
-        float(verdict.launches),
-        float(verdict.needed or 0),
-    )
+    named = ("base", "head", "tolerance", "detectable", "spread", "prior_spread", "prior_df", "time_s",
+             "launches", "needed")  # fmt: skip
+    sizes = [getattr(verdict, name) for name in named]
     fine = (
         _within(shares, 0.0, 1.0)
         and _within(sizes, 0.0, math.inf)

@@ -311,17 +311,13 @@ def remarks_of(plan: CampaignPlan, config: Config) -> list[str]:
 
 
 def _selection(choice: CampaignChoice, device: str) -> Selection:
-    return Selection(
-        suites=choice.suites,
-        devices=(device,),
-        models=choice.models,
-        modes=choice.modes,
-        configurations=choice.configs,
-        dtypes=choice.dtypes,
-        tier=choice.tier,
-        size=choice.size,
-        configuration_file=choice.config_file or None,
-    )
+    chosen = {
+        **vars(choice),
+        "configurations": choice.configs,
+        "configuration_file": choice.config_file or None,
+    }
+    del chosen["configs"], chosen["config_file"]
+    return Selection(devices=(device,), **chosen)
 
 
 def _leg(plan: CampaignPlan, planned: PoolPlan, shard: ShardPlan, pool: Pool) -> Leg:

@@ -17,6 +17,7 @@ import hashlib
 import json
 import shutil
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -125,14 +126,9 @@ def pack(folder: RunFolder, job: Job, out: Path, *, clock: Clock = SYSTEM_CLOCK)
 
     Raises :class:`UsageError` where ``out`` exists, and what reading the run raises.
     """
-    if out.exists():
-        raise UsageError(f"{out} exists", hint="name a new folder: a result set is written once")
     made = folder.plan()
     plan = replace(made, run_id=job.run_id)
-    aside = aside_of(out)
-    with storage_errors(out):
-        aside.mkdir(parents=True)
-    try:
+    with new_folder(out) as aside:
         with storage_errors(aside):
             text = json.dumps(plain_values(to_plain(plan)), allow_nan=False)
             (aside / PLAN_FILE).write_text(text, encoding="ascii")
@@ -153,9 +149,21 @@ def pack(folder: RunFolder, job: Job, out: Path, *, clock: Clock = SYSTEM_CLOCK)
             differs=differences(job.campaign, lines.environments),
         )
         seal(aside, out, manifest)
+    return manifest
+
+
+@contextmanager
+def new_folder(out: Path) -> Iterator[Path]:
+    """A folder to write a set in, for :func:`seal` to put it at ``out``; :class:`UsageError` if it exists."""
+    if out.exists():
+        raise UsageError(f"{out} exists", hint="name a new folder: a result set is written once")
+    aside = aside_of(out)
+    try:
+        with storage_errors(out):
+            aside.mkdir(parents=True)
+        yield aside
     finally:
         shutil.rmtree(aside, ignore_errors=True)
-    return manifest
 
 
 def _write_journal(file: Path, folder: RunFolder, plan: Plan, clock: Clock) -> _Lines:

@@ -21,13 +21,12 @@ import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
 from torchgauge.errors import TorchgaugeError
-from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX, fsync_path, storage_errors, write_atomically
 from torchgauge.results.origin import PROVENANCE
 from torchgauge.results.store import Store
@@ -45,7 +44,7 @@ from torchgauge.workflows.ingest.provenance import (
 )
 from torchgauge.workflows.ingest.recomputed import mended
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
-from torchgauge.workflows.ingest.removal import retire_earlier, retire_replaced, tombstone
+from torchgauge.workflows.ingest.removal import json_bytes, retire_earlier, retire_replaced, tombstone
 from torchgauge.workflows.ingest.validator import Expected, ValidSet, check_stamps, set_digest, validate
 from torchgauge.workflows.plain_text import one_line
 from torchgauge.workflows.result_set import JOURNAL_FILE, PLAN_FILE, RUN_FILES, SIGNATURE_FILE
@@ -173,7 +172,7 @@ def take(
         _check_same(target, candidate.files())
         if not store.is_published(run_id):
             store.finish(run_id)  # a kill between the folder and its tables is made good
-        return Taken(**{**vars(taken), "new": False})
+        return replace(taken, new=False)
     if reception.rows_left is not None and valid.rows > reception.rows_left:
         words = f"it has {valid.rows} rows, and {reception.rows_left} are left of its contributor's day"
         raise RefusedSetError(Reason.QUOTA, words)
@@ -280,16 +279,11 @@ def record_refusals(store: Store, refused: Sequence[Refused], clock: Clock = SYS
     with storage_errors(folder):
         folder.mkdir(exist_ok=True)
     for each in refused:
-        said = {
-            "artifact": each.artifact,
-            "reason": each.reason.value,
-            "detail": each.detail,
-            "sha256": each.sha256,
-        }
+        said = {**vars(each), "reason": each.reason.value}
         name = hashlib.sha256(json.dumps(said, sort_keys=True).encode()).hexdigest()[:16]
         file = folder / f"{name}.json"
         if not file.exists():
-            write_atomically(file, _json({**said, "at": utc(clock.now()).isoformat(timespec="seconds")}))
+            write_atomically(file, json_bytes({**said, "at": utc(clock.now()).isoformat(timespec="seconds")}))
 
 
 def provenance(
@@ -297,17 +291,11 @@ def provenance(
 ) -> dict[str, Any]:
     """Whose a run is and how it came, as JSON values."""
     valid, manifest = candidate.valid, candidate.valid.manifest
+    of_manifest = ("campaign_id", "campaign_digest", "sha", "pool", "shard", "of", "attempt", "made_as")
     return {
         "schema": 2,
-        "campaign_id": manifest.campaign_id,
-        "campaign_digest": manifest.campaign_digest,
+        **{name: getattr(manifest, name) for name in of_manifest},
         "planned_at": valid.planned_at,
-        "sha": manifest.sha,
-        "pool": manifest.pool,
-        "shard": manifest.shard,
-        "of": manifest.of,
-        "attempt": manifest.attempt,
-        "made_as": manifest.made_as,
         "contributor": contributor,
         "manifest_sha256": valid.digest,
         "differs": list(valid.differs),
@@ -343,7 +331,7 @@ def _write_run(folder: Path, files: Mapping[str, bytes], said: dict[str, Any]) -
     (folder / "logs").mkdir(parents=True)
     for name in sorted(RUN_FILES | (files.keys() & {SIGNATURE_FILE})):
         (folder / name).write_bytes(files[name])
-    (folder / PROVENANCE).write_bytes(_json(said))
+    (folder / PROVENANCE).write_bytes(json_bytes(said))
     for file in folder.iterdir():
         fsync_path(file)
 
@@ -371,7 +359,3 @@ def _move(staging: Path, store: Store, run_id: str) -> None:
             there.parent.mkdir(parents=True, exist_ok=True)
             (staging / "tables" / table / there.name).rename(there)
             fsync_path(there.parent)
-
-
-def _json(data: Any) -> bytes:
-    return json.dumps(to_plain(data), indent=1).encode() + b"\n"

@@ -48,7 +48,7 @@ def retire(store: Store, run_id: str, by: str, clock: Clock = SYSTEM_CLOCK) -> N
     target = store.path / SUPERSEDED / run_id
     _bury(store, run_id, f"superseded by {by}", clock, superseded_by=by)
     said = {**read_provenance(store, run_id), "superseded_by": by}
-    write_atomically(folder.path / PROVENANCE, _json(said))
+    write_atomically(folder.path / PROVENANCE, json_bytes(said))
     with storage_errors(store.path):
         if target.exists():
             shutil.rmtree(folder.path)
@@ -107,7 +107,7 @@ def _bury(store: Store, run_id: str, reason: str, clock: Clock, **more: str) -> 
     path = store.path / TOMBSTONES / f"{run_id}.json"
     with storage_errors(path):
         path.parent.mkdir(exist_ok=True)
-    write_atomically(path, _json(stone))
+    write_atomically(path, json_bytes(stone))
     with storage_errors(store.path):
         # `results` first: what readers believe goes before what they would look for
         for table in sorted(TABLES, key=lambda name: name != "results"):
@@ -115,5 +115,6 @@ def _bury(store: Store, run_id: str, reason: str, clock: Clock, **more: str) -> 
     return path
 
 
-def _json(data: Any) -> bytes:
+def json_bytes(data: Any) -> bytes:
+    """``data`` as the text of a file that people may read."""
     return json.dumps(data, indent=1).encode() + b"\n"
