@@ -124,7 +124,8 @@ def write_gate_set(
     data = text.encode("ascii")
     stamp = FileStamp(REPORT, hashlib.sha256(data).hexdigest(), len(data))
     told = secrets.hide(trouble)[:2000]
-    manifest = GateManifest(pool, *vars(origin).values(), *sides, told, (stamp,))
+    whose = (pool, origin.repository, origin.head_sha, origin.run_id, origin.attempt)
+    manifest = GateManifest(*whose, *sides, told, (stamp,))
     manifest = from_plain(GateManifest, plain_values(to_plain(manifest)))
     with new_folder(out) as aside:
         with storage_errors(out):
