@@ -74,13 +74,12 @@ def _manifest(data: SiteData, digest: str, charts: Charts) -> dict[str, Any]:
         ],
         "metrics": [
             {
-                "name": metric.name,
-                "unit": metric.unit,
-                "better": metric.better,
-                "core": metric.name in CORE,
-                "doubts": [each.value for each in GRAVEST if doubt(metric.name, [each])],
+                "name": name,
+                **data.metrics[name],
+                "core": name in CORE,
+                "doubts": [each.value for each in GRAVEST if doubt(name, [each])],
             }
-            for metric in sorted(data.metrics.values(), key=lambda metric: _metric_order(metric.name))
+            for name in sorted(data.metrics, key=_metric_order)
         ],
         "statuses": [
             {"status": status.value, "letter": look.letter, "code": look.code, "meaning": look.meaning}

@@ -75,21 +75,8 @@ class Rows:
         )
 
 
-@dataclass(frozen=True)
-class MetricName:
-    """A metric as the store names it."""
-
-    name: str
-    unit: str
-    better: str
-
-
-@dataclass(frozen=True)
-class ReadRuns:
-    """What was read of some runs: their rows without numbers, and the torch build of each."""
-
-    rows: Rows
-    builds: tuple[TorchBuild, ...]
+MetricFacts = Mapping[str, str]
+"""``unit`` of a metric, and which way is ``better``, as the store says."""
 
 
 def no_rows() -> Rows:
@@ -113,8 +100,10 @@ def concatenated(parts: Sequence[Rows]) -> Rows:
     )
 
 
-def read_runs(store: Store, infos: Sequence[RunInfo], first_rank: int, book: CaseBook) -> ReadRuns:
-    """The rows of the runs ``infos``, in order of creation, without numbers.
+def read_runs(
+    store: Store, infos: Sequence[RunInfo], first_rank: int, book: CaseBook
+) -> tuple[Rows, tuple[TorchBuild, ...]]:
+    """The rows of the runs ``infos``, in order of creation, without numbers, and the torch build of each.
 
     New cases are entered in ``book``; ``first_rank`` is the rank of the first run. Raises
     :class:`DashboardError` for a status that nobody knows and for a run whose rows are not one per planned
@@ -143,19 +132,19 @@ def read_runs(store: Store, infos: Sequence[RunInfo], first_rank: int, book: Cas
     place[run, case] = np.arange(len(rows))
     for info, found, rows_of_run in zip(infos, (place >= 0).sum(axis=1).tolist(), lengths, strict=True):
         check_run(info, rows_of_run, found)
-    return ReadRuns(rows, _builds(store, runs, run, table))
+    return rows, _builds(store, runs, run, table)
 
 
 def with_numbers(
     store: Store, rows: Rows, runs: Mapping[int, str], book: CaseBook
-) -> tuple[Rows, dict[str, MetricName]]:
+) -> tuple[Rows, dict[str, MetricFacts]]:
     """``rows`` of the ``runs``, by rank, with their numbers, and the metrics that were seen.
 
     The rows are in order of their runs. Of each metric the last unit counts. Raises
     :class:`DamagedJournalError` for a table that cannot be read.
     """
     values: dict[str, Floats] = {}
-    metrics: dict[str, MetricName] = {}
+    metrics: dict[str, MetricFacts] = {}
     ranks = np.array(sorted(runs), np.int64)
     for start in range(0, len(ranks), RUNS_AT_ONCE):
         batch = ranks[start : start + RUNS_AT_ONCE]
@@ -163,10 +152,10 @@ def with_numbers(
         place = np.full((len(batch), len(book)), -1, np.int64)
         place[np.searchsorted(batch, rows.run[here]), rows.case[here]] = np.arange(here.start, here.stop)
         names = [runs[rank] for rank in batch.tolist()]
-        for metric, places, numbers in _numbers(store, names, place, book):
-            found = values.setdefault(metric.name, np.full((len(_PARTS), len(rows)), np.nan))
+        for metric, said, places, numbers in _numbers(store, names, place, book):
+            found = values.setdefault(metric, np.full((len(_PARTS), len(rows)), np.nan))
             found[:, places] = numbers
-            metrics[metric.name] = metric
+            metrics[metric] = said
     return replace(rows, values=values), metrics
 
 
@@ -218,7 +207,7 @@ def _statuses(
 
 def _numbers(
     store: Store, runs: Sequence[str], place: Integers, book: CaseBook
-) -> Iterator[tuple[MetricName, Integers, Floats]]:
+) -> Iterator[tuple[str, MetricFacts, Integers, Floats]]:
     """Every metric with the rows that have it and their numbers; ``place`` is of a row by run and case."""
     table, lengths = read_encoded(store, "summaries", runs, _NUMBERS)
     run = np.repeat(np.arange(len(runs)), lengths)
@@ -238,8 +227,8 @@ def _numbers(
         numbers = arrow_columns.rounded(np.stack([part[which] for part in three]))
         numbers[1:, np.isnan(numbers[0])] = np.nan
         last = which[-1]
-        said = MetricName(name, units[1][units[0][last]] or "", better[1][better[0][last]] or "")
-        yield said, row[which], numbers
+        said = {"unit": units[1][units[0][last]] or "", "better": better[1][better[0][last]] or ""}
+        yield name, said, row[which], numbers
 
 
 def _builds(store: Store, runs: Sequence[str], run: Integers, table: Any) -> tuple[TorchBuild, ...]:

@@ -21,7 +21,7 @@ from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.dashboard.plan_check import check_history
 from torchgauge.dashboard.run_rows import (
     RUNS_AT_ONCE,
-    MetricName,
+    MetricFacts,
     Rows,
     concatenated,
     read_runs,
@@ -60,7 +60,7 @@ class SiteData:
     runs: tuple[RunInfo, ...]
     dated: tuple[DatedRun, ...]
     book: CaseBook
-    metrics: Mapping[str, MetricName]
+    metrics: Mapping[str, MetricFacts]
     described: frozenset[str]
     environments: Mapping[str, tuple[Row, ...]]
     calibrations: Mapping[str, tuple[Row, ...]]
@@ -83,7 +83,7 @@ def read_site_data(
     board = board_of(store, at, book, newest, [run.run_id for run in dated])
     snapshots = snapshots_of(dated)
     recent: list[History] = []
-    metrics: dict[str, MetricName] = {}
+    metrics: dict[str, MetricFacts] = {}
     for epoch, seen in _epochs(store, rows, dated, snapshots, book):
         metrics |= seen
         recent = [*recent[-1:], _compared(epoch.window)]
@@ -114,9 +114,9 @@ def _read_runs(store: Store, published: Sequence[RunInfo], book: CaseBook) -> tu
     dated: list[DatedRun] = []
     for start in range(0, len(published), RUNS_AT_ONCE):
         batch = published[start : start + RUNS_AT_ONCE]
-        found = read_runs(store, batch, start, book)
-        parts.append(found.rows)
-        for info, build in zip(batch, found.builds, strict=True):
+        rows, builds = read_runs(store, batch, start, book)
+        parts.append(rows)
+        for info, build in zip(batch, builds, strict=True):
             dated.append(dated_run(info.run_id, info.created_at, build, dated))
     return concatenated(parts), dated
 
@@ -160,7 +160,7 @@ def _now(runs: Sequence[RunInfo], newest: NewestRows) -> float:
 
 def _epochs(
     store: Store, rows: Rows, runs: Sequence[DatedRun], snapshots: Sequence[Snapshot], book: CaseBook
-) -> Iterator[tuple[Epoch, dict[str, MetricName]]]:
+) -> Iterator[tuple[Epoch, dict[str, MetricFacts]]]:
     """Every epoch with the metrics that were seen in it."""
     numbers = {run: snapshot.number for snapshot in snapshots for run in snapshot.runs}
     snapshot_of_run = np.array([numbers[run.run_id] for run in runs], np.int64)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 from collections.abc import Mapping
+from dataclasses import replace
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.session import DeviceSession
@@ -86,18 +87,7 @@ class CheckRun:
 
     def _report(self, planned: PlannedCase, outcome: Outcome, **more: Scalar) -> None:
         facts = {**self.where, **dict(outcome.facts), **more}
-        self.events.outcome(
-            Outcome(
-                outcome.case_key,
-                outcome.status,
-                outcome.phase,
-                outcome.cause,
-                outcome.reason,
-                outcome.failure,
-                measurements=outcome.measurements,
-                facts=tuple(sorted(facts.items())),
-            )
-        )
+        self.events.outcome(replace(outcome, facts=tuple(sorted(facts.items()))))
 
 
 def _outcome_of(key: str, said: CheckOutcome) -> Outcome:
