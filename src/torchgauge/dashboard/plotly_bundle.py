@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import importlib.util
 import io
 import os
 import re
@@ -23,6 +22,7 @@ import zlib
 from dataclasses import dataclass
 from enum import StrEnum
 from http.client import HTTPException
+from importlib import metadata
 from pathlib import Path
 from typing import Any
 
@@ -120,10 +120,8 @@ def bring(wanted: Wanted, *, registry: str | None = None, cache: Path | None = N
     ``AUTO`` a failure is a note; ``BASIC`` raises :class:`InfrastructureError` and ``FULL``
     :class:`MissingPackageError` where there is no such bundle.
     """
-    if wanted is Wanted.NONE:
-        return NO_CHARTS
-    if wanted is Wanted.FULL:
-        return Charts(full_bundle())
+    if wanted in (Wanted.NONE, Wanted.FULL):
+        return Charts(full_bundle()) if wanted is Wanted.FULL else NO_CHARTS
     try:
         return Charts(basic_bundle(registry or configured_registry(), cache or cache_folder()))
     except (InfrastructureError, MissingPackageError) as error:
@@ -131,47 +129,43 @@ def bring(wanted: Wanted, *, registry: str | None = None, cache: Path | None = N
             raise
         note = error.message
     try:
-        return Charts(
-            full_bundle(), f"{note}; the full bundle of Python's plotly is used, which loads more slowly"
-        )
+        found = full_bundle()
     except MissingPackageError as error:
         return Charts(None, f"{note}; {error.message}; charts are off, every table is there")
+    return Charts(found, f"{note}; the full bundle of Python's plotly is used, which loads more slowly")
 
 
-def plotly_folder() -> Path:
-    """The folder of Python's plotly, found without importing it, which takes longer than a small build."""
-    spec = importlib.util.find_spec("plotly")
-    if spec is None or not spec.submodule_search_locations:
+def _of_plotly(name: str) -> bytes:
+    """A file of Python's plotly, read without importing that, which takes longer than a small build.
+
+    Raises :class:`MissingPackageError` where it is not there.
+    """
+    try:
+        return Path(str(metadata.distribution("plotly").locate_file(f"plotly/{name}"))).read_bytes()
+    except metadata.PackageNotFoundError as error:
         raise MissingPackageError(
             "Python's plotly is not installed", hint="pip install plotly, or --plotly none"
-        )
-    return Path(next(iter(spec.submodule_search_locations)))
+        ) from error
+    except OSError as error:
+        raise _broken(f"its {name} cannot be read: {error.strerror or error}") from error
+
+
+def _broken(why: str) -> MissingPackageError:
+    hint = "pip install --force-reinstall plotly, or --plotly none"
+    return MissingPackageError(f"Python's plotly is damaged: {why}", hint=hint)
 
 
 def plotlyjs_version() -> str:
     """The version of plotly.js inside Python's plotly."""
-    try:
-        found = _VERSION.search((plotly_folder() / "offline" / "_plotlyjs_version.py").read_text())
-    except OSError:
-        found = None
+    found = _VERSION.search(_of_plotly("offline/_plotlyjs_version.py").decode())
     if found is None:
-        raise MissingPackageError(
-            f"the plotly in {plotly_folder()} does not say which plotly.js it holds",
-            hint="pip install --force-reinstall plotly, or --plotly none",
-        )
+        raise _broken("it does not say which plotly.js it holds")
     return found[1]
 
 
 def full_bundle() -> PlotlyBundle:
     """The bundle inside Python's plotly; raises :class:`MissingPackageError` where it is not there."""
-    path = plotly_folder() / "package_data" / "plotly.min.js"
-    try:
-        content = path.read_bytes()
-    except OSError as error:
-        raise MissingPackageError(
-            f"{path} cannot be read: {error.strerror or error}",
-            hint="pip install --force-reinstall plotly, or --plotly none",
-        ) from error
+    content = _of_plotly("package_data/plotly.min.js")
     return PlotlyBundle("full", plotlyjs_version(), "the Python package plotly", content)
 
 
