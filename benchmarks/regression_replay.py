@@ -22,9 +22,7 @@ from torchgauge.results.comparing.pair_evidence import DEARER
 from torchgauge.results.comparing.sequential import (
     Levels,
     Moderated,
-    is_gain,
-    is_harm,
-    is_unchanged,
+    live_change,
     looks,
     moderate,
 )
@@ -99,7 +97,7 @@ def run_rule(drawn: dict, levels: Levels, history: dict[Estimator, History], cap
                 if len(rows):
                     _look(out, rows, _known(kept[rows, :n], history[estimator]), levels)
                     seen = _known(wall[rows, :n], history[Estimator.WALL])
-                    out.wall_harm[rows] = is_harm(seen, levels)
+                    out.wall_harm[rows] = live_change(seen, levels).more
         running &= ~(last | out.harm | out.gain | out.unchanged)
     return out
 
@@ -109,9 +107,8 @@ def _known(logs: np.ndarray, history: History) -> Moderated:
 
 
 def _look(out: Trials, rows: np.ndarray, found: Moderated, levels: Levels) -> None:
-    harm, gain = is_harm(found, levels), is_gain(found, levels)
-    out.harm[rows], out.gain[rows] = harm, gain
-    out.unchanged[rows] = is_unchanged(found, levels) & ~harm & ~gain
+    harm, gain, same = live_change(found, levels)
+    out.harm[rows], out.gain[rows], out.unchanged[rows] = harm, gain, same & ~harm & ~gain
 
 
 def row(name: str, effect: float, trials: Trials) -> str:

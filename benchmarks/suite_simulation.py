@@ -24,9 +24,7 @@ from torchgauge.results.comparing.pooled_noise import pooled_prior
 from torchgauge.results.comparing.sequential import (
     Levels,
     Moderated,
-    is_gain,
-    is_harm,
-    is_unchanged,
+    live_change,
     looks,
     moderate,
     spent_p,
@@ -129,9 +127,9 @@ def _batch(noise: Noise, setting: Setting, rng: np.random.Generator) -> tuple[np
         [moderate(logs[..., :n], *prior) for n in planned] for logs, prior in zip(first, priors, strict=True)
     ]
     p = np.array([[spent_p(found, levels) for found in each] for each in at_look])
-    harm = np.array([[is_harm(found, levels) for found in each] for each in at_look])
-    same = np.array([is_unchanged(found, levels) for found in at_look[0]])
-    gain = np.array([is_gain(found, levels) for found in at_look[0]])
+    harm = np.array([[live_change(found, levels).more for found in each] for each in at_look])
+    same = np.array([live_change(found, levels).same for found in at_look[0]])
+    gain = np.array([live_change(found, levels).less for found in at_look[0]])
     ended, survives = _first_stage(p, harm[0] | gain, same)
     shown = np.take_along_axis(harm, ended[None, None], axis=1)[:, 0]
     suspicion = shown & survives
@@ -190,7 +188,7 @@ def _pooled(logs: np.ndarray) -> tuple[np.ndarray | None, np.ndarray | float]:
 
 def _repeats(before: Moderated, logs: np.ndarray, at: tuple[int, int], levels: Levels) -> bool:
     found = moderate(logs[: levels.planned[0]], float(before.spread[at]), float(before.df[at]))
-    return bool(is_harm(found, levels))
+    return bool(live_change(found, levels).more)
 
 
 def share(count: int, n: int) -> str:

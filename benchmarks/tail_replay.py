@@ -17,7 +17,7 @@ import numpy as np
 from ab_noise import interleaved
 from scipy import stats
 
-from torchgauge.results.comparing.sequential import Levels, is_gain, is_harm, is_unchanged, looks, moderate
+from torchgauge.results.comparing.sequential import Levels, live_change, looks, moderate
 from torchgauge.results.comparing.tails import SUSPECT, stretch
 
 MAX_LAUNCHES = 12
@@ -58,12 +58,13 @@ def trial(pairs: list, plant: tuple, args: argparse.Namespace, rng: np.random.Ge
         if count not in LEVELS.planned:
             continue
         found = moderate(np.array(logs))
-        if is_harm(found, LEVELS):
+        change = live_change(found, LEVELS)
+        if change.more:
             return "regression", count
         large = float(found.mean) >= math.log1p(LEVELS.tolerance / 2)
-        heavy = large and not is_unchanged(found, LEVELS) and float(found.p_value()) / 2 <= SUSPECT
+        heavy = large and not change.same and float(found.p_value()) / 2 <= SUSPECT
         if not heavy:
-            return ("improvement" if is_gain(found, LEVELS) else "no harm"), count
+            return ("improvement" if change.less else "no harm"), count
     return "undecided", MAX_LAUNCHES
 
 

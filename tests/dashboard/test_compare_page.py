@@ -13,13 +13,14 @@ import pytest
 from site_files import generator, small_shape
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.contrast import ASSUMED, FLOOR, Contrast, Side, Word, contrast, ratio_of
+from torchgauge.dashboard.contrast import ASSUMED, FLOOR, Contrast, Side, Word, contrast
 from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
 from torchgauge.dashboard.names import CaseName, Column
 from torchgauge.dashboard.pages.noise import series_thresholds
 from torchgauge.dashboard.site_data import read_site_data
 from torchgauge.dashboard.snapshots import Snapshot, TorchBuild
 from torchgauge.records import Status, Workload
+from torchgauge.results.log_ratio import ratio_interval
 from torchgauge.results.store import Store
 
 PASS, OOM, CRASH, INFRA, SKIPPED = (
@@ -104,7 +105,7 @@ def test_the_interval_of_a_ratio_covers_as_often_as_it_says() -> None:
     samples = rng.normal(0, 0.05, (2, 4000, 40))
     means, halves = samples.mean(axis=2), 1.96 * samples.std(axis=2, ddof=1) / math.sqrt(40)
     a, b = (np.exp(np.stack([means[i], means[i] - halves[i], means[i] + halves[i]])) for i in range(2))
-    _, low, high = ratio_of(a, b)
+    _, low, high = ratio_interval(a, b)
     assert np.mean((low <= 0) & (high >= 0)) == pytest.approx(0.95, abs=0.015)
 
 

@@ -23,6 +23,8 @@ from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.trend_lines import mean_and_half
 from torchgauge.records import Status
+from torchgauge.results.log_ratio import ratio_interval
+from torchgauge.results.stored_change import stored_change
 
 ASSUMED = float(np.log(1.1))
 """The threshold of a series with too little history, as a log-ratio; such a row is never unchanged."""
@@ -113,7 +115,7 @@ def contrast(
     counts = history.comparable(metric)
     sure_a, sure_b = _bits(counts, a), _bits(counts, b)
     usable = ok_a & ok_b & sure_a & sure_b & alike & (left[MEDIAN] > 0) & (right[MEDIAN] > 0)
-    ratio, low, high = ratio_of(left, right)
+    ratio, low, high = ratio_interval(left, right)
     limit = np.fmax(_threshold(thresholds, a), _threshold(thresholds, b))
     known = np.isfinite(limit)
     limit = np.where(known, np.maximum(limit, FLOOR), ASSUMED)
@@ -153,29 +155,16 @@ def contrast(
     return Contrast(words, factor, dict(reasons.most_common()), middle, n, rows)
 
 
-def ratio_of(a: Floats, b: Floats) -> tuple[Floats, Floats, Floats]:
-    """Logarithm of B over A and of its interval, of ``[3, cases]`` median, low and high; NaN if unknown."""
-    with np.errstate(invalid="ignore", divide="ignore"):
-        logs_a, logs_b = np.log(a), np.log(b)
-        ratio = logs_b[MEDIAN] - logs_a[MEDIAN]
-        down = np.hypot(logs_b[MEDIAN] - logs_b[LOW], logs_a[HIGH] - logs_a[MEDIAN])
-        up = np.hypot(logs_b[HIGH] - logs_b[MEDIAN], logs_a[MEDIAN] - logs_a[LOW])
-        return ratio, ratio - down, ratio + up
-
-
 def _words(
     ratio_low_high: tuple[Floats, Floats, Floats], limit: Floats, known: Bits, *, lower_is_better: bool
 ) -> npt.NDArray[np.int64]:
     ratio, low, high = ratio_low_high
-    banded = np.isfinite(low) & np.isfinite(high)
-    with np.errstate(invalid="ignore"):
-        aside = (low > 0) | (high < 0)
-        moved = (np.abs(ratio) > limit) & np.where(banded, aside, known)
-        widest = np.where(banded, np.maximum(np.abs(low), np.abs(high)), np.abs(ratio))
-        still = known & (widest <= limit)
-        better = (ratio < 0) == lower_is_better
-    found = np.where(still, Word.UNCHANGED, Word.UNDECIDED)
-    return np.where(moved, np.where(better, Word.BETTER, Word.WORSE), found)
+    alone = ~(np.isfinite(low) & np.isfinite(high)) & known  # without an interval the history speaks for it
+    low, high = np.where(alone, ratio, low), np.where(alone, ratio, high)
+    more, less, same = stored_change(ratio, low, high, least=limit, margin=limit)
+    better, worse = (less, more) if lower_is_better else (more, less)
+    found = np.where(same & known, Word.UNCHANGED, Word.UNDECIDED)
+    return np.where(better, Word.BETTER, np.where(worse, Word.WORSE, found))
 
 
 def _reason(lacks: tuple[str, str], *, number_on_a: bool, alike: bool) -> str:

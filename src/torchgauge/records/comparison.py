@@ -41,6 +41,11 @@ class Action(str, Enum):
     REPORT = "report"
     IGNORE = "ignore"
 
+    @property
+    def softened(self) -> Action:
+        """The action for what may block nobody: what gates is reported."""
+        return Action.REPORT if self is Action.GATE else self
+
 
 @dataclass(frozen=True)
 class Contestant:

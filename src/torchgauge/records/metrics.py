@@ -25,6 +25,10 @@ class Better(str, Enum):
     HIGHER = "higher"
     NEITHER = "neither"
 
+    def worse(self, change: float) -> bool | None:
+        """Whether a ``change`` of this sign is for the worse; None where neither direction is better."""
+        return None if self is Better.NEITHER else (change > 0) == (self is Better.LOWER)
+
 
 class Compared(str, Enum):
     """The rule by which two numbers of a metric are compared; in prose in ``docs/comparison.md``."""
@@ -124,7 +128,7 @@ _TABLE = (
            _EXACT, of_the_compiler=True, views=_CLAIM),
     Metric("cache_hits", "count", _NEITHER, "compile-cache hits of the warm compilation"),
     Metric("peak_memory", "B", _LOWER, "peak of the steps in a process that ran only this configuration",
-           Compared.MEMORY, 0.05, 8.0 * MIB, views=(View.BRIEF, *_HISTORY),
+           Compared.MEMORY, 0.05, 8.0 * MIB, launches=6, views=(View.BRIEF, *_HISTORY),
            upstream="dynamo_peak_mem", upstream_unit=GIGABYTE),
     Metric("flops", "FLOP", _NEITHER, "floating-point operations of one step, counted by operator"),
     Metric("flops_rate", "FLOP/s", _HIGHER, "achieved rate: counted operations divided by wall time",

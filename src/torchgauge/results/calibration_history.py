@@ -29,8 +29,10 @@ from itertools import combinations
 from torchgauge.records import Better, Environment, Summary
 from torchgauge.results.dataset import read_table
 from torchgauge.results.environments import environments_of
+from torchgauge.results.log_ratio import variance_of
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.store import Store
+from torchgauge.results.stored_change import stored_change
 
 NEEDED = 3
 """Earlier calibrations without which nothing is called usual."""
@@ -162,9 +164,10 @@ def compare(series: Series, now: Summary, machine: Machine, history: Sequence[Pa
 
 
 def _word(change: float, margin: float, better: Better) -> Word:
-    slower = -change if better is Better.HIGHER else change if better is Better.LOWER else 0.0
-    if abs(slower) > margin and abs(slower) >= math.log1p(FLOOR):
-        return Word.SLOWER if slower > 0 else Word.FASTER
+    said = stored_change(change, change - margin, change + margin, least=math.log1p(FLOOR), margin=WIDEST)
+    worse = better.worse(change)
+    if worse is not None and (said.more or said.less):
+        return Word.SLOWER if worse else Word.FASTER
     return Word.TOO_NOISY if margin > WIDEST else Word.AS_USUAL
 
 
@@ -173,10 +176,8 @@ def _margin(logs: Sequence[float], now: Summary) -> float:
     from scipy import special
 
     n = len(logs)
-    within = 0.0
-    if now.low is not None and now.high is not None and now.low > 0:
-        within = math.log(now.high / now.low) / (2 * float(special.ndtri(0.5 + now.confidence / 2)))
-    error = math.sqrt(spread(logs) ** 2 * (1 + math.pi / (2 * n)) + within**2)
+    within = variance_of(now.low, now.high, now.confidence) or 0.0
+    error = math.sqrt(spread(logs) ** 2 * (1 + math.pi / (2 * n)) + within)
     return float(special.stdtrit(n - 1, 1 - LEVEL)) * error
 
 

@@ -18,7 +18,7 @@ from torchgauge.records import (
 )
 from torchgauge.records.comparison import Action, Block, Pair, Side, Verdict
 from torchgauge.results.comparing.noise import NoiseHistory, Prior
-from torchgauge.results.comparing.sequential import Levels, is_harm
+from torchgauge.results.comparing.sequential import Levels, live_change
 from torchgauge.results.comparing.suite_level import SUITE_HARM, common_evidence
 
 
@@ -234,7 +234,7 @@ def test_what_launches_have_in_common_makes_no_regression_of_the_suite():
     levels = Levels(0.01, (3,), harm=SUITE_HARM)
     for common in (0.0, 0.004, 0.015):
         logs = rng.normal(0, 0.0135, (4000, 50, 3)) + rng.normal(0, common, (4000, 1, 3))
-        assert is_harm(common_evidence(logs), levels).mean() <= 0.0025 + 3 * math.sqrt(0.0025 / 4000)
+        assert live_change(common_evidence(logs), levels).more.mean() <= 0.0025 + 3 * math.sqrt(0.0025 / 4000)
 
 
 def test_one_pair_is_no_suite():

@@ -12,9 +12,7 @@ from torchgauge.results.comparing.sequential import (
     Levels,
     Moderated,
     detectable,
-    is_gain,
-    is_harm,
-    is_unchanged,
+    live_change,
     looks,
     moderate,
     needed,
@@ -29,9 +27,11 @@ def trials(effect, spread=0.01, launches=12, seed=0):
     return np.random.default_rng(seed).normal(effect, spread, (TRIALS, launches))
 
 
-def ever(test, logs, levels, *prior):
-    """Share of trials in which ``test`` holds at any look."""
-    held = [test(moderate(logs[:, :look], *prior), levels) for look in looks(logs.shape[1])]
+def ever(flag, logs, levels, *prior):
+    """Share of trials in which the rule says ``flag`` at any look."""
+    held = [
+        getattr(live_change(moderate(logs[:, :look], *prior), levels), flag) for look in looks(logs.shape[1])
+    ]
     return float(np.any(held, axis=0).mean())
 
 
@@ -92,35 +92,33 @@ def test_looking_often_keeps_the_error(prior):
     """
     levels = Levels(0.03, looks(12))
     small = Levels(1e-9, looks(12))  # without the demand on the size of the estimate
-    assert ever(is_harm, trials(0.0), small, *prior) < 0.01 + 3 * math.sqrt(0.01 / TRIALS)
-    assert ever(is_gain, trials(0.0), small, *prior) < 0.01 + 3 * math.sqrt(0.01 / TRIALS)
-    assert ever(is_unchanged, trials(levels.margin), levels, *prior) < 0.05 + 3 * math.sqrt(0.05 / TRIALS)
+    assert ever("more", trials(0.0), small, *prior) < 0.01 + 3 * math.sqrt(0.01 / TRIALS)
+    assert ever("less", trials(0.0), small, *prior) < 0.01 + 3 * math.sqrt(0.01 / TRIALS)
+    assert ever("same", trials(levels.margin), levels, *prior) < 0.05 + 3 * math.sqrt(0.05 / TRIALS)
 
 
 @pytest.mark.parametrize(("times", "limit"), [(1.25, 0.01), (1.5, 0.02), (3.0, 0.04), (5.0, 0.04)])
 def test_a_history_that_was_too_calm_costs_little(times, limit):
     """Wrong harm when launches spread ``times`` what history says; pooled variances make up to 20 %."""
     levels = Levels(1e-9, looks(12))
-    assert ever(is_harm, trials(0.0, 0.01 * times), levels, 0.01, 20.0) < limit + 3 * math.sqrt(
-        limit / TRIALS
-    )
+    assert ever("more", trials(0.0, 0.01 * times), levels, 0.01, 20.0) < limit + 3 * math.sqrt(limit / TRIALS)
 
 
 def test_real_changes_are_found():
     """Five standard deviations of a launch are found nearly always, with history mostly by three launches."""
     levels = Levels(0.03, looks(12))
-    assert ever(is_harm, trials(0.05), levels) > 0.99
-    assert ever(is_gain, trials(-0.05), levels) > 0.99
-    assert is_harm(moderate(trials(0.05)[:, :3], 0.01, 20.0), levels).mean() > 0.95
-    assert ever(is_unchanged, trials(0.0), levels) > 0.99
+    assert ever("more", trials(0.05), levels) > 0.99
+    assert ever("less", trials(-0.05), levels) > 0.99
+    assert live_change(moderate(trials(0.05)[:, :3], 0.01, 20.0), levels).more.mean() > 0.95
+    assert ever("same", trials(0.0), levels) > 0.99
 
 
 def test_a_sure_but_small_change_is_no_regression():
     """Evidence without size is not enough: 1 % is below half the tolerance of 3 %."""
     levels = Levels(0.03, looks(12))
     tiny = moderate(np.array([0.0100, 0.0101, 0.0099, 0.0100, 0.0101]))
-    assert not is_harm(tiny, levels)
-    assert is_unchanged(tiny, levels)
+    assert not live_change(tiny, levels).more
+    assert live_change(tiny, levels).same
 
 
 def test_p_values_pay_for_every_look():
@@ -135,7 +133,7 @@ def test_the_detectable_change_is_found_in_four_of_five():
     levels = Levels(0.03, looks(12))
     change = detectable(Moderated(12, np.array(0.0), np.array(0.015), np.array(11.0)), levels)
     logs = trials(math.log1p(change), 0.015)
-    assert 0.72 < is_harm(moderate(logs), levels).mean() < 0.85
+    assert 0.72 < live_change(moderate(logs), levels).more.mean() < 0.85
 
 
 def test_needed_launches_decide_it():
@@ -152,8 +150,8 @@ def test_equal_launches_have_no_spread_and_no_doubt():
     same, slower = moderate(np.zeros(3)), moderate(np.full(3, 0.1))
     assert float(same.p_value()) == 1.0
     assert float(slower.p_value()) < 1e-20
-    assert is_unchanged(same, levels)
-    assert is_harm(slower, levels)
+    assert live_change(same, levels).same
+    assert live_change(slower, levels).more
 
 
 @pytest.mark.parametrize("logs", [[0.1], [0.1, math.nan, 0.2], [0.1, math.inf]])

@@ -9,6 +9,7 @@ from enum import Enum
 from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, number_counts
 from torchgauge.results.claims.claim import MEASURES, Aggregation, Condition, Measure, Question
 from torchgauge.results.claims.stored import Number, StoredCase
+from torchgauge.results.log_ratio import ratio_interval
 
 
 class Standing(str, Enum):
@@ -130,20 +131,18 @@ def number_of(found: Measured, measure: Measure) -> Number:
 
 
 def quotient(above: Number, below: Number) -> Number:
-    """``above`` / ``below``; on logarithms, the halves of both intervals that face each other add in squares.
+    """``above`` / ``below`` with the interval of :func:`ratio_interval`.
 
     Without an interval where a side has none; absent where a side is not positive.
     """
     if not (above.median and below.median and above.median > 0 and below.median > 0):
         return Number(None, None, None, f"{above.median:g} over {below.median:g} is no ratio")
-    ratio = math.log(above.median) - math.log(below.median)
-    ends = (above.low, above.high, below.low, below.high)
-    if any(end is None or end <= 0 for end in ends):
-        return Number(math.exp(ratio), None, None)
-    a_low, a_high, b_low, b_high = (math.log(end) for end in ends if end is not None)
-    down = math.hypot(math.log(above.median) - a_low, b_high - math.log(below.median))
-    up = math.hypot(a_high - math.log(above.median), math.log(below.median) - b_low)
-    return Number(math.exp(ratio), math.exp(ratio - down), math.exp(ratio + up))
+    sides = ([each.median, each.low or math.nan, each.high or math.nan] for each in (below, above))
+    ratio, *ends = map(float, ratio_interval(*sides))
+    low, high = (math.exp(end) if math.isfinite(end) else None for end in ends)
+    return (
+        Number(math.exp(ratio), low, high) if None not in (low, high) else Number(math.exp(ratio), None, None)
+    )
 
 
 def lacking(case: StoredCase) -> tuple[Standing, str] | None:

@@ -1,41 +1,44 @@
-"""A verdict before anything is said: names, rule and action of one metric of one pair."""
+"""A verdict before anything is said: names, rule and action of a metric of one pair, or of a whole suite."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import replace
+from typing import Any
 
-from torchgauge.records.comparison import Action, MetricVerdict, Pair, Verdict
+from torchgauge.records.comparison import MetricVerdict, Pair, Verdict
 from torchgauge.results.comparing.policy import Rule
 
 RuleOf = Callable[[str], Rule]
-QUARANTINE_FACTOR = 3.0
-"""What is in quarantine gates at so many times its tolerance."""
+SUITE = "suite"
+"""The metric of the one verdict that is on no pair: the geometric mean."""
 
 
-@dataclass(frozen=True)
-class BlankVerdicts:
-    """Blank verdicts of one pair under the rules of its metrics."""
+def blank_verdict(
+    pair: Pair, metric: str, rule: Rule, *, quarantined: bool = False, **more: Any
+) -> MetricVerdict:
+    """Undecided so far; a control never gates. ``more`` are fields of the verdict."""
+    blank = MetricVerdict(
+        pair_key=pair.key,
+        pair_id=pair.id,
+        base_case=pair.base.id,
+        head_case=pair.head.id,
+        metric=metric,
+        unit="",
+        estimator="exact",
+        verdict=Verdict.UNDECIDED,
+        tolerance=rule.tolerated(quarantined=quarantined),
+        quarantined=quarantined,
+        control=pair.control,
+        action=rule.action.softened if pair.control else rule.action,
+    )
+    return replace(blank, **more)
 
-    pair: Pair
-    rule_of: RuleOf
-    quarantined: bool
 
-    def blank(self, metric: str, unit: str, launches: int, estimator: str = "exact") -> MetricVerdict:
-        """Undecided so far; a control never gates."""
-        rule = self.rule_of(metric)
-        return MetricVerdict(
-            pair_key=self.pair.key,
-            pair_id=self.pair.id,
-            base_case=self.pair.base.id,
-            head_case=self.pair.head.id,
-            metric=metric,
-            unit=unit,
-            estimator=estimator,
-            verdict=Verdict.UNDECIDED,
-            tolerance=rule.tolerance * (QUARANTINE_FACTOR if self.quarantined else 1.0),
-            launches=launches,
-            quarantined=self.quarantined,
-            control=self.pair.control,
-            action=Action.REPORT if self.pair.control and rule.action is Action.GATE else rule.action,
-        )
+def blank_suite(rule: Rule, **more: Any) -> MetricVerdict:
+    """The same of a whole suite, which belongs to no pair."""
+    blank = MetricVerdict(
+        "", "the whole suite", "", "", SUITE, "ratio", "geometric mean", Verdict.UNDECIDED,
+        tolerance=rule.tolerance, action=rule.action,
+    )  # fmt: skip
+    return replace(blank, **more)

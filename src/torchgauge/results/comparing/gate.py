@@ -6,13 +6,14 @@ over nothing, or in which something that gates could not be decided, ends with 3
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
-from torchgauge.results.comparing.blank_verdict import QUARANTINE_FACTOR
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GATE_VERDICTS, Headline, headline
 from torchgauge.results.comparing.policy import STEP_TIMES, Policy, Rule
+from torchgauge.results.comparing.run_ratio import change_in
 from torchgauge.results.comparing.verdict_words import WORSE, in_doubt
 from torchgauge.results.units import small_number
 
@@ -73,7 +74,7 @@ def under(verdict: MetricVerdict, policy: Policy) -> MetricVerdict:
     seen = replace(verdict, action=action)
     if verdict.ratio is None or verdict.metric not in STEP_TIMES:
         return _sized(seen, rule)
-    tolerance = rule.tolerance * (QUARANTINE_FACTOR if verdict.quarantined else 1.0)
+    tolerance = rule.tolerated(quarantined=verdict.quarantined)
     return _within(seen, tolerance)
 
 
@@ -87,14 +88,15 @@ def _within(seen: MetricVerdict, tolerance: float) -> MetricVerdict:
     assert seen.ratio is not None
     if tolerance == seen.tolerance:
         return seen
-    low, high = seen.low, seen.high
-    fits = low is not None and high is not None and low > 1 / (1 + tolerance) and high < 1 + tolerance
-    small = max(seen.ratio, 1 / seen.ratio) - 1 < tolerance / 2
+    change = change_in(seen, tolerance)
+    small = abs(math.log(seen.ratio)) < math.log1p(tolerance / 2)
     changed = replace(seen, tolerance=tolerance)
     if seen.verdict in (Verdict.REGRESSION, Verdict.IMPROVEMENT) and small:
         reason = f"{seen.verdict.value} below half of the policy's tolerance of {tolerance:.1%}"
-        return replace(changed, verdict=Verdict.UNCHANGED if fits else Verdict.UNDECIDED, reason=reason)
-    if seen.verdict is Verdict.UNCHANGED and not fits:
+        return replace(
+            changed, verdict=Verdict.UNCHANGED if change.same else Verdict.UNDECIDED, reason=reason
+        )
+    if seen.verdict is Verdict.UNCHANGED and not change.same:
         reason = f"unchanged within {seen.tolerance:.1%}, and the policy asks for {tolerance:.1%}"
         return replace(changed, verdict=Verdict.UNDECIDED, reason=reason)
     return changed
@@ -104,7 +106,7 @@ def _sized(seen: MetricVerdict, rule: Rule) -> MetricVerdict:
     """Compile time or memory under another tolerance or floor; what is exact stays as it is."""
     if seen.verdict is not Verdict.REGRESSION or seen.ratio is None or not rule.tolerance:
         return seen
-    tolerance = rule.tolerance * (QUARANTINE_FACTOR if seen.quarantined else 1.0)
+    tolerance = rule.tolerated(quarantined=seen.quarantined)
     change = abs((seen.head or 0.0) - (seen.base or 0.0))
     if max(seen.ratio, 1 / seen.ratio) - 1 > tolerance and change > rule.floor:
         return replace(seen, tolerance=tolerance)

@@ -12,11 +12,10 @@ from functools import partial
 
 from scipy import stats
 
+from torchgauge.records import METRICS
 from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair
-from torchgauge.results.comparing.blank_verdict import QUARANTINE_FACTOR
+from torchgauge.results.comparing.blank_verdict import SUITE
 from torchgauge.results.comparing.launch_samples import LaunchSamples
-from torchgauge.results.comparing.memory_change import METRIC as MEMORY
-from torchgauge.results.comparing.memory_change import MemoryRule
 from torchgauge.results.comparing.noise import NoiseHistory
 from torchgauge.results.comparing.other_metrics import judge_other_metrics
 from torchgauge.results.comparing.pair_evidence import LATENCY, TAIL, TIMED, WALL, PairEvidence
@@ -31,9 +30,9 @@ from torchgauge.results.comparing.pair_verdict import (
 )
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.comparing.pooled_noise import pooled_prior
-from torchgauge.results.comparing.sequential import is_gain, is_harm, is_unchanged, spent_p
+from torchgauge.results.comparing.sequential import spent_p
+from torchgauge.results.comparing.sized_change import MEMORY, SizedRule
 from torchgauge.results.comparing.status_verdict import comparable, with_status
-from torchgauge.results.comparing.suite_level import METRIC as SUITE
 from torchgauge.results.comparing.suite_level import asks_for_more, suite_verdict
 
 DEFAULT_QUADS = 80
@@ -197,19 +196,16 @@ class Judge:
         tail = hypotheses.get((evidence.pair.key, TAIL))
         if tail is not None and tail.looks_heavier and not (tail.survives and tail.shows_harm(evidence)):
             return True
-        levels, moderated = latency.levels, latency.moderated
-        if is_unchanged(moderated, levels):
-            return False
-        changed = bool(is_harm(moderated, levels) or is_gain(moderated, levels))
-        return not (changed and latency.survives)
+        change = latency.change
+        return not (change.same or ((change.more or change.less) and latency.survives))
 
     def _owes_memory(self, evidence: PairEvidence) -> bool:
         """Whether a launch differs in memory, and there are too few to judge that by; controls never ask."""
         rule = self._policy.rule(evidence.pair, MEMORY)
         if evidence.pair.control or rule.action is Action.IGNORE:
             return False
-        factor = QUARANTINE_FACTOR if evidence.quarantine else 1.0
-        matters = MemoryRule(rule.tolerance * factor, rule.floor, evidence.priors.get(MEMORY))
+        tolerance = rule.tolerated(quarantined=bool(evidence.quarantine))
+        matters = SizedRule(METRICS[MEMORY], tolerance, rule.floor, evidence.priors.get(MEMORY))
         return matters.owes(LaunchSamples.of(MEMORY, filter(comparable, evidence.launches)))
 
     def _fresh_launches(self, evidence: PairEvidence, hypotheses: Hypotheses) -> int:

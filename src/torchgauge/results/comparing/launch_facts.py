@@ -9,7 +9,7 @@ from typing import Any
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
 from torchgauge.results.comparing.estimators import Estimator, LaunchEstimate, choose_estimator, estimate
 from torchgauge.results.comparing.launch_samples import LaunchSamples
-from torchgauge.results.comparing.memory_change import METRIC as MEMORY
+from torchgauge.results.comparing.sized_change import MEMORY
 from torchgauge.results.comparing.status_verdict import unfit
 
 _NAMES = frozenset(each.value for each in Estimator)

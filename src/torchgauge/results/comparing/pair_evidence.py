@@ -102,7 +102,7 @@ class PairEvidence:
     def levels(self, rule: Rule) -> Levels:
         """Error and tolerance of one look by ``rule``; three times the tolerance in quarantine."""
         return Levels(
-            tolerance=rule.tolerance * (3.0 if self.quarantine else 1.0),
+            tolerance=rule.tolerated(quarantined=bool(self.quarantine)),
             planned=looks(self.max_launches),
             harm=rule.alpha / 5,
             harmless=rule.alpha,

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import cached_property
 from statistics import median
 
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
+from torchgauge.results.comparing.blank_verdict import blank_verdict
 from torchgauge.results.comparing.estimators import Estimator
 from torchgauge.results.comparing.pair_evidence import (
     LATENCY,
@@ -22,12 +24,11 @@ from torchgauge.results.comparing.sequential import (
     Levels,
     Moderated,
     detectable,
-    is_gain,
-    is_harm,
-    is_unchanged,
+    live_change,
     needed,
 )
 from torchgauge.results.comparing.tails import SUSPECT
+from torchgauge.results.stored_change import Change
 
 CONFIRMING = 0.05
 """One-sided error of the fresh launches of a suspicion, which are looked at once."""
@@ -58,6 +59,11 @@ class Finding:
     p: float
     p_adjusted: float
 
+    @cached_property
+    def change(self) -> Change:
+        """What the launches say by themselves."""
+        return live_change(self.moderated, self.levels)
+
     @property
     def survives(self) -> bool:
         """Whether it is left after Benjamini and Hochberg."""
@@ -77,13 +83,13 @@ class Finding:
         if self.metric == TAIL:  # in steps: the floor is in seconds
             step_s, _ = _medians(evidence.first.timings, LATENCY)
             base, head = base * step_s, head * step_s
-        return bool(is_harm(self.moderated, self.levels)) and head - base >= self.rule.floor
+        return bool(self.change.more) and head - base >= self.rule.floor
 
     @property
     def looks_heavier(self) -> bool:
         """Whether slow steps seem to cost the head as much as matters, on too little to tell."""
         large = float(self.moderated.mean) >= math.log1p(self.levels.tolerance / 2)
-        unclear = not is_unchanged(self.moderated, self.levels)
+        unclear = not self.change.same
         return self.metric == TAIL and large and unclear and float(self.moderated.p_value()) / 2 <= SUSPECT
 
 
@@ -147,7 +153,6 @@ def untimed_verdict(evidence: PairEvidence) -> MetricVerdict:
 def _decide(
     evidence: PairEvidence, finding: Finding, repetition: Repetition | None, confirmed: bool | None
 ) -> tuple[Verdict, str]:
-    moderated, levels = finding.moderated, finding.levels
     if confirmed and finding.shows_harm(evidence):
         return Verdict.REGRESSION, f"repeated in {len(evidence.fresh.timings)} fresh launches"
     if finding.is_suspicion(evidence):
@@ -156,16 +161,16 @@ def _decide(
         if confirmed is None:
             return Verdict.UNDECIDED, "suspected, but there were not enough fresh launches to repeat it"
         return Verdict.UNDECIDED, f"suspected, but {len(evidence.fresh.timings)} fresh launches did not agree"
-    if is_gain(moderated, levels) and finding.survives:
+    if finding.change.less and finding.survives:
         return Verdict.IMPROVEMENT, ""
-    if is_unchanged(moderated, levels):
+    if finding.change.same:
         return Verdict.UNCHANGED, ""
     return Verdict.UNDECIDED, _why_undecided(evidence, finding)
 
 
 def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
-    moderated, levels = finding.moderated, finding.levels
-    changed = is_harm(moderated, levels) or is_gain(moderated, levels)
+    moderated = finding.moderated
+    changed = finding.change.more or finding.change.less
     if changed and not finding.survives:
         fresh = len(evidence.fresh.timings)
         again = f", and {fresh} fresh launches did not show it" if fresh else ""
@@ -187,7 +192,7 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
 
 
 def _repeats(fresh: Moderated, levels: Levels, error: float) -> bool:
-    return bool(is_harm(fresh, replace(levels, planned=(fresh.n,), harm=error)))
+    return bool(live_change(fresh, replace(levels, planned=(fresh.n,), harm=error)).more)
 
 
 def _estimator(evidence: PairEvidence, metric: str) -> str:
@@ -217,23 +222,16 @@ def _medians(timings: list[Timing], metric: str) -> tuple[float, float]:
 
 
 def _blank(evidence: PairEvidence, metric: str, rule: Rule) -> MetricVerdict:
-    pair = evidence.pair
     prior = evidence.prior(metric)
-    return MetricVerdict(
-        pair_key=pair.key,
-        pair_id=pair.id,
-        base_case=pair.base.id,
-        head_case=pair.head.id,
-        metric=metric,
+    return blank_verdict(
+        evidence.pair,
+        metric,
+        rule,
+        quarantined=bool(evidence.quarantine),
         unit="ratio" if metric == TAIL else "s",
         estimator="",
-        verdict=Verdict.UNDECIDED,
-        tolerance=evidence.levels(rule).tolerance,
         prior_spread=prior.spread if prior else None,
         prior_df=prior.df if prior else 0.0,
-        quarantined=bool(evidence.quarantine),
-        control=pair.control,
-        action=Action.REPORT if pair.control and rule.action is Action.GATE else rule.action,
         time_s=evidence.first.spent_s + evidence.fresh.spent_s,
     )
 
@@ -241,8 +239,7 @@ def _blank(evidence: PairEvidence, metric: str, rule: Rule) -> MetricVerdict:
 def _action(finding: Finding, verdict: Verdict, evidence: PairEvidence) -> Action:
     """Controls never gate; what is watched for harm gates by harm alone, or where slow steps look heavier."""
     watched = finding.metric in WATCHED and verdict is not Verdict.REGRESSION and not finding.looks_heavier
-    softened = (evidence.pair.control or watched) and finding.rule.action is Action.GATE
-    return Action.REPORT if softened else finding.rule.action
+    return finding.rule.action.softened if evidence.pair.control or watched else finding.rule.action
 
 
 def _left_out(evidence: PairEvidence) -> str:

@@ -41,6 +41,13 @@ class Rule:
     expires: str = ""
     floor: float = 0.0
 
+    def tolerated(self, *, quarantined: bool) -> float:
+        """The tolerance, three times as much in quarantine: what is in there gates at that."""
+        return self.tolerance * (QUARANTINE_FACTOR if quarantined else 1.0)
+
+
+QUARANTINE_FACTOR = 3.0
+"""What is in quarantine gates at so many times its tolerance."""
 
 SUITE_TOLERANCE = 0.01
 """Tolerance of the geometric mean: one per cent everywhere is more than one per cent of one case."""

@@ -12,6 +12,7 @@ from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.comparing.noise import Prior
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.log_ratio import change_of, ratio_of
+from torchgauge.results.stored_change import Change, stored_change
 
 CONFIDENCE = 0.95
 
@@ -56,21 +57,22 @@ def adjusted(verdicts: Sequence[MetricVerdict], policy: Policy) -> list[MetricVe
 
 def judged(each: MetricVerdict, alpha: float, floor: float) -> MetricVerdict:
     """The verdict that ratio, interval and adjusted p of ``each`` allow."""
-    assert each.ratio is not None
-    assert each.low is not None
-    assert each.high is not None
     assert each.p_adjusted is not None
     small = abs((each.head or 0.0) - (each.base or 0.0)) < floor
     sure = each.p_adjusted <= alpha and not small
-    if each.low > 1 and each.ratio >= 1 + each.tolerance / 2 and sure:
-        return replace(each, verdict=Verdict.REGRESSION)
-    if each.high < 1 and each.ratio <= 1 / (1 + each.tolerance / 2) and sure:
-        return replace(each, verdict=Verdict.IMPROVEMENT)
-    if each.low > 1 / (1 + each.tolerance) and each.high < 1 + each.tolerance:
-        return replace(each, verdict=Verdict.UNCHANGED)
+    more, less, same = change_in(each, each.tolerance)
+    verdict = Change(more and sure, less and sure, same).verdict
+    if verdict is not Verdict.UNDECIDED:
+        return replace(each, verdict=verdict)
     return replace(
         each, reason="; ".join(part for part in (_why_undecided(each, sure, small), each.reason) if part)
     )
+
+
+def change_in(each: MetricVerdict, tolerance: float) -> Change:
+    """What ratio and interval of ``each`` say under ``tolerance``; half of it is as large as matters."""
+    logs = (math.nan if value is None else math.log(value) for value in (each.ratio, each.low, each.high))
+    return stored_change(*logs, least=math.log1p(tolerance / 2), margin=math.log1p(tolerance))
 
 
 def _why_undecided(each: MetricVerdict, sure: bool, small: bool) -> str:
@@ -83,10 +85,3 @@ def _why_undecided(each: MetricVerdict, sure: bool, small: bool) -> str:
     if not sure:
         return f"the interval excludes 1, but p is {each.p_adjusted:.2g} among all that was compared"
     return f"the change is smaller than half of {each.tolerance:.0%}, and may be more than all of it"
-
-
-def variance_of(low: float | None, high: float | None, confidence: float) -> float | None:
-    """The variance of a log median that its interval says, as if it were normal; None without an interval."""
-    if low is None or high is None or low <= 0:
-        return None
-    return float(((math.log(high) - math.log(low)) / (2 * stats.norm.isf((1 - confidence) / 2))) ** 2)

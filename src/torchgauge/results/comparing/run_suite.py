@@ -8,7 +8,8 @@ from dataclasses import replace
 
 import numpy as np
 
-from torchgauge.records.comparison import MetricVerdict, Verdict
+from torchgauge.records.comparison import MetricVerdict
+from torchgauge.results.comparing.blank_verdict import blank_suite
 from torchgauge.results.comparing.noise import Prior
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.comparing.run_ratio import CONFIDENCE, decided, judged
@@ -28,22 +29,7 @@ def suite_of(timed: Sequence[MetricVerdict], dropped: int, policy: Policy) -> Me
     ratios = [each.ratio for each in timed if each.ratio is not None]
     log = float(np.mean(np.log(ratios)))
     reason = f"geometric mean over {len(timed)} cases" + (f"; {dropped} dropped out" if dropped else "")
-    blank = MetricVerdict(
-        pair_key="",
-        pair_id="the whole suite",
-        base_case="",
-        head_case="",
-        metric="suite",
-        unit="ratio",
-        estimator="geometric mean",
-        verdict=Verdict.UNDECIDED,
-        reason=reason,
-        ratio=ratio_of(log),
-        confidence=CONFIDENCE,
-        tolerance=rule.tolerance,
-        launches=1,
-        action=rule.action,
-    )
+    blank = blank_suite(rule, reason=reason, ratio=ratio_of(log), confidence=CONFIDENCE, launches=1)
     known = [each for each in timed if each.prior_spread is not None and each.spread is not None]
     if len(known) < len(timed):
         without = len(timed) - len(known)

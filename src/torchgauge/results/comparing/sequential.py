@@ -1,4 +1,4 @@
-"""The test over launches: Student's t, moderated by history, looked at several times.
+"""The rule for a live A/B: Student's t over launches, moderated by history, looked at several times.
 
 All functions take arrays over their leading axes, so that the judge and the simulations that prove its
 error rates run the same lines. Estimates are log ratios of head to base, one per launch; levels are
@@ -30,8 +30,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from torchgauge.results.stored_change import Change
+
 Floats = npt.NDArray[np.float64]
-Flags = npt.NDArray[np.bool_]
 
 LOOKS = (3, 4, 5, 6, 8, 10, 12)
 """Launches after which the rule looks; beyond 12, every third one."""
@@ -142,22 +143,22 @@ class Levels:
         return math.log1p(self.tolerance)
 
 
-def is_harm(evidence: Moderated, levels: Levels) -> Flags:
-    """Whether the interval lies above 1 and the estimate is at least half the tolerance."""
-    low, _ = evidence.interval(levels.harm_now)
-    return (low > 0) & (evidence.mean >= math.log1p(levels.tolerance / 2))
+def live_change(evidence: Moderated, levels: Levels) -> Change:
+    """Has a number changed of which both sides are measured in pairs now? The rule of an A/B run.
 
-
-def is_gain(evidence: Moderated, levels: Levels) -> Flags:
-    """The mirror image of harm."""
-    _, high = evidence.interval(levels.harm_now)
-    return (high < 0) & (evidence.mean <= -math.log1p(levels.tolerance / 2))
-
-
-def is_unchanged(evidence: Moderated, levels: Levels) -> Flags:
-    """Whether the whole interval lies within the tolerance (two one-sided tests; Schuirmann, 1987)."""
-    low, high = evidence.interval(levels.harmless_now)
-    return (low > -levels.margin) & (high < levels.margin)
+    With the interval of Student's t over launches, ``mean -+ t(level, df) spread / sqrt(n)``: *more* where at
+    :attr:`Levels.harm_now` it lies above 0 and the mean is half the tolerance at least; *less* is its mirror
+    image; *the same* where at :attr:`Levels.harmless_now` it lies within the tolerance (two one-sided tests;
+    Schuirmann, 1987). Both levels are for one of several looks, and history moderates spread and df.
+    """
+    least = math.log1p(levels.tolerance / 2)
+    low, high = evidence.interval(levels.harm_now)
+    inner_low, inner_high = evidence.interval(levels.harmless_now)
+    return Change(
+        (low > 0) & (evidence.mean >= least),
+        (high < 0) & (evidence.mean <= -least),
+        (inner_low > -levels.margin) & (inner_high < levels.margin),
+    )
 
 
 def spent_p(evidence: Moderated, levels: Levels) -> Floats:

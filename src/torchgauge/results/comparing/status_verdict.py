@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from torchgauge.records import ATTEMPTED, Modifier, Outcome, Status
 from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair, Side, Verdict
-from torchgauge.results.comparing.blank_verdict import BlankVerdicts, RuleOf
+from torchgauge.results.comparing.blank_verdict import RuleOf, blank_verdict
 
 _TELLING = ATTEMPTED | {Status.UNSUPPORTED}
 """Statuses that say something of the model or its build; the others only say that nothing was measured."""
@@ -74,7 +74,7 @@ def judge_status(
     A side that was not measured (skipped, infra, not run), whose model is another one or which nobody checked
     says nothing: not comparable.
     """
-    blank = BlankVerdicts(pair, rule_of, quarantined).blank("status", "", len(launches))
+    blank = blank_verdict(pair, "status", rule_of("status"), quarantined=quarantined, launches=len(launches))
     told = [launch for launch in launches if not _untold(launch)]
     if not told:
         why = _untold(launches[-1]) if launches else "no launch was measured"
@@ -127,9 +127,8 @@ def _alike(blank: MetricVerdict, launch: Launch, both: Standing) -> MetricVerdic
 
 def _asked_of_nobody(blank: MetricVerdict, why: str) -> MetricVerdict:
     """Unsupported on both sides: there is nothing to measure, so nothing that a gate could wait for."""
-    action = Action.REPORT if blank.action is Action.GATE else blank.action
     reason = "unsupported on both sides" + (f": {why}" if why else "")
-    return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason, action=action)
+    return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason, action=blank.action.softened)
 
 
 def _changed(blank: MetricVerdict, verdict: Verdict, side: str, ended: list[Outcome]) -> MetricVerdict:

@@ -12,7 +12,8 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from torchgauge.records.comparison import Action, MetricVerdict, Verdict
+from torchgauge.records.comparison import MetricVerdict, Verdict
+from torchgauge.results.comparing.blank_verdict import blank_suite
 from torchgauge.results.comparing.pair_evidence import MIN_LAUNCHES, PairEvidence
 from torchgauge.results.comparing.policy import Rule
 from torchgauge.results.comparing.sequential import (
@@ -20,14 +21,10 @@ from torchgauge.results.comparing.sequential import (
     Levels,
     Moderated,
     detectable,
-    is_gain,
-    is_harm,
-    is_unchanged,
+    live_change,
     moderate,
     needed,
 )
-
-METRIC = "suite"
 
 SUITE_HARM = 0.0025
 """One-sided error of harm for the suite, over its looks: half of one wrongly red run in 200."""
@@ -51,24 +48,13 @@ def suite_verdict(evidences: Sequence[PairEvidence], rule: Rule) -> MetricVerdic
     logs = np.array([each.first.logs()[:launches] for each in timed])
     found = common_evidence(logs)
     levels = Levels(rule.tolerance, SUITE_LOOKS, harm=SUITE_HARM, harmless=rule.alpha)
-    verdict, level = Verdict.UNDECIDED, levels.harm_now
-    if is_harm(found, levels):
-        verdict = Verdict.REGRESSION
-    elif is_gain(found, levels):
-        verdict = Verdict.IMPROVEMENT
-    elif is_unchanged(found, levels):
-        verdict, level = Verdict.UNCHANGED, levels.harmless_now
-    low, high = found.interval(level)
+    verdict = live_change(found, levels).verdict
+    low, high = found.interval(levels.harmless_now if verdict is Verdict.UNCHANGED else levels.harm_now)
     dropped = len(evidences) - len(timed)
     reason = f"geometric mean over {len(timed)} pairs" + (f"; {dropped} dropped out" if dropped else "")
     p = float(found.p_value())
-    return MetricVerdict(
-        pair_key="",
-        pair_id="the whole suite",
-        base_case="",
-        head_case="",
-        metric=METRIC,
-        unit="ratio",
+    return blank_suite(
+        rule,
         estimator="geometric_mean",
         verdict=verdict,
         reason=reason,
@@ -78,12 +64,12 @@ def suite_verdict(evidences: Sequence[PairEvidence], rule: Rule) -> MetricVerdic
         confidence=1 - 2 * (levels.harmless if verdict is Verdict.UNCHANGED else levels.harm),
         p=p,
         p_adjusted=p,
-        tolerance=rule.tolerance,
         launches=launches,
         needed=needed(found, levels) if verdict is Verdict.UNDECIDED else None,
         detectable=detectable(found, levels),
         spread=float(found.spread),
-        action=rule.action if verdict is Verdict.REGRESSION else _softened(rule.action),
+        # a suite that stays undecided blocks nobody: each of its pairs says so for itself
+        action=rule.action if verdict is Verdict.REGRESSION else rule.action.softened,
         time_s=sum(each.first.spent_s + each.fresh.spent_s for each in evidences),
     )
 
@@ -100,8 +86,3 @@ def asks_for_more(verdict: MetricVerdict) -> bool:
     """Whether the suite looks slower, by half its tolerance at least, on too few launches to tell."""
     slower = verdict.ratio is not None and verdict.ratio >= 1 + verdict.tolerance / 2
     return verdict.verdict is Verdict.UNDECIDED and slower and verdict.launches < SUITE_LAUNCHES
-
-
-def _softened(action: Action) -> Action:
-    """A suite that stays undecided blocks nobody: each of its pairs says so for itself."""
-    return Action.REPORT if action is Action.GATE else action

@@ -30,7 +30,7 @@ from torchgauge.records import (
     digest,
 )
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Side, Verdict
-from torchgauge.results.comparing.blank_verdict import QUARANTINE_FACTOR
+from torchgauge.results.comparing.blank_verdict import blank_verdict
 from torchgauge.results.comparing.noise import NoiseHistory, Prior, noise_history
 from torchgauge.results.comparing.other_metrics import judge_other_metrics
 from torchgauge.results.comparing.policy import Policy, Rule
@@ -45,12 +45,12 @@ from torchgauge.results.comparing.run_pairs import (
     pair_up,
     read_side,
 )
-from torchgauge.results.comparing.run_ratio import CONFIDENCE, adjusted, decided, variance_of
+from torchgauge.results.comparing.run_ratio import CONFIDENCE, adjusted, decided
 from torchgauge.results.comparing.run_suite import suite_of
 from torchgauge.results.comparing.status_verdict import judge_status, unfit, unlike, with_status
 from torchgauge.results.dataset import read_table
 from torchgauge.results.environments import environments_of
-from torchgauge.results.log_ratio import ratio_of
+from torchgauge.results.log_ratio import ratio_of, variance_of
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.stats import paired_ratio
 from torchgauge.results.store import Store
@@ -313,20 +313,19 @@ class _Comparison:
         if base is not None and head is not None and self.differs is not Difference.RUN:
             by_device = self.differs is Difference.DEVICE
             name += f" against {base.device if by_device else base.configuration.name}"
-        return MetricVerdict(
+        return blank_verdict(
+            Pair(case, case),
+            self.metric,
+            rule,
+            quarantined=bool(reason),
             pair_key=digest([base.key if base else "", head.key if head else "", False]),
             pair_id=name,
             base_case=base.id if base else "",
             head_case=head.id if head else "",
-            metric=self.metric,
             unit="s",
             estimator="medians of one launch each",
-            verdict=Verdict.UNDECIDED,
             confidence=CONFIDENCE,
-            tolerance=rule.tolerance * (QUARANTINE_FACTOR if reason else 1.0),
             launches=1 if base and head else 0,
-            quarantined=bool(reason),
-            action=rule.action,
         )
 
 

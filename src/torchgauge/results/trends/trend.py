@@ -18,7 +18,7 @@ import numpy as np
 import pandas as pd
 
 from torchgauge.clock import utc
-from torchgauge.records import doubt, number_counts
+from torchgauge.records import Better, doubt, number_counts
 from torchgauge.records.codec import digest
 from torchgauge.results import frames
 from torchgauge.results.dataset import read_table
@@ -92,9 +92,7 @@ class Series:
 
     def worse(self, size: float) -> bool | None:
         """Whether a relative change of ``size`` is for the worse; None where neither direction is better."""
-        if self.better not in ("lower", "higher"):
-            return None
-        return (size > 0) == (self.better == "lower")
+        return Better(self.better or Better.NEITHER).worse(size)
 
 
 @dataclass(frozen=True)

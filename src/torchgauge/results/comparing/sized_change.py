@@ -1,7 +1,9 @@
-"""The verdict on peak memory: it has a noise of its own, and judges nothing before that is known.
+"""The verdict on what has one number a launch and is judged by its size: compile times and peak memory.
 
+The rule in prose is the table of ``docs/comparison.md``. Three launches have no interval that would lie
+within a tolerance, so that *unchanged* is a change below it, and launches that disagree decide nothing.
 Resident memory takes one of a few values by chance, so that three launches of equal code may agree on a
-change. The rule in prose is ``docs/comparison.md``.
+change: it is judged launch by launch, and by nothing before its noise is known.
 """
 
 from __future__ import annotations
@@ -12,27 +14,27 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from torchgauge.records import Compared, Metric
 from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.comparing.launch_samples import LaunchSamples
 from torchgauge.results.comparing.noise import Prior
 from torchgauge.results.comparing.sequential import HARM, moderate
+from torchgauge.results.stats import paired_ratio
 
-METRIC = "peak_memory"
-
-LAUNCHES = 6
-"""Launches that show a change without history: the fewest of which the range covers a median at 95 %."""
+MEMORY = "peak_memory"
 
 KNOWN_LAUNCHES, KNOWN_DF = 3, 5.0
 """Launches that show a change where the spread is known from A/A measurements worth so many degrees."""
 
 
 @dataclass(frozen=True)
-class MemoryRule:
-    """What counts as a change of one pair: beyond ``tolerance`` (relative) and ``floor`` (bytes).
+class SizedRule:
+    """What counts as a change of one pair: beyond ``tolerance`` (relative) and ``floor`` (base unit).
 
-    ``prior`` is how memory differed between launches of equal code; None where nobody knows.
+    ``prior`` is how the metric differed between launches of equal code; None where nobody knows.
     """
 
+    metric: Metric
     tolerance: float
     floor: float
     prior: Prior | None = None
@@ -45,7 +47,7 @@ class MemoryRule:
     @property
     def least(self) -> int:
         """Launches that it takes to show a change."""
-        return LAUNCHES if self.known is None else KNOWN_LAUNCHES
+        return self.metric.launches if self.known is None else KNOWN_LAUNCHES
 
     def is_far(self, base: float, head: float) -> bool:
         """Whether ``head`` differs from ``base`` by as much as matters, up or down."""
@@ -57,39 +59,59 @@ class MemoryRule:
         return len(samples.base) < self.least and any(map(self.is_far, samples.base, samples.head))
 
 
-def judge_memory(blank: MetricVerdict, samples: LaunchSamples, rule: MemoryRule) -> MetricVerdict:
+def judge_sized(blank: MetricVerdict, samples: LaunchSamples, rule: SizedRule) -> MetricVerdict:
     """The verdict over ``samples``, one launch of them at least."""
     base, head = statistics.median(samples.base), statistics.median(samples.head)
     ratio = head / base if min(base, head) > 0 else None
     blank = replace(blank, base=base, head=head, ratio=ratio)
-    far = sum(map(rule.is_far, samples.base, samples.head))
-    if not far:
+    count, far = len(samples.base), sum(map(rule.is_far, samples.base, samples.head))
+    by_launch = rule.metric.compared is Compared.MEMORY
+    if by_launch and not far:
         return replace(blank, verdict=Verdict.UNCHANGED)
     if ratio is None:
         reason = f"a median of {base:g} and one of {head:g} have no ratio"
         return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=reason)
-    count = len(samples.base)
     if count < rule.least:
-        reason = (
-            f"the change is large enough in {far} of {count} launches, and it takes {rule.least} to judge"
-        )
-        return replace(blank, reason=reason, needed=rule.least)
+        return _too_few(blank, rule, far if by_launch else None)
     blank = _with_interval(blank, samples, rule)
     if not rule.is_far(base, head):
-        return replace(blank, verdict=Verdict.UNCHANGED, reason=f"{far} of {count} launches differ by more")
-    if blank.low is None or blank.high is None or blank.low <= 1 <= blank.high:
+        reason = f"{far} of {count} launches differ by more" if by_launch else ""
+        return replace(blank, verdict=Verdict.UNCHANGED, reason=reason)
+    low, high = blank.low, blank.high
+    if low is None or high is None:  # fewer launches than have one must all point the same way
+        low, high = (min(samples.ratios), max(samples.ratios)) if len(samples.ratios) == count else (1.0, 1.0)
+    if low <= 1 <= high:
         return replace(blank, reason="the change is large enough, but launches disagree on it")
-    return replace(blank, verdict=Verdict.REGRESSION if head > base else Verdict.IMPROVEMENT)
+    return replace(blank, verdict=worse_or_better(head - base, rule.metric))
 
 
-def _with_interval(blank: MetricVerdict, samples: LaunchSamples, rule: MemoryRule) -> MetricVerdict:
+def worse_or_better(change: float, metric: Metric) -> Verdict:
+    """What ``change`` is; of a metric without a direction more is worse, since nobody asked for it."""
+    worse = metric.better.worse(change)
+    return Verdict.REGRESSION if (change > 0 if worse is None else worse) else Verdict.IMPROVEMENT
+
+
+def _too_few(blank: MetricVerdict, rule: SizedRule, far: int | None) -> MetricVerdict:
+    """Undecided; what was measured once is shown and can gate nothing, or every comparison would wait for it.
+
+    An A/B run compiles into an empty cache in its first launch only, and an ordinary run has one launch.
+    """
+    count, least = blank.launches, rule.least
+    if far is not None:
+        reason = f"the change is large enough in {far} of {count} launches, and it takes {least} to judge"
+        return replace(blank, reason=reason, needed=least)
+    action = blank.action.softened if count == 1 else blank.action
+    return replace(
+        blank, reason=f"{count} of the {least} launches that it takes", needed=least, action=action
+    )
+
+
+def _with_interval(blank: MetricVerdict, samples: LaunchSamples, rule: SizedRule) -> MetricVerdict:
     """``blank`` with the interval of the ratio; without one where a launch has no ratio."""
-    if min(*samples.base, *samples.head) <= 0:
-        return blank
     prior = rule.known
+    if len(samples.ratios) < len(samples.base):
+        return blank
     if prior is None:
-        from torchgauge.results.stats import paired_ratio
-
         paired = paired_ratio(samples.base, samples.head, blank.confidence)
         return replace(blank, low=paired.low, high=paired.high)
     found = moderate(np.log(samples.ratios), prior.spread, prior.df)
