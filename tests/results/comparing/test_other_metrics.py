@@ -112,6 +112,21 @@ def test_compile_time(base, head, said) -> None:
     assert found.reason or said in (Verdict.REGRESSION, Verdict.IMPROVEMENT, Verdict.UNCHANGED)
 
 
+@pytest.mark.parametrize("metric", ["export_time", "package_compile", "package_load"])
+def test_the_stages_of_a_package_are_compared_as_compile_times_are(metric) -> None:
+    """20 % and 1 s, where the policy says nothing."""
+    assert judged(launches(metric, [10] * 3, [13] * 3), metric).verdict is Verdict.REGRESSION
+    assert judged(launches(metric, [10] * 3, [11] * 3), metric).verdict is Verdict.UNCHANGED
+
+
+def test_a_package_that_grows_is_a_regression() -> None:
+    """By 5 % and 1 MiB at least."""
+    grown = judged(launches("package_size", [100 * MIB] * 3, [106 * MIB] * 3), "package_size")
+    assert grown.verdict is Verdict.REGRESSION
+    small = judged(launches("package_size", [MIB] * 3, [1.5 * MIB] * 3), "package_size")
+    assert small.verdict is Verdict.UNCHANGED
+
+
 def test_two_launches_of_compile_time_say_how_many_it_takes() -> None:
     """Undecided is not silent."""
     found = judged(launches("compile_cold", [10, 10], [20, 20]), "compile_cold")
