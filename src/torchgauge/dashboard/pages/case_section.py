@@ -33,20 +33,15 @@ _HEAD = (
     '<th scope="col">read from</th><th scope="col">stopped</th></tr></thead>'
 )
 _ORDER = {name: place for place, name in enumerate(METRICS)}
-_TOLD_ELSEWHERE = frozenset(
-    {
-        "degraded",
-        "unchecked",
-        "unsteady",
-        "fallback_ops",
-        "fallback_share",
-        "fallback_names",
-        "fallback_calls",
-        "fallback_unproven",
-        "fallback_unproven_names",
-        "fallback_unknown",
-    }
-)
+_TOLD_ELSEWHERE = (
+    "degraded", "unchecked", "unsteady", "fallback_ops", "fallback_share", "fallback_names", "fallback_calls",
+    "fallback_unproven", "fallback_unproven_names", "fallback_unknown",
+)  # fmt: skip
+"""Facts that have a place of their own."""
+_ERRORS = (
+    ("max_abs_error", "largest absolute error"), ("rmse", "RMSE"), ("rmse_eager", "RMSE of eager"),
+    ("rmse_ratio", "RMSE ratio"), ("eager_spread", "eager spread"), ("cosine", "cosine similarity"),
+)  # fmt: skip
 
 
 @dataclass
@@ -141,11 +136,7 @@ def _stand_in(entry: Entry) -> str:
 def _why(entry: Entry) -> Facts:
     row = entry.newest
     quiet = row["status"] == Status.PASS.value
-    apart = [
-        ("degraded", entry.degraded),
-        ("unchecked", entry.unchecked),
-        ("unsteady", entry.unsteady),
-    ]
+    apart = [(name, getattr(entry, name)) for name in ("degraded", "unchecked", "unsteady")]
     if quiet and not (row["error_type"] or row["reason"] or row["teardown"] or row["expected"]):
         return [(name, why) for name, why in apart if why]
     return _kept(
@@ -231,15 +222,7 @@ def _metric_head(metric: str) -> str:
 def _accuracy(row: Row) -> Facts:
     if not row["accuracy_reference"] and not row["accuracy_detail"]:
         return []
-    names = {
-        "max_abs_error": "largest absolute error",
-        "rmse": "RMSE",
-        "rmse_eager": "RMSE of eager",
-        "rmse_ratio": "RMSE ratio",
-        "eager_spread": "eager spread",
-        "cosine": "cosine similarity",
-    }
-    numbers = [(title, units.small_number(row[key])) for key, title in names.items() if row[key] is not None]
+    numbers = [(title, units.small_number(row[key])) for key, title in _ERRORS if row[key] is not None]
     return _kept(("reference", row["accuracy_reference"]), *numbers, ("detail", row["accuracy_detail"]))
 
 

@@ -8,9 +8,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, lru_cache
-from typing import TYPE_CHECKING
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from markupsafe import Markup
@@ -37,7 +36,6 @@ from torchgauge.dashboard.pages.sparkline import Sparklines
 from torchgauge.dashboard.pages.status_strip import SHOWN, letters, strip
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.statuses import LOOKS
-from torchgauge.dashboard.statuses import NOTHING_PLANNED as NOTHING
 from torchgauge.records import METRICS, Modifier, Workload
 from torchgauge.results import units
 
@@ -51,52 +49,16 @@ IN_TABLE = 8
 """Snapshots in the table behind the small multiples: the newest; the series files have all."""
 
 
-@dataclass(frozen=True)
-class WorkloadSection:
-    """One workload of the model: its history, and its cases."""
-
-    anchor: str
-    variant: str
-    facts: Markup
-    strips: Markup
-    multiples: Markup
-    numbers: Markup
-    cases: Markup
-
-
-@dataclass(frozen=True)
-class ModelPage:
-    """All workloads of one suite and model."""
-
-    file: str
-    title: str
-    period: str
-    measured: bool
-    gaps: bool
-    table_dates: tuple[str, ...]
-    date_heads: Markup
-    table_unit: str
-    legend: Markup
-    workloads: tuple[WorkloadSection, ...]
-    environments: Markup
-    series: str
-    series_links: Markup
-
-
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """The pages of all models."""
-    for page in model_pages(context):
-        yield page.file, context.renderer.page("model", page.file, page=page).encode()
-
-
-def model_pages(context: SiteContext) -> Iterator[ModelPage]:
-    """One page per suite and model."""
+    """The pages of all models: one for each suite and model, with all of its workloads."""
     site = _Site(context)
     groups: dict[tuple[str, str], list[Workload]] = {}
     for workload in context.board.workloads:
         groups.setdefault(workload.group, []).append(workload)
     for group, workloads in groups.items():
-        yield _page(site, group, workloads)
+        file = links.model_page(group)
+        page = _page(site, group, workloads, "../" * file.count("/"))
+        yield file, context.renderer.page("model", file, page=page).encode()
 
 
 class _Site:
@@ -117,11 +79,6 @@ class _Site:
     def dates(self) -> tuple[str, ...]:
         """The dates of the newest snapshots."""
         return tuple(snapshot.date for snapshot in self.history.snapshots[-IN_TABLE:])
-
-    @cached_property
-    def date_heads(self) -> Markup:
-        """The headings of the newest snapshots."""
-        return Markup("").join(Markup('<th scope="col" class="num">{}</th>').format(d) for d in self.dates)
 
     @cached_property
     def in_table(self) -> list[list[float]]:
@@ -208,44 +165,27 @@ def _difference(before: Identity | None, newest: Identity | None, *, same: bool)
     return facts_html((row.key, " → ".join(value or "(not said)" for value in row.values)) for row in found)
 
 
-def _page(site: _Site, group: tuple[str, str], workloads: Sequence[Workload]) -> ModelPage:
-    file = links.model_page(group)
-    root = "../" * file.count("/")
+def _page(site: _Site, group: tuple[str, str], workloads: Sequence[Workload], root: str) -> dict[str, Any]:
+    """What the template shows of one suite and model; ``root`` leads to the site's root."""
     texts = LongTexts()
-    columns = [
-        column for column in site.board.columns if any((w, column) in site.board.entries for w in workloads)
-    ]
+    columns = [c for c in site.board.columns if any((w, c) in site.board.entries for w in workloads)]
     found = {
         workload: [site.board.entries[workload, c] for c in columns if (workload, c) in site.board.entries]
         for workload in workloads
     }
-    snapshots = site.history.snapshots[-SHOWN:]
     entries = [entry for members in found.values() for entry in members]
     rows = (site.history.number_of(entry.newest["case_key"]) for entry in entries)
-    used = {letter for row in rows if row is not None for letter in site.letters[row]}
-    series = [(device, root + name) for device, name in _series(site, group, columns)]
-    return ModelPage(
-        file=file,
-        title="/".join(group),
-        period=_period(snapshots, len(site.history.snapshots)),
-        measured=_measured(site, entries),
-        gaps=NOTHING in used,
-        table_dates=site.dates,
-        date_heads=site.date_heads,
-        table_unit=SCALES[METRICS[METRIC].unit].name,
-        legend=_legend(frozenset(used)),
-        workloads=tuple(_workload(site, w, members, texts, root) for w, members in found.items()),
-        environments=site.environments(root, entries),
-        series=" ".join(href for _, href in series),
-        series_links=Markup(  # noqa: S704
-            "".join(
-                [
-                    f'<a href="{shown(href)}">{repeated(device)}, JSON {number}</a> '
-                    for number, (device, href) in enumerate(series, 1)
-                ]
-            )
-        ),
-    )
+    return {
+        "title": "/".join(group),
+        "period": _period(site.history.snapshots[-SHOWN:], len(site.history.snapshots)),
+        "measured": _measured(site, entries),
+        "used": {letter for row in rows if row is not None for letter in site.letters[row]},
+        "dates": site.dates,
+        "unit": SCALES[METRICS[METRIC].unit].name,
+        "workloads": [_workload(site, w, members, texts, root) for w, members in found.items()],
+        "environments": site.environments(root, entries),
+        "series": [(device, root + name) for device, name in _series(site, group, columns)],
+    }
 
 
 def _measured(site: _Site, entries: Sequence[Entry]) -> bool:
@@ -260,40 +200,32 @@ def _period(snapshots: Sequence[Snapshot], there: int) -> str:
         return "no snapshot"
     if len(snapshots) == 1:
         return f"the one snapshot of {snapshots[0].date}"
-    said = (
-        f"the newest {len(snapshots)} snapshots" if there > len(snapshots) else f"{len(snapshots)} snapshots"
-    )
-    return f"{said}, {snapshots[0].date} to {snapshots[-1].date}, oldest first"
+    newest = "the newest " if there > len(snapshots) else ""
+    return f"{newest}{len(snapshots)} snapshots, {snapshots[0].date} to {snapshots[-1].date}, oldest first"
 
 
 def _workload(
     site: _Site, workload: Workload, entries: Sequence[Entry], texts: LongTexts, root: str
-) -> WorkloadSection:
-    return WorkloadSection(
-        anchor=links.workload_anchor(workload),
-        variant=workload.variant,
-        facts=Markup(facts_html(_built(entries))),  # noqa: S704
-        strips=Markup("".join([_strip(site, entry) for entry in entries])),  # noqa: S704
-        multiples=Markup("".join([_multiple(site, entry) for entry in entries])),  # noqa: S704
-        numbers=Markup("".join([_numbers(site, entry) for entry in entries])),  # noqa: S704
-        cases=Markup("".join([case_html(entry, site.place(entry), texts, root) for entry in entries])),  # noqa: S704
-    )
+) -> dict[str, Any]:
+    """One workload of the model: its history, and its cases."""
+    html = {
+        "facts": [facts_html(_built(entries))],
+        "strips": [_strip(site, entry) for entry in entries],
+        "multiples": [_multiple(site, entry) for entry in entries],
+        "numbers": [_numbers(site, entry) for entry in entries],
+        "cases": [case_html(entry, site.place(entry), texts, root) for entry in entries],
+    }
+    said = {"anchor": links.workload_anchor(workload), "variant": workload.variant}
+    return {**said, **{name: Markup("".join(parts)) for name, parts in html.items()}}  # noqa: S704
 
 
 def _built(entries: Sequence[Entry]) -> list[tuple[str, str]]:
     """What the workers really built; several values where they do not agree."""
-    names = {
-        "parameters": "parameters",
-        "buffers": "buffers",
-        "inputs": "inputs",
-        "declared_hash": "declared hash",
-        "realised_hash": "realised hash",
-    }
     found = []
-    for name, title in names.items():
+    for name in ("parameters", "buffers", "inputs", "declared_hash", "realised_hash"):
         values = dict.fromkeys(entry.shown[name] for entry in entries if entry.shown[name] is not None)
         told = [units.integer(value) if isinstance(value, int) else str(value) for value in values]
-        found.append((title, ", ".join(told) or "not known: never built"))
+        found.append((name.replace("_", " "), ", ".join(told) or "not known: never built"))
     return found
 
 
@@ -358,18 +290,6 @@ def _table_cell(value: float, doubt: str) -> str:
         return f'<td class="num">{digits(value, None)}</td>'
     text = f"about {rounded(value)}" if doubt == Modifier.UNSTEADY else digits(value, None)
     return f'<td class="num doubt">{text} <small>{repeated(doubt)}</small></td>'
-
-
-@lru_cache(maxsize=64)
-def _legend(used: frozenset[str]) -> Markup:
-    """What the letters ``used`` mean."""
-    return Markup("").join(
-        Markup(
-            '<li><span class="strip" aria-hidden="true"><i class="{0}">{0}</i></span> {1}: {2}</li>\n'
-        ).format(look.letter, look.code, look.meaning)
-        for look in LOOKS.values()
-        if look.letter in used
-    )
 
 
 def _series(site: _Site, group: tuple[str, str], columns: Sequence[Column]) -> Iterator[tuple[str, str]]:
