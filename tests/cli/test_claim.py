@@ -179,7 +179,7 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
         (["dashboard-memory", "--models", "resnet19"], "unknown model 'resnet19'; did you mean resnet18"),
         (["dashboard-memory", "--since", "\u00b2d"], "neither a date nor a number of days"),
         (["dashboard-memory", "--since", "long ago"], "neither a date nor a number of days"),
-        (["dashboard-memory", "--json", "--markdown"], "exclude each other"),
+        (["dashboard-memory", "--json", "--markdown"], "more than one form"),
     ],
 )
 def test_what_a_person_types_wrong_is_said(process, store, words, said):

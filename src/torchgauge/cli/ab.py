@@ -8,7 +8,16 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torchgauge.cli.options import Seconds, measuring, selection_of, selectors, settings_of, sources
+from torchgauge.cli.answer import JSON, aside
+from torchgauge.cli.options import (
+    Seconds,
+    measuring,
+    selection_of,
+    selectors,
+    settings_of,
+    sources,
+    store_option,
+)
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -38,9 +47,9 @@ if TYPE_CHECKING:
 @click.option("--max-time", type=Seconds(), help="start no launch that would end later (90s, 30m, 2h)")
 @click.option("--seed", type=int, help="repeats orders, CPUs, hash seeds and A/A pairs (default: random)")
 @measuring
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
+@store_option("where results go")
 @click.option("--resume", metavar="DIR", help="go on with the comparison in this folder")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure base and head alternately on one machine, and say whether head is slower.
 
@@ -64,8 +73,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
         policy = read_policy(request.policy)
         comparison = new_comparison(request, store=options["store"], progress=progress)
     ending = run_comparison(comparison, judge_for(comparison, policy), folder, max_time_s=options["max_time"])
-    for line in ending_lines(ending):
-        click.echo(line, err=True)
+    aside(ending_lines(ending))
     if options["as_json"]:
         click.echo(ending_as_json(ending))
     sys.exit(ending.exit_code)

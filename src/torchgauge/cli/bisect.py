@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import Any
 
 import click
 
+from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.options import store_option
 from torchgauge.errors import UsageError
 
 
@@ -22,9 +23,9 @@ from torchgauge.errors import UsageError
 @click.option("--dtype", default="float32", show_default=True, help="one dtype")
 @click.option("--size", default="small", show_default=True, help="small or full models")
 @click.option("--metric", default="latency", show_default=True, help="the metric that changed")
-@click.option("--store", default="./torchgauge-results", show_default=True, help="for evidence and state")
+@store_option("for evidence and state")
 @click.option("--fresh", is_flag=True, help="begin anew instead of going on with what is in the store")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(model: str, **options: Any) -> None:
     """Find the build at which SUITE/MODEL became slower (or quicker), comparing builds side by side.
 
@@ -60,7 +61,7 @@ def command(model: str, **options: Any) -> None:
     ended = bisection.run(fresh=options["fresh"])
     if options["as_json"]:
         plain = {"ending": ended.ending.value, "explanation": ended.explanation(), "search": to_plain(ended)}
-        click.echo(json.dumps(plain, indent=1, allow_nan=False))
+        say_json(plain)
     else:
         _show(ended, bisection)
     sys.exit(EXIT_CODES[ended.ending])

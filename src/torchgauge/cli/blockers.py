@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
 
+from torchgauge.cli.answer import forms, say_json
 from torchgauge.cli.options import CommaList
 from torchgauge.cli.results import STORE
 
@@ -23,9 +22,10 @@ from torchgauge.cli.results import STORE
     help="models as they are, or under torch.compile",
 )
 @click.option("--census", metavar="FILE", help="a census of models other than the one that ships")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
-@click.option("--csv", "as_csv", is_flag=True, help="steps, operators, clusters and models as CSV on stdout")
-@click.option("--markdown", "as_markdown", is_flag=True, help="tables for a page or an issue on stdout")
+@forms(
+    csv="steps, operators, clusters and models as CSV on stdout",
+    markdown="tables for a page or an issue on stdout",
+)
 def command(  # noqa: PLR0917  click passes them by name
     device: tuple[str, ...],
     store: str,
@@ -33,9 +33,7 @@ def command(  # noqa: PLR0917  click passes them by name
     dtype: tuple[str, ...],
     path: str,
     census: str | None,
-    as_json: bool,
-    as_csv: bool,
-    as_markdown: bool,
+    form: str,
 ) -> None:
     """Rank operators that a device lacks by the models that each would unblock.
 
@@ -54,8 +52,6 @@ def command(  # noqa: PLR0917  click passes them by name
 
     if not device:
         raise UsageError("no device is named", hint="--device NAME; torchgauge results list shows the runs")
-    if as_json + as_csv + as_markdown > 1:
-        raise UsageError("more than one form is asked for", hint="one of --json, --csv and --markdown")
     opened, data = Store.open(store), load(Path(census) if census else None)
     known = sorted({each.suite for each in data.models})
     found = []
@@ -64,14 +60,11 @@ def command(  # noqa: PLR0917  click passes them by name
         _check_suites(suites, {*known, *(row.suite for row in evidence.models)})
         question = Question(evidence, data, path, suites)
         found += [blockers(question, each) for each in dtype or dtypes_of(evidence)]
-    if as_json:
-        click.echo(json.dumps([as_plain(each) for each in found], indent=1))
-    elif as_csv:
-        click.echo(csv_of(found), nl=False)
-    elif as_markdown:
-        click.echo(markdown_of(found), nl=False)
-    else:
-        click.echo(terminal_of(found), nl=False)
+    if form == "json":
+        say_json([as_plain(each) for each in found])
+        return
+    render = {"csv": csv_of, "markdown": markdown_of, "text": terminal_of}[form]
+    click.echo(render(found), nl=False)
 
 
 def _check_suites(suites: tuple[str, ...], known: set[str]) -> None:

@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING
 
 import click
 
+from torchgauge.cli.answer import JSON, say_json
+
 if TYPE_CHECKING:
     from pathlib import Path
 
@@ -37,13 +39,12 @@ def command() -> None:
 
 @command.command("list")
 @FOLDER
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def list_builds(folder: str | None, as_json: bool) -> None:
     """Every build with kept code, the one used last first.
 
     Example: torchgauge cache list
     """
-    import json
     from dataclasses import asdict
 
     from torchgauge.harness.compile_cache import builds
@@ -52,7 +53,7 @@ def list_builds(folder: str | None, as_json: bool) -> None:
     root = _root(folder)
     found = builds(root) if root is not None else []
     if as_json:
-        click.echo(json.dumps([{**asdict(each), "folder": str(each.folder)} for each in found], indent=1))
+        say_json([{**asdict(each), "folder": str(each.folder)} for each in found])
         return
     for each in found:
         about = each.about

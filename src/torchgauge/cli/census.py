@@ -7,7 +7,8 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import PYTHON, CommaList, Seconds
+from torchgauge.cli.answer import JSON, aside
+from torchgauge.cli.options import PYTHON, CommaList, Seconds, store_option
 
 
 @click.command("census")
@@ -27,9 +28,9 @@ from torchgauge.cli.options import PYTHON, CommaList, Seconds
 @click.option("--out", metavar="FILE", help="of --record: where the census goes; what it holds is kept")
 @click.option("--timeout", type=Seconds(), help="of --record: deadline of one recording (600)")
 @PYTHON
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where --static is kept")
+@store_option("where --static is kept")
 @click.option("--csv", "as_csv", is_flag=True, help="every operator as CSV on stdout")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(static: bool, record: bool, **options: Any) -> None:
     """Count operators: those that models dispatch, or (--static) those that a device has.
 
@@ -67,8 +68,7 @@ def _static(options: dict[str, Any]) -> None:
         found.append(static_census(there.path, each.torch_type))
     for census in found:
         kept = keep(census, options["store"])
-        for line in (*census_lines(census), f"  kept in {kept}"):
-            click.echo(line, err=True)
+        aside((*census_lines(census), f"  kept in {kept}"))
         if options["as_csv"]:
             click.echo(census_csv(census), nl=False)
     if options["as_json"]:
@@ -121,8 +121,7 @@ def _show(options: dict[str, Any]) -> None:
     installed = versions_in(there, data.versions)
     view = View(options["suite"], options["models"], options["mode"], options["dtype"], options["paths"])
     entries = looked_at(data, view)
-    for line in stale_lines(data, installed):
-        click.echo(line, err=True)
+    aside(stale_lines(data, installed))
     received = options["received"]
     if options["as_csv"]:
         click.echo(view_csv(entries), nl=False)

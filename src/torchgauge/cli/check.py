@@ -8,7 +8,8 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList
+from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
 
 
 @click.command("check")
@@ -20,9 +21,9 @@ from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList
 @click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
 @EXPECTATIONS
 @PYTHON
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
+@store_option("where results go")
 @click.option("--list", "only_list", is_flag=True, help="only list the checks")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(**options: Any) -> None:
     """Run device-generic checks on devices and print a capability card of each.
 
@@ -46,11 +47,10 @@ def command(**options: Any) -> None:
         card_of(str(target), [each for each in results if each.case.device == target])
         for target in dict.fromkeys(each.case.device for each in results)
     ]
-    for line in summary_lines(report, campaign.store.path):
-        click.echo(line, err=True)
+    aside(summary_lines(report, campaign.store.path))
     if options["as_json"]:
         data = json.loads(report_as_json(report))
-        click.echo(json.dumps({**data, "cards": to_plain(cards)}, indent=1))
+        say_json({**data, "cards": to_plain(cards)})
     else:
         click.echo("\n".join(line for card in cards for line in card_lines(card)))
     sys.exit(report.exit_code)

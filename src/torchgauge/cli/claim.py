@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchgauge.cli.answer import forms, say, say_json
 from torchgauge.cli.options import STORES, CommaList, since
 from torchgauge.errors import UsageError
 
@@ -42,8 +42,7 @@ SIDE = "torch, system, machine, environment, device or configuration"
 @click.option("--since", callback=since, help="leave older runs out: 2026-08-01, or 90d")
 @click.option("--minimum", type=click.IntRange(1), help="models below which nothing is decided")
 @click.option("--all", "every", is_flag=True, help="name every model, not only some of each standing")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
-@click.option("--markdown", "as_markdown", is_flag=True, help="Markdown on stdout")
+@forms(markdown="Markdown on stdout")
 def command(words: tuple[str, ...], **options: Any) -> None:
     """Check a published claim, named by WORDS or its name, against what stores hold.
 
@@ -61,10 +60,8 @@ def command(words: tuple[str, ...], **options: Any) -> None:
         own, asked = load_claims(Path(asked)), ""
     known = (*own, *(claim for claim in bundled_claims() if claim.name not in {each.name for each in own}))
     if options["listing"]:
-        _list(known, as_json=options["as_json"])
+        _list(known, as_json=options["form"] == "json")
         return
-    if options["as_json"] and options["as_markdown"]:
-        raise UsageError("--json and --markdown exclude each other", hint="give one of them")
     sys.exit(_answer([_asked(claim, options) for claim in _chosen(asked, own, known)], options))
 
 
@@ -73,10 +70,9 @@ def _list(claims: tuple[Claim, ...], *, as_json: bool) -> None:
     from torchgauge.results.claims.claim_text import listing_lines
 
     if as_json:
-        click.echo(json.dumps(to_plain(claims), indent=1, allow_nan=False))
+        say_json(to_plain(claims))
         return
-    for line in listing_lines(claims):
-        click.echo(line)
+    say(listing_lines(claims))
 
 
 def _chosen(asked: str, own: tuple[Claim, ...], known: tuple[Claim, ...]) -> tuple[Claim, ...]:
@@ -99,10 +95,10 @@ def _answer(claims: list[Claim], options: dict[str, Any]) -> int:
     from torchgauge.results.claims.claim_text import json_of, markdown_of, terminal_of
 
     found = [answer_claim(claim, options["stores"], list_models) for claim in claims]
-    render = markdown_of if options["as_markdown"] else terminal_of
+    render = markdown_of if options["form"] == "markdown" else terminal_of
     text = (
         json_of(found)
-        if options["as_json"]
+        if options["form"] == "json"
         else "\n".join(render(each, every=options["every"]) for each in found)
     )
     click.echo(text, nl=False)

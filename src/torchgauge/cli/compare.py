@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.options import store_option
+
 if TYPE_CHECKING:
     from torchgauge.results.comparing.two_runs import TwoRuns
 
-STORE = click.option("--store", default="./torchgauge-results", show_default=True, help="the store to read")
+STORE = store_option("the store to read")
 POLICY = click.option("--policy", metavar="FILE", help="YAML with tolerances and actions (default: built in)")
-JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 
 
 def sides(command: Any) -> Any:
@@ -50,7 +51,7 @@ def command(
     """
     found = compared(store, run_a, run_b, policy, words)
     if as_json:
-        click.echo(json.dumps(as_plain(found), indent=1))
+        say_json(as_plain(found))
         return
     from torchgauge.results.comparing.verdict_text import comparison_text
 

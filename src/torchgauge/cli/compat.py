@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchgauge.cli.answer import asides
 from torchgauge.cli.options import STORES, CommaList
 
 if TYPE_CHECKING:
@@ -53,8 +54,7 @@ def command(**options: Any) -> None:
     else:
         _write(Path(options["out"]), text)
     if options["out"] is not None or options["form"] != "text":
-        for line in (*(f"note: {each}" for each in table.notes), *(f"gap: {each}" for each in table.gaps)):
-            click.echo(line, err=True)
+        asides(table.notes, table.gaps)
     sys.exit(3 if table.gaps else 0)
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from torchgauge.cli.answer import JSON, say_json
 
 
 @click.group("dashboard")
@@ -31,7 +31,7 @@ def command() -> None:
     metavar="URL",
     help="where the site will be served, for the links of feeds and badges (default: relative links)",
 )
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def build(  # noqa: PLR0917  click passes them by name
     store: str, out: str, now: str | None, plotly: str, base_url: str, as_json: bool
 ) -> None:
@@ -48,7 +48,7 @@ def build(  # noqa: PLR0917  click passes them by name
         click.echo(charts.note, err=True)
     report = build_site(store, out, now=moment, charts=charts, base_url=base_url)
     if as_json:
-        click.echo(json.dumps({**vars(report), "out": str(report.out)}, indent=1))
+        say_json({**vars(report), "out": str(report.out)})
         return
     counts = ", ".join(f"{passed}/{planned} {subject}" for subject, passed, planned in report.subjects)
     click.echo(f"{out}/index.html: {counts or 'no case'} pass, {report.pages} pages")

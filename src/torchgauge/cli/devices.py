@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import shutil
 import sys
 from dataclasses import replace
 
 import click
 
+from torchgauge.cli.answer import JSON, say, say_json
 from torchgauge.cli.options import PYTHON
 
 
@@ -21,7 +21,7 @@ from torchgauge.cli.options import PYTHON
 )
 @click.option("--device", default="", help="with --import-safety: only the packages of this device")
 @PYTHON
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(import_safety: bool, device: str, python: str | None, as_json: bool) -> None:
     """List each known device: present with its facts, or why it is not.
 
@@ -63,7 +63,7 @@ def _import_safety(python: str, name: str, as_json: bool) -> int:
             devices = [find_device(name, python)]
     found = import_safety(python, name, devices, environment=environment_for(python))
     if as_json:
-        click.echo(json.dumps({**to_plain(found), "safe": found.safe}, indent=1))
+        say_json({**to_plain(found), "safe": found.safe})
     else:
         click.echo("\n".join(import_lines(found, shutil.get_terminal_size((100, 24)).columns)))
     return 0 if found.safe else 1
@@ -83,7 +83,6 @@ def _list(python: str | None, as_json: bool) -> None:
     found = known_devices(there.path, report=report, plugins=plugin_devices(there))
     reports = [replace(entry, fix=hint_for(there.path, entry.fix)) for entry in found]
     if as_json:
-        click.echo(json.dumps([to_plain(report) for report in reports], indent=1))
+        say_json([to_plain(report) for report in reports])
         return
-    for line in listing(reports, shutil.get_terminal_size((100, 24)).columns):
-        click.echo(line)
+    say(listing(reports, shutil.get_terminal_size((100, 24)).columns))

@@ -2,26 +2,26 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
 import click
 
-from torchgauge.cli.options import PYTHON
+from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.options import PYTHON, store_option
 
 
 @click.command("doctor")
 @click.option("--device", help="look at this device more closely: calibrate it and judge the machine")
 @PYTHON
-@click.option("--store", default="./torchgauge-results", show_default=True, help="keeps the calibrations")
+@store_option("keeps the calibrations")
 @click.option("--threads", type=click.IntRange(1), help="threads of the worker (default: torch's own)")
 @click.option(
     "--timeout", type=click.FloatRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"
 )
 @click.option("--quick", is_flag=True, help="fewer samples")
 @click.option("--no-calibration", is_flag=True, help="do not measure the device")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(**options: Any) -> None:
     """Say what is missing on this machine and what to type; exit 3 where something must be mended.
 
@@ -60,9 +60,7 @@ def command(**options: Any) -> None:
         click.echo("\n".join(check_lines(checks)))
     if device is None or broken or options["no_calibration"]:
         if as_json:
-            click.echo(
-                json.dumps(to_plain({"checks": checks, "calibration": None, "fitness": None}), indent=1)
-            )
+            say_json(to_plain({"checks": checks, "calibration": None, "fitness": None}))
         sys.exit(3 if broken else 0)
     sys.exit(_calibrate(options, checks))
 
@@ -92,7 +90,7 @@ def _calibrate(options: dict[str, Any], checks: list[Any]) -> int:
     found = fitness(calibrated)
     if options["as_json"]:
         plain = to_plain({"checks": checks, "calibration": calibrated, "fitness": found})
-        click.echo(json.dumps(plain, indent=1))
+        say_json(plain)
     else:
         click.echo("\n".join(calibration_lines(calibrated, found)))
     if calibrated.interrupted:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchgauge.cli.answer import asides
 from torchgauge.cli.options import STORES, CommaList
 
 if TYPE_CHECKING:
@@ -72,8 +73,7 @@ def update(own: str | None, out: str | None, in_place: bool, dry_run: bool, **op
     found = [proposal(file, evidence.cases, ask) for file in files]
     for each in found:
         _show(each)
-    for line in (*(f"note: {each}" for each in evidence.notes), *(f"gap: {each}" for each in evidence.gaps)):
-        click.echo(line, err=True)
+    asides(evidence.notes, evidence.gaps)
     if out is not None or in_place:
         _refuse_unlinked(found)
         _write([each for each in found if each.changed], Path(out) if out is not None else None)

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from torchgauge.cli.answer import say
 from torchgauge.cli.results import STORE
 
 
@@ -27,7 +28,6 @@ def command(run: str, form: str, out: str, benchmark: str, store: str) -> None:
     from torchgauge.results.store import Store
 
     written = export_run(Store.open(store), run, form, Path(out), benchmark)
-    for path in written.files:
-        click.echo(path)
+    say(written.files)
     for case, reason in written.left_out:
         click.echo(f"left out: {case}: {reason}", err=True)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
-from torchgauge.cli.compare import JSON, POLICY, STORE, sides
+from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.compare import POLICY, STORE, sides
 
 if TYPE_CHECKING:
     from torchgauge.results.comparing.gate import GateResult
@@ -63,7 +63,7 @@ def command(
         listed = ("blocking", "unmeasured", "reported", "undecided", "verdicts")
         rows = {name: [to_plain(each) for each in getattr(result, name)] for name in listed}
         document = {"exit_code": result.exit_code, "reasons": list(result.reasons), "compared": title, **rows}
-        click.echo(json.dumps(document, indent=1))
+        say_json(document)
     else:
         click.echo(gate_text(result, title), nl=False)
     context.exit(result.exit_code)

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import click
 
-from torchgauge.cli.options import CommaList
+from torchgauge.cli.options import CommaList, store_option
 
 
 @click.command("import")
@@ -21,7 +21,7 @@ from torchgauge.cli.options import CommaList
 @click.option("--device", default="", help="device, instead of what the files say")
 @click.option("--config", default="", help="configuration, where the files do not say it")
 @click.option("--ignore-columns", type=CommaList(), default=(), help="columns of a CSV to pass over")
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where the run goes")
+@store_option("where the run goes")
 def command(  # noqa: PLR0917  click passes them by name
     files: tuple[str, ...],
     form: str | None,

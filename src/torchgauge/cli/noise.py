@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING
 
 import click
 
+from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.options import store_option
+
 if TYPE_CHECKING:
     from torchgauge.results.comparing.noise_ledger import Ledger
 
-STORE = click.option("--store", default="./torchgauge-results", show_default=True, help="the store to read")
-JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+STORE = store_option("the store to read")
 CLASS = click.option("--runner-class", help="only this class of runner (default: all)")
 
 
@@ -31,7 +32,7 @@ def command(context: click.Context, store: str, runner_class: str | None, as_jso
     if as_json:
         from dataclasses import asdict
 
-        click.echo(json.dumps(asdict(ledger), indent=1))
+        say_json(asdict(ledger))
         return
     from torchgauge.results.comparing.noise_text import ledger_text
 
@@ -62,7 +63,7 @@ def suggest_policy(
 
     ledger, now = _ledger(store, runner_class)
     if as_json:
-        click.echo(json.dumps(suggestions(ledger, launches), indent=1))
+        say_json(suggestions(ledger, launches))
         return
     text = suggest(ledger, now, launches)
     if output is None:

@@ -10,7 +10,8 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList
+from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
 
 
 @click.command("ops")
@@ -38,12 +39,12 @@ from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList
 @click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
 @EXPECTATIONS
 @PYTHON
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
+@store_option("where results go")
 @click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")
 @click.option(
     "--script", metavar="CASE", help="only print a script that shows a case (an id, as rows have it)"
 )
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(**options: Any) -> None:
     """Judge PyTorch's operators on devices against the host, with PyTorch's own samples and tolerances.
 
@@ -61,13 +62,12 @@ def command(**options: Any) -> None:
     campaign, folder = ops_campaign(options, Progress())
     report = campaign.run(folder)
     results = results_of(campaign)
-    for line in (*matrix_lines(results), *summary_lines(report, Path(campaign.store.path))):
-        click.echo(line, err=True)
+    aside((*matrix_lines(results), *summary_lines(report, Path(campaign.store.path))))
     if options["as_json"]:
         data = json.loads(report_as_json(report))
         data["matrix"] = [
             {**asdict(row), "planned": row.planned, "passed": row.passed} for row in matrix(results)
         ]
         data["failures"] = [asdict(cause) for cause in causes(results)]
-        click.echo(json.dumps(data, indent=1))
+        say_json(data)
     sys.exit(report.exit_code)

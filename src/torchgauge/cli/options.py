@@ -30,6 +30,11 @@ class CommaList(click.ParamType[tuple[str, ...]]):
         return tuple(item.strip() for item in str(value).split(",") if item.strip())
 
 
+def store_option(what: str) -> Callable[[Command], Command]:
+    """The one store of a command; ``what`` says what it is to it."""
+    return click.option("--store", default="./torchgauge-results", show_default=True, help=what)
+
+
 STORES = click.option(
     "--store",
     "stores",

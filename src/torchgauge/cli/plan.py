@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from torchgauge.cli.answer import JSON, say
 from torchgauge.cli.options import (
     AHEAD,
     DURATIONS,
@@ -20,6 +21,7 @@ from torchgauge.cli.options import (
     selectors,
     settings_of,
     sources,
+    store_option,
 )
 
 
@@ -35,13 +37,11 @@ from torchgauge.cli.options import (
 @AHEAD
 @DURATIONS
 @click.option("--budget", type=Seconds(), help="show what fits into so long a run (90s, 30m, 2h)")
-@click.option(
-    "--store", default="./torchgauge-results", show_default=True, help="earlier runs, which give the order"
-)
+@store_option("earlier runs, which give the order")
 @click.option(
     "--save-durations", metavar="FILE", help="write the expected seconds of each case, for `run --durations`"
 )
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
     """Show the plan of SUITE... as it would run; nothing is written, unless it is asked for.
 
@@ -63,8 +63,7 @@ def command(suite: tuple[str, ...], as_json: bool, **options: Any) -> None:
     if as_json:
         click.echo(to_json(plan))
         return
-    for line in (*plan_lines(plan), *order_lines(plan)):
-        click.echo(line)
+    say((*plan_lines(plan), *order_lines(plan)))
 
 
 def _save(file: str, text: str) -> None:

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from torchgauge.cli.answer import JSON, aside
 from torchgauge.cli.options import (
     EXPECTATIONS,
     NO_FALLBACK_CHECK,
@@ -15,6 +16,7 @@ from torchgauge.cli.options import (
     measuring,
     settings_of,
     sources,
+    store_option,
 )
 
 
@@ -26,8 +28,8 @@ from torchgauge.cli.options import (
 @measuring
 @QUIET_WAIT
 @NO_FALLBACK_CHECK
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@store_option("where results go")
+@JSON
 def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     """Run one CASE again exactly, with eager beside it, and print its numbers or its traceback.
 
@@ -48,8 +50,7 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
         if result.case_id == case or len(found) == 1:
             for line in result_lines(result):
                 click.echo(line, err=as_json)
-    for line in summary_lines(report, campaign.store.path):
-        click.echo(line, err=True)
+    aside(summary_lines(report, campaign.store.path))
     if as_json:
         click.echo(report_as_json(report))
     sys.exit(report.exit_code)

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
 import click
 
-STORE = click.option("--store", default="./torchgauge-results", show_default=True, help="the store")
-JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+from torchgauge.cli.answer import JSON, aside, say, say_json
+from torchgauge.cli.options import store_option
+
+STORE = store_option("the store")
 
 
 @click.group("results")
@@ -29,7 +30,7 @@ def list_runs(store: str, as_json: bool) -> None:
 
     runs = Store.open(store).runs()
     if as_json:
-        click.echo(json.dumps([{**vars(run), "state": run.state.value} for run in runs], indent=1))
+        say_json([{**vars(run), "state": run.state.value} for run in runs])
         return
     for run in runs:
         counts = ", ".join(f"{n} {status}" for status, n in run.counts.items())
@@ -42,7 +43,7 @@ def list_runs(store: str, as_json: bool) -> None:
 @command.command("merge")
 @click.argument("parts", metavar="DIR...", nargs=-1, required=True)
 @STORE
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def merge(parts: tuple[str, ...], store: str, as_json: bool) -> None:
     """Make one run of the folders that `torchgauge worker` wrote; every case given to a worker has one row.
 
@@ -61,8 +62,7 @@ def merge(parts: tuple[str, ...], store: str, as_json: bool) -> None:
         click.echo(
             f"{left} cases have no row; merge more parts, or: torchgauge run --resume {folder}", err=True
         )
-    for line in summary_lines(report, into.path):
-        click.echo(line, err=True)
+    aside(summary_lines(report, into.path))
     if as_json:
         click.echo(report_as_json(report))
     sys.exit(report.exit_code)
@@ -83,11 +83,10 @@ def show(name: str, store: str, as_json: bool) -> None:
 
     found, whole_run = find_results(store, name)
     if as_json:
-        click.echo(json.dumps([to_plain(result) for result in found], indent=1))
+        say_json([to_plain(result) for result in found])
         return
     for result in found:
-        for line in brief_lines(result) if whole_run else result_lines(result):
-            click.echo(line)
+        say(brief_lines(result) if whole_run else result_lines(result))
 
 
 @command.command("query")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from torchgauge.cli.answer import JSON, aside
 from torchgauge.cli.options import (
     AHEAD,
     DURATIONS,
@@ -21,6 +22,7 @@ from torchgauge.cli.options import (
     selectors,
     settings_of,
     sources,
+    store_option,
 )
 
 
@@ -38,10 +40,10 @@ from torchgauge.cli.options import (
 @click.option(
     "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), most valuable cases first"
 )
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results go")
+@store_option("where results go")
 @click.option("--executor", default="local", show_default=True, help="where workers run")
 @click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure SUITE... on devices; every planned case ends in exactly one row of the store.
 
@@ -74,19 +76,16 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
         )
         folder = None
         if settings.budget_s is not None or campaign.plan.shard != "1/1":
-            for line in order_lines(campaign.plan):
-                click.echo(line, err=True)
+            aside(order_lines(campaign.plan))
         if others := other_cuts(campaign.store, campaign.plan):
             trouble = (
                 "together they leave groups out and repeat others; give every shard the same --durations"
             )
             click.echo(f"note: cut otherwise than {', '.join(others)}: {trouble}", err=True)
     report = campaign.run(folder)
-    for line in summary_lines(report, campaign.store.path):
-        click.echo(line, err=True)
+    aside(summary_lines(report, campaign.store.path))
     if report.out_of_budget:
-        for line in left_lines(campaign.store, campaign.plan):
-            click.echo(line, err=True)
+        aside(left_lines(campaign.store, campaign.plan))
     if options["as_json"]:
         click.echo(report_as_json(report))
     sys.exit(report.exit_code)

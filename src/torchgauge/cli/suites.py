@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING
 
 import click
 
+from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.options import PYTHON
 
 if TYPE_CHECKING:
     from torchgauge.suites.suite import Suite
-
-JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 
 
 @click.group("suites", invoke_without_command=True)
@@ -53,7 +52,7 @@ def list_suites(as_json: bool = False) -> None:
         if suite.unavailable is not None:
             click.echo(f"{'':<14} not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}")
     if as_json:
-        click.echo(json.dumps(listed, indent=1))
+        say_json(listed)
     sys.exit(3 if None in listed.values() else 0)
 
 
@@ -71,14 +70,13 @@ def show(name: str, as_json: bool) -> None:
 
     suite = load_suites([name])[name]
     if as_json:
-        click.echo(json.dumps([asdict(model) for model in suite.models()], indent=1))
+        say_json([asdict(model) for model in suite.models()])
         return
     for model in suite.models():
         modes = ", ".join(f"{mode} b{batch}" for mode, batch in model.batch.items())
         click.echo(f"{model.name:<44} {','.join(model.tiers):<16} {','.join(model.sizes):<11} {modes}")
     click.echo(f"needs: {suite.install_hint or 'nothing more'}", err=True)
-    for line in _state(suite):
-        click.echo(line, err=True)
+    aside(_state(suite))
 
 
 @command.command("fetch")

@@ -2,18 +2,18 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
 import click
 
-from torchgauge.cli.options import since
+from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.options import since, store_option
 from torchgauge.errors import UsageError
 
 
 @click.command("trend")
-@click.option("--store", default="./torchgauge-results", show_default=True, help="the store to read")
+@store_option("the store to read")
 @click.option("--metric", default="latency", show_default=True, help="name of the metric")
 @click.option("--suite", default="", help="glob over suites")
 @click.option("--model", default="", help="glob over models")
@@ -26,7 +26,7 @@ from torchgauge.errors import UsageError
 @click.option("--most", default=5, show_default=True, help="suspicions to confirm at most")
 @click.option("--no-keep", is_flag=True, help="do not keep what is found for the dashboard")
 @click.option("--all", "every", is_flag=True, help="show every series, not only those with something to say")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(**options: Any) -> None:
     """Find changes in nightly history; a change is a suspicion until it was measured again.
 
@@ -63,7 +63,7 @@ def command(**options: Any) -> None:
         _confirm(store, found, options)
         found = trend(store, wanted)
     if options["as_json"]:
-        click.echo(json.dumps(trend_plain(found), indent=1, allow_nan=False))
+        say_json(trend_plain(found))
     else:
         click.echo(trend_text(found, every_series=options["every"]), nl=False)
     if not options["no_keep"]:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
 
+from torchgauge.cli.answer import asides, forms, say_json
 from torchgauge.cli.options import STORES, CommaList, moment_of
 
 
@@ -35,9 +35,7 @@ from torchgauge.cli.options import STORES, CommaList, moment_of
     show_default=True,
     help="clusters to show in text and Markdown; 0 is all",
 )
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
-@click.option("--csv", "as_csv", is_flag=True, help="a line for each cluster as CSV on stdout")
-@click.option("--markdown", "as_markdown", is_flag=True, help="a page or an issue on stdout")
+@forms(csv="a line for each cluster as CSV on stdout", markdown="a page or an issue on stdout")
 def command(  # noqa: PLR0917  click passes them by name
     stores: tuple[str, ...],
     device: tuple[str, ...],
@@ -46,9 +44,7 @@ def command(  # noqa: PLR0917  click passes them by name
     since: str | None,
     unexpected: bool,
     top: int,
-    as_json: bool,
-    as_csv: bool,
-    as_markdown: bool,
+    form: str,
 ) -> None:
     """Cluster failures by root cause over models and devices, largest first, with a command for each.
 
@@ -56,26 +52,20 @@ def command(  # noqa: PLR0917  click passes them by name
 
     Example: torchgauge triage --store here --store there --since 7d
     """
-    from torchgauge.errors import UsageError
     from torchgauge.results.triage.findings import triage
     from torchgauge.results.triage.reading import Wanted
     from torchgauge.results.triage.text import as_plain, csv_of, markdown_of, terminal_of
 
-    if as_json + as_csv + as_markdown > 1:
-        raise UsageError("more than one form is asked for", hint="one of --json, --csv and --markdown")
     wanted = Wanted(device, suites, _statuses(statuses))
     found = triage(stores, wanted, _since(since, stores), unexpected=unexpected)
-    if as_json:
-        click.echo(json.dumps(as_plain(found), indent=1, allow_nan=False))
-    elif as_csv:
+    if form == "json":
+        say_json(as_plain(found))
+    elif form == "csv":
         click.echo(csv_of(found), nl=False)
-    elif as_markdown:
-        click.echo(markdown_of(found, top), nl=False)
     else:
-        click.echo(terminal_of(found, top), nl=False)
-    if as_json or as_csv:
-        for line in (*(f"note: {each}" for each in found.notes), *(f"gap: {each}" for each in found.gaps)):
-            click.echo(line, err=True)
+        click.echo((markdown_of if form == "markdown" else terminal_of)(found, top), nl=False)
+    if form in ("json", "csv"):
+        asides(found.notes, found.gaps)
     sys.exit(3 if found.gaps else 0)
 
 

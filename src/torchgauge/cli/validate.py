@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-import json
-
 import click
+
+from torchgauge.cli.answer import JSON, say_json
 
 
 @click.command("validate")
 @click.argument("files", nargs=-1, type=click.Path())
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(files: tuple[str, ...], as_json: bool) -> None:
     """Check FILES, or every data file of torchgauge's own; exit 2 with file, line and field of a mistake.
 
@@ -23,7 +23,7 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
     for remark in remarks(files):
         click.echo(f"note  {remark}", err=True)
     if as_json:
-        click.echo(json.dumps(checked, indent=1))
+        say_json(checked)
         return
     for name in checked:
         click.echo(f"ok  {name}")

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from torchgauge.cli.answer import JSON, aside
 from torchgauge.cli.options import PYTHON
 
 
@@ -20,7 +21,7 @@ from torchgauge.cli.options import PYTHON
     "--node", metavar="NAME", help="what rows, logs and calibration call this machine (default: its name)"
 )
 @PYTHON
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **options: Any) -> None:
     """Measure GROUP... of a PLAN file on this machine, for `torchgauge results merge` to make one run of.
 
@@ -37,8 +38,7 @@ def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **o
         Path(plan), groups, node=node_name(node), progress=Progress(), python=options["python"]
     )
     report = run_part(campaign, whole, Path(into))
-    for line in report_lines(report):
-        click.echo(line, err=True)
+    aside(report_lines(report))
     click.echo(
         f"part of run {report.run_id} in {into}; with the others: torchgauge results merge {into} ...",
         err=True,

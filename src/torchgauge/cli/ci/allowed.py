@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
 
 import click
 
+from torchgauge.cli.answer import JSON, say_json
 from torchgauge.errors import UsageError
 
 
@@ -18,7 +18,7 @@ from torchgauge.errors import UsageError
 )
 @click.option("--approved-sha", default="", help="what an earlier step allowed: anything else is refused")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(  # noqa: PLR0917  click passes them by name
     event: str | None, pool: str, config_file: str, approved_sha: str, repository: str, as_json: bool
 ) -> None:
@@ -52,6 +52,6 @@ def command(  # noqa: PLR0917  click passes them by name
     add_summary(f"Pool `{pool}`: {'allowed' if decision.allowed else 'not allowed'}: {decision.reason}.")
     if as_json:
         told = {"allowed": decision.allowed, "head_sha": decision.head_sha, "reason": decision.reason}
-        click.echo(json.dumps(told, indent=1))
+        say_json(told)
     else:
         click.echo(f"{'allowed' if decision.allowed else 'not allowed'}: {decision.reason}")

@@ -10,14 +10,14 @@ from typing import Any
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
-from torchgauge.cli.options import Seconds
+from torchgauge.cli.options import Seconds, store_option
 
 
 @click.command("confirm")
 @click.option("--pool", required=True, help="the pool that this machine is in")
 @click.option("--good", required=True, metavar="RUN", help="the last good run, as `ci suspects` says")
 @click.option("--suspect", required=True, metavar="RUN", help="the first suspect run")
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
+@store_option("where results are")
 @campaign("a night's plan")
 @click.option(
     "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"

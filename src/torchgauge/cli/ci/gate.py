@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchgauge.cli.answer import JSON, say_json
 from torchgauge.cli.ci.campaign_option import campaign
-from torchgauge.cli.options import CommaList, Seconds, measuring, settings_of, sources
+from torchgauge.cli.options import CommaList, Seconds, measuring, settings_of, sources, store_option
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ _SIDES = ("base", "head", "base_python", "head_python")
 @click.option(
     "--policy", metavar="FILE", help="tolerances and what gates (default: of --config, else built in)"
 )
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results are, or go")
+@store_option("where results are, or go")
 @campaign("a night's plan")
 @click.option("--collected", default="collect.json", show_default=True, help="what of it came")
 @click.option(
@@ -63,7 +64,7 @@ _SIDES = ("base", "head", "base_python", "head_python")
 @click.option("--work", default="./torchgauge-sides", show_default=True, help="where environments are made")
 @click.option("--out", help="folder of the result set (default: pr-gate-v1-POOL)")
 @click.option("--exit-verdict", is_flag=True, help="end as the verdict says, not only as the set does")
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 @sources
 @measuring
 @click.pass_context
@@ -111,7 +112,7 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
     _tell_unused(policy, [case for pool in plan.pools for shard in pool.shards for case in shard.cases])
     add_summary(gate_summary(result))
     if options["as_json"]:
-        click.echo(json.dumps(gate_json(result), indent=1, allow_nan=False))
+        say_json(gate_json(result))
     else:
         click.echo(f"{result.verdict.value}: {found.campaign_id}: {found.cases} cases")
         for reason in result.reasons:

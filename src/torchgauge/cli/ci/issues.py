@@ -7,10 +7,11 @@ import os
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
+from torchgauge.cli.options import store_option
 
 
 @click.command("issues")
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
+@store_option("where results are")
 @campaign("the night's plan")
 @click.option("--collected", default="collect.json", show_default=True, help="what of it came")
 @click.option("--config", "config_file", help="torchgauge.yml (default: the one here, if there is one)")

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 
 import click
+
+from torchgauge.cli.answer import say_json
 
 
 @click.command("publish")
@@ -57,4 +58,4 @@ def command(  # noqa: PLR0917  click passes them by name
     state = publish(opened, guard, build, expect_history=expect_history)
     gone = forget(opened, Retention(keep_samples, keep_superseded, keep_rejected))
     said = {"runs": len(state.runs), "rows": state.rows, "site": site, "forgotten": gone}
-    click.echo(json.dumps(said, indent=1))
+    say_json(said)

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from typing import TYPE_CHECKING, Any
 
 import click
 
+from torchgauge.cli.answer import say, say_json
+from torchgauge.cli.options import store_option
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -14,7 +15,7 @@ if TYPE_CHECKING:
 
 
 @click.command("report")
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
+@store_option("where results are")
 @click.option("--run", "runs", multiple=True, help="run to report (default: the latest); may be repeated")
 @click.option("--relay", is_flag=True, help="report to PyTorch's cross-repository CI relay")
 @click.option(
@@ -75,8 +76,7 @@ def _write_hud(options: dict[str, Any]) -> None:
     folder = Path(options["hud"])
     folder.mkdir(parents=True, exist_ok=True)
     for name in names:
-        for path in export_run(store, name, FORM, folder / f"{name}.json", options["benchmark"]).files:
-            click.echo(path)
+        say(export_run(store, name, FORM, folder / f"{name}.json", options["benchmark"]).files)
 
 
 def _relay(options: dict[str, Any]) -> None:
@@ -95,7 +95,7 @@ def _relay(options: dict[str, Any]) -> None:
     job = relay.RelayJob.from_environment(options["job_name"], options["check_run_id"])
     body = relay.callback(payload, job, _told(options))
     if options["dry_run"]:
-        click.echo(json.dumps(body, indent=1))
+        say_json(body)
         return
     if not options["callback_url"]:
         raise UsageError("no relay is named", hint="--callback-url URL, or CRCR_CALLBACK_URL")

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import json
 from pathlib import Path
 from typing import Any
 
 import click
 
+from torchgauge.cli.answer import aside, say_json
 from torchgauge.cli.ci.campaign_option import campaign
 from torchgauge.cli.options import (
     AHEAD,
@@ -19,6 +19,7 @@ from torchgauge.cli.options import (
     measuring,
     settings_of,
     sources,
+    store_option,
 )
 from torchgauge.results.run_id import MOST_ATTEMPTS
 
@@ -44,7 +45,7 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 @compiling
 @AHEAD
 @NO_FALLBACK_CHECK
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where the run itself goes")
+@store_option("where the run itself goes")
 def command(
     pool: str,
     shard: int,
@@ -84,15 +85,13 @@ def command(
         python=options["python"],
     )
     if settings.budget_s is not None:
-        for line in order_lines(runnable.plan):
-            click.echo(line, err=True)
+        aside(order_lines(runnable.plan))
     report = run_shard(runnable, job, Path(out or job.artifact), deadline)
     if report.run is not None:
         lines = summary_lines(report.run, runnable.store.path)
         stopped = report.run.out_of_budget or report.run.interrupted
         left = left_lines(runnable.store, runnable.plan) if stopped else []
-        for line in (*lines, *left):
-            click.echo(line, err=True)
+        aside((*lines, *left))
         if left:
             told = fenced("\n".join((lines[0], *left)))
             add_summary(f"### {code(job.artifact)}\n\n{told}")
@@ -100,4 +99,4 @@ def command(
         click.echo(f"note: {text}", err=True)
     state_digest(manifest_digest(Path(out or job.artifact)))
     said = {"artifact": job.artifact, "out": out or job.artifact, "run_id": report.manifest.run_id}
-    click.echo(json.dumps({**said, "state": report.manifest.state.value}, indent=1))
+    say_json({**said, "state": report.manifest.state.value})

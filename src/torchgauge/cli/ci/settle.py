@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
+from torchgauge.cli.options import store_option
 
 
 @click.command("settle")
 @click.argument("folder", type=click.Path(path_type=Path))
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
+@store_option("where results are")
 @campaign("a night's plan")
 @click.option(
     "--config", "config_file", metavar="FILE", help="torchgauge.yml, for its policy (default: the one here)"

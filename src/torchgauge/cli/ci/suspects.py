@@ -5,13 +5,14 @@ from __future__ import annotations
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
+from torchgauge.cli.options import store_option
 
 
 @click.command("suspects")
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="the pools")
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
 @campaign("a night's plan")
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results are")
+@store_option("where results are")
 @click.option("--github", is_flag=True, help="set this step's outputs: suspected, confirm, matrix")
 def command(  # noqa: PLR0917  click passes them by name
     config_file: str,

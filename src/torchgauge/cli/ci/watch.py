@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import json
 import sys
 
 import click
 
+from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.options import store_option
+
 
 @click.command("watch")
-@click.option("--store", default="./torchgauge-results", show_default=True, help="where results must be")
+@store_option("where results must be")
 @click.option("--config", "config_file", help="torchgauge.yml: the times, and pools that a night must have")
 @click.option(
     "--expect-by", metavar="HH:MM", help="when a night must be there, UTC (default: of --config, 06:00)"
@@ -18,7 +20,7 @@ import click
 @click.option(
     "--nights", type=click.IntRange(1, 366), default=1, show_default=True, help="how many, backwards"
 )
-@click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+@JSON
 def command(  # noqa: PLR0917  click passes them by name
     store: str, config_file: str | None, expect_by: str | None, now: str | None, nights: int, as_json: bool
 ) -> None:
@@ -42,10 +44,9 @@ def command(  # noqa: PLR0917  click passes them by name
         pools=tuple(pool.name for pool in config.pools) if config else (),
     )
     report = watch(store, expected, moment_of(now) if now else utc(SYSTEM_CLOCK.now()), nights)
-    for line in watch_lines(report):
-        click.echo(line, err=True)
+    aside(watch_lines(report))
     if as_json:
-        click.echo(json.dumps({"alarm": report.alarm, **to_plain(report)}, indent=1))
+        say_json({"alarm": report.alarm, **to_plain(report)})
     add_summary(watch_markdown(report))
     if report.alarm and in_actions():
         annotate("error", "\n".join(watch_lines(report)))

@@ -1,0 +1,59 @@
+"""What a command answers: its result on standard output, as text or JSON, and the rest on standard error."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterable
+from typing import Any, TypeVar
+
+import click
+
+from torchgauge.errors import UsageError
+
+Command = TypeVar("Command", bound=Callable[..., Any])
+
+JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
+
+
+def say_json(value: Any) -> None:
+    """Print ``value``, made of JSON values, on standard output."""
+    click.echo(json.dumps(value, indent=1, allow_nan=False))
+
+
+def say(lines: Iterable[object]) -> None:
+    """Print ``lines`` on standard output."""
+    for line in lines:
+        click.echo(line)
+
+
+def aside(lines: Iterable[object]) -> None:
+    """Print ``lines`` on standard error, where they are in no program's way."""
+    for line in lines:
+        click.echo(line, err=True)
+
+
+def asides(notes: Iterable[str], gaps: Iterable[str]) -> None:
+    """Say what has to be known of an answer, and what it does not rest on."""
+    aside((*(f"note: {each}" for each in notes), *(f"gap: {each}" for each in gaps)))
+
+
+def forms(**helps: str) -> Callable[[Command], Command]:
+    """Add ``--json`` and an option for each other form; the one that is given is ``form``, else ``text``."""
+
+    def chosen(context: click.Context, parameter: click.Parameter, given: bool) -> None:
+        form = context.params.setdefault("form", "text")
+        if given and form != "text":
+            names = [f"--{name}" for name in ("json", *helps)]
+            raise UsageError(
+                "more than one form is asked for", hint=f"one of {', '.join(names[:-1])} and {names[-1]}"
+            )
+        if given:
+            context.params["form"] = parameter.name
+
+    def decorated(command: Command) -> Command:
+        for name, words in reversed({"json": "machine output on stdout", **helps}.items()):
+            option = click.option(f"--{name}", is_flag=True, expose_value=False, callback=chosen, help=words)
+            command = option(command)
+        return command
+
+    return decorated
