@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from datetime import date
 from pathlib import Path
@@ -16,6 +16,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
 import stored_runs
 from stored_runs import BEGIN, DAY, case, result
 
+from torchgauge import registry
 from torchgauge.records import Cause, Modifier, Result, Status
 from torchgauge.results.comparing.policy import Policy, load_policy
 from torchgauge.results.store import Store
@@ -197,6 +198,40 @@ def test_a_night_of_unsteady_step_times_alone_compared_nothing_and_is_not_green(
         told = "incomplete: no step time was compared: all 4 are unsteady, 4 were not before"
         assert found.reasons == (told,)
     assert gated(store, 3, [*rows[:3], row(MODELS[3]), other]).verdict is GateVerdict.PASS
+
+
+@pytest.fixture
+def _words(tmp_path, monkeypatch) -> Iterator[None]:
+    """A package with a scenario that is measured for its throughput and has no latency."""
+    (tmp_path / "words.py").write_text(
+        "from torchgauge.harness.scenarios.scenario import ScenarioDescriptor\n"
+        "WORDS = ScenarioDescriptor('words', 'for tests only', 'words', ('forward',), 'throughput')\n"
+    )
+    (tmp_path / "words-1.0.dist-info").mkdir()
+    for name, text in {
+        "METADATA": "Metadata-Version: 2.1\nName: words\nVersion: 1.0\n",
+        "entry_points.txt": "[torchgauge.scenarios]\nwords = words:WORDS\n",
+    }.items():
+        (tmp_path / "words-1.0.dist-info" / name).write_text(text)
+    monkeypatch.syspath_prepend(tmp_path)
+    registry._installed.cache_clear()
+    yield
+    registry._installed.cache_clear()
+
+
+@pytest.mark.usefixtures("_words")
+def test_a_scenario_that_is_measured_for_another_metric_is_looked_for_by_that(tmp_path) -> None:
+    """Its cases have no latency: a night in which nothing of it could be compared is not green for that."""
+    fresh = Store.open(tmp_path / "store", create=True)
+
+    def rows(**changes) -> list[Result]:
+        said = [case(model, mode="words") for model in MODELS]
+        return [result(each, None, metrics={"throughput": 9.0}, **changes) for each in said]
+
+    assert gated(fresh, 0, rows()).verdict is GateVerdict.PASS
+    found = gated(fresh, 1, rows(**UNSTEADY))
+    told = "incomplete: no step time was compared: all 4 are unsteady, 4 were not before"
+    assert (found.verdict, found.reasons) == (GateVerdict.INCOMPLETE, (told,))
 
 
 def test_unsteady_step_times_are_no_finding_where_none_was_ever_compared(tmp_path) -> None:

@@ -19,10 +19,11 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torchgauge.clock import utc
+from torchgauge.harness.scenarios.scenario import final_metric
 from torchgauge.records import GRAVEST, INCOMPLETE, Modifier, Result, Status
 from torchgauge.records.codec import digest
+from torchgauge.records.metrics import is_of_a_step
 from torchgauge.records.status import UNCOUNTED, counts_as_pass, times_count
-from torchgauge.results.comparing.gate_verdict import LATENCY
 from torchgauge.results.dataset import read_run
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.origin import read_provenance
@@ -135,12 +136,18 @@ def _nothing(pool: str, rows: Sequence[Result]) -> str:
 
 def _untimed(pool: str, rows: Sequence[Result], history: _History) -> str:
     """That every step time of ``pool`` is unsteady, where earlier nights had some of them that were not."""
-    timed = [row for row in rows if row.counted and has_number(row, LATENCY)]
+    timed = [row for row in rows if row.counted and _is_timed(row)]
     before = history.timed & {row.case.key for row in timed}
     if not before or any(times_count(row.status.value, row.modifiers) for row in timed):
         return ""
     told = f"all {len(timed)} are unsteady, {len(before)} were not before"
     return f"{_of(pool)}no step time was compared: {told}"
+
+
+def _is_timed(row: Result) -> bool:
+    """Whether ``row`` has what its scenario is measured for, and that is made of how long a step takes."""
+    metric = final_metric(row.case.workload.mode)
+    return is_of_a_step(metric) and has_number(row, metric)
 
 
 def has_number(row: Result, metric: str) -> bool:
