@@ -27,7 +27,7 @@ class Suite:
     remarks = ()
 
     def models(self):
-        names = "declared unknown unit name twice text fact nothing number last".split()
+        names = "declared unknown unit name twice text fact nothing number many long last".split()
         return tuple(
             ModelEntry(name, ("smoke",), {"check": 1}, framework="check", dtypes=("float32",))
             for name in names
@@ -49,16 +49,31 @@ def check(workload, session):
         "twice": [Measurement("acme_rate", "1/s", (3.0,)), Measurement("acme_rate", "1/s", (4.0,))],
         "text": ["acme_rate"],
         "fact": [],
+        "many": [Measurement("acme_rate", "1/s", tuple(map(float, range(20_001))))],
+        "long": [],
         "last": [],
     }
     if workload.model == "nothing":
         return None
     if workload.model == "number":
         return CheckOutcome(measurements=7)
-    facts = (("told", [1, 2]),) if workload.model == "fact" else ()
+    facts = {"fact": (("told", [1, 2]),), "long": (("told", "x" * 70_000),)}.get(workload.model, ())
     return CheckOutcome(measurements=tuple(said[workload.model]), facts=facts)
 """
-NAMES = ("declared", "unknown", "unit", "name", "twice", "text", "fact", "nothing", "number", "last")
+NAMES = (
+    "declared",
+    "unknown",
+    "unit",
+    "name",
+    "twice",
+    "text",
+    "fact",
+    "nothing",
+    "number",
+    "many",
+    "long",
+    "last",
+)
 POINTS = """[torchgauge.suites]
 acme = acme:SUITE
 [torchgauge.metrics]
@@ -87,7 +102,7 @@ def test_what_a_package_reports_of_its_own_never_ends_a_run(sandbox, acme: str) 
     assert done.returncode == 1, done.stderr
     rows = {row.case.workload.model: row for row in sandbox.rows()}
     assert set(rows) == set(NAMES)
-    wrong = {"unit", "name", "twice", "text", "fact", "nothing", "number"}
+    wrong = {"unit", "name", "twice", "text", "fact", "nothing", "number", "many", "long"}
     assert {name for name, row in rows.items() if row.status is Status.ERROR} == wrong
     assert {name for name, row in rows.items() if row.status is Status.PASS} == set(NAMES) - wrong
     (rate,) = rows["declared"].summaries

@@ -63,7 +63,7 @@ def test_the_plan_is_on_disk_before_anything_runs(store, build):
     ]
     with pytest.raises(UsageError, match="exists"):
         store.begin(plan)
-    with pytest.raises(ValueError, match="cannot name a folder"):
+    with pytest.raises(UsageError, match="cannot name a folder"):
         store.begin(replace(plan, run_id="../elsewhere"))
     assert [path.name for path in (store.path / "runs").iterdir()] == ["run-1"]
 

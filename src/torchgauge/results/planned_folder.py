@@ -47,11 +47,11 @@ class PlannedFolder:
 def write_plan(folder: PlannedFolder, plan: Any, kind: str) -> None:
     """Make ``folder`` with ``plan`` in it, durable on return.
 
-    Raises :class:`UsageError` where it exists and ``ValueError`` where its id is no file name.
+    Raises :class:`UsageError` where it exists, and where its id is no file name.
     """
     name = str(plan.run_id)
     if not _ID.fullmatch(name):
-        raise ValueError(f"{name!r} cannot name a folder")
+        raise UsageError(f"{kind} {name!r} cannot name a folder", hint="plan it again")
     aside = folder.path.with_name(f".{name}.{secrets.token_hex(4)}{TEMPORARY_SUFFIX}")
     with storage_errors(folder.path):
         (aside / "logs").mkdir(parents=True)

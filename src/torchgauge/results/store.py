@@ -249,7 +249,7 @@ def _read_json(path: Path) -> dict[str, Any]:
         data = json.loads(path.read_bytes())
     except FileNotFoundError as error:
         raise DataFileError(str(path), "the file is missing", hint="restore it from a copy") from error
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise DataFileError(str(path), f"the file is no JSON: {error}", hint="restore it") from error
     if not isinstance(data, dict):
         raise DataFileError(str(path), "expected a JSON object", hint="restore it from a copy")

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import signal
 import subprocess
 import time
@@ -189,9 +190,22 @@ def with_a_number_as_device(plan: Path) -> None:
     plan.write_text(json.dumps(data))
 
 
+def far_too_deep(plan: Path) -> None:
+    """What ends a reader that is not prepared."""
+    plan.write_text("[" * 100_000)
+
+
+def with_a_group_twice(plan: Path) -> None:
+    """Each case would have two rows."""
+    data = json.loads(plan.read_text())
+    plan.write_text(json.dumps(data | {"groups": data["groups"] * 2}))
+
+
 @pytest.mark.parametrize(
     ("spoil", "what", "hint"),
     [
+        (far_too_deep, "the file is no JSON", "restore it"),
+        (with_a_group_twice, "has a case or a group twice", "plan it again"),
         (of_another_version, "was planned by an older torchgauge", "plan again with this version"),
         (cut_off, "the file is no JSON", "restore it"),
         (with_a_number_as_device, "groups[0].cases[0].case.device", "restore the file"),
@@ -210,6 +224,16 @@ def test_a_plan_that_is_not_this_version_s_or_damaged_is_refused(
     assert what in done.stderr
     assert hint in done.stderr
     assert not (parts.folder / "one").exists()
+
+
+def test_a_run_id_that_leads_elsewhere_names_no_folder(planned: Any) -> None:
+    """An edited plan cannot write outside of the folder that is named."""
+    parts = planned("toy", "--models", "noop")
+    data = json.loads(parts.plan.read_text())
+    parts.plan.write_text(json.dumps(data | {"run_id": "../../elsewhere"}))
+    done = parts.measure("one", *parts.groups)
+    assert done.returncode == 2, done.stderr
+    assert "'../../elsewhere' cannot name a folder" in done.stderr
 
 
 def test_names_that_are_wrong_are_refused(sandbox: Any, planned: Any) -> None:
@@ -246,3 +270,42 @@ def test_parts_that_do_not_belong_together_are_not_merged(sandbox: Any, planned:
     assert damaged.returncode == 3
     assert "the line is damaged" in damaged.stderr
     assert sandbox.store.run_ids() == ()
+
+
+def test_only_logs_are_taken_from_a_folder(sandbox: Any, planned: Any) -> None:
+    """A store is published: what a link leads to stays where it is."""
+    parts = planned("toy", "--models", "noop")
+    assert parts.measure("one", *parts.groups).returncode == 0
+    secret = parts.folder / "secrets"
+    secret.mkdir()
+    (secret / "key").write_text("geheim")
+    logs = parts.folder / "one" / "logs"
+    (logs / "link.log").symlink_to(secret / "key")
+    (logs / "folder").symlink_to(secret)
+    with (logs / "huge.log").open("wb") as file:
+        file.truncate(65 << 20)
+    merged = parts.merge("one")
+    assert merged.returncode == 0, merged.stderr
+    (log,) = [row.log for row in sandbox.rows()]
+    folder = sandbox.folder()
+    assert (folder.path / log).is_file()
+    assert not list(folder.logs.rglob("*key"))
+    assert {"link.log", "folder", "huge.log"}.isdisjoint(each.name for each in folder.logs.rglob("*"))
+    assert "left out: folder, huge.log, link.log" in folder.journal_path.read_text(encoding="utf-8")
+
+
+def test_a_link_in_place_of_the_logs_is_not_followed(sandbox: Any, planned: Any) -> None:
+    """The rows are merged all the same, as they are where there are no logs at all."""
+    parts = planned("toy", "--models", "noop,sum")
+    assert parts.measure("one", parts.groups[0]).returncode == 0
+    assert parts.measure("two", parts.groups[1]).returncode == 0
+    secret = parts.folder / "secrets"
+    secret.mkdir()
+    (secret / "key").write_text("geheim")
+    shutil.rmtree(parts.folder / "one" / "logs")
+    (parts.folder / "one" / "logs").symlink_to(secret)
+    shutil.rmtree(parts.folder / "two" / "logs")
+    merged = parts.merge("one", "two")
+    assert merged.returncode == 0, merged.stderr
+    assert Counter(row[0] for row in parts.published().values()) == {"pass": 2}
+    assert not list(sandbox.folder().logs.rglob("key"))

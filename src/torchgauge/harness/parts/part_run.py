@@ -65,6 +65,9 @@ def part_campaign(
         )
     plan = read_plan(plan_file)
     known = {group.id: group for group in plan.groups}
+    keys = {planned.case.key for group in plan.groups for planned in group.cases}
+    if len(keys) < len(plan.cases) or len(known) < len(plan.groups):
+        raise UsageError(f"{plan_file} has a case or a group twice", hint="plan it again")
     for name in groups:
         if name not in known:
             raise UnknownNameError(f"group of {plan_file}", name, known)

@@ -16,6 +16,8 @@ from torchgauge.harness.worker.failure import describe
 from torchgauge.records import Cause, Outcome, Phase, PlannedCase, Status, from_plain, to_json, to_plain
 
 _OFFLINE = {"LocalEntryNotFoundError", "OfflineModeIsEnabled"}
+MOST_SAMPLES, MOST_TOLD = 20_000, 64 << 10
+"""Samples of a metric and characters of facts that one row takes."""
 _BUILDING = frozenset({Phase.IMPORT, Phase.BUILD, Phase.EAGER})
 """Phases in which a package is imported for the first time, and breaks what imports it."""
 
@@ -55,7 +57,7 @@ def sound(planned: PlannedCase, outcome: Outcome) -> Outcome:
     """``outcome`` where it can cross to the parent, else an error that names whose code made it."""
     try:
         from_plain(Outcome, to_plain(outcome))
-        to_json(outcome.facts)
+        _check_size(outcome)
     except (TypeError, ValueError, AttributeError) as error:
         workload, configuration = planned.case.workload, planned.case.configuration.name
         said = (
@@ -63,6 +65,14 @@ def sound(planned: PlannedCase, outcome: Outcome) -> Outcome:
         )
         return Outcome(planned.case.key, Status.ERROR, outcome.phase, None, said[:500], describe(error))
     return outcome
+
+
+def _check_size(outcome: Outcome) -> None:
+    """Raise ``ValueError`` for more than the parent can summarise, and the door of a history takes."""
+    if (told := len(to_json(outcome.facts))) > MOST_TOLD:
+        raise ValueError(f"facts of {told:,} characters; {MOST_TOLD:,} at most")
+    if (most := max((len(each.samples) for each in outcome.measurements), default=0)) > MOST_SAMPLES:
+        raise ValueError(f"{most:,} samples of a metric; {MOST_SAMPLES:,} at most")
 
 
 def poisoned(suspect: Suspect, error: BaseException) -> str:
