@@ -83,7 +83,7 @@ class Workload:
 
     @cached_property
     def _hash(self) -> int:
-        return hash(self._order)
+        return hash(self._all_fields())
 
     def __lt__(self, other: Workload) -> bool:
         """By all fields, sizes as numbers and words as text."""
@@ -91,6 +91,9 @@ class Workload:
 
     @cached_property
     def _order(self) -> tuple[object, ...]:
+        return self._all_fields()
+
+    def _all_fields(self) -> tuple[object, ...]:
         *before, seed, weights = (getattr(self, item.name) for item in fields(self) if item.name != "shape")
         shape = tuple((name, isinstance(value, str), value) for name, value in self.shape)
         return (*before, shape, seed, weights)
