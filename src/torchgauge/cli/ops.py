@@ -51,17 +51,18 @@ def command(**options: Any) -> None:
     Example: torchgauge ops --device DEVICE --tier full --dtype float32,bfloat16
     """
     from torchgauge.harness.checks.ops_matrix import causes, matrix, matrix_lines
-    from torchgauge.harness.checks.ops_run import case_script, ops_campaign, results_of
+    from torchgauge.harness.checks.ops_run import case_script, ops_campaign
     from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.runner import report_as_json
     from torchgauge.harness.run.summary import summary_lines
+    from torchgauge.results.lookup import results_of
 
     if options["script"]:
         click.echo(case_script(options["script"]), nl=False)
         return
     campaign, folder = ops_campaign(options, Progress())
     report = campaign.run(folder)
-    results = results_of(campaign)
+    results = results_of(campaign.store, report.run_id)
     aside((*matrix_lines(results), *summary_lines(report, Path(campaign.store.path))))
     if options["as_json"]:
         data = json.loads(report_as_json(report))

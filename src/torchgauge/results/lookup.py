@@ -16,10 +16,10 @@ def find_results(store: str, name: str) -> tuple[list[Result], bool]:
     opened = Store.open(store)
     run_ids = opened.run_ids()
     if name in run_ids:
-        return _of_run(opened, name), True
+        return results_of(opened, name), True
     known: set[str] = set()
     for run_id in reversed(run_ids):
-        found = _of_run(opened, run_id)
+        found = results_of(opened, run_id)
         known.update(result.case_id for result in found)
         matching = [result for result in found if result.case_id == name]
         if matching:
@@ -30,7 +30,8 @@ def find_results(store: str, name: str) -> tuple[list[Result], bool]:
     raise UnknownNameError(kind, name, known if kind == "case" else run_ids)
 
 
-def _of_run(store: Store, run_id: str) -> list[Result]:
+def results_of(store: Store, run_id: str) -> list[Result]:
+    """Every row of a run so far, in the order of its journal; none where it has no journal yet."""
     folder = store.run(run_id)
     if not folder.journal_path.is_file():
         return []

@@ -13,7 +13,7 @@ from torchgauge.harness.planning.selection import Selection, parse_case_id
 from torchgauge.harness.run.campaigns import expand_devices, find_devices, placed, plan_of, resumed_campaign
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.runner import Campaign
-from torchgauge.records import Deadlines, Provenance, Result, RunSettings
+from torchgauge.records import Deadlines, Provenance, RunSettings
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.ops.script import script
 from torchgauge.suites.ops.suite import OpsSuite
@@ -46,12 +46,6 @@ def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campai
     plan = placed(plan_of(groups, settings, [suite], selection.shard, provenance), there)
     store = Store.open(options["store"], create=True)
     return Campaign(plan, store, devices, {suite.name: suite}, progress, there.path), None
-
-
-def results_of(campaign: Campaign) -> list[Result]:
-    """Every row of the campaign's run so far, in the order of the journal."""
-    with campaign.store.run(campaign.plan.run_id).open_journal() as journal:
-        return list(journal.results())
 
 
 def variants_named(names: tuple[str, ...]) -> tuple[str, ...]:

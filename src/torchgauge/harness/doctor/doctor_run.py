@@ -33,6 +33,7 @@ from torchgauge.records import (
 from torchgauge.results.calibration_history import Comparison, Machine, Series, compare, read_history
 from torchgauge.results.dataset import read_table
 from torchgauge.results.environments import environments_of
+from torchgauge.results.lookup import results_of
 from torchgauge.results.store import Store
 from torchgauge.suites.calibration import ANSWER, NAME, PARTS, QUICK_SAMPLES, SAMPLES, CalibrationSuite
 
@@ -164,7 +165,7 @@ def run_calibration(campaign: CalibrationCampaign) -> Calibrated:
     report = campaign.run()
     conditions = watch.conditions()
     store, run_id = campaign.store, report.run_id
-    with_rows = [row for row in _rows(store, run_id) if row.case.workload.suite == NAME]
+    with_rows = [row for row in results_of(store, run_id) if row.case.workload.suite == NAME]
     target = str(campaign.plan.cases[0].case.device)
     name = parse_target(target).name
     environment = next(iter(environments_of(store, run_id).values()), None)
@@ -187,11 +188,6 @@ def run_calibration(campaign: CalibrationCampaign) -> Calibrated:
         earlier=sum(past.machine == machine for past in history),
         interrupted=report.interrupted,
     )
-
-
-def _rows(store: Store, run_id: str) -> list[Result]:
-    with store.run(run_id).open_journal() as journal:
-        return list(journal.results())
 
 
 def _gap(row: Result) -> Gap:
