@@ -19,10 +19,10 @@ import numpy as np
 from torchgauge.records import Outcome, Phase, Status
 from torchgauge.records.comparison import Block, Launch, Side
 from torchgauge.results.comparing.estimators import (
-    MIN_QUADS,
+    MIN_ABBA_BLOCKS,
     Estimator,
+    abba_block_times,
     choose_estimator,
-    quad_times,
     within_fences,
 )
 
@@ -32,10 +32,10 @@ PASSED = Outcome("0" * 16, Status.PASS, Phase.DONE)
 
 @dataclass(frozen=True)
 class Record:
-    """One recorded comparison: its quads in order, and what they cost.
+    """One recorded comparison: its ABBA blocks in order, and what they cost.
 
-    ``slowdown`` is what was injected into the head. ``wall`` and ``cpu`` are seconds, of the shape quads x
-    4 positions x steps; ``head`` (quads x 4) says which blocks are the head's.
+    ``slowdown`` is what was injected into the head. ``wall`` and ``cpu`` are seconds, of the shape ABBA
+    blocks x 4 positions x steps; ``head`` (ABBA blocks x 4) says which blocks are the head's.
     """
 
     model: str
@@ -100,8 +100,8 @@ def _overhead(model: str, regime: str) -> float:
                 np.array([steps[quad, sides[quad]].mean() for quad in range(len(sides))])
                 for sides in (record.head, ~record.head)
             )
-            quads = head - base
-            logs.append(quads[within_fences(quads)].mean())
+            abba_blocks = head - base
+            logs.append(abba_blocks[within_fences(abba_blocks)].mean())
     return float(np.mean(logs))
 
 
@@ -196,8 +196,10 @@ def launch_table(model: str, regime: str, per_launch: int) -> LaunchTable:
         chosen = list(combinations(range(fullest), per_launch))
         launches = [launch_of([record]) for record in found]
         for estimator in ESTIMATORS:
-            quads = [_quad_logs(launch, estimator) for launch in launches]
-            logs[estimator].append([_launch_log(np.concatenate([quads[i] for i in some])) for some in chosen])
+            abba_blocks = [_abba_block_logs(launch, estimator) for launch in launches]
+            logs[estimator].append(
+                [_launch_log(np.concatenate([abba_blocks[i] for i in some])) for some in chosen]
+            )
         choices = [choose_estimator(launch) is Estimator.CLEAN_WALL for launch in launches]
         clean.append([np.mean([choices[i] for i in some]) > 0.5 for some in chosen])
         cost.append([found[0].launch_s + sum(found[i].wall_s for i in some) for some in chosen])
@@ -205,12 +207,12 @@ def launch_table(model: str, regime: str, per_launch: int) -> LaunchTable:
     return LaunchTable(tuple(usable), arrays, np.array(clean), np.array(cost))
 
 
-def _quad_logs(launch: Launch, estimator: Estimator) -> np.ndarray:
-    base, head = quad_times(launch, estimator)
+def _abba_block_logs(launch: Launch, estimator: Estimator) -> np.ndarray:
+    base, head = abba_block_times(launch, estimator)
     return np.log(head) - np.log(base)
 
 
-def _launch_log(quads: np.ndarray) -> float:
-    """What ``estimate`` makes of the same quads; NaN where it has too few."""
-    kept = quads[np.isfinite(quads)]
-    return float(kept[within_fences(kept)].mean()) if len(kept) >= MIN_QUADS else np.nan
+def _launch_log(abba_blocks: np.ndarray) -> float:
+    """What ``estimate`` makes of the same ABBA blocks; NaN where it has too few."""
+    kept = abba_blocks[np.isfinite(abba_blocks)]
+    return float(kept[within_fences(kept)].mean()) if len(kept) >= MIN_ABBA_BLOCKS else np.nan

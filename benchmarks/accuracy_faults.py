@@ -245,25 +245,25 @@ def table(files: list[Path]) -> None:
     """Print how many faults are found and whom the rule accuses, as Markdown."""
     results: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
     faults: dict[tuple[str, ...], Counter[str]] = defaultdict(Counter)
-    remarks, models = [], set()
+    notes, models = [], set()
     for line in _lines(files):
         if line["kind"] != "case":
             if line["kind"] == "skip" or line.get("state") != "done":
                 case = "/".join(line.get(key, "") for key in ("suite", "model", "mode", "dtype"))
-                remarks.append(f"not judged: {case}: {line.get('reason', line.get('state'))}")
+                notes.append(f"not judged: {case}: {line.get('reason', line.get('state'))}")
             continue
         where, rows = (line["mode"], line["dtype"]), line["rows"]
         models.add((line["suite"], line["model"]))
         wrong = accused(rows)
         row = results[(*where, line["backend"])]
         row.update(observations=1, tensors=len(rows), accused=bool(wrong), tensors_accused=len(wrong))
-        remarks += [f"accused: {line['model']} {where} {line['backend']} {p}: {w}" for p, w in wrong.items()]
+        notes += [f"accused: {line['model']} {where} {line['backend']} {p}: {w}" for p, w in wrong.items()]
         if (
             line["backend"] == AGAIN
             and line["dtype"] == "float32"
             and (odd := nonsense([tensor(row).closeness for row in rows]))
         ):
-            remarks.append(f"eager nothing like float64: {line['model']} {where}: {odd}")
+            notes.append(f"eager nothing like float64: {line['model']} {where}: {odd}")
         if line["backend"] == AGAIN or line["backend"] not in SAME:
             base = EAGER if line["backend"] == AGAIN else line["backend"]
             for fault, each, reason in planted(rows, "E" if base == EAGER else "R"):
@@ -276,7 +276,7 @@ def table(files: list[Path]) -> None:
     print(f"models: {len(models)}\n")
     _print_results(results)
     _print_faults(faults)
-    print("\n".join(remarks))
+    print("\n".join(notes))
 
 
 def _print_results(results: Mapping[tuple[str, ...], Counter[str]]) -> None:

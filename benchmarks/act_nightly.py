@@ -17,7 +17,7 @@ from pathlib import Path
 TESTS = Path(__file__).parents[1] / "tests" / "workflows"
 sys.path[:0] = [str(TESTS), str(TESTS / "act")]
 
-from act_runner import Forge  # noqa: E402
+from act_runner import GitHost  # noqa: E402
 from github_server import TOKEN, GitHub, serving  # noqa: E402
 
 TARGET_S = 90.0
@@ -39,11 +39,11 @@ def main() -> int:
     options = parser.parse_args()
     load = os.getloadavg()[0]
     with tempfile.TemporaryDirectory() as folder, serving(GitHub()) as github:
-        forge = Forge(Path(folder) / "forge", "owner/project")
-        forge.add_workflows()
-        forge.commit({"torchgauge.yml": CONFIG.format(models=options.models, configs=options.configs)})
+        git_host = GitHost(Path(folder) / "git_host", "owner/project")
+        git_host.add_workflows()
+        git_host.commit({"torchgauge.yml": CONFIG.format(models=options.models, configs=options.configs)})
         begin = time.perf_counter()
-        run = forge.act(
+        run = git_host.act(
             "workflow_dispatch",
             "nightly.yml",
             secrets={"GITHUB_TOKEN": TOKEN},

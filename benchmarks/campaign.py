@@ -45,7 +45,7 @@ from torchgauge.results.query import query
 from torchgauge.results.store import Store
 
 
-class Bench:
+class CampaignBenchmark:
     """The campaign in its work folder; :meth:`run` does what has no record yet."""
 
     def __init__(self, settings: Settings, work: Path) -> None:
@@ -255,10 +255,10 @@ def say(text: str) -> None:
 def main() -> None:
     """Measure what is left, and print the tables."""
     settings, work = settings_of(sys.argv[1:])
-    bench = Bench(settings, work)
-    bench.check()
-    records = bench.run()
-    loads = bench.loads()
+    benchmark = CampaignBenchmark(settings, work)
+    benchmark.check()
+    records = benchmark.run()
+    loads = benchmark.loads()
     print(
         f"{platform.machine()}, {os.cpu_count()} cores, {settings.threads} threads, "
         f"Python {platform.python_version()}, chunks of {settings.chunk}, "

@@ -31,7 +31,7 @@ MODELS = (
 """The twelve smallest architectures of the peer's list (adv_inception_v3 is inception_v3 again)."""
 
 AS_THE_PEER = ("--no-memory-probe", "--no-warm-compile")
-ONE_BY_ONE = ("--ahead", "1", "--compile-cache", "none", "--cold-compile", "all")
+ONE_BY_ONE = ("--prefetch", "1", "--compile-cache", "none", "--cold-compile", "all")
 VARIANTS: dict[str, tuple[str, ...]] = {
     "default": ONE_BY_ONE,
     "restricted": (*ONE_BY_ONE, *AS_THE_PEER),

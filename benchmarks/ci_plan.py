@@ -126,7 +126,7 @@ def plan_once(config: Config, store: Path | None, out: Path) -> CampaignPlan:
 
 
 def check(plan: CampaignPlan, config: Config) -> dict[str, Any]:
-    """The properties of the cut, over all pools."""
+    """The properties of the packing, over all pools."""
     work = planning.select_cases(config.campaign, planning.devices_of(config.pools))
     worst = 0.0
     for pool in plan.pools:

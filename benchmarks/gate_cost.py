@@ -25,8 +25,8 @@ from torchgauge.records import to_plain
 from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.reports.report import ComparisonReport
 from torchgauge.workflows.comment import comment_text
-from torchgauge.workflows.gate_handed import gather
 from torchgauge.workflows.gate_plan import GatePlan
+from torchgauge.workflows.gate_received import gather
 from torchgauge.workflows.gate_set import (
     ARTIFACT_PREFIX,
     MOST_VERDICTS,
@@ -120,7 +120,7 @@ def child(folder: Path) -> None:
     pools = tuple(sorted(each.stem.removeprefix(ARTIFACT_PREFIX) for each in folder.iterdir()))
     found = gather(folder, RUN, GatePlan(pools))
     comment_text(found, name="gate", url="https://example.org")
-    word = found.handed[0].trouble.partition("(")[2].partition(")")[0]
+    word = found.received[0].trouble.partition("(")[2].partition(")")[0]
     said = {
         "cpu_s": time.process_time() - begun,
         "peak_mb": peak_kib() * 1024 / MB,

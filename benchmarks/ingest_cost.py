@@ -104,7 +104,7 @@ def line(number: int, kind: str, body: bytes) -> bytes:
 
 
 def compact_samples(row: Row, number: int) -> None:
-    """Two thousand samples of two bytes that drift, so that every lag of their resemblance counts.
+    """Two thousand samples of two bytes that drift, so that every lag of their autocorrelation counts.
 
     What follows from the latency is left out: it would have to follow.
     """

@@ -130,7 +130,7 @@ def kills_of_a_run(found: Found, dice: random.Random, wanted: Counter[str]) -> N
             words = (
                 ("run", "--resume", str(run))
                 if run
-                else (*SIX, *PLAIN, "--ahead", "1", "--store", str(store))
+                else (*SIX, *PLAIN, "--prefetch", "1", "--store", str(store))
             )
             started = subprocess.Popen(
                 [sys.executable, "-m", "torchgauge.cli.main", *words],
@@ -317,7 +317,7 @@ def kills_of_a_child(
 
 @contextmanager
 def history_server() -> Iterator[object]:
-    """A git server of this process, which the environment names as the forge."""
+    """A git server of this process, which the environment names as the Git host."""
     from git_server import NAME, TOKEN, serving
 
     with tempfile.TemporaryDirectory(prefix="kills-") as name, serving(Path(name, "served")) as server:

@@ -4,7 +4,7 @@ Each trial draws launches (pairs of processes) with replacement and several reco
 slow-down taken out and the sides swapped by a coin, puts in a slow-down of the wanted size, and lets the rule
 look as it would. Each launch costs what its records and its start cost when they were recorded.
 
-Prints Markdown. ``--quads`` of a record is 16; a launch takes ``--records`` of them.
+Prints Markdown. ``--ABBA blocks`` of a record is 16; a launch takes ``--records`` of them.
 """
 
 from __future__ import annotations
@@ -189,7 +189,7 @@ def main() -> None:
     """Parse, replay and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--trials", type=int, default=5000)
-    parser.add_argument("--records", type=int, default=5, help="records of 16 quads per launch")
+    parser.add_argument("--records", type=int, default=5, help="records of 16 ABBA blocks per launch")
     parser.add_argument("--seed", type=int, default=0)
     args = parser.parse_args()
     replay("encoder2x256", "busy", Setting(), args)

@@ -23,9 +23,9 @@ from pathlib import Path
 from statistics import mean, median
 
 from torchgauge.harness.run.steadiness import doubts
-from torchgauge.harness.worker.lane import Lane
-from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.rounds import Rounds
+from torchgauge.harness.worker.series import Series
+from torchgauge.harness.worker.shared_budget import SharedBudget
 from torchgauge.records import METRICS, Measurement, RunSettings
 from torchgauge.results.stats import summarise
 
@@ -33,7 +33,7 @@ DATA = Path(__file__).parent / "data" / "ab_steps.json.gz"
 ROUNDS = 150
 TRIALS = 400
 SETTINGS = replace(RunSettings(), measure_budget_s=2.0)
-Series = list[float]
+Times = list[float]
 
 
 @dataclass(frozen=True)
@@ -48,21 +48,21 @@ class Row:
     last: int
 
 
-def run(series: Sequence[Series], settings: RunSettings = SETTINGS) -> Row:
-    """The row of the first of ``series``, one per configuration, by the rule that ends sampling."""
-    lanes = [Lane(str(number), lambda: None) for number in range(len(series))]
+def run(times: Sequence[Times], settings: RunSettings = SETTINGS) -> Row:
+    """The row of the first of ``times``, one per configuration, by the rule that ends sampling."""
+    all_series = [Series(str(number), lambda: None) for number in range(len(times))]
     rounds, now, place = (
-        Rounds(lanes, settings, Purse(), 0.0, settings.measure_budget_s * len(series)),
+        Rounds(all_series, settings, SharedBudget(), 0.0, settings.measure_budget_s * len(times)),
         0.0,
         0,
     )
     for number in range(settings.max_blocks):
-        if place >= len(series[0]):
+        if place >= len(times[0]):
             break
-        for lane, samples in zip(lanes, series, strict=True):
-            if not lane.stopped:
-                lane.wall.append(samples[place])
-                lane.rounds.append(number)
+        for series, samples in zip(all_series, times, strict=True):
+            if not series.stopped:
+                series.wall.append(samples[place])
+                series.rounds.append(number)
                 now += max(samples[place], settings.min_block_s)
         place += 1
         if rounds.verdict(number + 1, now):
@@ -71,14 +71,14 @@ def run(series: Sequence[Series], settings: RunSettings = SETTINGS) -> Row:
         if pause:
             rounds.rested(pause)
             now += pause
-            place += round(pause / sum(samples[0] for samples in series))
-    walls = lanes[0].wall
+            place += round(pause / sum(samples[0] for samples in times))
+    walls = all_series[0].wall
     latency = Measurement("latency", "s", tuple(walls), tuple(range(len(walls))))
     summary = summarise(latency, METRICS["latency"])
     return Row(summary.low, summary.high, doubts([latency], [summary], {}), len(walls), now, place)
 
 
-def judged(draw: Callable[[], list[Series]], truth: Callable[[Row], float], trials: int) -> dict[str, object]:
+def judged(draw: Callable[[], list[Times]], truth: Callable[[Row], float], trials: int) -> dict[str, object]:
     """How often the interval held the truth, how often the row was in doubt, and how often neither."""
     rows = [run(draw()) for _ in range(trials)]
     return shares([(row, truth(row)) for row in rows])
@@ -102,10 +102,10 @@ def shares(rows: Sequence[tuple[Row, float]]) -> dict[str, object]:
     }
 
 
-def correlated(step_s: float, spread: float, r: float, dice: random.Random) -> Callable[[], list[Series]]:
+def correlated(step_s: float, spread: float, r: float, dice: random.Random) -> Callable[[], list[Times]]:
     """Two configurations whose logarithms are first-order autoregressive processes."""
 
-    def one(length_s: float) -> Series:
+    def one(length_s: float) -> Times:
         value, found = dice.gauss(0.0, spread), []
         for _ in range(_rounds(step_s)):
             value = r * value + dice.gauss(0.0, spread * math.sqrt(1.0 - r * r))
@@ -115,24 +115,24 @@ def correlated(step_s: float, spread: float, r: float, dice: random.Random) -> C
     return lambda: [one(step_s), one(step_s / 2)]
 
 
-def two_speeds(step_s: float, apart: float, stay: float, dice: random.Random) -> Callable[[], list[Series]]:
+def two_speeds(step_s: float, apart: float, stay: float, dice: random.Random) -> Callable[[], list[Times]]:
     """A machine that is as long fast as slow, for ``stay`` rounds in the mean; steps scatter by 1 %."""
 
-    def draw() -> list[Series]:
+    def draw() -> list[Times]:
         slow, found = dice.random() < 0.5, ([], [])
         for _ in range(_rounds(step_s)):
             slow ^= dice.random() < 1.0 / stay
-            for series, length_s in zip(found, (step_s, step_s / 2), strict=True):
-                series.append(length_s * (1.0 + (apart if slow else 0.0)) * math.exp(dice.gauss(0.0, 0.01)))
+            for times, length_s in zip(found, (step_s, step_s / 2), strict=True):
+                times.append(length_s * (1.0 + (apart if slow else 0.0)) * math.exp(dice.gauss(0.0, 0.01)))
         return list(found)
 
     return draw
 
 
-def drifting(step_s: float, per_s: float, dice: random.Random) -> Callable[[], list[Series]]:
+def drifting(step_s: float, per_s: float, dice: random.Random) -> Callable[[], list[Times]]:
     """A machine that becomes slower by ``per_s`` each second; steps scatter by 1 %."""
 
-    def draw() -> list[Series]:
+    def draw() -> list[Times]:
         each = per_s * step_s * 1.5
         return [
             [length_s * (1.0 + each * n) * math.exp(dice.gauss(0.0, 0.01)) for n in range(_rounds(step_s))]
@@ -178,23 +178,23 @@ def replay_recorded() -> dict[str, dict[str, object]]:
     """The base of every recorded comparison that ran alone, from its first step."""
     rows: dict[str, list[tuple[Row, float]]] = {}
     for each in json.loads(gzip.decompress(DATA.read_bytes()))["sequential"]:
-        series = [us * 1e-6 for us in each["base_us"]]
-        settings = replace(SETTINGS, measure_budget_s=sum(series) / 4, min_block_s=0.0)
+        times = [us * 1e-6 for us in each["base_us"]]
+        settings = replace(SETTINGS, measure_budget_s=sum(times) / 4, min_block_s=0.0)
         name = f"{each['model']}, {each['regime']}"
-        rows.setdefault(name, []).append((run([series], settings), median(series)))
+        rows.setdefault(name, []).append((run([times], settings), median(times)))
     return {name: {**shares(found), "recordings": len(found)} for name, found in sorted(rows.items())}
 
 
 def replay_recording(file: Path, trials: int) -> dict[str, dict[str, object]]:
     """Recorded models, each from ``trials`` random places; "truth" is the median of the whole recording."""
     dice, found = random.Random(0), {}
-    for model, lanes in json.loads(file.read_text(encoding="utf-8")).items():
+    for model, all_series in json.loads(file.read_text(encoding="utf-8")).items():
 
-        def draw(lanes: list[Series] = lanes) -> list[Series]:
-            start = dice.randrange(len(lanes[0]))
-            return [lane[start:] + lane[:start] for lane in lanes]
+        def draw(all_series: list[Times] = all_series) -> list[Times]:
+            start = dice.randrange(len(all_series[0]))
+            return [series[start:] + series[:start] for series in all_series]
 
-        truth = median(lanes[0])
+        truth = median(all_series[0])
         found[model] = judged(draw, lambda _, truth=truth: truth, trials)
     return found
 
@@ -209,22 +209,22 @@ def record(file: Path, models: Sequence[str]) -> None:
 
     torch.set_num_threads(1)
     torch.set_grad_enabled(False)
-    found: dict[str, list[Series]] = {}
+    found: dict[str, list[Times]] = {}
     for name in models:
         torch._dynamo.reset()
         model = timm.create_model(name).eval()
         data = torch.randn(2, *model.default_cfg["input_size"])
-        lanes = [model, torch.compile(model)]
-        for lane in lanes:
+        all_series = [model, torch.compile(model)]
+        for series in all_series:
             for _ in range(5):
-                lane(data)
-        series: list[Series] = [[], []]
+                series(data)
+        times: list[Times] = [[], []]
         for _ in range(ROUNDS):
-            for lane, samples in zip(lanes, series, strict=True):
+            for series, samples in zip(all_series, times, strict=True):
                 began = time.perf_counter()
-                lane(data)
+                series(data)
                 samples.append(time.perf_counter() - began)
-        found[name] = series
+        found[name] = times
         file.write_text(json.dumps(found), encoding="utf-8")
 
 

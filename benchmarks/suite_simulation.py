@@ -215,7 +215,7 @@ def main() -> None:
     parser.add_argument("--suites", type=int, default=2000)
     parser.add_argument("--cases", type=int, default=300)
     parser.add_argument("--launches", type=int, default=6, help="launches of the first stage, at most")
-    parser.add_argument("--records", type=int, default=5, help="records of 16 quads per launch")
+    parser.add_argument("--records", type=int, default=5, help="records of 16 ABBA blocks per launch")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="rows whose name holds this")
     args = parser.parse_args()

@@ -72,7 +72,7 @@ def main() -> None:
     """Parse, replay and print."""
     parser = argparse.ArgumentParser(description=__doc__.partition("\n")[0])
     parser.add_argument("--trials", type=int, default=2000)
-    parser.add_argument("--records", type=int, default=5, help="records of 16 quads per launch")
+    parser.add_argument("--records", type=int, default=5, help="records of 16 ABBA blocks per launch")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--only", default="", help="rows whose plant holds this")
     args = parser.parse_args()

@@ -164,12 +164,12 @@ def _models(suite: str, mode: str, rows: pd.DataFrame, summaries: pd.DataFrame) 
     configurations = sorted(set(rows["configuration"]), key=lambda name: (name != "eager", name))
     yield f"## {suite}, {mode}"
     yield ""
-    heads = ["model", "batch", "parameters", *configurations, "speed-up", "remark"]
+    heads = ["model", "batch", "parameters", *configurations, "speed-up", "note"]
     yield f"| {' | '.join(heads)} |"
     yield "|---" * len(heads) + "|"
     for _, found in sorted(rows.groupby(WORKLOAD, sort=True), key=lambda item: str(item[0][1]).lower()):
         first, by_name = found.iloc[0], found.set_index("configuration")
-        cells, ratios, remarks = [], [], []
+        cells, ratios, notes = [], [], []
         for name in configurations:
             if name not in by_name.index:
                 cells.append("not planned")
@@ -181,13 +181,13 @@ def _models(suite: str, mode: str, rows: pd.DataFrame, summaries: pd.DataFrame) 
                 one = speedup.loc[row["case_key"]]
                 between = "" if pd.isna(one["low"]) else f" [{one['low']:.2f}, {one['high']:.2f}]"
                 ratios.append(f"{one['median']:.2f}{between}")
-                remarks += [] if between else [FEW]
+                notes += [] if between else [FEW]
             if row["status"] != "pass":
-                remarks.append(f"{name}: {row['reason'] or row['cause']}")
+                notes.append(f"{name}: {row['reason'] or row['cause']}")
             elif len(row["modifiers"]):
-                remarks.append(f"{name}: {', '.join(row['modifiers'])}")
-        remarks += _inputs(found)
-        said = "; ".join(dict.fromkeys(remarks))
+                notes.append(f"{name}: {', '.join(row['modifiers'])}")
+        notes += _inputs(found)
+        said = "; ".join(dict.fromkeys(notes))
         parameters = "" if pd.isna(first["parameters"]) else f"{int(first['parameters']):,}"
         line = [str(first["model"]), str(first["batch"]), parameters, *cells, ", ".join(ratios), said[:300]]
         yield f"| {' | '.join(map(_cell, line))} |"

@@ -25,11 +25,11 @@ from torchgauge.results.claims.claim_file import ClaimFileFields
 from torchgauge.results.comparing.policy import SECTIONS, EntryFields
 from torchgauge.results.interchange.upstream_names import UpstreamNames
 from torchgauge.suites.catalog import AnyRecipe, SuiteFields
+from torchgauge.suites.conflicts import ConflictFile
 from torchgauge.suites.expectations import DeviceFields
 from torchgauge.suites.huggingface.suite import HuggingFaceRecipe
 from torchgauge.suites.install_needs import InstallFile
 from torchgauge.suites.ops.suite import OpsFields
-from torchgauge.suites.poison import PoisonFile
 from torchgauge.suites.timm.suite import TimmRecipe
 from torchgauge.suites.tolerances import ToleranceFields
 from torchgauge.suites.torchbench.suite import TorchBenchRecipe
@@ -102,9 +102,9 @@ KINDS = (
         (InstallFile,),
     ),
     Kind(
-        "Poison packages",
-        "Installed packages that break others: `suites/data/poison.yaml`. Checked by `torchgauge validate`.",
-        (PoisonFile,),
+        "Conflicting packages",
+        "Packages that break others: `suites/data/conflicts.yaml`. Checked by `torchgauge validate`.",
+        (ConflictFile,),
     ),
     Kind(
         "Configurations",
@@ -132,7 +132,7 @@ KINDS = (
     ),
     Kind(
         "Contributors",
-        "Who may hand in results: see [how to contribute](../how-to/contribute-results.md). "
+        "Who may submit results: see [how to contribute](../how-to/contribute-results.md). "
         "Read by `torchgauge ci ingest` at the top of the store.",
         (ContributorFile,),
     ),
@@ -270,7 +270,7 @@ class _Page:
 
 
 def _anchor(title: str) -> str:
-    """The anchor of a heading, as forges and the site make it."""
+    """The anchor of a heading, as Git hosts and the site make it."""
     return re.sub(r"[^\w\- ]", "", title.lower()).replace(" ", "-")
 
 

@@ -14,7 +14,7 @@ source_suffix = {".md": "markdown"}
 exclude_patterns = ["files"]
 nitpicky = True  # with -W in build.py: a reference that leads nowhere ends the build
 
-# Headings have the anchors that a forge gives them, so that one link serves both.
+# Headings have the anchors that a Git host gives them, so that one link serves both.
 myst_heading_anchors = 6
 myst_links_external_new_tab = False
 

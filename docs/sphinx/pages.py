@@ -2,7 +2,8 @@
 
 The files of ``docs`` keep their places, a ``README.md`` is the index of its folder, and the pages of the
 repository's root and of its packages come under ``project``. Links between files are rewritten to match, so
-that the same text can be read on a forge and on the site. A link to a file that is no page gets a copy of it.
+that the same text can be read on a Git host and on the site. A link to a file that is no page gets a copy of
+it.
 """
 
 from __future__ import annotations

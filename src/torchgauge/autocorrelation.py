@@ -6,8 +6,8 @@ same rule.
 Two things widen. Neighbours: the factor of a first-order autoregressive process, with the bias of a few
 samples taken out (Kendall, Note on bias in the estimation of autocorrelation, Biometrika 41, 1954). And what
 lasts: on a machine with two speeds that stay for fifty steps neighbours resemble each other little where
-steps scatter much, and yet all of them share its mood. So from ``LONG`` samples on all lags count, as far as
-the sums of two successive ones are positive and do not grow (the initial monotone sequence of Geyer,
+steps scatter much, and yet all of them share its regime. So from ``LONG`` samples on all lags count, as far
+as the sums of two successive ones are positive and do not grow (the initial monotone sequence of Geyer,
 Practical Markov chain Monte Carlo, Statistical Science 7, 1992).
 """
 
@@ -18,12 +18,12 @@ from bisect import bisect_left, insort
 from collections.abc import Callable, Sequence
 from operator import mul, sub
 
-MOOD = 8
-"""A mood is seen where it lasts for one in so many of the samples."""
+REGIME = 8
+"""A regime is seen where it lasts for one in so many of the samples."""
 APART = 2.5
-"""Standard errors of its median by which a mood lies away from that of all samples."""
+"""Standard errors of its median by which a regime lies away from that of all samples."""
 FEWEST = 6
-"""Samples from which their resemblance is looked at: fewer have no interval that it could widen."""
+"""Samples from which their autocorrelation is looked at: fewer have no interval that it could widen."""
 LONG = 30
 """Samples from which more than the neighbours is looked at."""
 MANY = 256
@@ -33,10 +33,10 @@ AllLags = Callable[[Sequence[float]], Sequence[float]]
 _NORMAL_STEP = 0.9539
 """Median size of the difference of two independent standard normal numbers."""
 STRONGEST = 0.9
-"""Resemblance of neighbours that is believed at most, and so a factor of 4.4 at most from them alone."""
+"""Autocorrelation of neighbours that is believed at most, and so a factor of 4.4 at most from them alone."""
 
 
-def resemblance(samples: Sequence[float]) -> float:
+def lag_1_autocorrelation(samples: Sequence[float]) -> float:
     """Rank correlation of consecutive samples: about 0 for independent ones, 1 for a drift.
 
     0 for fewer than ``FEWEST``. The bias of n samples, -(1 + 3r) / n, is taken out.
@@ -48,7 +48,7 @@ def resemblance(samples: Sequence[float]) -> float:
     return _unbiased(_correlation(ranks, 1, sum(map(mul, ranks, ranks))), n)
 
 
-def widening(
+def interval_inflation(
     samples: Sequence[float], all_lags: AllLags | None = None, ordered: Sequence[float] = ()
 ) -> float:
     """By how much more the median of ``samples``, in their order, varies than that of independent ones.
@@ -68,28 +68,29 @@ def widening(
     return math.sqrt(max(neighbours, _lasting(ranks, first, lags, whole) if n >= LONG else 1.0))
 
 
-def independent(samples: Sequence[float], all_lags: AllLags | None = None) -> float:
-    """As many independent samples say as much of the median as ``samples`` do; see :func:`widening`."""
-    return len(samples) / widening(samples, all_lags) ** 2
+def effective_sample_size(samples: Sequence[float], all_lags: AllLags | None = None) -> float:
+    """As many independent samples say as much of the median as ``samples`` do."""
+    return len(samples) / interval_inflation(samples, all_lags) ** 2
 
 
-def moods(
+def regimes(
     samples: Sequence[float], wider: float | None = None, ordered: Sequence[float] = ()
 ) -> tuple[float, float] | None:
-    """Medians of the lowest and the highest stretch of ``samples``, where one of them is a mood of its own.
+    """Medians of the lowest and the highest stretch of ``samples``, where one of them is a regime of its own.
 
-    ``wider`` is their :func:`widening`, and ``ordered`` they are by size, where these are known.
+    ``wider`` is their :func:`interval_inflation`, and ``ordered`` they are by size, where these are known.
 
     None where no stretch of an eighth of them lies apart from the rest by more than their scatter and their
-    resemblance explain, and for fewer than ``LONG``. The scatter is that of neighbours: no mood widens it.
+    autocorrelation explain, and for fewer than ``LONG``. The scatter is that of neighbours: no regime widens
+    it.
     """
     n = len(samples)
     if n < LONG:
         return None
     ordered = ordered or sorted(samples)
-    size, median = n // MOOD, middle(ordered)
+    size, median = n // REGIME, middle(ordered)
     scatter = middle(sorted(map(abs, map(sub, samples[1:], samples)))) / _NORMAL_STEP
-    wider = widening(samples, ordered=ordered) if wider is None else wider
+    wider = interval_inflation(samples, ordered=ordered) if wider is None else wider
     limit = APART * math.sqrt(math.pi / 2.0 / size) * scatter * wider
     edge = (size - 1) // 2  # no stretch has a median beyond these of all samples
     if max(median - ordered[edge], ordered[-1 - edge] - median) <= limit:

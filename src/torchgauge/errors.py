@@ -41,14 +41,14 @@ class TorchgaugeError(Exception):
         return f"{self.message}\n  try: {self.hint}" if self.hint else self.message
 
 
-def add_remark(error: BaseException, text: str) -> None:
+def add_note(error: BaseException, text: str) -> None:
     """Attach ``text`` to ``error``: what a reader of its reason has to know of the circumstances."""
-    error.torchgauge_remark = text  # type: ignore[attr-defined]
+    error.torchgauge_note = text  # type: ignore[attr-defined]
 
 
-def remark_on(error: BaseException) -> str:
-    """What :func:`add_remark` attached to ``error``; empty where nothing was."""
-    return str(getattr(error, "torchgauge_remark", ""))
+def note_on(error: BaseException) -> str:
+    """What :func:`add_note` attached to ``error``; empty where nothing was."""
+    return str(getattr(error, "torchgauge_note", ""))
 
 
 class UsageError(TorchgaugeError):

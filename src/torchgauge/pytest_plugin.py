@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import pytest
 
 if TYPE_CHECKING:
-    from torchgauge.suites.conformance.bench import Bench
+    from torchgauge.suites.conformance.check_context import CheckContext
 
 OPTION = "--torchgauge-device"
 
@@ -44,10 +44,10 @@ def torchgauge_session(request: pytest.FixtureRequest) -> Any:
 
 
 @pytest.fixture
-def torchgauge_bench(torchgauge_session: Any) -> Bench:
-    """A bench for one check."""
-    from torchgauge.suites.conformance.bench import Bench
+def torchgauge_context(torchgauge_session: Any) -> CheckContext:
+    """A context for one check."""
+    from torchgauge.suites.conformance.check_context import CheckContext
 
     if torchgauge_session.torch_device is None:
         pytest.skip(f"device {torchgauge_session.name!r} runs no torch")
-    return Bench(torchgauge_session)
+    return CheckContext(torchgauge_session)

@@ -29,7 +29,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
     ),
     "torchgauge.suites": (
         *("name", "doc", "builder", "preload", "install_hint", "digest"),
-        *("unavailable", "environment", "remarks", "models"),
+        *("unavailable", "environment", "notes", "models"),
     ),
     "torchgauge.scenarios": ("name", "doc", "implementation"),
     "torchgauge.backends": (
@@ -45,7 +45,7 @@ GROUPS: Mapping[str, tuple[str, ...]] = {
 PATIENCE_S = 20.0
 """Seconds that a plugin's code may take in the parent: it imports no torch there. 0 for any time."""
 LONGEST_ANSWER = 2000
-MEND = "mend or uninstall the package that provides it"
+FIX = "fix or uninstall the package that provides it"
 _NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.+-]*")
 
 
@@ -85,11 +85,11 @@ def load(group: str, name: str) -> Any:
             hint="uninstall one of the two packages",
         )
     said = f"plugin {name!r} of {group} ({point.value})"
-    with stranger(f"{said} cannot be loaded:", hint=MEND):
+    with stranger(f"{said} cannot be loaded:", hint=FIX):
         found = point.load()
         wrong = _wrong(group, name, found)
     if wrong:
-        raise InfrastructureError(f"{said} {wrong}", hint=MEND)
+        raise InfrastructureError(f"{said} {wrong}", hint=FIX)
     return found
 
 

@@ -67,7 +67,7 @@ def check_suite(suite: Suite) -> list[str]:
     """What is wrong with ``suite`` on the parent side; an empty list where nothing is."""
     problems = [
         f"it has no {member!r}: None, an empty dict and an empty tuple where there is nothing to say"
-        for member in ("unavailable", "environment", "remarks")
+        for member in ("unavailable", "environment", "notes")
         if not hasattr(suite, member)
     ]
     names = [model.name for model in suite.models()]

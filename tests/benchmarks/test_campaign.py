@@ -160,7 +160,7 @@ def test_the_sides_take_turns_in_an_order_that_is_reversed() -> None:
     assert keys == ["peer: a", "peer: b", "default: a, b", "default: c, d", "peer: c", "peer: d"]
 
 
-class Rehearsal(campaign.Bench):
+class Rehearsal(campaign.CampaignBenchmark):
     """A campaign whose units start no process."""
 
     ran: list[str]
@@ -206,9 +206,9 @@ def test_a_campaign_goes_on_where_it_was_interrupted(tmp_path: Path) -> None:
 def test_other_settings_are_not_mixed_into_a_work_folder(tmp_path: Path) -> None:
     """Numbers of one and of two threads do not belong in one table."""
     (tmp_path / "settings.json").write_text(json.dumps({"threads": 7}))
-    bench = campaign.Bench(settings(), tmp_path)
+    benchmark = campaign.CampaignBenchmark(settings(), tmp_path)
     with pytest.raises(SystemExit, match="was begun with other settings"):
-        bench.check()
+        benchmark.check()
 
 
 def test_cpu_time_is_that_of_ended_processes_shared_by_wall_time() -> None:

@@ -90,7 +90,7 @@ def settings(invoke, *flags: str) -> dict:
     return json.loads(shown.stdout)["settings"]
 
 
-def test_campaigns_compile_cold_in_turns(invoke, kept) -> None:
+def test_campaigns_sample_cold_compiles(invoke, kept) -> None:
     """Each once in a week unless flags say otherwise; the folder is the flag's, or the variable's."""
     default = settings(invoke)
     assert (default["cold_compile"], default["compile_cache"]) == ("1/14", str(kept))

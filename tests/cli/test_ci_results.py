@@ -157,10 +157,10 @@ def test_a_plan_that_another_job_put_in_place_is_refused(
     assert found.exit_code == 0, found.output
 
 
-def test_an_attempt_that_the_forge_never_made_is_refused(
+def test_an_attempt_that_the_git_host_never_made_is_refused(
     night: Path, tmp_path: Path, invoke: Callable[..., Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The forge says how often it ran the workflow; a set of a later attempt is of nobody."""
+    """The Git host says how often it ran the workflow; a set of a later attempt is of nobody."""
     artifacts = tmp_path / "artifacts"
     shutil.copytree(night / "artifacts", artifacts)
     second = artifacts / f"results-{CAMPAIGN}-pool-1-2"

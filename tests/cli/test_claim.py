@@ -214,6 +214,6 @@ def test_one_real_model_is_measured_and_asked(process, tmp_path):
     (answer,) = json.loads(done.stdout)["claims"][0]["answers"]
     assert (answer["n"], answer["planned"], answer["device"]) == (1, 1, "cpu")
     (member,) = answer["members"]
-    assert member["standing"] in {"yes", "no", "undecided"}
+    assert member["state"] in {"yes", "no", "undecided"}
     assert member["value"] > 0
     assert answer["where"][0]["torch"]

@@ -75,7 +75,7 @@ def test_a_store_of_a_newer_schema_is_refused_at_once(tmp_path) -> None:
     assert "newer torchgauge" in done.stderr
 
 
-def test_a_poison_package_is_told_with_what_to_type(tmp_path) -> None:
+def test_a_conflicting_package_is_told_with_what_to_type(tmp_path) -> None:
     """A torchaudio that was built for another torch warns, is not imported, and is no reason for exit 3."""
     info = tmp_path / "site" / "torchaudio-2.1.0.dist-info"
     info.mkdir(parents=True)

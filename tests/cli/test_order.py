@@ -41,11 +41,11 @@ def test_the_plan_says_its_order(planned, durations):
     assert "order: the longest first, recorded durations of 0 of 2 groups" in planned()
 
 
-def test_shards_name_the_cut_that_they_share(planned, durations):
+def test_shards_name_the_sharding_that_they_share(planned, durations):
     """Two shards of the same durations have one cut; without the file there is another."""
     one, two = (planned("--durations", durations, "--shard", f"{i}/2") for i in (1, 2))
     assert (one[0], two[0]) == (SUM, NOOP)
-    (cut,) = {line.split()[4] for lines in (one, two) for line in lines if " of cut " in line}
+    (cut,) = {line.split()[4] for lines in (one, two) for line in lines if " of sharding " in line}
     assert len(cut.strip(":")) == 16
 
 
@@ -82,7 +82,7 @@ def test_durations_that_are_not_there_are_refused(invoke, tmp_path):
     assert "--save-durations" in done.exception.hint
 
 
-def test_a_shard_that_was_cut_otherwise_is_noticed(invoke, durations, tmp_path):
+def test_a_shard_of_another_sharding_is_noticed(invoke, durations, tmp_path):
     """A second shard in the same store that was not given the same durations says which run differs."""
     store = ("--store", str(tmp_path / "store"))
     quick = ("--no-calibration", "--no-memory-probe", "--measure-seconds", "0.05")
@@ -94,4 +94,4 @@ def test_a_shard_that_was_cut_otherwise_is_noticed(invoke, durations, tmp_path):
     turned = tmp_path / "turned.json"
     turned.write_text(json.dumps({"form": "torchgauge-durations", "seconds": {NOOP: 90.0, SUM: 1.0}}))
     other = invoke("run", *TOY, *quick, *store, "--shard", "2/2", "--durations", str(turned))
-    assert f"cut otherwise than {run_id}" in other.output
+    assert f"sharded otherwise than {run_id}" in other.output

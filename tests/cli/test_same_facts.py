@@ -124,7 +124,7 @@ FACTS: dict[str, tuple[Callable[[At], Said], Headline, tuple[str, ...], str]] = 
         (),
         "",
     ),
-    "one is mended": (of_first(lambda at: (ERROR, PASS)), Headline.IMPROVEMENT, (), ""),
+    "one is fixed": (of_first(lambda at: (ERROR, PASS)), Headline.IMPROVEMENT, (), ""),
     "one is degraded": (of_first(of_head(DEGRADED)), Headline.REGRESSION, (), ""),
     "one is degraded in one launch of several": (
         of_first(of_head(DEGRADED, lambda at: at.number == 2)),
@@ -257,7 +257,7 @@ def test_the_docs_have_the_table() -> None:
 
 
 def test_a_mistake_and_an_empty_selection_end_alike(measured, tmp_path, monkeypatch) -> None:
-    """2 and 5, also where a set is handed in that says so."""
+    """2 and 5, also where a set is submitted that says so."""
     monkeypatch.chdir(tmp_path)
     measured(fine)
     words = ("--device", "fake", "--no-control")

@@ -125,7 +125,7 @@ def torchgauge(*words: str, missing: str = "") -> subprocess.CompletedProcess[st
 @needs_device
 @pytest.mark.torch
 def test_an_operator_taken_from_a_device_is_one_cluster_whose_command_shows_it(tmp_path, invoke) -> None:
-    """Two models lack it at different places; the command fails alike; mended, the cluster is gone."""
+    """Two models lack it at different places; the command fails alike; fixed, the cluster is gone."""
     store, models = str(tmp_path / "store"), ("--models", "mlp,transformer")
     run = ("run", "toy", "--device", "npusim", *models, "--config", "eager", *QUICK.split(), "--store", store)
     done = torchgauge(*run, missing="aten::addmm")

@@ -24,7 +24,7 @@ from torchgauge.records import (
     Workload,
 )
 from torchgauge.records.codec import to_json
-from torchgauge.records.comparison import ComparisonPlan, Contestant, MetricVerdict, Pair, Verdict
+from torchgauge.records.comparison import ComparisonPlan, MetricVerdict, Pair, SideSpec, Verdict
 from torchgauge.results.comparing.comparison_store import begin_comparison, finish_comparison
 from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.stats import summarise
@@ -195,7 +195,7 @@ def _comparison(store: Store, names: Sequence[str]) -> None:
                 1.0, 1.1, 1.1, 1.05, 1.15, launches=4,
             )
         )  # fmt: skip
-    side = Contestant(names[0], names[1], ((names[2], names[3]),), names[4])
+    side = SideSpec(names[0], names[1], ((names[2], names[3]),), names[4])
     plan = ComparisonPlan("TRUE", NOW, tuple(names), RunSettings(), side, side, tuple(pairs), (), 1)
     folder = begin_comparison(store, plan)
     with folder.open_journal() as journal:

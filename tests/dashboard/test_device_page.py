@@ -1,4 +1,4 @@
-"""The page of a device: what to mend first, on what it ran, and whether it still reports."""
+"""The page of a device: what to fix first, on what it ran, and whether it still reports."""
 
 from __future__ import annotations
 

@@ -84,7 +84,7 @@ def test_planted_steps_the_silent_device_and_the_renamed_model_are_there(made: P
         before, after = series[: step["night"]], series[step["night"] : 10]
         if np.isfinite(before).any() and np.isfinite(after).any():
             assert np.nanmedian(after) / np.nanmedian(before) == pytest.approx(step["factor"], abs=0.05)
-    models = {case.workload.model for case in data.book}
+    models = {case.workload.model for case in data.case_index}
     assert set(planted["renamed"][0].values()) & models == {
         planted["renamed"][0]["from"],
         planted["renamed"][0]["to"],

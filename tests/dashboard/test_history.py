@@ -54,7 +54,7 @@ def test_of_several_rows_of_a_day_the_newest_that_says_something_stands(tmp_path
     data = read_site_data(Store.open(tmp_path))
     found = [STATUSES[code] for code in data.recent.status[0].tolist()]
     assert found == [Status.PASS, Status.NOT_RUN]
-    entry = next(iter(data.board.entries.values()))
+    entry = next(iter(data.latest.entries.values()))
     assert entry.status is Status.NOT_RUN
     assert entry.known is not None
     assert entry.known["run_id"] == f"run-{int(NOW - 3 * DAY + 600)}"
@@ -81,7 +81,7 @@ def test_numbers_have_four_digits_and_nan_where_there_is_none(tmp_path: Path) ->
     result(run, Case(workloads()[1], EAGER, CPU), Status.OOM, modifiers=(Modifier.FLAKY,))
     run.write(tmp_path)
     data = read_site_data(Store.open(tmp_path))
-    entry = data.board.entries[data.board.workloads[0], data.board.columns[0]]
+    entry = data.latest.entries[data.latest.workloads[0], data.latest.columns[0]]
     told = entry.numbers["latency"]["median"]
     place = data.recent.number_of(CASE.key)
     other = data.recent.number_of(Case(workloads()[1], EAGER, CPU).key)
@@ -148,10 +148,10 @@ def test_windows_are_joined_by_case(tmp_path: Path) -> None:
 def test_ages_count_from_the_newest_run_unless_told(tmp_path: Path) -> None:
     """So that building again gives the same bytes, whenever that is."""
     _run(tmp_path, NOW - 30 * DAY, Status.PASS)
-    entry = next(iter(read_site_data(Store.open(tmp_path)).board.entries.values()))
+    entry = next(iter(read_site_data(Store.open(tmp_path)).latest.entries.values()))
     assert entry.age_s == 0
     assert "stale" not in entry.marks
-    entry = next(iter(read_site_data(Store.open(tmp_path), NOW).board.entries.values()))
+    entry = next(iter(read_site_data(Store.open(tmp_path), NOW).latest.entries.values()))
     assert entry.age_s == pytest.approx(30 * DAY - 60)
     assert "stale" in entry.marks
 
@@ -166,8 +166,8 @@ def test_devices_and_configurations_keep_their_numbers(tmp_path: Path) -> None:
         for case in cases:
             result(run, case)
         run.write(tmp_path)
-    book = read_site_data(Store.open(tmp_path)).book
-    assert {(case.column.name, case.number) for case in book} == {
+    case_index = read_site_data(Store.open(tmp_path)).case_index
+    assert {(case.column.name, case.number) for case in case_index} == {
         ("cpu · eager", 0),
         ("cpu · inductor", 1),
         ("npusim · eager", 0),

@@ -16,7 +16,7 @@ import pytest
 from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, NPU, RunBuilder, result, timings, workloads
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.board import Board, Column, Entry
+from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.pages import geomean, links, views
 from torchgauge.dashboard.pages.compatibility import compatibility_page
 from torchgauge.dashboard.pages.noise import Movement, thresholds
@@ -37,7 +37,7 @@ def _text(path: Path) -> str:
     return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", path.read_text()))
 
 
-def _large_board() -> Board:
+def _large_results() -> LatestResults:
     """200 models on four devices in six configurations, a quarter of the cases not passing."""
     rng = random.Random(5)
     configurations = ("eager", "aot", "inductor", "max-autotune", "reduce-overhead", "threads-1")
@@ -71,13 +71,13 @@ def _large_board() -> Board:
                 workload, column, status, marks, row, 60.0, row, 60.0,
                 {"latency": number} if status is Status.PASS else {},
             )  # fmt: skip
-    return Board(entries, len(entries), 0)
+    return LatestResults(entries, len(entries), 0)
 
 
 @pytest.fixture(scope="module")
-def large() -> Board:
-    """A board of 4,800 cells."""
-    return _large_board()
+def large() -> LatestResults:
+    """Latest results of 4,800 cells."""
+    return _large_results()
 
 
 def _weight(page: str) -> int:
@@ -90,7 +90,7 @@ def _weight(page: str) -> int:
     return sum(len(gzip.compress(data, 6)) for data in files)
 
 
-def test_a_compatibility_page_of_4800_cells_is_light(large: Board) -> None:
+def test_a_compatibility_page_of_4800_cells_is_light(large: LatestResults) -> None:
     """Every cell is there, with text and a link, within the weight of a first load and few requests."""
     page = Renderer(SITE).page("compatibility", "compatibility.html", page=compatibility_page(large))
     assert len(re.findall(r'<td class="[paectousin]"><a href="models/[^"]+#c[^"]+">\w', page)) == 4_800
@@ -99,7 +99,7 @@ def test_a_compatibility_page_of_4800_cells_is_light(large: Board) -> None:
     assert "style=" not in page
 
 
-def test_performance_pages_of_4800_cells_are_light(large: Board) -> None:
+def test_performance_pages_of_4800_cells_are_light(large: LatestResults) -> None:
     """Each view is a page of its own."""
     found, readers, notes = views.views(large), views.Readers(large, {}), notes_of(large)
     assert [view.against.value for view in found[:4]] == ["eager", "absolute", "device", "previous"]
@@ -110,7 +110,7 @@ def test_performance_pages_of_4800_cells_are_light(large: Board) -> None:
         assert len(re.findall(r"<tr><th scope=\"row\" data-row=", page)) == 200
 
 
-def test_anchors_of_cases_are_unique_on_a_models_page(large: Board) -> None:
+def test_anchors_of_cases_are_unique_on_a_models_page(large: LatestResults) -> None:
     """They are put together from the row's part and the column's part."""
     found = [links.case_link(entry) for entry in large.entries.values()]
     assert len(set(found)) == len(found)

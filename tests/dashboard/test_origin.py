@@ -108,7 +108,7 @@ def test_the_matrix_marks_what_is_not_of_the_owners(built: Path) -> None:
         "linear": ["contributed"], "conv": ["contributed"], "norm": [], "attention": [],
         "resnet18": ["imported"],
     }  # fmt: skip
-    assert "contributed handed in by a contributor" in text_of(built / "site" / "compatibility.html")
+    assert "contributed submitted by a contributor" in text_of(built / "site" / "compatibility.html")
     assert rows_of(built)["linear"]["marks"] == ["contributed"]
 
 
@@ -137,7 +137,7 @@ def test_a_contributors_runs_that_are_added_and_one_whose_origin_changes(tmp_pat
     assert b'"origin":"own"' in (tmp_path / "site" / "data" / "latest.json").read_bytes()
 
 
-def test_a_query_finds_what_contributors_handed_in(
+def test_a_query_finds_what_contributors_submitted(
     built: Path, serve: Callable[[Path], str], browser: Any
 ) -> None:
     """The marks are words of the query box, and `-contributed` leaves what is the owners' or imported."""

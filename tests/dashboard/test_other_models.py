@@ -12,9 +12,9 @@ from page_text import words
 from store_builder import DAY, EAGER, NOW, RunBuilder, result
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.breaks import breaks
 from torchgauge.dashboard.contrast import Side, contrast
 from torchgauge.dashboard.names import device_id
+from torchgauge.dashboard.new_failures import breaks
 from torchgauge.dashboard.pages.device_history import device_history, new_failures
 from torchgauge.dashboard.pages.geomean import usable
 from torchgauge.dashboard.site_data import read_site_data
@@ -95,13 +95,13 @@ def test_the_matrix_shows_it_as_what_it_is(site: Path) -> None:
 
 def test_it_enters_no_mean(store: Path) -> None:
     """Its number is there, with the reason why it is not used; a failure is told as a failure."""
-    board = read_site_data(Store.open(store), NOW).board
-    said = {each.workload.model: usable(each, "latency") for each in board.entries.values()}
+    latest = read_site_data(Store.open(store), NOW).latest
+    said = {each.workload.model: usable(each, "latency") for each in latest.entries.values()}
     assert said["honest"][0] is not None
     assert said["poser"] == (None, "another model than its name says")
     assert said["fallen"] == (None, "degraded")
     assert said["late"] == (None, "OOM")
-    counted = tally(board.entries.values())
+    counted = tally(latest.entries.values())
     assert (counted.passed, counted.counts[Status.PASS]) == (1, 3)
     assert counted.marks["other_model"] == 1
 

@@ -77,7 +77,7 @@ def _same_as_anew(tmp_path: Path) -> None:
 
 
 def test_a_second_run_of_a_day_changes_its_snapshot(tmp_path: Path) -> None:
-    """A night that was lost and repeated: the snapshot has the result, the board the last attempt."""
+    """A night that was lost and repeated: the snapshot has the result, the overview the last attempt."""
     _one(tmp_path / "store", NOW - 7_200)
     build_site(tmp_path / "store", tmp_path / "site")
     _one(tmp_path / "store", NOW - 3_600, Status.INFRA)

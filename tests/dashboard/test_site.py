@@ -69,9 +69,9 @@ class _Page(HTMLParser):
 
 def test_statuses_sum_to_the_plan(store: Path, site: Path) -> None:
     """Every planned case is counted once, and the page of the matrix has a cell for each."""
-    board = read_site_data(Store.open(store), NOW).board
-    counts = tally(board.entries.values()).counts
-    assert sum(counts.values()) == board.planned == 96
+    latest = read_site_data(Store.open(store), NOW).latest
+    counts = tally(latest.entries.values()).counts
+    assert sum(counts.values()) == latest.planned == 96
     assert all(counts[status] for status in Status)
     page = (site / "compatibility.html").read_text()
     assert len(re.findall(r'<td class="[paectousin]"><a ', page)) == 96

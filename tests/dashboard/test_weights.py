@@ -29,14 +29,14 @@ def both(path: Path, *, runs: int) -> Store:
     return Store.open(path)
 
 
-def test_neither_hides_the_other_on_the_board(tmp_path: Path) -> None:
+def test_neither_hides_the_other_in_the_latest_results(tmp_path: Path) -> None:
     """Whether one run has both, or a night has the one and the next the other."""
     for runs in (1, 2):
-        board = read_site_data(both(tmp_path / str(runs), runs=runs), NOW).board
-        assert (board.planned, board.superseded) == (2, 0)
-        found = {workload.weights: entry for (workload, _), entry in board.entries.items()}
+        latest = read_site_data(both(tmp_path / str(runs), runs=runs), NOW).latest
+        assert (latest.planned, latest.superseded) == (2, 0)
+        found = {workload.weights: entry for (workload, _), entry in latest.entries.items()}
         assert {name: entry.numbers["latency"]["median"] for name, entry in found.items()} == SIDES
-        assert len({workload.name for workload in board.workloads}) == 2
+        assert len({workload.name for workload in latest.workloads}) == 2
 
 
 def test_each_has_its_own_section_and_its_own_row_in_the_tables(tmp_path: Path) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import pytest
 
+from torchgauge.devices.availability import Availability
 from torchgauge.devices.discover import Presence, Why, find_device, known_devices, parse_target
 from torchgauge.devices.health import CheckState, diagnose
 from torchgauge.devices.probe import (
@@ -19,7 +20,6 @@ from torchgauge.devices.probe import (
     Trouble,
     Unit,
 )
-from torchgauge.devices.standing import Standing
 from torchgauge.errors import InfrastructureError, UnknownNameError, UsageError
 from torchgauge.records import DeviceTarget
 
@@ -112,19 +112,19 @@ def test_broken_extension_is_listed_with_cause_and_remedy() -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "standing", "packages", "why", "reason"),
+    ("name", "availability", "packages", "why", "reason"),
     [
         ("npu", None, (), Why.PACKAGE_MISSING, "package torch-npu is not installed"),
         ("npu", None, (("torch_npu", "2.9.0"),), Why.NOT_BUILT, "did not load it"),
-        ("cuda", Standing("cuda", False, 0), (), Why.NOT_BUILT, "torch 2.13.0 is not built for it"),
-        ("cuda", Standing("cuda", True, 0, "Found no driver"), (), Why.NO_DEVICE, "Found no driver"),
+        ("cuda", Availability("cuda", False, 0), (), Why.NOT_BUILT, "torch 2.13.0 is not built for it"),
+        ("cuda", Availability("cuda", True, 0, "Found no driver"), (), Why.NO_DEVICE, "Found no driver"),
     ],
 )
 def test_absent_device_says_which_thing_is_missing(
-    name: str, standing: Standing | None, packages: tuple[tuple[str, str], ...], why: Why, reason: str
+    name: str, availability: Availability | None, packages: tuple[tuple[str, str], ...], why: Why, reason: str
 ) -> None:
     """A package, a build of torch and a driver are told apart, each with something to type."""
-    report = replace(SOUND, standings=(standing,) if standing else (), packages=packages)
+    report = replace(SOUND, availabilities=(availability,) if availability else (), packages=packages)
     found = {entry.name: entry for entry in known_devices("python", report=report)}[name]
     assert (found.presence, found.why) == (Presence.ABSENT, why)
     assert reason in found.reason

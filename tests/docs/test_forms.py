@@ -6,15 +6,15 @@ import re
 from dataclasses import replace
 from pathlib import Path
 
-from torchgauge.dashboard.board import Entry
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import performance, views
 from torchgauge.dashboard.site_data import read_site_data
-from torchgauge.harness.pool.fold import fold
+from torchgauge.harness.pool.derived_status import derive_statuses
 from torchgauge.harness.pool.watch import Ending
 from torchgauge.harness.run.rows import RowContext, row
 from torchgauge.harness.worker.case_measurements import timings
 from torchgauge.harness.worker.case_state import CaseState
-from torchgauge.harness.worker.lane import Block, Lane
+from torchgauge.harness.worker.series import Block, Series
 from torchgauge.records import Accuracy, Outcome, Phase, Status, Summary, to_plain
 from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.store import Store
@@ -42,15 +42,15 @@ def test_a_sample_takes_the_forms_that_are_drawn_and_no_other(tmp_path: Path) ->
     plan = make_plan(make_case())
     planned = plan.groups[0].cases[0]
     block = Block(SECONDS, SECONDS, None)
-    lane = Lane(planned.case.key, lambda: None)
+    series = Series(planned.case.key, lambda: None)
     for number in range(15):
-        lane.add(block, number)
-    measurement = timings(lane, None, "budget")[0]
+        series.add(block, number)
+    measurement = timings(series, None, "budget")[0]
     state = CaseState(planned, 0, measurements=[measurement], accuracy=Accuracy("eager"))
     outcome = state.told(Outcome(planned.case.key, Status.PASS, Phase.DONE))
     event = {"ev": "outcome", "outcome": to_plain(outcome)}
     ending = Ending([event], status=0, phase=Phase.DONE)
-    assert fold([planned], ending, lambda: False).outcomes == {planned.case.key: outcome}
+    assert derive_statuses([planned], ending, lambda: False).outcomes == {planned.case.key: outcome}
     result = row(plan, planned, outcome, RowContext(started_at=1.0))
     assert [type(each) for each in result.summaries] == [Summary]
     store = Store.open(tmp_path, create=True)
@@ -58,20 +58,20 @@ def test_a_sample_takes_the_forms_that_are_drawn_and_no_other(tmp_path: Path) ->
         journal.append(Kind.RESULT, [result])
         journal.append(Kind.END, [End(RunState.COMPLETE, 2.0)])
     store.finish(plan.run_id)
-    board = read_site_data(store, 3.0).board
-    (entry,) = board.entries.values()
+    latest = read_site_data(store, 3.0).latest
+    (entry,) = latest.entries.values()
     assert type(entry) is Entry
     number = entry.numbers["latency"]
-    view = next(each for each in views.views(board) if each.file == "performance.html")
-    read = views.Readers(board, {}).of(view)
+    view = next(each for each in views.views(latest) if each.file == "performance.html")
+    read = views.Readers(latest, {}).of(view)
     reading = read(entry)
-    page = performance.performance_page(board, view, (view,), read, {})
+    page = performance.performance_page(latest, view, (view,), read, {})
     text = page.rows[0].cells
     assert "12.30" in text
     assert _drawn() == [
-        *(type(form).__name__ for form in (block, lane, measurement, outcome, result)),
+        *(type(form).__name__ for form in (block, series, measurement, outcome, result)),
         "row of summaries", type(reading).__name__, "text of the cell",
     ]  # fmt: skip
-    assert number["median"] == measurement.samples[7] == lane.wall[7] == block.wall == reading.value
+    assert number["median"] == measurement.samples[7] == series.wall[7] == block.wall == reading.value
     assert number.keys() - {"run_id", "case_key"} < set(replace(result.summaries[0]).__dict__)
     assert len(_drawn()) <= MOST

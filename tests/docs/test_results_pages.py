@@ -120,7 +120,7 @@ def test_the_sentence_is_answered_by_the_rows_of_the_pages() -> None:
 
 
 def test_every_interval_of_a_page_has_six_rounds() -> None:
-    """A row with a remark that it has too few rounds shows no interval, and each such row was found."""
+    """A row with a note that it has too few rounds shows no interval, and each such row was found."""
     found = 0
     for path in sorted(RESULTS.glob("*-2026-11.md")):
         for line in path.read_text(encoding="utf-8").splitlines():

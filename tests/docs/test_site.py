@@ -89,7 +89,7 @@ def elements(site: Path) -> dict[Path, Elements]:
 
 
 def test_every_page_of_the_repository_is_on_the_site(site: Path) -> None:
-    """Nothing that can be read on a forge is missing, and a search finds it without a server."""
+    """Nothing that can be read on a Git host is missing, and a search finds it without a server."""
     index = (site / "searchindex.js").read_text(encoding="utf-8")
     found = json.loads(index.removeprefix("Search.setIndex(").removesuffix(")"))["titles"]
     titles = {re.sub(r"\W", "", title) for title in found}

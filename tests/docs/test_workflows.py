@@ -1,4 +1,4 @@
-"""The workflows are thin, ask for little and hand in what they have."""
+"""The workflows are thin, ask for little and submit what they have."""
 
 from __future__ import annotations
 
@@ -60,7 +60,7 @@ def test_a_step_is_ended_before_its_job_is(path):
 
 
 @every_workflow
-def test_what_was_measured_is_handed_in_whatever_happened(path):
+def test_what_was_measured_is_submitted_whatever_happened(path):
     """An upload after a step that measures runs always, and having nothing to upload is an error."""
     for job in jobs_with_steps(path):
         measures = False
@@ -113,7 +113,7 @@ def test_no_workflow_runs_where_a_pull_request_could_write():
 
 
 @every_file
-def test_only_the_nightly_job_that_measures_touches_the_cache_of_the_forge(path):
+def test_only_the_nightly_job_that_measures_touches_the_cache_of_the_git_host(path):
     """Only in a night that begins by itself, on GitHub's runners; no job of a pull request, no release."""
     trusted = "(github.event_name == 'schedule' || github.event_name == 'repository_dispatch')"
     for step in steps_of(path):
@@ -169,7 +169,7 @@ def test_a_job_that_writes_unpacks_artifacts_where_no_action_is_read_from(path, 
 
 
 BY_PATTERN = {"results-*": "ci collect", "confirmed-*": "ci settle"}
-"""What any job of a run may hand in, and the command that asks the forge whose each one is."""
+"""What any job of a run may submit, and the command that asks the Git host whose each one is."""
 
 
 @every_workflow

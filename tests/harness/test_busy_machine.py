@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-from torchgauge.harness.worker.lane import CONTENDED
+from torchgauge.harness.worker.series import CONTENDED
 from torchgauge.records import Modifier, Status
 from torchgauge.results.environments import environments_of
 

@@ -308,7 +308,7 @@ def test_a_healthy_pair_has_its_speedup(compiled: Finished) -> None:
 
 
 @pytest.mark.parametrize("model", COLD)
-def test_fresh_processes_fold_alike(cold: Finished, model: str) -> None:
+def test_fresh_processes_end_alike(cold: Finished, model: str) -> None:
     """Without a fork the same faults get the same rows."""
     assert cold.ending(model) == COLD[model], cold.row(model).reason
 

@@ -1,4 +1,4 @@
-"""Nights of one torch build with the real compiler: kept code, turns to compile cold, and damage."""
+"""Nights of one torch build with the real compiler: kept code, sampled cold compiles, and damage."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ class Nights:
     def run(self, name: str, cold: str, *more: str, warm: bool = False) -> None:
         """One run that must end well; keeps its compiled row, and when each library was made."""
         before = set(self.sandbox.store.run_ids()) if self.sandbox.store_path.exists() else set()
-        words = ("toy", "--models", "mlp", "--device", "cpu", "--ahead", "1", "--cold-compile", cold)
+        words = ("toy", "--models", "mlp", "--device", "cpu", "--prefetch", "1", "--cold-compile", cold)
         quick = [word for word in self.sandbox.quick if not (warm and word == "--no-warm-compile")]
         where = ("--compile-cache", str(self.kept), "--store", str(self.sandbox.store_path))
         done = self.sandbox.run("run", *words, *where, *quick, *more)
@@ -82,7 +82,7 @@ def nights(make_sandbox) -> Nights:
     return made
 
 
-def test_a_cold_turn_is_timed_and_fills_the_cache(nights) -> None:
+def test_a_cold_sample_is_timed_and_fills_the_cache(nights) -> None:
     """It starts empty; what it compiled is what the next night finds, and compiles not again."""
     row = nights.rows["cold"]
     assert metric(row, "compile_cold").samples[0] > metric(row, "compile_warm").samples[0]
@@ -95,7 +95,7 @@ def test_kept_code_has_no_cold_time(nights) -> None:
     """It is absent with its reason, and the warm start hits the same cache."""
     row = nights.rows["kept"]
     assert origin(row) == "kept"
-    assert "not its turn" in metric(row, "compile_cold").absent
+    assert "not sampled today" in metric(row, "compile_cold").absent
     assert metric(row, "compile_warm").samples
     assert metric(row, "cache_hits").samples[0] >= 1
 
@@ -132,8 +132,8 @@ def test_without_a_kept_cache_nothing_is_kept(nights) -> None:
 
 
 def test_what_the_compiler_did_not_find_is_new(nights) -> None:
-    """A first night without a turn keeps its code, and its row does not call it found."""
+    """A first night that samples nothing keeps its code, and its row does not call it found."""
     assert origin(nights.rows["first"]) == "kept, new to it"
     assert "compiled: 1 new to the kept cache" in nights.said["first"]
     assert "compiled: 1 from the kept cache" in nights.said["kept"]
-    assert "compiled: 1 cold in their turn" in nights.said["cold"]
+    assert "compiled: 1 sampled cold" in nights.said["cold"]

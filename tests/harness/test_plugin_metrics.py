@@ -24,7 +24,7 @@ class Suite:
     digest = "0123456789abcdef"
     unavailable = None
     environment = {}
-    remarks = ()
+    notes = ()
 
     def models(self):
         names = "declared unknown unit name twice text fact nothing number many long last".split()

@@ -29,7 +29,7 @@ def _campaign(stream: io.StringIO) -> None:
     progress, report = Progress(stream), RunReport(plan.run_id, 1)
     progress.start(plan, report)
     progress.event(plan.groups[0], PHASE)
-    progress.remark("[bold]it is warm[/bold]")
+    progress.note("[bold]it is warm[/bold]")
     report.counts[Status.PASS] += 1
     progress.results([make_result(case)], report)
     progress.stop()

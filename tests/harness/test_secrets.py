@@ -208,7 +208,7 @@ def test_a_secret_variable_of_a_side_is_measured_and_not_kept(make_sandbox) -> N
     assert leaks(sandbox, PASSWORD) == []
 
 
-def test_a_password_of_what_is_installed_is_not_handed_in(make_sandbox) -> None:
+def test_a_password_of_what_is_installed_is_not_submitted(make_sandbox) -> None:
     """However short: neither in the set that is commented on, nor in what the step prints."""
     sandbox = make_sandbox()
     base = f"torch @ https://me:{SHORT}@127.0.0.1:9/torch-1-py3-none-any.whl"
@@ -226,6 +226,6 @@ def test_a_password_of_what_is_installed_is_not_handed_in(make_sandbox) -> None:
     assert manifest["base"] == "torch @ https://***@127.0.0.1:9/torch-1-py3-none-any.whl"
     assert "could not be installed" in manifest["trouble"]
     (sandbox.store_path.parent / "printed.txt").write_text(done.stdout + done.stderr)
-    for path in sandbox.temporary.iterdir():  # what pip said to itself is no part of what is handed in
+    for path in sandbox.temporary.iterdir():  # what pip said to itself is no part of what is submitted
         path.rename(sandbox.store_path.parent.parent / path.name)
     assert leaks(sandbox, SHORT, PASSWORD) == []

@@ -16,12 +16,12 @@ import pytest
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.harness.pool.timing_lock import Member, TimingLock
-from torchgauge.harness.run.defaults import default_ahead
+from torchgauge.harness.run.defaults import default_prefetch
 from torchgauge.harness.worker.rounds import VISITS
 
 FOLDER = "TORCHGAUGE_TEST_BEATS"
 TIMED_STEPS = 24
-"""The last steps of a model: warm-up and at least a dozen rounds in its turn, which it leaves between visits,
+"""The last steps of a model: warm-up and a dozen rounds under the lock, which it leaves between visits,
 and one that is looked at afterwards."""
 COUNTER = """
 import os, sys, time
@@ -101,52 +101,52 @@ def stands(file: Path) -> bool:
 
 
 def test_all_but_the_holder_stand_still(worker: Worker) -> None:
-    """With their children; when the turn is given back, they go on."""
+    """With their children; when the lock is given back, they go on."""
     (first, one), (second, two) = worker("one"), worker("two")
-    turns, granted = TimingLock(), []
+    lock, granted = TimingLock(), []
     first.grant = lambda: granted.append("first")
-    turns.join(first)
-    turns.join(second)
-    turns.want(first)
+    lock.join(first)
+    lock.join(second)
+    lock.want(first)
     assert granted == ["first"]
     assert stands(two)
     assert grows(one)
     assert second.idle
     assert not first.idle
-    turns.give_back(first)
+    lock.give_back(first)
     assert grows(two)
     assert not second.idle
 
 
-def test_the_turn_goes_to_who_asked_first_and_leaves_with_who_leaves(worker: Worker) -> None:
+def test_the_lock_goes_to_who_asked_first_and_leaves_with_who_leaves(worker: Worker) -> None:
     """One that ends without giving it back, because it crashed, blocks nobody."""
     members = [worker(name) for name in ("a", "b", "c")]
-    turns, granted = TimingLock(), []
+    lock, granted = TimingLock(), []
     for (member, _), name in zip(members, "abc", strict=True):
         member.grant = lambda name=name: granted.append(name)
-        turns.join(member)
+        lock.join(member)
     for member, _ in members:
-        turns.want(member)
+        lock.want(member)
     assert granted == ["a"]
-    turns.leave(members[0][0])
+    lock.leave(members[0][0])
     assert granted == ["a", "b"]
     assert stands(members[2][1])
-    turns.give_back(members[2][0])  # it has not got it
+    lock.give_back(members[2][0])  # it has not got it
     assert granted == ["a", "b"]
-    turns.give_back(members[1][0])
+    lock.give_back(members[1][0])
     assert granted == ["a", "b", "c"]
 
 
 def test_a_newcomer_stands_still_at_once(worker: Worker) -> None:
     """It joins while another one times; its time does not count."""
     (first, _), (second, two) = worker("one"), worker("two")
-    turns = TimingLock()
-    turns.join(first)
-    turns.want(first)
-    turns.join(second)
+    lock = TimingLock()
+    lock.join(first)
+    lock.want(first)
+    lock.join(second)
     assert stands(two)
     assert second.idle_s > 0.3
-    turns.leave(first)
+    lock.leave(first)
     assert grows(two)
     rested = second.idle_s
     time.sleep(0.05)
@@ -154,19 +154,19 @@ def test_a_newcomer_stands_still_at_once(worker: Worker) -> None:
 
 
 def test_the_parent_waits_for_quiet() -> None:
-    """Rows are written between turns; a run that is cancelled does not wait."""
-    member, turns = Member(0, SYSTEM_CLOCK), TimingLock()
+    """Rows are written while nobody holds the lock; a run that is cancelled does not wait."""
+    member, lock = Member(0, SYSTEM_CLOCK), TimingLock()
     member.stop = member.resume = lambda: None  # type: ignore[method-assign]
-    turns.wait_for_quiet()
-    turns.join(member)
-    turns.want(member)
+    lock.wait_for_quiet()
+    lock.join(member)
+    lock.want(member)
     asked: list[int] = []
 
     def cancelled() -> bool:
         asked.append(1)
         return len(asked) > 1
 
-    turns.wait_for_quiet(cancelled)
+    lock.wait_for_quiet(cancelled)
     assert len(asked) == 2
 
 
@@ -187,7 +187,7 @@ def test_builds_overlap_and_nothing_runs_beside_what_is_timed(sandbox: Any, tmp_
     folder = tmp_path / "beats"
     folder.mkdir()
     done = sandbox.measure(
-        "busy", "--device", "fake", "--config", "eager", "--ahead", "3", **{FOLDER: str(folder)}
+        "busy", "--device", "fake", "--config", "eager", "--prefetch", "3", **{FOLDER: str(folder)}
     )
     assert done.returncode == 0, done.stderr
     assert [row.status.value for row in sandbox.rows()] == ["pass"] * 4
@@ -206,7 +206,7 @@ def test_who_was_killed_beside_others_is_run_again_alone(sandbox: Any, tmp_path:
     folder = tmp_path / "beats"
     folder.mkdir()
     words = ("busy", "--models", "busy_1,busy_2,greedy", "--device", "fake", "--config", "eager")
-    done = sandbox.measure(*words, "--ahead", "3", **{FOLDER: str(folder)})
+    done = sandbox.measure(*words, "--prefetch", "3", **{FOLDER: str(folder)})
     assert done.returncode == 0, done.stderr
     assert "busy/greedy (inference) is run again at the end, alone: killed from outside" in done.stderr
     assert [row.status.value for row in sandbox.rows()] == ["pass"] * 3
@@ -217,7 +217,7 @@ def test_an_interrupt_while_others_stand_still_leaves_nothing(sandbox: Any, tmp_
     folder = tmp_path / "beats"
     folder.mkdir()
     sandbox.environment[FOLDER] = str(folder)
-    words = ("busy", "--device", "fake", "--config", "eager", "--ahead", "4", "--measure-seconds", "20")
+    words = ("busy", "--device", "fake", "--config", "eager", "--prefetch", "4", "--measure-seconds", "20")
     process = sandbox.start("run", *words, "--precision", "0.0001", "--store", str(sandbox.store_path))
     wait_for(lambda: any(len(kinds["step"]) > 30 for kinds in beats(folder).values()), 180)
     process.send_signal(signal.SIGINT)
@@ -230,8 +230,8 @@ def test_an_interrupt_while_others_stand_still_leaves_nothing(sandbox: Any, tmp_
 def test_cores_and_memory_say_how_many() -> None:
     """One per core and one more, fewer where memory is short, at most eight; one core has one."""
     gib = 1 << 30
-    assert default_ahead(2, 64 * gib) == 3
-    assert default_ahead(16, 7 * gib) == 2
-    assert default_ahead(1, 64 * gib) == 1
-    assert default_ahead(4, gib) == 1
-    assert default_ahead(64, 512 * gib) == 8
+    assert default_prefetch(2, 64 * gib) == 3
+    assert default_prefetch(16, 7 * gib) == 2
+    assert default_prefetch(1, 64 * gib) == 1
+    assert default_prefetch(4, gib) == 1
+    assert default_prefetch(64, 512 * gib) == 8

@@ -24,7 +24,7 @@ raise OSError("/env/torchaudio/lib/libtorchaudio.so: {SYMBOL}")
 @pytest.fixture
 def torchaudio(tmp_path: Path) -> Path:
     """A folder with a torchaudio that was built for another torch and raises as the real one does."""
-    folder = tmp_path / "poison"
+    folder = tmp_path / "conflicts"
     info = folder / "torchaudio-2.1.0.dist-info"
     info.mkdir(parents=True)
     (info / "METADATA").write_text("Metadata-Version: 2.1\nName: torchaudio\nVersion: 2.1.0\n")

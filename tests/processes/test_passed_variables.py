@@ -127,7 +127,7 @@ IN_THE_MEASURED_PROCESS = {
     "devices/probe_child.py",
     "harness/worker/compilation.py",
     "harness/worker/host.py",
-    "suites/conformance/bench.py",
+    "suites/conformance/check_context.py",
     "suites/conformance/checks/distributed.py",
 }
 """What starts a process below one that was started through the door, and has no more than it was given."""
@@ -193,5 +193,5 @@ def test_nobody_starts_a_process_around_the_door() -> None:
 
 def test_nobody_hands_on_the_whole_environment() -> None:
     """Nor reads all of it to find secrets, which is done in one place."""
-    measured = {"suites/conformance/bench.py", "suites/conformance/checks/distributed.py"}
+    measured = {"suites/conformance/check_context.py", "suites/conformance/checks/distributed.py"}
     assert _files_that(_copies_the_environment) == measured

@@ -29,11 +29,11 @@ from torchgauge.records import (
 from torchgauge.records.comparison import (
     Block,
     ComparisonPlan,
-    Contestant,
     Launch,
     MetricVerdict,
     Pair,
     Side,
+    SideSpec,
     Verdict,
 )
 from torchgauge.results.comparing.comparison_store import begin_comparison, finish_comparison
@@ -122,13 +122,13 @@ def run(
     return run_id
 
 
-def blocks(log_ratio: float, quads: int = 4, base: float = 1e-3) -> tuple[Block, ...]:
-    """Quads in which the head takes exp(``log_ratio``) times as long as the base."""
+def blocks(log_ratio: float, abba_blocks: int = 4, base: float = 1e-3) -> tuple[Block, ...]:
+    """ABBA blocks in which the head takes exp(``log_ratio``) times as long as the base."""
     times = {Side.BASE: base, Side.HEAD: base * math.exp(log_ratio)}
     order = (Side.BASE, Side.HEAD, Side.HEAD, Side.BASE)
     return tuple(
         Block(side, quad, position, (times[side],), (times[side],), (0.0,))
-        for quad in range(quads)
+        for quad in range(abba_blocks)
         for position, side in enumerate(order)
     )
 
@@ -192,8 +192,8 @@ def comparison(
         created_at=at,
         command=("torchgauge", "ab"),
         settings=RunSettings(),
-        base=Contestant("old", "/old/python"),
-        head=Contestant("new", "/new/python"),
+        base=SideSpec("old", "/old/python"),
+        head=SideSpec("new", "/new/python"),
         pairs=tuple(pairs),
         groups=(),
         seed=1,

@@ -136,7 +136,7 @@ def test_each_operator_says_what_it_blocks_alone_and_in_all(tmp_path: Path) -> N
     gelu = found["aten::gelu"]
     assert gelu.alone == ("toy/new:inference", "toy/one:inference")
     assert len(gelu.in_all) == 4
-    assert gelu.standing.value == "missing"
+    assert gelu.state.value == "missing"
     assert found["aten::erf"].alone == ()
     assert found["aten::mm"].fixes == ("toy/wrong:inference",)
 
@@ -202,9 +202,9 @@ def test_suites_and_dtypes_choose(tmp_path: Path) -> None:
     assert [line.title for line in asked(store, MODELS, suites=("timm",)).models] == ["timm/x"]
     assert dtypes_of(evidence_of(store, "d")) == ("float32",)
     other = asked(store, MODELS, "bfloat16")
-    assert any("--dtype bfloat16" in remark for remark in other.remarks)
+    assert any("--dtype bfloat16" in note for note in other.notes)
     assert other.accuracy.n == 0
-    assert any("no backward rows" in remark for remark in asked(store, MODELS).remarks)
+    assert any("no backward rows" in note for note in asked(store, MODELS).notes)
 
 
 def test_an_unknown_device_is_a_mistake_with_a_suggestion(tmp_path: Path) -> None:

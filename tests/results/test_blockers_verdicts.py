@@ -15,7 +15,7 @@ from torchgauge.results.blockers.prediction import (
     needed,
     predict,
 )
-from torchgauge.results.blockers.verdicts import Standing, judge_of
+from torchgauge.results.blockers.verdicts import OperatorState, judge_of
 from torchgauge.suites.census.record import ModelCensus
 
 OPINFO = {
@@ -34,10 +34,10 @@ def row(entry: str, status: Status = Status.PASS, **fields: object) -> OperatorR
     return OperatorRow(entry, status=status, **{**known, **fields})  # type: ignore[arg-type]
 
 
-def standing(operator: str, *rows: OperatorRow, dtype: str = "float32", **evidence: object) -> Standing:
-    """The standing of ``operator`` after ``rows``."""
+def state(operator: str, *rows: OperatorRow, dtype: str = "float32", **evidence: object) -> OperatorState:
+    """The state of ``operator`` after ``rows``."""
     found = Evidence("d", rows, **evidence)  # type: ignore[arg-type]
-    return judge_of(found, OPINFO).of(operator, dtype).standing
+    return judge_of(found, OPINFO).of(operator, dtype).state
 
 
 def model(status: Status, name: str = "m", **fields: object) -> ModelRow:
@@ -52,76 +52,76 @@ def census(*operators: str, dtype: str = "float32", name: str = "m") -> ModelCen
 
 def test_an_entry_that_passes_clears_what_it_dispatches() -> None:
     """Also operators that have no entry of their own."""
-    assert standing("aten::glu", row("nn.functional.glu")) is Standing.RUNS
-    assert standing("aten::sigmoid", row("nn.functional.glu")) is Standing.RUNS
+    assert state("aten::glu", row("nn.functional.glu")) is OperatorState.RUNS
+    assert state("aten::sigmoid", row("nn.functional.glu")) is OperatorState.RUNS
 
 
 def test_a_named_operator_is_missing_in_all_its_overloads_and_dtypes() -> None:
     """The failure says which one it is, so the other operators of the entry are not charged."""
     failed = row("nn.functional.glu", Status.ERROR, missing="aten::mul")
-    assert standing("aten::mul.Tensor", failed) is Standing.MISSING
-    assert standing("aten::mul.out", failed) is Standing.MISSING
-    assert standing("aten::mul.Tensor", failed, dtype="bfloat16") is Standing.MISSING
-    assert standing("aten::sigmoid", failed) is Standing.UNJUDGED
+    assert state("aten::mul.Tensor", failed) is OperatorState.MISSING
+    assert state("aten::mul.out", failed) is OperatorState.MISSING
+    assert state("aten::mul.Tensor", failed, dtype="bfloat16") is OperatorState.MISSING
+    assert state("aten::sigmoid", failed) is OperatorState.UNJUDGED
 
 
 def test_its_own_entry_or_a_newer_run_overrules_a_name() -> None:
     """What is seen to run runs: the complaint was of another kind of tensor, or is repaired."""
     failed = row("nn.functional.glu", Status.ERROR, missing="aten::mul", at=10.0)
-    assert standing("aten::mul.Tensor", failed, row("mul", at=10.0)) is Standing.RUNS
-    assert standing("aten::sigmoid", row("nn.functional.glu", at=20.0)) is Standing.RUNS
+    assert state("aten::mul.Tensor", failed, row("mul", at=10.0)) is OperatorState.RUNS
+    assert state("aten::sigmoid", row("nn.functional.glu", at=20.0)) is OperatorState.RUNS
     older = row("nn.functional.gelu", Status.ERROR, missing="aten::sigmoid", at=10.0)
-    assert standing("aten::sigmoid", older, row("nn.functional.glu", at=20.0)) is Standing.RUNS
-    assert standing("aten::sigmoid", older, row("nn.functional.glu", at=10.0)) is Standing.MISSING
+    assert state("aten::sigmoid", older, row("nn.functional.glu", at=20.0)) is OperatorState.RUNS
+    assert state("aten::sigmoid", older, row("nn.functional.glu", at=10.0)) is OperatorState.MISSING
 
 
 def test_a_forward_pass_does_not_clear_the_backward_operator() -> None:
     """Only the variant that dispatches it does."""
     forward = row("nn.functional.gelu")
-    assert standing("aten::gelu_backward", forward) is Standing.UNJUDGED
-    assert standing("aten::gelu_backward", row("nn.functional.gelu", variant="backward")) is Standing.RUNS
+    assert state("aten::gelu_backward", forward) is OperatorState.UNJUDGED
+    assert state("aten::gelu_backward", row("nn.functional.gelu", variant="backward")) is OperatorState.RUNS
 
 
 def test_a_failure_without_a_name_is_charged_to_what_nothing_clears() -> None:
     """An operator that passes elsewhere is not to blame; the one that gave the entry its name is."""
     failed = row("nn.functional.glu", Status.CRASH)
     rows = (failed, row("mul"), row("sigmoid"))
-    assert standing("aten::glu", *rows) is Standing.FAILS
-    assert standing("aten::mul.Tensor", *rows) is Standing.RUNS
-    assert standing("aten::glu", failed) is Standing.FAILS
-    assert standing("aten::sigmoid", failed) is Standing.UNJUDGED
+    assert state("aten::glu", *rows) is OperatorState.FAILS
+    assert state("aten::mul.Tensor", *rows) is OperatorState.RUNS
+    assert state("aten::glu", failed) is OperatorState.FAILS
+    assert state("aten::sigmoid", failed) is OperatorState.UNJUDGED
 
 
 def test_a_missing_part_that_no_census_sees_is_what_blocks() -> None:
     """``zeros`` fails because of an operator inside it, and that one has to be implemented."""
     found = Evidence("d", (row("zeros", Status.ERROR, missing="aten::zero_"),))
     verdict = judge_of(found, OPINFO).of("aten::zeros", "float32")
-    assert (verdict.standing, verdict.blocker) == (Standing.MISSING, "aten::zero_")
+    assert (verdict.state, verdict.blocker) == (OperatorState.MISSING, "aten::zero_")
 
 
 def test_wrong_results_are_inaccurate_and_do_not_block() -> None:
     """Where its own entry fails accuracy, even if others with it pass."""
     wrong = row("sigmoid", Status.FAIL_ACCURACY)
-    assert standing("aten::sigmoid", wrong) is Standing.INACCURATE
-    assert standing("aten::sigmoid", wrong, row("nn.functional.glu")) is Standing.INACCURATE
+    assert state("aten::sigmoid", wrong) is OperatorState.INACCURATE
+    assert state("aten::sigmoid", wrong, row("nn.functional.glu")) is OperatorState.INACCURATE
 
 
 @pytest.mark.parametrize("status", [Status.SKIPPED, Status.INFRA, Status.NOT_RUN, Status.UNSUPPORTED])
 def test_rows_that_say_nothing_leave_the_static_census(status: Status) -> None:
     """It says missing or not; without it the operator is unjudged."""
     silent = row("nn.functional.glu", status)
-    assert standing("aten::glu", silent) is Standing.UNJUDGED
-    assert standing("aten::glu", silent, static={"aten::glu": "missing"}) is Standing.MISSING
-    assert standing("aten::glu", silent, static={"aten::glu": "native"}) is Standing.RUNS
-    assert standing("aten::glu", static={"aten::mul": "native"}) is Standing.UNJUDGED
+    assert state("aten::glu", silent) is OperatorState.UNJUDGED
+    assert state("aten::glu", silent, static={"aten::glu": "missing"}) is OperatorState.MISSING
+    assert state("aten::glu", silent, static={"aten::glu": "native"}) is OperatorState.RUNS
+    assert state("aten::glu", static={"aten::mul": "native"}) is OperatorState.UNJUDGED
 
 
 def test_rows_of_the_asked_dtype_count_before_others() -> None:
     """Another dtype stands in only where there is no row."""
     rows = (row("sigmoid", Status.ERROR, dtype="bfloat16"), row("sigmoid"))
-    assert standing("aten::sigmoid", *rows, dtype="bfloat16") is Standing.FAILS
-    assert standing("aten::sigmoid", *rows) is Standing.RUNS
-    assert standing("aten::sigmoid", *rows, dtype="float16") is Standing.RUNS
+    assert state("aten::sigmoid", *rows, dtype="bfloat16") is OperatorState.FAILS
+    assert state("aten::sigmoid", *rows) is OperatorState.RUNS
+    assert state("aten::sigmoid", *rows, dtype="float16") is OperatorState.RUNS
 
 
 def test_a_prediction_never_uses_the_models_own_rows() -> None:

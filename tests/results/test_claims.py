@@ -90,12 +90,12 @@ def test_a_single_sample_decides_only_what_repeats_exactly(tmp_path):
     assert ask(made.claim(condition="graph_breaks <= 0"), path).counts == {"yes": 1}
 
 
-@pytest.mark.parametrize(("rounds", "standing"), [(5, "undecided"), (6, "yes")])
-def test_fewer_than_six_rounds_leave_their_model_open(tmp_path, rounds, standing):
+@pytest.mark.parametrize(("rounds", "state"), [(5, "undecided"), (6, "yes")])
+def test_fewer_than_six_rounds_leave_their_model_open(tmp_path, rounds, state):
     """Three rounds of the slowest models once decided, with intervals that hold the truth in 73 %."""
     rows = [made.row(made.case("slow"), {"speedup": [1.5 + 0.01 * each for each in range(rounds)]})]
     answer = ask(made.claim(), made.store_of(tmp_path / "store", rows))
-    assert answer.counts == {standing: 1}
+    assert answer.counts == {state: 1}
     assert [each.reason for each in answer.members] == (
         ["fewer than six samples have no interval"] if rounds < 6 else [""]
     )
@@ -112,7 +112,7 @@ def test_fewer_models_than_the_minimum_decide_nothing_and_it_is_said(tmp_path):
 
 
 def test_counts_sum_to_what_is_counted_whatever_the_models_did(tmp_path):
-    """Each model has one standing, in stores of random endings, for every aggregation."""
+    """Each model has one state, in stores of random endings, for every aggregation."""
     rng = random.Random(8)
     endings = list(Status)
     for trial in range(6):
@@ -136,9 +136,7 @@ def test_counts_sum_to_what_is_counted_whatever_the_models_did(tmp_path):
             assert sum(answer.counts.values()) == answer.planned == 35
             clear = sum(answer.counts.get(name, 0) for name in ("yes", "no", "undecided", "measured"))
             assert answer.n == clear
-            assert all(
-                each.reason for each in answer.members if each.value is None and each.standing != "yes"
-            )
+            assert all(each.reason for each in answer.members if each.value is None and each.state != "yes")
 
 
 def test_a_poser_does_not_choose_the_size(tmp_path):
@@ -270,7 +268,7 @@ def test_the_newest_row_counts_and_silence_does_not_replace_it(tmp_path):
     lost = made.row(made.case("b"), status=Status.INFRA, cause=Cause.KILLED, reason="killed")
     made.store_of(path, [lost], run_id="run-3", at=stored.BEGIN + 2 * stored.DAY)
     answer = ask(made.claim(), path)
-    assert {each.model: each.standing.value for each in answer.members} == {"a": "yes", "b": "no"}
+    assert {each.model: each.state.value for each in answer.members} == {"a": "yes", "b": "no"}
     later = made.claim(select=Select(suites=("zoo",), since=stored.BEGIN + stored.DAY / 2))
     assert ask(later, path).counts == {"yes": 1, "not measured": 1}
 

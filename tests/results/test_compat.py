@@ -23,7 +23,7 @@ from torchgauge.results.compat.table import Entry, Table, cell_of
 from torchgauge.results.compat.words import cell_text
 from torchgauge.results.store import Store
 from torchgauge.suites.check import NotOnThisDeviceError
-from torchgauge.suites.conformance.bench import Bench
+from torchgauge.suites.conformance.check_context import CheckContext
 
 HOSTILE = "<img src=x onerror=alert(1)> | `x` @team \x1b[31m \u202e =1+1"
 
@@ -266,8 +266,8 @@ def test_the_words_of_a_check_that_does_not_apply_are_known():
     assert Entry(Status.UNSUPPORTED, "r", "c", reason="no kernel").applicable
 
 
-class Host(Bench):
-    """A bench on the host."""
+class Host(CheckContext):
+    """A context on the host."""
 
     on_host = True
 

@@ -1,4 +1,4 @@
-"""Data files may be read by several threads at once: the stations of a run do so."""
+"""Data files may be read by several threads at once: the workers of a run do so."""
 
 from __future__ import annotations
 

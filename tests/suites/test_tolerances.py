@@ -10,7 +10,7 @@ from click.testing import CliRunner
 
 from torchgauge.cli.validate import command
 from torchgauge.errors import DataFileError, UnknownNameError, UsageError
-from torchgauge.harness.validation import remarks
+from torchgauge.harness.validation import notes
 from torchgauge.records import Workload
 from torchgauge.suites.catalog import DATA
 from torchgauge.suites.suite import ModelEntry
@@ -151,17 +151,17 @@ def test_what_is_out_of_date_is_named(
     """An exception that has expired, that nothing meets or that changes nothing is pointed out."""
     table = load_tolerances(tolerance_file(tmp_path, exception))
     models = {"s": [ModelEntry(name="m", tiers=("smoke",), batch={"inference": 1, "training": 1})]}
-    found = table.remarks(models, date(2026, 11, 21))
+    found = table.notes(models, date(2026, 11, 21))
     if words is None:
         assert found == []
     else:
-        (remark,) = found
-        assert words in remark
+        (note,) = found
+        assert words in note
 
 
 def test_nothing_bundled_is_out_of_date() -> None:
     """The exceptions that ship are all met by a model, and each changes something."""
-    assert remarks([]) == []
+    assert notes([]) == []
 
 
 def test_validate_names_what_is_out_of_date(tmp_path: Path) -> None:

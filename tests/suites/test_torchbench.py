@@ -248,12 +248,12 @@ def test_another_commit_is_named_and_part_of_the_digest(
     first = fake_torchbench.write(tmp_path)
     monkeypatch.setenv(torchbench_checkout.VARIABLE, str(tmp_path))
     before = SUITE.digest
-    assert first[:12] in SUITE.remarks[0]
-    assert torchbench_checkout.COMMIT[:12] in SUITE.remarks[0]
+    assert first[:12] in SUITE.notes[0]
+    assert torchbench_checkout.COMMIT[:12] in SUITE.notes[0]
     monkeypatch.setattr(torchbench_checkout, "COMMIT", first)
-    assert SUITE.remarks == ()
+    assert SUITE.notes == ()
     (tmp_path / "utils" / "__init__.py").write_text("changed = True\n", encoding="utf-8")
-    assert "changed files" in SUITE.remarks[0]
+    assert "changed files" in SUITE.notes[0]
     fake_torchbench.commit(tmp_path)
     assert SUITE.digest != before
 
@@ -266,7 +266,7 @@ def test_a_folder_inside_another_repository_has_no_commit_of_its_own(
     inner = tmp_path / "copy"
     inner.mkdir()
     assert torchbench_checkout.commit_of(inner) == ""
-    assert "no commit" in torchbench_checkout.remark(inner)
+    assert "no commit" in torchbench_checkout.note(inner)
 
 
 def cli(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:

@@ -1,4 +1,4 @@
-"""Parts of the gate's tests: a run that ended, reports of any size, sets as jobs hand them in."""
+"""Parts of the gate's tests: a run that ended, reports of any size, sets as jobs submit them."""
 
 from __future__ import annotations
 
@@ -83,7 +83,7 @@ def report(*verdicts: MetricVerdict, state: RunState = RunState.COMPLETE, **fiel
 
 
 def gate_set(folder: Path, made: ComparisonReport | None, pool: str = "cpu", **fields: Any) -> Path:
-    """A set of ``pool`` in ``folder``, as a job of :data:`RUN` hands it in."""
+    """A set of ``pool`` in ``folder``, as a job of :data:`RUN` submits it."""
     origin = fields.pop("origin", ORIGIN)
     out = folder / f"pr-gate-v1-{pool}"
     folder.mkdir(parents=True, exist_ok=True)

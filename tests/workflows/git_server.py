@@ -1,4 +1,4 @@
-"""A git server on this machine: git's own HTTP backend behind a token, over HTTP as a forge has it."""
+"""A git server on this machine: git's own HTTP backend behind a token, over HTTP as a Git host has it."""
 
 from __future__ import annotations
 

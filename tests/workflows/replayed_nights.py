@@ -1,6 +1,6 @@
 """Nights of a real campaign: planned, collected and gated by their commands, measured once and replayed.
 
-The first night is measured for real. Later ones hand in its rows again, with other step times or endings, so
+The first night is measured for real. Later ones submit its rows again, with other step times or endings, so
 that no test waits for twenty nights or depends on how busy a machine is; what a suspicion needs is measured.
 """
 

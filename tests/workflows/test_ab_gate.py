@@ -52,7 +52,7 @@ def environment(folder: Path) -> str:
 
 
 @pytest.mark.torch
-def test_two_environments_are_compared_and_handed_in(step) -> None:
+def test_two_environments_are_compared_and_submitted(step) -> None:
     """Exit 0 whatever the verdict: it is in the set, which the trusted half takes as it is."""
     sides = [environment(step / name) for name in ("old", "new")]
     words = ("toy", "--pool", "cpu", "--device", "fake", "--models", "noop", "--configs", "eager")
@@ -70,7 +70,7 @@ def test_two_environments_are_compared_and_handed_in(step) -> None:
     assert (told["verdict"], told["artifact"]) == (found.verdict.value, "pr-gate-v1-cpu")
 
 
-def test_what_cannot_be_measured_is_handed_in_too(step) -> None:
+def test_what_cannot_be_measured_is_submitted_too(step) -> None:
     """With the reason; the exit code is that of the mistake, as `ab` has it."""
     words = ("toy", "--pool", "cpu", "--device", "fake", "--base-python", "/no/such/python", "--head-python")
     done = gate(*words, sys.executable, "--exit-verdict")
@@ -139,7 +139,7 @@ def test_torchgauge_yml_says_what_to_measure_where(step) -> None:
     ],
 )
 def test_a_mistake_in_the_options_is_a_usage_error(step, words, said) -> None:
-    """And nothing is handed in."""
+    """And nothing is submitted."""
     done = gate(*words)
     assert isinstance(done.exception, UsageError)
     assert said in str(done.exception)

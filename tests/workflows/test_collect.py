@@ -236,7 +236,7 @@ def test_an_equal_copy_is_one_result_and_two_different_ones_are_none(night: Nigh
 
 
 def test_an_artifact_of_another_name_is_refused(night: Night) -> None:
-    """A job cannot hand in a set under the name of another job's artifact."""
+    """A job cannot submit a set under the name of another job's artifact."""
     night.pack(1)
     moved = night.pack(2)
     moved.rename(moved.with_name(night.job(1, 2).artifact))

@@ -21,8 +21,8 @@ from torchgauge.cli.main import cli
 from torchgauge.errors import DataFileError
 from torchgauge.records.comparison import Action, Verdict
 from torchgauge.workflows.comment import LIMIT, comment_text
-from torchgauge.workflows.gate_handed import gather
 from torchgauge.workflows.gate_plan import GatePlan
+from torchgauge.workflows.gate_received import gather
 from torchgauge.workflows.github_api import ApiError
 from torchgauge.workflows.workflow_event import SkippedError, gate_run
 
@@ -132,10 +132,10 @@ def test_a_poisoned_artifact_is_no_pass_and_changes_nothing_else(tmp_path, githu
     assert ("| `cpu` | Pass |" in text, "rejected (hash)" in text) == (True, True)
 
 
-def test_a_run_that_handed_nothing_in_is_said(tmp_path, github) -> None:
+def test_a_run_that_submitted_nothing_is_said(tmp_path, github) -> None:
     """Silence is no pass."""
     assert comment(tmp_path).exit_code == 0
-    assert "No valid result set was handed in" in github.comments[0]["body"]
+    assert "No valid result set was submitted" in github.comments[0]["body"]
     assert [each["conclusion"] for each in github.check_runs] == ["action_required"]
 
 
@@ -258,9 +258,9 @@ def test_sixteen_pools_of_a_thousand_cases_fit_and_more_are_judged_and_counted(t
     )
     gate_set(tmp_path / "a", report(of(Verdict.UNCHANGED)), "fine")
     found = gather(tmp_path / "a", RUN, GatePlan(("fine", "cpu")))
-    fine, one = found.handed
-    handed = (fine, *(replace(one, pool=f"pool-{number}") for number in range(16)))
-    text = comment_text(replace(found, handed=handed), name="torchgauge", url=URL)
+    fine, one = found.received
+    received = (fine, *(replace(one, pool=f"pool-{number}") for number in range(16)))
+    text = comment_text(replace(found, received=received), name="torchgauge", url=URL)
     assert len(text) < LIMIT
     assert all(f"| `pool-{number}` | Regression |" in text for number in range(16))
     assert "1 more pools are not shown: 1 Pass." in text

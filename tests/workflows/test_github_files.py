@@ -54,7 +54,7 @@ def test_a_name_that_is_none_is_refused(tmp_path, name):
         files.set_output(name, "x", {"GITHUB_OUTPUT": str(tmp_path / "output")})
 
 
-def test_outputs_need_the_forge_and_have_a_limit(tmp_path):
+def test_outputs_need_the_git_host_and_have_a_limit(tmp_path):
     """Outside a step, and above a megabyte, it is a person's mistake with what to try."""
     with pytest.raises(UsageError, match="GITHUB_OUTPUT"):
         files.set_output("name", "x", {})

@@ -74,7 +74,7 @@ def test_no_expression_reaches_a_shell(name):
 
 @pytest.mark.parametrize("name", WORKFLOWS)
 def test_steps_end_before_their_job(name):
-    """Time-outs of a job's steps together stay below its own, so that what was measured is handed in."""
+    """Time-outs of a job's steps together stay below its own, so that what was measured is submitted."""
     for job in parsed(name)["jobs"].values():
         if "steps" not in job:
             continue
@@ -134,7 +134,7 @@ def test_what_parses_the_sets_of_a_night_writes_nothing():
 
 
 def test_what_one_job_hands_to_another_is_fetched_by_its_number():
-    """What every job may hand in comes by a pattern, and the forge is asked whose it is."""
+    """What every job may submit comes by a pattern, and the Git host is asked whose it is."""
     by_pattern = set()
     for key, job in parsed("nightly")["jobs"].items():
         for step in job.get("steps", []):
@@ -165,7 +165,7 @@ def test_what_is_unpacked_lies_outside_of_the_workspace_where_a_token_writes(nam
     ("name", "job"), [("nightly", "device"), ("nightly", "confirm"), ("pr-gate", "gate")]
 )
 def test_what_was_measured_is_always_uploaded(name, job):
-    """A job that was cut short hands in what it has."""
+    """A job that was cut short submits what it has."""
     last = ["Keep the compiled code for the next night"] if job == "device" else []
     job = parsed(name)["jobs"][job]
     assert job["strategy"]["fail-fast"] is False
@@ -228,7 +228,7 @@ def test_the_policy_of_a_comment_is_never_the_pull_request_s():
     """Without one in torchgauge.yml the built-in policy gates; with one, that of the default branch does."""
     strict = parsed("pr-comment")["jobs"]["comment"]
     assert strict["steps"][-1]["env"]["POLICY"] == "default"
-    assert strict["permissions"]["contents"] == "read"  # the pools that must hand in
+    assert strict["permissions"]["contents"] == "read"  # the pools that must submit
     own = parsed("pr-comment", parse_config(TEXT + "gate: {policy: 'ci/it''s.yml'}\n"))["jobs"]["comment"]
     assert '--policy "$POLICY"' in own["steps"][-1]["run"]
     assert own["steps"][-1]["env"]["POLICY"] == "ci/it's.yml"

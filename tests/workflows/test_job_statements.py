@@ -89,7 +89,7 @@ def test_a_set_that_another_job_uploaded_under_this_name_is_refused(night: Night
 
 
 def test_a_second_attempt_that_only_its_name_has_is_refused(night: Night, github: GitHub) -> None:
-    """In a run that was started again, alpha hands in beta's second attempt, which beta's job never made."""
+    """In a run that was started again, alpha submits beta's second attempt, which beta's job never made."""
     jobs = honest_jobs(night)
     forged = night.pack(1, 2, pool="beta")
     jobs.append(job(8, "alpha 1 of 2", f"sha256:{digest(forged)}", attempt=2))
@@ -142,7 +142,7 @@ def test_only_the_jobs_own_true_statement_counts(name: str, night: Night, github
     assert night.store.published() == ()
 
 
-def test_where_the_forge_does_not_answer_nothing_is_taken(night: Night, github: GitHub) -> None:
+def test_where_the_git_host_does_not_answer_nothing_is_taken(night: Night, github: GitHub) -> None:
     """No answer is no statement: the step fails, and the night is repeated."""
     from github_server import Answer
 

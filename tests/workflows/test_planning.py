@@ -69,8 +69,8 @@ def test_a_pool_without_a_case_is_planned_as_empty_and_said():
     plan = planning.plan_campaign((one, replace(two, device="other")), NIGHT, work, {})
     assert ([pool.name for pool in plan.pools], plan.empty) == (["one"], ("two",))
     assert plan.told_of == {"one", "two"}
-    (remark,) = planning.remarks_of(plan, CONFIG)
-    assert remark.startswith("pool two: nothing is planned for it")
+    (note,) = planning.notes_of(plan, CONFIG)
+    assert note.startswith("pool two: nothing is planned for it")
     assert "Left out, as asked: `two`." in planning.summary_of(replace(plan, empty=(), left_out=("two",)))
 
 
@@ -121,7 +121,7 @@ def test_the_matrix_has_all_that_a_job_needs():
     assert all(90 < leg.step_minutes < leg.job_minutes for leg in legs[2:])
 
 
-def test_only_hosted_runners_keep_code_in_the_forge():
+def test_only_hosted_runners_keep_code_in_the_git_host():
     """A pool's name for it changes with torch, its installation and what is compiled, not with the night."""
     plan = planned()
     kept = {leg.pool: leg.compiled for leg in planning.legs_of(plan, CONFIG)}
@@ -146,7 +146,7 @@ def test_more_shards_than_work_give_fewer_jobs():
     shards = plan.pools[1].shards
     assert len(shards) < 50
     assert all(shard.cases for shard in shards)
-    assert any("of 50 shards" in remark for remark in planning.remarks_of(plan, config))
+    assert any("of 50 shards" in note for note in planning.notes_of(plan, config))
 
 
 def test_an_empty_plan_is_no_plan():
@@ -200,7 +200,7 @@ def test_the_torch_that_is_here_is_asked_for_a_device():
     ],
     ids=str,
 )
-def test_what_the_forge_says_is_checked(words):
+def test_what_the_git_host_says_is_checked(words):
     """A repository, a commit and a build have their forms."""
     with pytest.raises(UsageError):
         replace(NIGHT, **words)

@@ -1,4 +1,4 @@
-"""Result sets: what a job hands in of a run that ended, was cut short, or said strange things."""
+"""Result sets: what a job submits of a run that ended, was cut short, or said strange things."""
 
 from __future__ import annotations
 

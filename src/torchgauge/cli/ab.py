@@ -22,7 +22,7 @@ from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
     from torchgauge.harness.ab.comparison import Request
-    from torchgauge.records.comparison import Contestant
+    from torchgauge.records.comparison import SideSpec
 
 
 @click.command("ab")
@@ -88,8 +88,8 @@ def _request(suite: tuple[str, ...], options: dict[str, Any]) -> Request:
     return Request(
         selection=selection_of(suite, options),
         settings=settings,
-        base=_contestant("base", options),
-        head=_contestant("head", options),
+        base=_spec("base", options),
+        head=_spec("head", options),
         control=options["control"],
         controls=0 if options["no_control"] else CONTROLS,
         seed=options["seed"],
@@ -99,10 +99,10 @@ def _request(suite: tuple[str, ...], options: dict[str, Any]) -> Request:
     )
 
 
-def _contestant(side: str, options: dict[str, Any]) -> Contestant:
+def _spec(side: str, options: dict[str, Any]) -> SideSpec:
     """One side as the options name it; its label is what tells it from the other."""
     from torchgauge.processes.secret_names import hide_told
-    from torchgauge.records.comparison import Contestant
+    from torchgauge.records.comparison import SideSpec
 
     python, configuration = options[side], options[f"{side}_config"] or ""
     variables = tuple(sorted(_variable(text) for text in options[f"{side}_env"]))
@@ -114,7 +114,7 @@ def _contestant(side: str, options: dict[str, Any]) -> Contestant:
         *shown,
         *([configuration] if configuration else []),
     ]
-    return Contestant(" ".join(words) or side, python or "", variables, configuration)
+    return SideSpec(" ".join(words) or side, python or "", variables, configuration)
 
 
 def _variable(text: str) -> tuple[str, str]:

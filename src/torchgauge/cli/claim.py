@@ -41,7 +41,7 @@ SIDE = "torch, system, machine, environment, device or configuration"
 @click.option("--head", metavar="KEY=GLOB,...", help=f"second of two sides: {SIDE}")
 @click.option("--since", callback=since, help="leave older runs out: 2026-08-01, or 90d")
 @click.option("--minimum", type=click.IntRange(1), help="models below which nothing is decided")
-@click.option("--all", "every", is_flag=True, help="name every model, not only some of each standing")
+@click.option("--all", "every", is_flag=True, help="name every model, not only some of each state")
 @forms(markdown="Markdown on stdout")
 def command(words: tuple[str, ...], **options: Any) -> None:
     """Check a published claim, named by WORDS or its name, against what stores hold.

@@ -23,7 +23,7 @@ from torchgauge.cli.options import PYTHON, store_option
 @click.option("--no-calibration", is_flag=True, help="do not measure the device")
 @JSON
 def command(**options: Any) -> None:
-    """Say what is missing on this machine and what to type; exit 3 where something must be mended.
+    """Say what is missing on this machine and what to type; exit 3 where something must be fixed.
 
     With --device: calibrate the device, compare it with its own history in the store, and say whether this
     machine is fit to measure on. Exit 0 where it is fit or not yet known, 3 where it is not.

@@ -244,8 +244,8 @@ QUIET_WAIT = click.option(
     "together: that, and a quarter of their budgets",
 )
 
-AHEAD = click.option(
-    "--ahead",
+PREFETCH = click.option(
+    "--prefetch",
     type=click.IntRange(1),
     help="groups built, checked and compiled at once; one is timed at a time while the others stand still "
     "(default: as many as cores and memory allow; 1: one after another)",
@@ -273,7 +273,7 @@ def compiling(command: Command) -> Command:
 
 def _compilation_of(options: dict[str, Any]) -> dict[str, Any]:
     """The settings of :func:`compiling`; none for a verb that does not have them."""
-    from torchgauge.harness.cold_turn import NIGHTLY, checked
+    from torchgauge.harness.cold_sampling import NIGHTLY, checked
     from torchgauge.harness.compile_cache import chosen_folder
 
     if "compile_cache" not in options:
@@ -314,7 +314,7 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
     """Run settings, and where each one that is not a default came from."""
     from dataclasses import fields, replace
 
-    from torchgauge.harness.run.defaults import CAMPAIGN_MEASURE_S, default_ahead
+    from torchgauge.harness.run.defaults import CAMPAIGN_MEASURE_S, default_prefetch
     from torchgauge.records import Deadlines
 
     flags: dict[str, Any] = {
@@ -323,7 +323,7 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
         "measure_budget_s": options.get("measure_seconds"),
         "quiet_wait_s": options.get("quiet_wait"),
         "memory_limit_bytes": options.get("memory_limit"),
-        "ahead": options.get("ahead"),
+        "ahead": options.get("prefetch"),
         "budget_s": options.get("budget"),
         "configuration_file": _absolute(options.get("config_file")),
         "torchbench": _absolute(options.get("torchbench")),
@@ -337,8 +337,8 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
     if timeout is not None:
         flags["deadlines"] = Deadlines(**{item.name: timeout for item in fields(Deadlines)})
     given = {name: value for name, value in flags.items() if value is not None}
-    machine: dict[str, Any] = {"ahead": default_ahead()} if options.get("ahead", 0) is None else {}
-    campaign = {"measure_budget_s": CAMPAIGN_MEASURE_S} if "ahead" in options else {}
+    machine: dict[str, Any] = {"ahead": default_prefetch()} if options.get("prefetch", 0) is None else {}
+    campaign = {"measure_budget_s": CAMPAIGN_MEASURE_S} if "prefetch" in options else {}
     settings = replace(RunSettings(), **{**campaign, **machine, **_compilation_of(options), **given})
     typed = {*given, *(name for name in ("cold_compile", "compile_cache") if options.get(name))}
     sources = tuple(

@@ -8,10 +8,10 @@ import click
 
 from torchgauge.cli.answer import JSON, say
 from torchgauge.cli.options import (
-    AHEAD,
     DURATIONS,
     EXPECTATIONS,
     NO_FALLBACK_CHECK,
+    PREFETCH,
     PYTHON,
     QUIET_WAIT,
     Seconds,
@@ -34,7 +34,7 @@ from torchgauge.cli.options import (
 @QUIET_WAIT
 @compiling
 @NO_FALLBACK_CHECK
-@AHEAD
+@PREFETCH
 @DURATIONS
 @click.option("--budget", type=Seconds(), help="show what fits into so long a run (90s, 30m, 2h)")
 @store_option("earlier runs, which give the order")

@@ -9,10 +9,10 @@ import click
 
 from torchgauge.cli.answer import JSON, aside
 from torchgauge.cli.options import (
-    AHEAD,
     DURATIONS,
     EXPECTATIONS,
     NO_FALLBACK_CHECK,
+    PREFETCH,
     PYTHON,
     QUIET_WAIT,
     Seconds,
@@ -35,7 +35,7 @@ from torchgauge.cli.options import (
 @QUIET_WAIT
 @compiling
 @NO_FALLBACK_CHECK
-@AHEAD
+@PREFETCH
 @DURATIONS
 @click.option(
     "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), most valuable cases first"
@@ -49,8 +49,8 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
 
     Example: torchgauge run timm huggingface --tier smoke --device DEVICE
     """
-    from torchgauge.harness.planning.cut import other_cuts
     from torchgauge.harness.planning.order_text import left_lines, order_lines
+    from torchgauge.harness.planning.sharding import other_shardings
     from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
     from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.runner import report_as_json
@@ -77,11 +77,11 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
         folder = None
         if settings.budget_s is not None or campaign.plan.shard != "1/1":
             aside(order_lines(campaign.plan))
-        if others := other_cuts(campaign.store, campaign.plan):
+        if others := other_shardings(campaign.store, campaign.plan):
             trouble = (
                 "together they leave groups out and repeat others; give every shard the same --durations"
             )
-            click.echo(f"note: cut otherwise than {', '.join(others)}: {trouble}", err=True)
+            click.echo(f"note: sharded otherwise than {', '.join(others)}: {trouble}", err=True)
     report = campaign.run(folder)
     aside(summary_lines(report, campaign.store.path))
     if report.out_of_budget:

@@ -158,4 +158,4 @@ def _state(suite: Suite) -> list[str]:
     if suite.unavailable is not None:
         return [f"not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}"]
     found = [f"{name}: {value}" for name, value in suite.environment.items()]
-    return [*found, *(f"note: {remark}" for remark in suite.remarks)]
+    return [*found, *(f"note: {note}" for note in suite.notes)]

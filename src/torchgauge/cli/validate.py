@@ -17,11 +17,11 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
 
     Example: torchgauge validate my-suite.yaml
     """
-    from torchgauge.harness.validation import remarks, validate
+    from torchgauge.harness.validation import notes, validate
 
     checked = validate(files)
-    for remark in remarks(files):
-        click.echo(f"note  {remark}", err=True)
+    for note in notes(files):
+        click.echo(f"note  {note}", err=True)
     if as_json:
         say_json(checked)
         return

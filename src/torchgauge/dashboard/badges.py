@@ -7,8 +7,8 @@ from dataclasses import dataclass
 
 import msgspec
 
-from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.tally import tally
 from torchgauge.dashboard.xml_text import attribute, escape, xml_line
@@ -45,8 +45,8 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 def badges_of(context: SiteContext) -> tuple[Badge, ...]:
     """One badge per device over its models, then one per device and suite."""
     found = []
-    for device in context.board.devices:
-        entries = context.board.of_device(device)
+    for device in context.latest.devices:
+        entries = context.latest.of_device(device)
         models = [entry for entry in entries if entry.workload.subject is Subject.MODELS]
         if models:
             found.append(_badge(f"badge/{device_id(device)}", device, models))

@@ -1,4 +1,4 @@
-"""Which operators stand between a device and the models of the census, from the rows of the board."""
+"""Which operators stand between a device and the models of the census, from the latest rows."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.errors import TorchgaugeError
 from torchgauge.records import Subject
 
@@ -49,7 +49,7 @@ def _blocking(context: SiteContext, device: str, census: CensusData) -> Blocking
     from torchgauge.results.blockers.ranking import Question, blockers, dtypes_of
 
     entries = [
-        each for each in context.board.of_device(device) if each.workload.subject is not Subject.CHECKS
+        each for each in context.latest.of_device(device) if each.workload.subject is not Subject.CHECKS
     ]
     try:
         static = static_kinds(context.store, device.partition(".")[0])

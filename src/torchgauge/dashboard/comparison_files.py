@@ -31,13 +31,13 @@ def noise(context: SiteContext, metrics: Sequence[str]) -> Iterator[tuple[str, b
     found = {name: series_thresholds(recent, name) for name in metrics}
     hashes = realised(context)
     sizes: dict[str, int] = {}
-    for case in context.book:
+    for case in context.case_index:
         sizes[case.device] = max(sizes.get(case.device, 0), case.number + 1)
     by_device: dict[str, list[int]] = {}
     for row, case in enumerate(recent.cases):
         by_device.setdefault(case.device, []).append(row)
     letters = {device: ["."] * size for device, size in sizes.items()}
-    for case in context.book:
+    for case in context.case_index:
         letters[case.device][case.number] = case.workload.subject.value[0]
     for device, size in sorted(sizes.items()):
         rows = by_device.get(device, [])
@@ -67,7 +67,7 @@ def realised(context: SiteContext) -> Mapping[str, str]:
     """The hash of what was built for a case, by its key; empty where nobody knows."""
     return {
         entry.newest["case_key"]: entry.shown["realised_hash"] or ""
-        for entry in context.board.entries.values()
+        for entry in context.latest.entries.values()
     }
 
 

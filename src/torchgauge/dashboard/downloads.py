@@ -19,8 +19,8 @@ import pyarrow as pa
 
 from torchgauge.dashboard import arrow_columns
 from torchgauge.dashboard.arrow_columns import parquet
-from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.plain_rows import json_value
 from torchgauge.results.hostile_text import csv_cell
 from torchgauge.results.tables import RESULTS
@@ -36,8 +36,8 @@ _PARTS = ("median", "low", "high")
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The downloads."""
-    board = context.board
-    entries = [board.entries[key] for key in sorted(board.entries, key=lambda key: (key[0], key[1].order))]
+    latest = context.latest
+    entries = [latest.entries[key] for key in sorted(latest.entries, key=lambda key: (key[0], key[1].order))]
     columns = _columns(entries)
     metrics = sorted({metric for entry in entries for metric in entry.numbers})
     numbers = {f"{metric}.{part}": _values(entries, metric, part) for metric in metrics for part in _PARTS}

@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from torchgauge.dashboard.arrow_columns import Bits, Integers
-from torchgauge.dashboard.case_book import CaseBook
+from torchgauge.dashboard.case_index import CaseIndex
 from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, History
 from torchgauge.dashboard.newest_rows import says_something
 from torchgauge.dashboard.run_rows import Rows
@@ -25,7 +25,7 @@ from torchgauge.results.store import Store
 class Epoch:
     """What the files of an epoch are made of: the rows that stand in it, and the same as a window.
 
-    ``runs`` and ``book`` are all of ``store``; the rows name them by rank and by index.
+    ``runs`` and ``case_index`` are all of ``store``; the rows name them by rank and by index.
     """
 
     number: int
@@ -33,7 +33,7 @@ class Epoch:
     rows: Rows
     window: History
     runs: Sequence[DatedRun]
-    book: CaseBook
+    case_index: CaseIndex
 
 
 def standing(rows: Rows, snapshot_of_run: Integers) -> Rows:
@@ -71,12 +71,16 @@ def _planned(place: Integers, case: Integers, snapshots: int) -> Bits:
     return found
 
 
-def window(rows: Rows, snapshot_of_run: Integers, snapshots: Sequence[Snapshot], book: CaseBook) -> History:
+def window(
+    rows: Rows, snapshot_of_run: Integers, snapshots: Sequence[Snapshot], case_index: CaseIndex
+) -> History:
     """``rows``, of which each stands for one case and snapshot, as a window over ``snapshots``."""
     present = np.unique(rows.case)
-    cases = sorted((book[index] for index in present.tolist()), key=lambda case: (case.device, case.number))
-    place = np.full(len(book), -1, np.int64)
-    place[[book.index(case.key) for case in cases]] = np.arange(len(cases))
+    cases = sorted(
+        (case_index[index] for index in present.tolist()), key=lambda case: (case.device, case.number)
+    )
+    place = np.full(len(case_index), -1, np.int64)
+    place[[case_index.index(case.key) for case in cases]] = np.arange(len(cases))
     shape = len(cases), len(snapshots)
     row, column = place[rows.case], snapshot_of_run[rows.run] - (snapshots[0].number if snapshots else 0)
     status = np.full(shape, NOTHING_PLANNED, np.uint8)

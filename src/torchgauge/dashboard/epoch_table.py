@@ -25,8 +25,8 @@ _PARTS = ("median", "low", "high")
 def files(epoch: Epoch) -> Iterator[tuple[str, bytes]]:
     """The rows that stand in the epoch, by case and then by time."""
     cases = epoch.window.cases
-    place = np.full(len(epoch.book), -1, np.int64)
-    place[[epoch.book.index(case.key) for case in cases]] = np.arange(len(cases))
+    place = np.full(len(epoch.case_index), -1, np.int64)
+    place[[epoch.case_index.index(case.key) for case in cases]] = np.arange(len(cases))
     rows = epoch.rows
     rows = rows.take(np.lexsort((rows.run, place[rows.case])))
     code = place[rows.case]

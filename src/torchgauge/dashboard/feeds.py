@@ -10,8 +10,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 from torchgauge.clock import utc
-from torchgauge.dashboard.breaks import Break, breaks
 from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.new_failures import NewFailure, new_failures
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.pages.regressions import STATES, build_text, interval_text
 from torchgauge.dashboard.pages.subject_links import case_link
@@ -122,15 +122,17 @@ def _regression(each: Change, builds: Mapping[str, TorchBuild]) -> FeedEntry:
 
 
 def _failures(context: SiteContext) -> Iterator[FeedEntry]:
-    groups: dict[tuple[str, str], list[Break]] = {}
-    for found in breaks(context.recent, MOST_ENTRIES):
+    groups: dict[tuple[str, str], list[NewFailure]] = {}
+    for found in new_failures(context.recent, MOST_ENTRIES):
         groups.setdefault((found.snapshot.id, found.case.device), []).append(found)
     created = {run.run_id: run.created_at for run in context.dated}
     for (_, device), members in groups.items():
         yield _failure(context, device, members, created)
 
 
-def _failure(context: SiteContext, device: str, members: list[Break], created: dict[str, float]) -> FeedEntry:
+def _failure(
+    context: SiteContext, device: str, members: list[NewFailure], created: dict[str, float]
+) -> FeedEntry:
     snapshot = members[0].snapshot
     times = [created[run] for run in snapshot.runs if run in created] or [context.now]
     number = len(members)
@@ -142,7 +144,7 @@ def _failure(context: SiteContext, device: str, members: list[Break], created: d
     if number > MOST_CASES:
         lines.append(f"and {number - MOST_CASES} more")
     single = members[0].case
-    one = case_link(context.board, single.workload, single.column)
+    one = case_link(context.latest, single.workload, single.column)
     plural = "" if number == 1 else "s"
     return FeedEntry(
         id=f"tag:{AUTHORITY}:failures/{digest([device, snapshot.id])}",

@@ -43,9 +43,9 @@ def content(data: SiteData, digest: str, charts: Charts = NO_CHARTS) -> bytes:
 
 
 def _manifest(data: SiteData, digest: str, charts: Charts) -> dict[str, Any]:
-    devices = {case.device for case in data.book}
-    groups = {case.workload.group for case in data.book}
-    columns = {(case.column.configuration, case.column.compiled) for case in data.book}
+    devices = {case.device for case in data.case_index}
+    groups = {case.workload.group for case in data.case_index}
+    columns = {(case.column.configuration, case.column.compiled) for case in data.case_index}
     return {
         "generator": GENERATOR,
         "schema": SCHEMA,

@@ -16,7 +16,7 @@ import numpy.typing as npt
 
 from torchgauge.dashboard import arrow_columns
 from torchgauge.dashboard.arrow_columns import Bits, Floats, Integers
-from torchgauge.dashboard.case_book import CaseBook
+from torchgauge.dashboard.case_index import CaseIndex
 from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.history import STATUSES
 from torchgauge.dashboard.names import Column
@@ -48,7 +48,7 @@ _CODE_OF = {status.value: code for code, status in enumerate(STATUSES)}
 class Rows:
     """Rows of results as arrays of one length.
 
-    ``case`` is an index into the case book, ``run`` the rank of the run in order of creation, ``when`` in
+    ``case`` is an index into the case index, ``run`` the rank of the run in order of creation, ``when`` in
     microseconds since the epoch. ``values`` has four significant digits.
     """
 
@@ -101,11 +101,11 @@ def concatenated(parts: Sequence[Rows]) -> Rows:
 
 
 def read_runs(
-    store: Store, infos: Sequence[RunInfo], first_rank: int, book: CaseBook
+    store: Store, infos: Sequence[RunInfo], first_rank: int, case_index: CaseIndex
 ) -> tuple[Rows, tuple[TorchBuild, ...]]:
     """The rows of the runs ``infos``, in order of creation, without numbers, and the torch build of each.
 
-    New cases are entered in ``book``; ``first_rank`` is the rank of the first run. Raises
+    New cases are entered in ``case_index``; ``first_rank`` is the rank of the first run. Raises
     :class:`DashboardError` for a status that nobody knows and for a run whose rows are not one per planned
     case, :class:`DamagedJournalError` for a table that cannot be read.
     """
@@ -113,14 +113,14 @@ def read_runs(
     table, lengths = read_encoded(store, "results", runs, _STATE)
     run = np.repeat(np.arange(len(runs)), lengths)
     key_code, keys = arrow_columns.codes(table.column("case_key"))
-    _register(store, list(zip(runs, lengths, strict=True)), key_code, keys, book)
-    case = np.array([book.index(key) for key in keys], np.int64)[key_code] if keys else no_rows().case
+    _register(store, list(zip(runs, lengths, strict=True)), key_code, keys, case_index)
+    case = np.array([case_index.index(key) for key in keys], np.int64)[key_code] if keys else no_rows().case
     started = arrow_columns.integers(table.column("started_at"))
     planned_at = arrow_columns.integers(table.column("run_created_at"))
     rows = Rows(
         case=case,
         run=run + first_rank,
-        status=_statuses(table, runs, run, case, book),
+        status=_statuses(table, runs, run, case, case_index),
         when=np.where(started == arrow_columns.NO_TIME, planned_at, started),
         marks={
             **arrow_columns.list_words(table.column("modifiers")),
@@ -128,7 +128,7 @@ def read_runs(
         },
         values={},
     )
-    place = np.full((len(runs), len(book)), -1, np.int64)
+    place = np.full((len(runs), len(case_index)), -1, np.int64)
     place[run, case] = np.arange(len(rows))
     for info, found, rows_of_run in zip(infos, (place >= 0).sum(axis=1).tolist(), lengths, strict=True):
         check_run(info, rows_of_run, found)
@@ -136,7 +136,7 @@ def read_runs(
 
 
 def with_numbers(
-    store: Store, rows: Rows, runs: Mapping[int, str], book: CaseBook
+    store: Store, rows: Rows, runs: Mapping[int, str], case_index: CaseIndex
 ) -> tuple[Rows, dict[str, MetricFacts]]:
     """``rows`` of the ``runs``, by rank, with their numbers, and the metrics that were seen.
 
@@ -149,10 +149,10 @@ def with_numbers(
     for start in range(0, len(ranks), RUNS_AT_ONCE):
         batch = ranks[start : start + RUNS_AT_ONCE]
         here = slice(*np.searchsorted(rows.run, [batch[0], batch[-1] + 1]).tolist())
-        place = np.full((len(batch), len(book)), -1, np.int64)
+        place = np.full((len(batch), len(case_index)), -1, np.int64)
         place[np.searchsorted(batch, rows.run[here]), rows.case[here]] = np.arange(here.start, here.stop)
         names = [runs[rank] for rank in batch.tolist()]
-        for metric, said, places, numbers in _numbers(store, names, place, book):
+        for metric, said, places, numbers in _numbers(store, names, place, case_index):
             found = values.setdefault(metric, np.full((len(_PARTS), len(rows)), np.nan))
             found[:, places] = numbers
             metrics[metric] = said
@@ -164,14 +164,14 @@ def _register(
     runs: Sequence[tuple[str, int]],
     key_code: npt.NDArray[np.int32],
     keys: Sequence[str | None],
-    book: CaseBook,
+    case_index: CaseIndex,
 ) -> None:
     """Enter cases that were never seen, in order of their first row; ``runs`` with their number of rows."""
     present, first = np.unique(key_code, return_index=True)
     new = [
         (int(place), key)
         for code, place in zip(present.tolist(), first.tolist(), strict=True)
-        if code >= 0 and book.index(key := keys[code] or "") < 0
+        if code >= 0 and case_index.index(key := keys[code] or "") < 0
     ]
     if not new:
         return
@@ -185,18 +185,18 @@ def _register(
             row = {name: values[place - start] for name, values in columns.items()}
             device = str(DeviceTarget(row["device"], row["device_index"]))
             column = Column(device, row["configuration"], row["backend"] != "eager")
-            book.add(key, workload_of(row), column)
+            case_index.add(key, workload_of(row), column)
 
 
 def _statuses(
-    table: Any, runs: Sequence[str], run: Integers, case: Integers, book: CaseBook
+    table: Any, runs: Sequence[str], run: Integers, case: Integers, case_index: CaseIndex
 ) -> npt.NDArray[np.uint8]:
     code, words = arrow_columns.codes(table.column("status"))
     known = np.array([_CODE_OF.get(word or "", 255) for word in words], np.uint8)
     found = known[code] if words else np.zeros(0, np.uint8)
     if (found == 255).any():
         place = int(np.argmax(found == 255))
-        named = book[int(case[place])]
+        named = case_index[int(case[place])]
         raise DashboardError(
             f"{named.workload.name} on {named.column.name} of run {runs[int(run[place])]} has the unknown "
             f"status {words[int(code[place])]!r}",
@@ -206,13 +206,13 @@ def _statuses(
 
 
 def _numbers(
-    store: Store, runs: Sequence[str], place: Integers, book: CaseBook
+    store: Store, runs: Sequence[str], place: Integers, case_index: CaseIndex
 ) -> Iterator[tuple[str, MetricFacts, Integers, Floats]]:
     """Every metric with the rows that have it and their numbers; ``place`` is of a row by run and case."""
     table, lengths = read_encoded(store, "summaries", runs, _NUMBERS)
     run = np.repeat(np.arange(len(runs)), lengths)
     key_code, keys = arrow_columns.codes(table.column("case_key"))
-    case = np.array([book.index(key) for key in keys], np.int64)[key_code] if keys else no_rows().case
+    case = np.array([case_index.index(key) for key in keys], np.int64)[key_code] if keys else no_rows().case
     row = place[run, case]
     row[case < 0] = -1
     absent, _ = arrow_columns.codes(table.column("absent"))

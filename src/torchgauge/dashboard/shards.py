@@ -36,7 +36,7 @@ _LETTERS[: len(STATUSES)] = [ord(LOOKS[status].letter) for status in STATUSES]
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The lists of cases."""
-    cases = sorted(context.book, key=lambda case: (case.device, case.number))
+    cases = sorted(context.case_index, key=lambda case: (case.device, case.number))
     for device, members in groupby(cases, key=lambda case: case.device):
         listed = {"schema": SCHEMA, "device": device, "cases": [_case(case) for case in members]}
         yield f"cases/{device_id(device)}.json", msgspec.json.encode(listed)

@@ -25,9 +25,9 @@ from torchgauge.dashboard import (
     site_address,
     trend_lines,
 )
-from torchgauge.dashboard.board import Board
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.epoch import Epoch
+from torchgauge.dashboard.latest_results import LatestResults
 from torchgauge.dashboard.pages import (
     about,
     checks,
@@ -47,7 +47,7 @@ from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.site_data import SiteData, read_site_data
 from torchgauge.dashboard.site_folder import SiteWriter, writing_site
-from torchgauge.dashboard.tally import check_board
+from torchgauge.dashboard.tally import check_latest
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.records import Subject
 from torchgauge.results import units
@@ -172,7 +172,7 @@ def build_site(
     except OSError as error:
         raise InfrastructureError(
             f"the site cannot be written to {target}: {error.strerror or error}",
-            hint="free disk space or mend the permissions; the site that was there is untouched",
+            hint="free disk space or fix the permissions; the site that was there is untouched",
         ) from error
 
 
@@ -191,7 +191,7 @@ def _uncollected() -> Iterator[None]:
 def _build(store: Store, target: Path, now: float | None, charts: Charts, base_url: str) -> SiteReport:
     with writing_site(target) as writer:
         data = read_site_data(store, now, lambda epoch: _write(writer, EPOCH_BUILDERS, epoch))
-        check_board(data.board)
+        check_latest(data.latest)
         _write(writer, BUILDERS, _context(data, charts, base_url))
         digest = writer.digest()
         writer.write(manifest.MANIFEST, manifest.content(data, digest, charts))
@@ -208,15 +208,15 @@ def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
     site = {
         "version": __version__,
         "generated": units.moment(data.now),
-        "empty": not data.board.entries,
-        "pages": _navigation(data.board),
+        "empty": not data.latest.entries,
+        "pages": _navigation(data.latest),
         "device_pages": True,
     }
     return SiteContext(**vars(data), renderer=Renderer(site), charts=charts, base_url=base_url)
 
 
-def _navigation(board: Board) -> tuple[tuple[str, str], ...]:
-    subjects = {workload.subject for workload in board.workloads}
+def _navigation(latest: LatestResults) -> tuple[tuple[str, str], ...]:
+    subjects = {workload.subject for workload in latest.workloads}
     return tuple(
         (name, title) for name, title in NAVIGATION if name not in _ONLY_WITH or _ONLY_WITH[name] in subjects
     )
@@ -228,10 +228,10 @@ def _report(target: Path, data: SiteData, sizes: Mapping[str, int], digest: str)
         pages=sum(name.endswith(".html") for name in sizes),
         files=len(sizes),
         bytes=sum(sizes.values()),
-        cases=len(data.board.entries),
-        passed=_passed(data.board),
-        planned=data.board.planned - data.board.superseded,
-        subjects=_subjects(data.board),
+        cases=len(data.latest.entries),
+        passed=_passed(data.latest),
+        planned=data.latest.planned - data.latest.superseded,
+        subjects=_subjects(data.latest),
         runs=len(data.runs),
         snapshots=len(data.snapshots),
         unfinished=tuple(info.run_id for info in data.runs if not info.published),
@@ -239,13 +239,13 @@ def _report(target: Path, data: SiteData, sizes: Mapping[str, int], digest: str)
     )
 
 
-def _passed(board: Board) -> int:
-    return sum(entry.fully_passed for entry in board.entries.values())
+def _passed(latest: LatestResults) -> int:
+    return sum(entry.fully_passed for entry in latest.entries.values())
 
 
-def _subjects(board: Board) -> tuple[tuple[str, int, int], ...]:
+def _subjects(latest: LatestResults) -> tuple[tuple[str, int, int], ...]:
     counts: dict[Subject, list[int]] = {}
-    for (workload, _), entry in board.entries.items():
+    for (workload, _), entry in latest.entries.items():
         found = counts.setdefault(workload.subject, [0, 0])
         found[0] += entry.fully_passed
         found[1] += 1

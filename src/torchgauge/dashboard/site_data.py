@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from torchgauge.clock import SYSTEM_CLOCK
-from torchgauge.dashboard.board import Board, board_of
-from torchgauge.dashboard.case_book import CaseBook
+from torchgauge.dashboard.case_index import CaseIndex
 from torchgauge.dashboard.epoch import Epoch, planned_cases, standing, window
 from torchgauge.dashboard.history import History, joined
+from torchgauge.dashboard.latest_results import LatestResults, latest_of
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.dashboard.plan_check import check_history
@@ -37,7 +37,7 @@ RECENT_PARTS: Mapping[str, int] = {name: 3 if name == "latency" else 1 for name 
 """The metrics of which pages look at the recent past: 3 with intervals, 1 the medians only."""
 
 NEWEST_DESCRIBED = 40
-"""Runs that the page of runs describes though no row of theirs is on the board."""
+"""Runs that the page of runs describes though no row of theirs is in the latest results."""
 
 
 @dataclass(frozen=True)
@@ -47,19 +47,19 @@ class SiteData:
     ``now`` is what ages are counted from, in seconds since the epoch. ``recent`` covers the open epoch and
     the one before it, with the numbers of :data:`RECENT_PARTS` only; ``snapshots`` are all of the store,
     ``runs`` all runs newest first, ``dated`` the published ones in order of creation. ``metrics`` are all
-    that the store has, ``book`` its cases with their numbers. ``environments`` and ``calibrations`` map a run
-    to its rows of these tables, for the runs in ``described``: those that hold a row of the board, the newest
-    ones and the unfinished ones.
+    that the store has, ``case_index`` its cases with their numbers. ``environments`` and ``calibrations`` map
+    a run to its rows of these tables, for the runs in ``described``: those that hold a row of the latest
+    results, the newest ones and the unfinished ones.
     """
 
     store: Store
     now: float
-    board: Board
+    latest: LatestResults
     recent: History
     snapshots: tuple[Snapshot, ...]
     runs: tuple[RunInfo, ...]
     dated: tuple[DatedRun, ...]
-    book: CaseBook
+    case_index: CaseIndex
     metrics: Mapping[str, MetricFacts]
     described: frozenset[str]
     environments: Mapping[str, tuple[Row, ...]]
@@ -76,15 +76,15 @@ def read_site_data(
     """
     runs = _runs(store)
     published = [info for info in runs if info.published]
-    book = CaseBook()
-    rows, dated = _read_runs(store, published, book)
-    newest = NewestRows.of(rows, len(book))
+    case_index = CaseIndex()
+    rows, dated = _read_runs(store, published, case_index)
+    newest = NewestRows.of(rows, len(case_index))
     at = _now(runs, newest) if now is None else now
-    board = board_of(store, at, book, newest, [run.run_id for run in dated])
+    latest = latest_of(store, at, case_index, newest, [run.run_id for run in dated])
     snapshots = snapshots_of(dated)
     recent: list[History] = []
     metrics: dict[str, MetricFacts] = {}
-    for epoch, seen in _epochs(store, rows, dated, snapshots, book):
+    for epoch, seen in _epochs(store, rows, dated, snapshots, case_index):
         metrics |= seen
         recent = [*recent[-1:], _compared(epoch.window)]
         if each is not None:
@@ -95,12 +95,12 @@ def read_site_data(
     return SiteData(
         store=store,
         now=at,
-        board=board,
+        latest=latest,
         recent=joined(tuple(recent)),
         snapshots=snapshots,
         runs=tuple(reversed(runs)),
         dated=tuple(dated),
-        book=book,
+        case_index=case_index,
         metrics=dict(sorted(metrics.items())),
         described=described,
         environments=_by_run(read_table(store, "environments", there)),
@@ -108,13 +108,15 @@ def read_site_data(
     )
 
 
-def _read_runs(store: Store, published: Sequence[RunInfo], book: CaseBook) -> tuple[Rows, list[DatedRun]]:
-    """The rows of all runs without numbers, and the runs on the time axis; cases are entered in ``book``."""
+def _read_runs(
+    store: Store, published: Sequence[RunInfo], case_index: CaseIndex
+) -> tuple[Rows, list[DatedRun]]:
+    """The rows of all runs without numbers, and the runs on the time axis; ``case_index`` gets the cases."""
     parts: list[Rows] = []
     dated: list[DatedRun] = []
     for start in range(0, len(published), RUNS_AT_ONCE):
         batch = published[start : start + RUNS_AT_ONCE]
-        rows, builds = read_runs(store, batch, start, book)
+        rows, builds = read_runs(store, batch, start, case_index)
         parts.append(rows)
         for info, build in zip(batch, builds, strict=True):
             dated.append(dated_run(info.run_id, info.created_at, build, dated))
@@ -159,7 +161,7 @@ def _now(runs: Sequence[RunInfo], newest: NewestRows) -> float:
 
 
 def _epochs(
-    store: Store, rows: Rows, runs: Sequence[DatedRun], snapshots: Sequence[Snapshot], book: CaseBook
+    store: Store, rows: Rows, runs: Sequence[DatedRun], snapshots: Sequence[Snapshot], case_index: CaseIndex
 ) -> Iterator[tuple[Epoch, dict[str, MetricFacts]]]:
     """Every epoch with the metrics that were seen in it."""
     numbers = {run: snapshot.number for snapshot in snapshots for run in snapshot.runs}
@@ -168,12 +170,12 @@ def _epochs(
     for number, members in by_epoch(snapshots).items():
         own = {rank: runs[rank].run_id for rank in np.flatnonzero(epoch_of == number).tolist()}
         here = rows.take(np.flatnonzero(epoch_of[rows.run] == number))
-        here, metrics = with_numbers(store, here, own, book)
+        here, metrics = with_numbers(store, here, own, case_index)
         planned = planned_cases(here, snapshot_of_run, members)
         here = standing(here, snapshot_of_run)
-        view = window(here, snapshot_of_run, members, book)
+        view = window(here, snapshot_of_run, members, case_index)
         check_history(view, planned)
-        yield Epoch(number, store, here, view, runs, book), metrics
+        yield Epoch(number, store, here, view, runs, case_index), metrics
         del here, view  # or the next one is read beside them
 
 

@@ -1,7 +1,7 @@
 """The newest rows of checks and operators of a site, as the support table is made of them.
 
-Why not from the store again: the board holds these rows already, and reading all runs of a store of nightly
-results a second time would cost more than the rest of the site.
+Why not from the store again: the latest results hold these rows already, and reading all runs of a store of
+nightly results a second time would cost more than the rest of the site.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
-from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.records import DeviceTarget, Environment, Status, Subject
 from torchgauge.records.codec import Scalar
@@ -23,7 +23,7 @@ _STATUSES = {status.value for status in Status}
 
 def support_table_of(context: SiteContext, subject: Subject, what: tuple[str, ...]) -> Table:
     """The table of all devices over the cases about ``subject``, of which there is one at least."""
-    entries = [entry for entry in context.board.entries.values() if entry.workload.subject is subject]
+    entries = [entry for entry in context.latest.entries.values() if entry.workload.subject is subject]
     rows, notes = _one_torch(_rows(entries))
     reading = Reading(tuple(rows), _environments(context, rows), tuple(notes), ())
     return gather(reading, (), what)

@@ -126,7 +126,7 @@ class View:
         return list(zip(lacking(self.table), self.table.columns, strict=True))
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def general_notes(self) -> tuple[str, ...]:
         """What has to be known of the whole table."""
         return (*self.table.notes, *words.fallback_sentences(self.table))
 

@@ -6,8 +6,8 @@ from collections import Counter
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
 
-from torchgauge.dashboard.board import Board, Column, Entry
 from torchgauge.dashboard.dashboard_error import DashboardError
+from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.statuses import LOOKS, MARKS, Look
 from torchgauge.records import ATTEMPTED, INCOMPLETE, Status
 
@@ -94,19 +94,19 @@ def _in_order(marks: Counter[str]) -> dict[str, int]:
     return {mark: marks[mark] for mark in [*MARKS, *sorted(marks.keys() - MARKS.keys())] if marks[mark]}
 
 
-def tally_by_column(board: Board) -> dict[Column, Tally]:
-    """The counts of every column of ``board``, in order."""
-    members: dict[Column, list[Entry]] = {column: [] for column in board.columns}
-    for entry in board.entries.values():
+def tally_by_column(latest: LatestResults) -> dict[Column, Tally]:
+    """The counts of every column of ``latest``, in order."""
+    members: dict[Column, list[Entry]] = {column: [] for column in latest.columns}
+    for entry in latest.entries.values():
         members[entry.column].append(entry)
     return {column: tally(entries) for column, entries in members.items()}
 
 
-def check_board(board: Board) -> None:
-    """Raise :class:`DashboardError` where the statuses on the board do not sum to the cases in the store."""
-    counted = sum(tally(board.of_device(device)).planned for device in board.devices)
-    if counted + board.superseded != board.planned:
+def check_latest(latest: LatestResults) -> None:
+    """Raise :class:`DashboardError` where the latest statuses do not sum to the cases in the store."""
+    counted = sum(tally(latest.of_device(device)).planned for device in latest.devices)
+    if counted + latest.superseded != latest.planned:
         raise DashboardError(
-            f"{counted} statuses stand for {board.planned - board.superseded} planned cases",
+            f"{counted} statuses stand for {latest.planned - latest.superseded} planned cases",
             hint="report this: the pages would hide a case",
         )

@@ -206,7 +206,7 @@ def _why_not(device: Device, report: ProbeReport) -> tuple[Presence, Why, str, s
         if installed:
             reason = f"{installed} {packages[installed]} is installed, but torch {version} did not load it"
         return Presence.ABSENT, Why.NOT_BUILT, reason, provision.install
-    found = usable.standing(str(device.torch_type))
+    found = usable.availability(str(device.torch_type))
     said = found.problem if found is not None and found.problem else "torch counts none"
     tool = provision.tool
     if tool and shutil.which(tool) is None:
@@ -216,7 +216,7 @@ def _why_not(device: Device, report: ProbeReport) -> tuple[Presence, Why, str, s
 
 def _built(device: Device, report: ProbeReport) -> bool:
     usable = report.usable or report
-    found = usable.standing(str(device.torch_type))
+    found = usable.availability(str(device.torch_type))
     return found is not None and found.built
 
 

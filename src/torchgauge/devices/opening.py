@@ -7,9 +7,9 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchgauge.devices.availability import availability
 from torchgauge.devices.device import Provision
 from torchgauge.devices.hooks import HOOK_ERRORS, first_line
-from torchgauge.devices.standing import standing
 from torchgauge.errors import InfrastructureError
 
 
@@ -17,7 +17,7 @@ def refuse_absent(name: str, torch_type: str, index: int, provision: Provision) 
     """Raise where torch has no code for the device type, or counts too few devices of it."""
     import torch
 
-    found = standing(torch_type)
+    found = availability(torch_type)
     who = f"device {name!r}"
     if not found.built:
         raise InfrastructureError(

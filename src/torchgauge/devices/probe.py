@@ -17,8 +17,8 @@ from enum import Enum
 from pathlib import Path
 from typing import Any
 
+from torchgauge.devices.availability import Availability
 from torchgauge.devices.declared_variables import declared_variables
-from torchgauge.devices.standing import Standing
 from torchgauge.processes.kept_process import KeptProcess, scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
@@ -126,7 +126,7 @@ class ProbeReport:
     silent: tuple[tuple[str, str], ...] = ()
     torch: TorchBuild | None = None
     devices: tuple[DeviceFacts, ...] = ()
-    standings: tuple[Standing, ...] = ()
+    availabilities: tuple[Availability, ...] = ()
     torchvision_problem: str | None = None
     trouble: Trouble | None = None
     without_autoload: ProbeReport | None = None
@@ -147,9 +147,9 @@ class ProbeReport:
         """What the device of this type answered, None where torch has none."""
         return next((facts for facts in self.devices if facts.torch_type == torch_type), None)
 
-    def standing(self, torch_type: str) -> Standing | None:
+    def availability(self, torch_type: str) -> Availability | None:
         """Whether torch is built for this type and what it counts, None where it was not asked."""
-        return next((found for found in self.standings if found.torch_type == torch_type), None)
+        return next((found for found in self.availabilities if found.torch_type == torch_type), None)
 
     @property
     def accelerator(self) -> DeviceFacts | None:
@@ -215,7 +215,7 @@ def probe_once(
                 trouble=Trouble(cause, "start the interpreter", (), "", "name a Python with --python PATH"),
             )
         stages = read_stages(path)
-    return replace(_fold(empty, stages, ending), wall_s=time.perf_counter() - began)
+    return replace(_report_of(empty, stages, ending), wall_s=time.perf_counter() - began)
 
 
 def spawn(command: list[str], variables: Mapping[str, str], timeout: float, output: Path) -> Ending:
@@ -255,7 +255,7 @@ def read_stages(path: Path) -> list[tuple[str, Any]]:
     return stages
 
 
-def _fold(report: ProbeReport, stages: list[tuple[str, Any]], ending: Ending) -> ProbeReport:
+def _report_of(report: ProbeReport, stages: list[tuple[str, Any]], ending: Ending) -> ProbeReport:
     doing = "start the interpreter"
     raised: dict[str, Any] | None = None
     done = False
@@ -291,8 +291,8 @@ def _absorb(report: ProbeReport, stage: str, data: Any) -> ProbeReport:
             return replace(report, torch=from_plain(TorchBuild, data))
         if stage == "device":
             return replace(report, devices=(*report.devices, from_plain(DeviceFacts, data)))
-        if stage == "standings":
-            return replace(report, standings=tuple(from_plain(Standing, item) for item in data))
+        if stage == "availabilities":
+            return replace(report, availabilities=tuple(from_plain(Availability, item) for item in data))
         if stage == "torchvision":
             return replace(report, torchvision_problem=data)
         if stage == "compile":

@@ -71,7 +71,7 @@ def _run(report: IO[str], options: set[str]) -> None:
         facts.append(_device_facts(hooks, accelerator, fork))
         _write(report, "device", facts[1])
     _write(report, "begin", "ask which devices torch is built for")
-    _write(report, "standings", _standings(accelerator))
+    _write(report, "availabilities", _availabilities(accelerator))
     if "--deep" in options:
         _compile(report, installed, [str(fact["torch_type"]) for fact in facts])
     if "--libraries" in options and importlib.util.find_spec("torchvision") is not None:
@@ -82,17 +82,17 @@ def _run(report: IO[str], options: set[str]) -> None:
 
 def _accelerator(hooks: Any) -> str | None:
     """The accelerator of this torch; an older torch does not call every type with devices one."""
-    types = _sibling("standing").IN_TREE
+    types = _sibling("availability").IN_TREE
     return hooks.current_accelerator() or next((each for each in types if hooks.device_count(each)), None)
 
 
-def _standings(accelerator: str | None) -> list[dict[str, Any]]:
+def _availabilities(accelerator: str | None) -> list[dict[str, Any]]:
     """What each accelerator type is in this torch; the one in use has its facts as well."""
-    module = _sibling("standing")
+    module = _sibling("availability")
     types = dict.fromkeys([*module.IN_TREE, *([accelerator] if accelerator else [])])
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        return [dataclasses.asdict(module.standing(torch_type)) for torch_type in types]
+        return [dataclasses.asdict(module.availability(torch_type)) for torch_type in types]
 
 
 def _compile(report: IO[str], installed: Any, torch_types: list[str]) -> None:

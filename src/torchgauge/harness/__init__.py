@@ -1,4 +1,4 @@
-"""The harness: plan, run, watch and fold; its worker half runs in the target interpreter.
+"""The harness: plan, run, watch and derive statuses; its worker half runs in the target interpreter.
 
 ``planning`` decides what runs and in which order, ``run`` takes a plan to its last row, ``executors`` say
 where and ``pool`` keeps the workers; ``worker`` is what the measured process does, with ``backends`` and

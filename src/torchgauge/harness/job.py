@@ -21,12 +21,12 @@ class Job:
     ``session``, ``builder`` and ``scenario`` are ``module:attribute`` references that the worker imports.
     ``cache`` is the compile-cache folder shared by the processes of one group, ``filled`` where it holds the
     case already. ``cpus`` binds a worker whose configuration asks for none. A side of a pair connects to the
-    Unix socket ``control``. ``turn`` is where it asks for the machine before it times (:mod:`.turn`); ""
-    where it has the machine to itself.
+    Unix socket ``control``. ``timing_lock`` is where it asks for the machine before it times
+    (:mod:`.timing_lock_client`); "" where it has the machine to itself.
 
     A group that is not ``cold`` may use ``kept``, the folder of caches that outlive the run ("" for none),
-    and its compilation is not timed. ``purse`` is the file with the seconds that earlier groups left over.
-    Of several ``processes`` of one group this is ``rank``; they meet at the file ``rendezvous``.
+    and its compilation is not timed. ``shared_budget`` is the file with the seconds that earlier groups left
+    over. Of several ``processes`` of one group this is ``rank``; they meet at the file ``rendezvous``.
     """
 
     kind: str
@@ -45,11 +45,11 @@ class Job:
     runs_torch: bool = True
     cpus: str = ""
     control: str = ""
-    turn: str = ""
+    timing_lock: str = ""
     filled: bool = False
     kept: str = ""
     cold: bool = True
-    purse: str = ""
+    shared_budget: str = ""
     suspects: tuple[Suspect, ...] = ()
     rank: int = 0
     processes: int = 1

@@ -18,7 +18,7 @@ class Suspect:
 
     ``why`` says that its version does not fit here, empty where nothing shows that before it is imported.
     ``unneeded``: no model needs it, so whatever is raised while it is imported is its own fault. ``says`` are
-    patterns of exceptions that are. ``fix`` are the arguments of pip that mend it.
+    patterns of exceptions that are. ``fix`` are the arguments of pip that fix it.
     """
 
     package: str

@@ -14,11 +14,11 @@ from torchgauge.results.claims.claim_file import DATA as CLAIMS
 from torchgauge.results.claims.claim_file import load_claims
 from torchgauge.results.comparing.policy import SECTIONS, load_policy
 from torchgauge.suites.catalog import AnyRecipe, load_suite_file
+from torchgauge.suites.conflicts import load_conflicts
 from torchgauge.suites.document import read_document
 from torchgauge.suites.expectations import load_expectations
 from torchgauge.suites.install_needs import load_install
 from torchgauge.suites.ops.suite import load_ops_file
-from torchgauge.suites.poison import load_poison
 from torchgauge.suites.tolerances import load_tolerances
 
 DATA = Path(__file__).resolve().parent.parent / "suites" / "data"
@@ -35,7 +35,7 @@ def validate(files: Sequence[str]) -> list[str]:
     return [str(path) for path in paths]
 
 
-def remarks(files: Sequence[str]) -> list[str]:
+def notes(files: Sequence[str]) -> list[str]:
     """What is right in form but out of date in ``files``, or in every bundled data file.
 
     For now of tolerances alone: exceptions that have expired, that nothing meets, or that change nothing.
@@ -46,7 +46,7 @@ def remarks(files: Sequence[str]) -> list[str]:
             continue
         suites = registry.names("torchgauge.suites")
         models = {name: registry.load("torchgauge.suites", name).models() for name in suites}
-        found += load_tolerances(path).remarks(models, utc(SYSTEM_CLOCK.now()).date())
+        found += load_tolerances(path).notes(models, utc(SYSTEM_CLOCK.now()).date())
     return found
 
 
@@ -84,8 +84,8 @@ def _validate_one(path: Path) -> None:
         load_claims(path)
     elif "install" in keys:
         load_install(path)
-    elif "poison" in keys:
-        load_poison(path)
+    elif "conflicts" in keys:
+        load_conflicts(path)
     elif "not_judged" in keys:
         load_ops_file(path)
     elif keys & set(SECTIONS):
@@ -95,7 +95,7 @@ def _validate_one(path: Path) -> None:
             str(path),
             f"its top-level keys ({', '.join(sorted(keys)) or 'none'}) fit no kind of data file",
             hint="a suite has `models`, the operators have `not_judged`, expectations have `device`, "
-            "tolerances have `classes`, poison packages have `poison`, what pip installs has `install`, "
+            "tolerances have `classes`, conflicts have `conflicts`, what pip installs has `install`, "
             "configurations have `configurations`, claims have `claims`, "
             "a policy has `defaults`, `suites`, `patterns` or `cases`",
         )

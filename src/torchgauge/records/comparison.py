@@ -48,7 +48,7 @@ class Action(str, Enum):
 
 
 @dataclass(frozen=True)
-class Contestant:
+class SideSpec:
     """What executes one side: interpreter, variables of its own and, if it asks for one, a configuration."""
 
     label: str
@@ -107,7 +107,8 @@ class Launch:
 
     ``number`` counts launches of the run from 1; ``confirms`` marks the fresh ones that re-measure a
     suspicion. ``cpus`` are those that both sides were bound to, ``first`` the side that started first.
-    ``setup_s`` is this pair's share of starting, building and warming up, ``measure_s`` its quads' time.
+    ``setup_s`` is this pair's share of starting, building and warming up, ``measure_s`` its ABBA blocks'
+    time.
     """
 
     pair_key: str
@@ -176,8 +177,8 @@ class ComparisonPlan:
     created_at: float
     command: tuple[str, ...]
     settings: RunSettings
-    base: Contestant
-    head: Contestant
+    base: SideSpec
+    head: SideSpec
     pairs: tuple[Pair, ...]
     groups: tuple[Group, ...]
     seed: int

@@ -45,7 +45,7 @@ def storage_errors(path: Path) -> Iterator[None]:
     except OSError as error:
         raise InfrastructureError(
             f"{path} cannot be written: {error.strerror or error}",
-            hint="free disk space or mend the permissions, then repeat; what was there before is intact",
+            hint="free disk space or fix the permissions, then repeat; what was there before is intact",
         ) from error
 
 

@@ -191,7 +191,7 @@ class Journal:
             self._roll_back()
             raise InfrastructureError(
                 f"the journal {self.path} cannot be written: {error.strerror or error}",
-                hint="free disk space or mend the disk, then resume the run; acknowledged rows are intact",
+                hint="free disk space or fix the disk, then resume the run; acknowledged rows are intact",
             ) from error
         self._length += len(data)
         self._dirty = False
@@ -204,7 +204,7 @@ class Journal:
         except OSError as error:
             raise InfrastructureError(
                 f"the journal {self.path} can be neither written nor cut back: {error.strerror or error}",
-                hint="free disk space or mend the disk, then resume the run; acknowledged rows are intact",
+                hint="free disk space or fix the disk, then resume the run; acknowledged rows are intact",
             ) from error
         self._dirty = False
 
@@ -220,7 +220,7 @@ class Journal:
         except OSError as error:
             raise InfrastructureError(
                 f"the journal {self.path} cannot be recovered: {error.strerror or error}",
-                hint="free disk space or mend the disk, then repeat; nothing was lost",
+                hint="free disk space or fix the disk, then repeat; nothing was lost",
             ) from error
 
     def _scan(self) -> None:

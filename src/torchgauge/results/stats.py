@@ -7,7 +7,7 @@ scipy has none, and importing it costs more than a run may spend. The rules are 
   the asked confidence; the coverage is binomial(n, 1/2) and exact (David and Nagaraja, Order Statistics,
   3rd edition, section 7.1). It needs six samples for 95 %.
 * ``order-statistic-correlated``: the same where samples resemble those before. Their number is taken for as
-  many independent ones as vary alike (n / widening², the effective sample size of Wilks, Statistical Methods
+  many independent ones as vary alike (n / inflation², the effective sample size of Wilks, Statistical Methods
   in the Atmospheric Sciences, 3rd edition, section 5.2.4), with the normal approximation of the binomial; it
   is never wider than the range of the samples.
 * ``order-statistic-moods``: the same, and it reaches to the medians of the lowest and the highest stretch of
@@ -30,12 +30,12 @@ from functools import cache
 
 import numpy as np
 
-from torchgauge.autocorrelation import middle, moods, widening
+from torchgauge.autocorrelation import interval_inflation, middle, regimes
 from torchgauge.records import Measurement, Metric, Summary
 
 ORDER_STATISTIC = "order-statistic"
 CORRELATED = "order-statistic-correlated"
-MOODS = "order-statistic-moods"
+REGIMES = "order-statistic-moods"
 BOOTSTRAP = "bootstrap-percentile"
 TOO_FEW = "too-few"
 ABSENT = "absent"
@@ -95,17 +95,17 @@ def _interval(ordered: Sequence[float], confidence: float, wider: float) -> Esti
 def series_interval(samples: Sequence[float], confidence: float = 0.95) -> Estimate:
     """The median of ``samples``, in the order in which they were taken, with its interval.
 
-    It is wider where they resemble each other, and holds the moods that they show. Raises as
+    It is wider where they resemble each other, and holds the regimes that they show. Raises as
     :func:`median_interval`.
     """
     _check(samples, confidence)
     ordered = sorted(map(float, samples))
-    wider = widening(samples, all_lags, ordered)
-    found, seen = _interval(ordered, confidence, wider), moods(samples, wider, ordered)
+    wider = interval_inflation(samples, all_lags, ordered)
+    found, seen = _interval(ordered, confidence, wider), regimes(samples, wider, ordered)
     if seen is None or found.low is None or found.high is None:
         return found
     low, high = min(found.low, seen[0]), max(found.high, seen[1])
-    return Estimate(found.estimate, low, high, found.n, confidence, MOODS)
+    return Estimate(found.estimate, low, high, found.n, confidence, REGIMES)
 
 
 def all_lags(ranks: Sequence[float]) -> list[float]:

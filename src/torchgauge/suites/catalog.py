@@ -85,7 +85,7 @@ class YamlSuite:
     recipe_type: type[msgspec.Struct] = AnyRecipe
     unavailable: Unavailable | None = None
     environment: dict[str, str] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     scenarios: dict[str, str] = field(default_factory=dict)
 
     @cached_property

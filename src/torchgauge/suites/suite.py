@@ -105,7 +105,7 @@ class Suite(Protocol):
         """Environment variables that a worker of the suite needs before it imports anything."""
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What a person should hear before a run, and the run's journal keeps."""
 
     def models(self) -> tuple[ModelEntry, ...]:

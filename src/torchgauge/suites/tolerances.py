@@ -103,7 +103,7 @@ class ToleranceTable:
         """The first exception that fits ``workload`` run by ``backend``; None where there is none."""
         return next((item for item in self.fields.exceptions if _applies(item, workload, backend)), None)
 
-    def remarks(self, models: Mapping[str, Sequence[ModelEntry]], today: date) -> list[str]:
+    def notes(self, models: Mapping[str, Sequence[ModelEntry]], today: date) -> list[str]:
         """What is out of date: exceptions that have expired, that no model meets, or that change nothing.
 
         ``models`` are those of every suite that is installed, by suite.

@@ -1,1 +1,1 @@
-"""Continuous integration: what is planned, run, collected, judged and published, apart from any one forge."""
+"""Continuous integration: what is planned, run, collected, judged and published, on whatever Git host."""

@@ -1,6 +1,6 @@
 """The untrusted half of the gate of a pull request: base and head on one machine, in one job, and a set.
 
-Whatever happens on the way, something is handed in that says so: without it a broken build would be as silent
+Whatever happens on the way, something is submitted that says so: without it a broken build would be as silent
 as a job that never ran.
 """
 
@@ -18,7 +18,7 @@ from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.ab.run_comparison import run_comparison
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import RunSettings
-from torchgauge.records.comparison import Contestant
+from torchgauge.records.comparison import SideSpec
 from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GATE_VERDICTS, INTERRUPTED, GateVerdict
 from torchgauge.results.journal import RunState
@@ -57,7 +57,7 @@ class AbGate:
 
 @dataclass(frozen=True)
 class AbGateEnding:
-    """What was handed in: the verdict and its report, or in ``trouble`` why nothing was measured.
+    """What was submitted: the verdict and its report, or in ``trouble`` why nothing was measured.
 
     ``exit_code`` is that of ``torchgauge ab`` after the same.
     """
@@ -95,7 +95,7 @@ def run_ab_gate(wanted: AbGate, store: Path, work: Path, out: Path, progress: Ab
 def _measured(wanted: AbGate, store: Path, work: Path, progress: AbProgress) -> ComparisonReport:
     policy = read_policy(wanted.policy)
     base, head = (
-        Contestant(side.label, _interpreter(side, work / name, wanted.also))
+        SideSpec(side.label, _interpreter(side, work / name, wanted.also))
         for name, side in (("base", wanted.base), ("head", wanted.head))
     )
     request = Request(

@@ -1,4 +1,4 @@
-"""Attestations that a forge keeps of what its workflows made, verified by the forge's own tool ``gh``.
+"""Attestations that a Git host keeps of what its workflows made, verified by the Git host's own tool ``gh``.
 
 An attestation says which workflow of which repository made a file, with a certificate that lived for minutes.
 ``gh`` checks it against sigstore's log; nothing of that is done again here.

@@ -1,6 +1,6 @@
 """The plan of one campaign: which cases each pool runs in which shard, written before any job starts.
 
-Every later step trusts this file and compares what jobs hand in with it.
+Every later step trusts this file and compares what jobs submit with it.
 """
 
 from __future__ import annotations
@@ -114,7 +114,7 @@ def term_of(case: Case, planned: PlannedCase) -> list[object]:
 def no_case(pool: str) -> str:
     """That ``pool`` has nothing to run, and what to try."""
     told = "nothing is planned for it, since the campaign has no case for its device"
-    return f"pool {pool}: {told}; mend `campaign` or `pools` of torchgauge.yml"
+    return f"pool {pool}: {told}; fix `campaign` or `pools` of torchgauge.yml"
 
 
 def campaign_json(plan: CampaignPlan) -> str:

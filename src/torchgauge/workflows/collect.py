@@ -151,7 +151,7 @@ def _listed(refused: list[Refused], campaign: CampaignPlan) -> list[Refused]:
 
 
 def _unlike(whole: Collection, expected: Expected, ended: EndedJobs) -> Iterable[str]:
-    """Where the jobs ended in another way than what they handed in says."""
+    """Where the jobs ended in another way than what they submitted says."""
     there = {(run.pool, run.shard) for run in whole.runs}
     told = [
         (f"pool {pool.name}, shard {shard.index} of {shard.of}: {how}", (pool.name, shard.index) in there)
@@ -162,7 +162,7 @@ def _unlike(whole: Collection, expected: Expected, ended: EndedJobs) -> Iterable
     yield from (f"{words}, although a result set came" if came else words for words, came in told)
     if ended.failed and not (told or whole.missing):
         how = ended.together
-        yield f"the jobs that measure ended as {how}, although each handed a result set in: look at the run"
+        yield f"the jobs that measure ended as {how}, although each submitted a result set: look at the run"
 
 
 def _newest(

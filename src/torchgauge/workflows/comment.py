@@ -1,4 +1,4 @@
-"""The trusted half of the gate of a pull request: read what was handed in, write one comment and a check run.
+"""The trusted half of the gate of a pull request: read what was submitted, write one comment and a check run.
 
 Nothing here runs or unpacks what a pull request brought. Every text of it goes through the same code spans as
 any report, and what decides (which pull request, which commit) comes from the event and the API alone.
@@ -17,7 +17,7 @@ from torchgauge.results.reports.markdown import render
 from torchgauge.workflows.check_run import put_check_run
 from torchgauge.workflows.gate import beginning
 from torchgauge.workflows.gate_base import shown_branch
-from torchgauge.workflows.gate_handed import Gathered, Handed
+from torchgauge.workflows.gate_received import Gathered, Received
 from torchgauge.workflows.gate_verdict import TITLES
 from torchgauge.workflows.github_api import GitHubApi, repository_path
 from torchgauge.workflows.pull_request import PullRequest, check_attempt, pull_request_of
@@ -68,8 +68,8 @@ def comment_text(found: Gathered, *, name: str, url: str, limit: int = LIMIT) ->
     """The comment, at most ``limit`` characters; rows that do not fit are counted in a line."""
     title = found.plan.title(name)
     order = list(GateVerdict)
-    shown = sorted(found.handed, key=lambda each: order.index(each.verdict))[:MOST_POOLS]
-    rest = Counter(each.verdict for each in found.handed)
+    shown = sorted(found.received, key=lambda each: order.index(each.verdict))[:MOST_POOLS]
+    rest = Counter(each.verdict for each in found.received)
     rest.subtract(each.verdict for each in shown)
     room = limit - _HEAD_ROOM - _ROW * len(shown)
     text = document.markdown(
@@ -79,7 +79,7 @@ def comment_text(found: Gathered, *, name: str, url: str, limit: int = LIMIT) ->
         titles=TITLES,
         marker=Ours(marker(title)),
         url=url,
-        absent=any(each.found is None or each.missing for each in found.handed),
+        absent=any(each.found is None or each.missing for each in found.received),
         shown=shown,
         rest=[(each, rest[each]) for each in GateVerdict if rest[each]],
         sections=[(each, _told(each, room // len(shown))) for each in shown if each.found is not None],
@@ -92,13 +92,13 @@ def marker(name: str) -> str:
     return f"<!-- torchgauge:pr-gate:{name} -->"
 
 
-def _told(handed: Handed, room: int) -> str:
+def _told(received: Received, room: int) -> str:
     """The report of a pool in ``room`` characters, without its marker; or why nothing was measured."""
-    assert handed.found is not None
-    if handed.found.manifest.trouble:
-        return first_line(handed.found.manifest.trouble)
-    again = ("torchgauge", "ci", "gate", "--pool", handed.pool)
-    return Ours(render(replace(handed.found.report, command=again), room).partition("\n")[2])
+    assert received.found is not None
+    if received.found.manifest.trouble:
+        return first_line(received.found.manifest.trouble)
+    again = ("torchgauge", "ci", "gate", "--pool", received.pool)
+    return Ours(render(replace(received.found.report, command=again), room).partition("\n")[2])
 
 
 def _put(

@@ -1,7 +1,7 @@
 """``torchgauge.yml``: what a repository measures, on which pools of machines, and what is done about it.
 
 Strict, like every file that a person types: a mistake names its line and what to try. What is in this file
-ends in matrices, shells and artifact names, so no text in it may hold an expression of the forge.
+ends in matrices, shells and artifact names, so no text in it may hold an expression of the Git host.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""What a job that measured suspicions hands in, and how a store takes it: nothing that it says is believed.
+"""What a job that measured suspicions submits, and how a store takes it: nothing that it says is believed.
 
 ::
 

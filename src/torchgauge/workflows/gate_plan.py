@@ -1,4 +1,4 @@
-"""Which pools and cases a run of the gate had to hand in: the base says so, never the run.
+"""Which pools and cases a run of the gate had to submit: the base says so, never the run.
 
 The plan of a pull request is made by its own run, whose file is the author's. So what is missing is held
 against ``torchgauge.yml`` of the base. A label may name one more pool for one commit; that run is told of
@@ -34,7 +34,7 @@ class GateJob:
 
 @dataclass(frozen=True)
 class GatePlan:
-    """The pools that must hand a set in, and the jobs that there were, as far as they are known.
+    """The pools that must submit a set, and the jobs that there were, as far as they are known.
 
     ``named`` says that somebody asked for the pools by name. ``cases`` are those that each pool must have
     compared, and ``unknown`` says why they are not known. ``base`` is a branch that is not the default one.
@@ -54,7 +54,7 @@ class GatePlan:
 
 
 def gate_plan(base: GateBase, jobs: tuple[GateJob, ...], came: Collection[str]) -> GatePlan:
-    """What a run with these ``jobs``, which handed in sets of the pools ``came``, had to by its ``base``.
+    """What a run with these ``jobs``, which submitted sets of the pools ``came``, had to by its ``base``.
 
     Pools for everyone are in every run. Only a run that has nothing of them counts as one for a pool that
     was named; it has a title of its own, so that it makes no other one green.
@@ -85,7 +85,7 @@ def why_absent(plan: GatePlan, pool: str) -> str:
     own = [job for job in plan.jobs if job.name == pool]
     if own:
         ended = own[-1].conclusion
-        return f"{told}: its job ended as {ended}" + (", and handed none in" if ended == SUCCESS else "")
+        return f"{told}: its job ended as {ended}" + (", and submitted none" if ended == SUCCESS else "")
     if not plan.jobs:
         return told
     others = failed_jobs(plan)

@@ -1,7 +1,7 @@
 """GitHub's REST API as far as the steps of a workflow need it, over the standard library.
 
 Base URL and token come from the environment (``GITHUB_API_URL``, ``GITHUB_TOKEN``), never from an argument or
-a file that a job handed in. The token goes to that host alone: not along a redirect, not to the next page
+a file that a job submitted. The token goes to that host alone: not along a redirect, not to the next page
 of another host, and never into a message. What the server says is text that nobody controls.
 
 Source: docs.github.com, "Best practices for using the REST API" (rate limits, pagination by ``Link``).

@@ -1,6 +1,6 @@
 """What a job that only reads made of the history, taken over by the one that writes it.
 
-The two are apart because the first one parses what strangers hand in. So what it hands on is taken as plain
+The two are apart because the first one parses what strangers submit. So what it hands on is taken as plain
 files alone: nothing that git or another program would read as a setting, and no link out of the folder.
 """
 

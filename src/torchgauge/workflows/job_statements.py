@@ -1,4 +1,4 @@
-"""Which job made which result set, as the forge says: each job states its set on its own page.
+"""Which job made which result set, as the Git host says: each job states its set on its own page.
 
 The name of an artifact is chosen by the job that uploads it, and any job may upload under any name. What
 a job writes into its log is its own, though: a notice becomes an annotation of its check run, which no
@@ -22,7 +22,7 @@ from torchgauge.workflows.github_files import annotate, in_actions
 from torchgauge.workflows.plain_text import one_line
 
 MOST_CONCLUSION = 60
-"""Characters of what the forge calls the end of a job."""
+"""Characters of what the Git host calls the end of a job."""
 TITLE = "torchgauge result set"
 _STATED = re.compile(r"sha256:([0-9a-f]{64})")
 

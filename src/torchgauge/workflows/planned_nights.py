@@ -36,7 +36,7 @@ class PlannedPool:
 
 @dataclass(frozen=True)
 class EndedJobs:
-    """How the forge says that the jobs of a night ended: together, and each by name; empty where unasked."""
+    """How the Git host says that the jobs of a night ended: together, and by name; empty where unasked."""
 
     together: str = ""
     each: tuple[tuple[str, str], ...] = ()

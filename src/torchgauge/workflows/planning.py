@@ -19,10 +19,10 @@ from torchgauge.devices.discover import GROUP as DEVICES
 from torchgauge.devices.discover import find_device
 from torchgauge.devices.privateuse1 import SESSION
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
+from torchgauge.harness.planning.bin_packing import Bin, Part, pack
 from torchgauge.harness.planning.forecast import Forecast, expected_seconds, parameters_of
 from torchgauge.harness.planning.plan import check_available, load_suites, select_groups
 from torchgauge.harness.planning.selection import Selection
-from torchgauge.harness.planning.shares import Part, Share, share_out
 from torchgauge.records import Cause, Group, PlannedCase, Status, digest
 from torchgauge.suites.suite import Suite
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, no_case, terms_of
@@ -148,25 +148,25 @@ def plan_campaign(
 
 def plan_pool(pool: Pool, groups: Sequence[Group], forecast: Forecast) -> PoolPlan:
     """The jobs of one pool; a pool without a case has none."""
-    shares = share_out(parts_of(groups, expected_seconds(groups, forecast)), pool.shards)
+    bins = pack(parts_of(groups, expected_seconds(groups, forecast)), pool.shards)
     planned = {each.case.id: each for group in groups for each in group.cases}
     shards = tuple(
-        _shard_of(number, len(shares), share, {case: planned[case] for case in share.cases})
-        for number, share in enumerate(shares, start=1)
+        _shard_of(number, len(bins), bin_, {case: planned[case] for case in bin_.cases})
+        for number, bin_ in enumerate(bins, start=1)
     )
-    total = round(sum(share.expected_s for share in shares), 3)
+    total = round(sum(bin_.expected_s for bin_ in bins), 3)
     return PoolPlan(pool.name, pool.device, pool.runs_on, pool.container, total, shards)
 
 
-def _shard_of(number: int, of: int, share: Share, planned: Mapping[str, PlannedCase]) -> ShardPlan:
+def _shard_of(number: int, of: int, bin_: Bin, planned: Mapping[str, PlannedCase]) -> ShardPlan:
     """The job ``number``, with what data files declare of its cases: nobody else's word of that counts."""
     expected = [(case, each.expectation.status) for case, each in planned.items() if each.expectation]
     refused = [(case, each.refusal) for case, each in planned.items() if each.refusal]
     skipped = [  # a package that this machine lacks may be on the pool's
         case for case, why in refused if why.status is Status.UNSUPPORTED or why.cause is Cause.DECLARED
     ]
-    seconds, terms = round(share.expected_s, 3), terms_of(planned)
-    return ShardPlan(number, of, share.cases, seconds, terms, tuple(expected), tuple(skipped))
+    seconds, terms = round(bin_.expected_s, 3), terms_of(planned)
+    return ShardPlan(number, of, bin_.cases, seconds, terms, tuple(expected), tuple(skipped))
 
 
 def parts_of(groups: Sequence[Group], expected: Mapping[str, float]) -> list[Part]:
@@ -291,23 +291,23 @@ def summary_of(plan: CampaignPlan) -> list[str]:
     return lines
 
 
-def remarks_of(plan: CampaignPlan, config: Config) -> list[str]:
+def notes_of(plan: CampaignPlan, config: Config) -> list[str]:
     """What a person should hear of ``plan``: fewer jobs than asked for, jobs longer than their budget."""
-    remarks = [no_case(name) for name in plan.empty]
+    notes = [no_case(name) for name in plan.empty]
     for planned in plan.pools:
         pool = config.pool(planned.name)
         if len(planned.shards) < pool.shards:
-            remarks.append(
+            notes.append(
                 f"pool {pool.name} gets {len(planned.shards)} of {pool.shards} shards:"
                 " it has no more cases that can run apart"
             )
         longest = max(shard.expected_s for shard in planned.shards)
         if longest > pool.budget_s:
-            remarks.append(
+            notes.append(
                 f"pool {pool.name}: the longest job is expected to take {longest / 60:.0f} minutes and may"
                 f" take {pool.budget_s / 60:.0f}; give it more shards or a larger budget"
             )
-    return remarks
+    return notes
 
 
 def _selection(choice: CampaignChoice, device: str) -> Selection:

@@ -74,7 +74,7 @@ def read_state(path: Path) -> PublishedState | None:
         return None
     except OSError as error:
         raise DataFileError(
-            str(path), f"cannot be read: {error.strerror}", hint="mend the permissions"
+            str(path), f"cannot be read: {error.strerror}", hint="fix the permissions"
         ) from error
     hint = "restore it from the last commit of its branch; a publication without it could lose history"
     try:

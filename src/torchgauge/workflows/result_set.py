@@ -1,4 +1,4 @@
-"""What one job hands in: a folder with a manifest, the plan and the journal of its run, and nothing else.
+"""What one job submits: a folder with a manifest, the plan and the journal of its run, and nothing else.
 
 ::
 
@@ -45,7 +45,7 @@ SIGNATURE_FILE = "signature.json"
 RUN_FILES = frozenset({MANIFEST, PLAN_FILE, JOURNAL_FILE})
 """The files of the result set of a run."""
 JOURNAL_BYTES = 80 << 20
-"""Most bytes of a journal: forges take no file of more than 100 MB into a branch, where it is kept."""
+"""Most bytes of a journal: Git hosts take no file of more than 100 MB into a branch, where it is kept."""
 SHORT_TEXT_BYTES = 512
 """What is kept of each log and traceback of a journal that would be longer."""
 

@@ -1,4 +1,4 @@
-"""Signatures of result sets that no forge vouches for: Ed25519 over the manifest, which hashes the rest.
+"""Signatures of result sets that no Git host vouches for: Ed25519 over the manifest, which hashes the rest.
 
 ::
 

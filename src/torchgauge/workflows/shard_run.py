@@ -1,6 +1,6 @@
 """One job of a campaign: exactly the cases of its shard, through the harness, and the result set at the end.
 
-A job that ran anything hands in what it has, whatever ended it: that is worth more than its exit code.
+A job that ran anything submits what it has, whatever ended it: that is worth more than its exit code.
 """
 
 from __future__ import annotations
@@ -20,7 +20,6 @@ from torchgauge.errors import NothingSelectedError, TorchgaugeError, UsageError
 from torchgauge.harness.interpreter.foreign_plugins import refuse, suites_of
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.configurations import configuration
-from torchgauge.harness.planning.knowledge import gather
 from torchgauge.harness.planning.order import ordered
 from torchgauge.harness.planning.plan import (
     CHECKS_PER_GROUP,
@@ -29,6 +28,7 @@ from torchgauge.harness.planning.plan import (
     named_workload,
     planned_check,
 )
+from torchgauge.harness.planning.plan_inputs import gather
 from torchgauge.harness.planning.refusals import missing_suite
 from torchgauge.harness.planning.selection import CaseName, parse_case_id
 from torchgauge.harness.run.campaigns import find_devices, placed, plan_of

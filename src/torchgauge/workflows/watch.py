@@ -190,7 +190,7 @@ def _ended_otherwise(plans: Sequence[PlannedNight]) -> tuple[str, ...]:
     if not plans or not all(plan.ended.failed for plan in plans):
         return ()
     how = plans[-1].ended.together
-    return (f"the jobs that measure ended as {how}, although each handed a result set in",)
+    return (f"the jobs that measure ended as {how}, although each submitted a result set",)
 
 
 def _gaps_of(pool: str, held: Sequence[ShardSeen], plans: Sequence[PlannedNight]) -> list[str]:

@@ -10,6 +10,6 @@ from torchgauge_strangers.scenarios import enter, observe
 __all__ = ["enter", "observe", "run"]
 
 
-def run(lanes: Any, session: Any, settings: Any) -> Any:
+def run(all_series: Any, session: Any, settings: Any) -> Any:
     """One number."""
-    return {lane.key: [Measurement("swiftness", "1/s", (1.0,))] for lane in lanes}
+    return {series.key: [Measurement("swiftness", "1/s", (1.0,))] for series in all_series}

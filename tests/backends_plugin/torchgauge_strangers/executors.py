@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
 
-from torchgauge.harness.executors.executor import Remark, Submission
+from torchgauge.harness.executors.executor import RunNote, Submission
 from torchgauge.registry import load
 
 
@@ -22,7 +22,7 @@ class Executor:
         if self.name == "idle":
             return
         print("I execute")
-        yield Remark("a stranger executes")
+        yield RunNote("a stranger executes")
         rows: list[Any] = []
         for item in load("torchgauge.executors", "local").submit(submission):
             yield item

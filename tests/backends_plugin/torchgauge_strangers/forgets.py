@@ -9,6 +9,6 @@ from torchgauge_strangers.scenarios import enter, observe
 __all__ = ["enter", "observe", "run"]
 
 
-def run(lanes: Any, session: Any, settings: Any) -> Any:
-    """No lane."""
+def run(all_series: Any, session: Any, settings: Any) -> Any:
+    """No series."""
     return {}

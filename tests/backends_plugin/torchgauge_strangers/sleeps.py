@@ -10,6 +10,6 @@ from torchgauge_strangers.scenarios import enter, observe
 __all__ = ["enter", "observe", "run"]
 
 
-def run(lanes: Any, session: Any, settings: Any) -> Any:
+def run(all_series: Any, session: Any, settings: Any) -> Any:
     """Nothing, for ten minutes."""
     time.sleep(600)

@@ -11,18 +11,18 @@ from torchgauge_strangers.scenarios import enter, observe
 __all__ = ["enter", "observe", "run"]
 
 
-def run(lanes: Any, session: Any, settings: Any) -> Any:
-    """Two samples of each lane."""
+def run(all_series: Any, session: Any, settings: Any) -> Any:
+    """Two samples of each series."""
     print("I measure\n" * 1000)
     found = {}
-    for lane in lanes:
+    for series in all_series:
         samples = []
         for _ in range(2):
-            with lane.running():
+            with series.running():
                 began = time.perf_counter()
                 for _ in range(20):
-                    lane.subject.forward()
+                    series.subject.forward()
                 session.synchronize()
                 samples.append(20 / (time.perf_counter() - began))
-        found[lane.key] = [Measurement("calls_per_s", "1/s", tuple(samples))]
+        found[series.key] = [Measurement("calls_per_s", "1/s", tuple(samples))]
     return found

@@ -62,7 +62,7 @@ class FaultSuite:
     preload: tuple[str, ...] = ()
     install_hint: str = "pip install no-such-package"
     unavailable: None = None
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
     @property

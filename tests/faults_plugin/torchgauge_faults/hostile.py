@@ -18,7 +18,7 @@ class HostileSuite:
     install_hint: str = ""
     digest: str = "0" * 16
     unavailable: None = None
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     environment: dict[str, str] = field(default_factory=dict)
 
     def models(self) -> tuple[ModelEntry, ...]:

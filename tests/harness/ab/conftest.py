@@ -18,7 +18,7 @@ from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.ab.run_comparison import ComparisonEnding, run_comparison
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Environment, RunSettings
-from torchgauge.records.comparison import Contestant, Launch, MetricVerdict, Pair
+from torchgauge.records.comparison import Launch, MetricVerdict, Pair, SideSpec
 from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.comparing.judgement import Wanted
 
@@ -30,11 +30,11 @@ FAKE = Selection(("racers",), ("fake",), configurations=("eager",))
 
 @dataclass
 class Script:
-    """A judge that wants ``launches`` launches of every pair, of ``quads`` quads, and knows nothing."""
+    """A judge that wants ``launches`` launches of every pair, of ``abba_blocks`` each, and knows nothing."""
 
     pairs: Sequence[Pair]
     launches: int = 1
-    quads: int = 2
+    abba_blocks: int = 2
     heard: list[Launch] = field(default_factory=list)
     environments: list[Environment] = field(default_factory=list)
     on_add: Callable[[Launch], None] = lambda launch: None
@@ -45,7 +45,7 @@ class Script:
 
     def wanted(self) -> tuple[Wanted, ...]:
         counts = {pair.key: sum(each.pair_key == pair.key for each in self.heard) for pair in self.pairs}
-        return tuple(Wanted(key, False, self.quads) for key, n in counts.items() if n < self.launches)
+        return tuple(Wanted(key, False, self.abba_blocks) for key, n in counts.items() if n < self.launches)
 
     def interim(self, pair_key: str) -> MetricVerdict | None:
         return None
@@ -65,8 +65,8 @@ class Arena:
         given: dict[str, Any] = {
             "selection": FAKE,
             "settings": SETTINGS,
-            "base": Contestant("base", ""),
-            "head": Contestant("head", ""),
+            "base": SideSpec("base", ""),
+            "head": SideSpec("head", ""),
             "control": not any(name in more for name in ("base", "head")),
             "controls": 0,
             "seed": 0,

@@ -12,13 +12,13 @@ import pytest
 from torchgauge.errors import UsageError
 from torchgauge.harness.ab.comparison import new_comparison
 from torchgauge.harness.ab.launch_hosts import LaunchHosts, choose_cpus, threads_of
-from torchgauge.harness.ab.pair_launch import MAX_STEPS, QUAD, steps_per_block
+from torchgauge.harness.ab.pair_launch import ABBA, MAX_STEPS, steps_per_block
 from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Case, Configuration, DeviceTarget, RunSettings, Workload
-from torchgauge.records.comparison import Contestant, Pair, Side
+from torchgauge.records.comparison import Pair, Side, SideSpec
 
-MINE, YOURS = Contestant("mine", "", (("FLAG", "1"),)), Contestant("yours", "")
+MINE, YOURS = SideSpec("mine", "", (("FLAG", "1"),)), SideSpec("yours", "")
 SETTINGS = RunSettings(threads=1)
 CPU = Selection(("toy",), ("cpu",), ("mlp", "convnet", "rnn"), configurations=("eager", "inductor"))
 
@@ -35,7 +35,7 @@ def test_what_is_the_same_must_be_asked_for(arena: Any) -> None:
     with pytest.raises(UsageError, match="but base and head differ"):
         planned(arena, base=MINE, control=True)
     with pytest.raises(UsageError, match="only one side has a configuration"):
-        planned(arena, base=Contestant("x", "", (), "eager"))
+        planned(arena, base=SideSpec("x", "", (), "eager"))
     assert not arena.store.exists()
 
 
@@ -78,7 +78,7 @@ def test_a_seed_is_drawn_where_none_is_given(arena: Any) -> None:
 
 def test_two_configurations_are_one_pair_for_each_workload(arena: Any) -> None:
     """The base's case beside the head's; a control has head's on both sides."""
-    base, head = Contestant("a", "", (), "eager"), Contestant("b", "", (), "inductor")
+    base, head = SideSpec("a", "", (), "eager"), SideSpec("b", "", (), "inductor")
     pairs = planned(arena, base=base, head=head, selection=CPU, controls=1).plan.pairs
     names = [(p.base.configuration.name, p.head.configuration.name, p.control) for p in pairs]
     assert names == [("eager", "inductor", False)] * 3 + [("inductor", "inductor", True)]
@@ -107,8 +107,8 @@ def test_a_control_gets_a_host_of_its_own_only_where_base_is_executed_otherwise(
 
 def test_either_side_starts_first() -> None:
     """By the toss of a coin."""
-    contestants = {Side.BASE: MINE, Side.HEAD: YOURS}
-    first = {LaunchHosts(contestants, {}, str(n)).first(pair_of()) for n in range(20)}
+    specs = {Side.BASE: MINE, Side.HEAD: YOURS}
+    first = {LaunchHosts(specs, {}, str(n)).first(pair_of()) for n in range(20)}
     assert first == {Side.BASE, Side.HEAD}
 
 
@@ -134,4 +134,4 @@ def test_a_block_lasts_four_milliseconds_on_the_faster_side() -> None:
     assert steps_per_block({Side.BASE: 0.001, Side.HEAD: 0.002}) == 4
     assert steps_per_block({Side.BASE: 3.0, Side.HEAD: 2.0}) == 1
     assert steps_per_block({Side.BASE: 0.0, Side.HEAD: 2.0}) == MAX_STEPS
-    assert {"".join(side.value[0] for side in quad) for quad in QUAD.values()} == {"bhhb", "hbbh"}
+    assert {"".join(side.value[0] for side in quad) for quad in ABBA.values()} == {"bhhb", "hbbh"}

@@ -21,7 +21,7 @@ from torchgauge.harness.ab.comparison import Request, new_comparison, resumed_co
 from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import RunSettings
-from torchgauge.records.comparison import Contestant, Side
+from torchgauge.records.comparison import Side, SideSpec
 from torchgauge.results.comparing.comparison_store import begin_comparison
 
 PLUGIN = Path(__file__).parent / "racers_plugin"
@@ -68,8 +68,8 @@ def planned(pythons: dict[str, str], tmp_path: Path) -> Callable[..., Any]:
         request = Request(
             Selection(**{**wanted, **selected}),
             SETTINGS,
-            Contestant(base, pythons[base]),
-            Contestant(head, pythons[head]),
+            SideSpec(base, pythons[base]),
+            SideSpec(head, pythons[head]),
             seed=1,
         )
         return new_comparison(request, store=str(tmp_path / "store"), progress=AbProgress(io.StringIO()))
@@ -147,7 +147,7 @@ def test_checks_are_no_pairs(planned: Callable[..., Any]) -> None:
 
 
 def test_a_model_that_head_dropped_is_broken(pythons: dict[str, str], tmp_path: Path) -> None:
-    """And one that is new is mended; nobody vanishes from the verdicts, and the exit code is 1."""
+    """And one that is new is fixed; nobody vanishes from the verdicts, and the exit code is 1."""
     words = ("racers", "--device", "fake", "--config", "eager", "--threads", "1", "--seed", "1", "--json")
     sides = ("--base", pythons["old"], "--head", pythons["new"], "--store", str(tmp_path / "store"))
     done = CliRunner().invoke(cli, ["ab", *words, *sides, "--no-control", "--max-launches", "3"])

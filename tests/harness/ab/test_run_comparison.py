@@ -20,7 +20,7 @@ from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.ab.run_comparison import run_comparison
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import Cause, Deadlines, Phase, Status
-from torchgauge.records.comparison import Action, Block, Contestant, Launch, Side, Verdict
+from torchgauge.records.comparison import Action, Block, Launch, Side, SideSpec, Verdict
 from torchgauge.results.comparing.comparison_store import read_comparisons
 from torchgauge.results.comparing.policy import built_in
 from torchgauge.results.comparing.status_verdict import judge_status
@@ -30,16 +30,16 @@ from torchgauge.results.journal_record import Kind
 STEADY = Selection(("racers",), ("fake",), ("steady",), configurations=("eager",))
 
 
-def quads(launch: Launch) -> list[str]:
-    """Each quad as ``bhhb`` or ``hbbh``, in the order in which its blocks ran."""
+def abba_blocks(launch: Launch) -> list[str]:
+    """Each ABBA block as ``bhhb`` or ``hbbh``, in the order in which its blocks ran."""
     found: dict[int, str] = {}
     for block in launch.blocks:
         found[block.quad] = found.get(block.quad, "") + block.side.value[0]
     return list(found.values())
 
 
-def faulty(fault: str) -> Contestant:
-    return Contestant("head", "", (("RACERS_FAULT", fault),))
+def faulty(fault: str) -> SideSpec:
+    return SideSpec("head", "", (("RACERS_FAULT", fault),))
 
 
 def by_model(launches: Sequence[Launch]) -> dict[str, Launch]:
@@ -49,20 +49,20 @@ def by_model(launches: Sequence[Launch]) -> dict[str, Launch]:
 @pytest.fixture(scope="module")
 def measured(shared_arena: Any) -> tuple[Any, Any]:
     """Three launches of one pair against itself; its seed is the same each time, and so is what it draws."""
-    script, ending = shared_arena.run(shared_arena.request(selection=STEADY), launches=3, quads=4)
+    script, ending = shared_arena.run(shared_arena.request(selection=STEADY), launches=3, abba_blocks=4)
     assert (ending.interrupted, ending.exit_code) == (False, 3)  # the script judges nothing
     return shared_arena, script
 
 
-def test_each_launch_is_measured_in_quads_and_kept(measured: tuple[Any, Any]) -> None:
+def test_each_launch_is_measured_in_abba_blocks_and_kept(measured: tuple[Any, Any]) -> None:
     """Blocks of equal numbers of steps, both sides in turn; journal and tables hold what the judge heard."""
     arena, script = measured
     assert [launch.number for launch in script.heard] == [1, 2, 3]
-    assert {quad for launch in script.heard for quad in quads(launch)} == {"bhhb", "hbbh"}
+    assert {quad for launch in script.heard for quad in abba_blocks(launch)} == {"bhhb", "hbbh"}
     for launch in script.heard:
         assert (launch.base.status, launch.head.status) == (Status.PASS, Status.PASS)
         assert launch.base.realised == launch.head.realised
-        assert len(quads(launch)) == 4
+        assert len(abba_blocks(launch)) == 4
         steps = {len(block.wall) for block in launch.blocks}
         assert len(steps) == 1
         assert dict(launch.conditions)["steps_per_block"] in steps
@@ -93,9 +93,9 @@ def test_launches_differ_in_what_is_left_to_chance(measured: tuple[Any, Any]) ->
 def test_the_same_seed_draws_the_same(measured: tuple[Any, Any], arena: Any) -> None:
     """Another comparison with that seed has the orders, CPUs and hash seeds of the first."""
     _, script = measured
-    again, _ = arena.run(arena.request(selection=STEADY), launches=1, quads=4)
+    again, _ = arena.run(arena.request(selection=STEADY), launches=1, abba_blocks=4)
     first, same = script.heard[0], again.heard[0]
-    assert (quads(same), same.cpus) == (quads(first), first.cpus)
+    assert (abba_blocks(same), same.cpus) == (abba_blocks(first), first.cpus)
     for name in ("base_hash_seed", "head_hash_seed", "base_padding", "head_padding"):
         assert dict(same.conditions)[name] == dict(first.conditions)[name]
 
@@ -118,7 +118,7 @@ def test_every_launch_is_checked_and_measures_its_memory(measured: tuple[Any, An
 
 def test_a_head_that_is_wrong_in_one_launch_is_found(arena: Any, tmp_path: Path) -> None:
     """In the second one alone, after a first one that was right; nothing of it is timed."""
-    head = Contestant("head", "", (("RACERS_BUILDS", str(tmp_path / "builds")), ("RACERS_FAULT", "wrong")))
+    head = SideSpec("head", "", (("RACERS_BUILDS", str(tmp_path / "builds")), ("RACERS_FAULT", "wrong")))
     selection = replace(STEADY, models=("faulty",))
     script, _ = arena.run(arena.request(head=head, selection=selection), launches=3)
     assert [launch.head.status for launch in script.heard] == [Status.PASS, Status.FAIL_ACCURACY, Status.PASS]
@@ -131,8 +131,8 @@ def test_a_head_that_is_wrong_in_one_launch_is_found(arena: Any, tmp_path: Path)
 
 def test_the_environment_of_one_side_reaches_that_side_alone(arena: Any) -> None:
     """A head that does three times the work takes longer in every block."""
-    head = Contestant("head", "", (("RACERS_FACTOR", "3"),))
-    script, _ = arena.run(arena.request(head=head, selection=STEADY, controls=1), quads=6)
+    head = SideSpec("head", "", (("RACERS_FACTOR", "3"),))
+    script, _ = arena.run(arena.request(head=head, selection=STEADY, controls=1), abba_blocks=6)
     ratios = {}
     for launch in script.heard:
         sums = {side: [b for b in launch.blocks if b.side is side] for side in Side}
@@ -161,7 +161,7 @@ def test_a_head_that_fails_ends_its_pair_and_no_other(
     """Its status is that of any run; the base passes, what was measured stays, the next pair goes on."""
     limits = Deadlines(measure_s=5.0) if fault == "hang" else Deadlines()
     settings = replace(arena.request().settings, deadlines=limits)
-    script, _ = arena.run(arena.request(head=faulty(fault), settings=settings), quads=30)
+    script, _ = arena.run(arena.request(head=faulty(fault), settings=settings), abba_blocks=30)
     found = by_model(script.heard)
     broken = found["faulty"]
     assert (broken.head.status, broken.head.cause, broken.head.phase) == (status, cause, phase)
@@ -186,7 +186,7 @@ def test_a_build_that_raises_on_both_sides_has_both_statuses(arena: Any) -> None
 
 def test_an_interpreter_without_the_suite_is_a_status_of_its_side(arena: Any, tmp_path: Path) -> None:
     """An interpreter whose host dies at once becomes infra, and the run ends all the same."""
-    script, _ = arena.run(arena.request(head=Contestant("head", "", (("PYTHONHOME", "/nowhere"),))))
+    script, _ = arena.run(arena.request(head=SideSpec("head", "", (("PYTHONHOME", "/nowhere"),))))
     for launch in script.heard:
         assert launch.base.status is Status.PASS
         assert (launch.head.status, launch.head.cause) == (Status.INFRA, Cause.LOST_WORKER)
@@ -228,8 +228,8 @@ def test_two_interpreters_are_measured_against_each_other(arena: Any, tmp_path: 
     venv.EnvBuilder(with_pip=False, symlinks=True).create(folder)
     (site,) = folder.glob("lib/python*/site-packages")
     (site / "sitecustomize.py").write_text("import os\nos.environ['RACERS_FACTOR'] = '3'\n")
-    head = Contestant("head", str(folder))
-    script, _ = arena.run(arena.request(head=head, selection=STEADY), launches=2, quads=6)
+    head = SideSpec("head", str(folder))
+    script, _ = arena.run(arena.request(head=head, selection=STEADY), launches=2, abba_blocks=6)
     for launch in script.heard:
         assert (launch.base.status, launch.head.status) == (Status.PASS, Status.PASS), launch.head.reason
         sums = {side: [b for b in launch.blocks if b.side is side] for side in Side}
@@ -241,7 +241,7 @@ def test_two_interpreters_are_measured_against_each_other(arena: Any, tmp_path: 
 @pytest.mark.torch
 def test_compiled_torch_cases_have_cold_and_warm_compilations(arena: Any) -> None:
     """Eager against a dynamo backend: the first launch fills the cache, the second one finds it."""
-    base, head = Contestant("eager", "", (), "eager"), Contestant("graph", "", (), "aot_eager")
+    base, head = SideSpec("eager", "", (), "eager"), SideSpec("graph", "", (), "aot_eager")
     selection = Selection(("toy",), ("cpu",), ("mlp",))
     script, _ = arena.run(arena.request(base=base, head=head, selection=selection), launches=2)
     metrics = [{m.metric: m.samples for m in launch.head.measurements} for launch in script.heard]

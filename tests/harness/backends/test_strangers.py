@@ -65,9 +65,9 @@ ENDINGS = {
 MODES = {
     "twice": (Status.PASS, ""),
     "boasts": (Status.ERROR, "scenario 'boasts' reports the metric 'swiftness', which nobody declares"),
-    "rambles": (Status.ERROR, "scenario 'rambles': run() returned list instead of measurements by lane"),
+    "rambles": (Status.ERROR, "scenario 'rambles': run() returned list instead of measurements by series"),
     "gives_up": (Status.ERROR, "ValueError: I give up (in run() of scenario 'gives_up')"),
-    "forgets": (Status.ERROR, "scenario 'forgets': run() measured no calls_per_s of a lane"),
+    "forgets": (Status.ERROR, "scenario 'forgets': run() measured no calls_per_s of a series"),
     "undone": (Status.ERROR, "torchgauge_strangers.undone"),
     "gone": (Status.ERROR, "plugin 'gone' of torchgauge.scenarios"),
     "sleeps": (Status.TIMEOUT, "phase measure took longer than 10 s, in scenario 'sleeps'"),

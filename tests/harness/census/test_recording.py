@@ -13,7 +13,7 @@ import pytest
 
 from torchgauge.devices.discover import find_device, parse_target
 from torchgauge.errors import InfrastructureError, UsageError
-from torchgauge.harness.census.children import Bench
+from torchgauge.harness.census.children import CensusRunner
 from torchgauge.harness.census.job import CensusItem
 from torchgauge.harness.census.record import Wanted, record
 from torchgauge.records import Workload
@@ -40,12 +40,14 @@ def build(workload, recipe):
 """
 
 
-def bench(folder: Path, deadline_s: float = PATIENCE_S, **changes: Any) -> Bench:
+def runner(folder: Path, deadline_s: float = PATIENCE_S, **changes: Any) -> CensusRunner:
     """Recordings on the host, of models in ``folder``."""
     (folder / "odd_models.py").write_text(MODELS, encoding="utf-8")
     path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
     device = find_device("cpu", sys.executable)
-    whole = Bench(sys.executable, parse_target("cpu"), device, ("torch",), {"PYTHONPATH": path}, deadline_s)
+    whole = CensusRunner(
+        sys.executable, parse_target("cpu"), device, ("torch",), {"PYTHONPATH": path}, deadline_s
+    )
     return replace(whole, **changes)
 
 
@@ -59,7 +61,7 @@ def item(model: str) -> CensusItem:
 def test_a_model_that_raises_or_dies_costs_its_own_entry(tmp_path: Path) -> None:
     """The others are recorded, before it and behind it, and reasons hold nothing that differs next time."""
     wanted = [item(name) for name in ("good", "raises", "dies", "other")]
-    found = {each.name: line for each, line in bench(tmp_path).answers(wanted)}
+    found = {each.name: line for each, line in runner(tmp_path).answers(wanted)}
     assert list(found) == ["good", "raises", "dies", "other"]
     assert ["aten::addmm", "float32"] in found["good"]["operators"]
     assert found["other"]["operators"] == found["good"]["operators"]
@@ -70,13 +72,13 @@ def test_a_model_that_raises_or_dies_costs_its_own_entry(tmp_path: Path) -> None
 
 def test_a_model_that_hangs_is_ended_at_its_deadline(tmp_path: Path) -> None:
     """Its entry says how long was waited."""
-    ((_, line),) = bench(tmp_path, deadline_s=1.0).answers([item("hangs")])
+    ((_, line),) = runner(tmp_path, deadline_s=1.0).answers([item("hangs")])
     assert line["problem"] == "no answer within 1 s"
 
 
 def test_a_device_that_is_not_there_is_said_at_once(tmp_path: Path) -> None:
     """It is no model's problem."""
-    absent = bench(tmp_path, target=parse_target("cpu.7"))
+    absent = runner(tmp_path, target=parse_target("cpu.7"))
     with pytest.raises(InfrastructureError, match="cannot be opened"):
         list(absent.answers([item("good")]))
 

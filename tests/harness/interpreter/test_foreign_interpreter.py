@@ -494,7 +494,7 @@ except OSError as error:
 def test_torch_that_does_not_work_is_said_before_the_plan(
     sandbox: Any, tmp_path: Path, version: str, code: int, message: str
 ) -> None:
-    """A broken one is the machine's trouble with its root cause, an old one a choice that can be mended."""
+    """A broken one is the machine's trouble with its root cause, an old one a choice that can be fixed."""
     found = Environment(tmp_path / "environment")
     found.write("torch/__init__.py", BROKEN)
     found.describe("torch", version)

@@ -229,8 +229,8 @@ def test_a_pattern_without_a_model_is_said(tmp_path: Path) -> None:
     assert "no model of timm matches zzz*" in done.stderr
 
 
-def test_poison_is_found_by_its_metadata_in_another_interpreter(tmp_path: Path) -> None:
-    """Nothing of it is imported: here there is nothing to import. What fits is no poison."""
+def test_a_conflict_is_found_by_its_metadata_in_another_interpreter(tmp_path: Path) -> None:
+    """Nothing of it is imported: here there is nothing to import. What fits is no conflict."""
     venv.EnvBuilder(with_pip=False, symlinks=True).create(tmp_path / "env")
     python = str(tmp_path / "env" / "bin" / "python")
     (site,) = (tmp_path / "env").glob("lib/python*/site-packages")

@@ -9,7 +9,7 @@ import pytest
 
 from torchgauge.harness.compile_cache import FACT, builds, folder_name
 from torchgauge.harness.pool.code_caches import CodeCaches
-from torchgauge.harness.pool.fold import Folded
+from torchgauge.harness.pool.derived_status import DerivedStatuses
 from torchgauge.records import (
     Case,
     Cause,
@@ -42,7 +42,7 @@ def caches(tmp_path: Path, cold: str = "none", folder: str | None = "kept") -> C
     """The caches of a run of the group, opened."""
     where = None if folder is None else str(tmp_path / folder)
     settings = replace(RunSettings(), cold_compile=cold, compile_cache=where)
-    made = CodeCaches(Plan("run", 0.0, ("torchgauge",), settings, (GROUP,)), tmp_path / "purse")
+    made = CodeCaches(Plan("run", 0.0, ("torchgauge",), settings, (GROUP,)), tmp_path / "shared_budget")
     assert made.open(HERE, 1.0) == ""
     return made
 
@@ -57,13 +57,13 @@ def ended(planned: PlannedCase, status: Status, **facts: str) -> Outcome:
 
 @pytest.mark.parametrize(("cold", "expected"), [("all", True), ("none", False)])
 def test_a_job_is_told_where_its_code_is(tmp_path, cold, expected) -> None:
-    """The folder of the build, whether the group compiles cold, and the purse."""
+    """The folder of the build, whether the group compiles cold, and the shared budget."""
     made = caches(tmp_path, cold)
     (build,) = builds(tmp_path / "kept")
     assert made.of_group(GROUP) == {
         "kept": str(build.folder),
         "cold": expected,
-        "purse": str(tmp_path / "purse"),
+        "shared_budget": str(tmp_path / "shared_budget"),
     }
     assert made.of_fresh(ended(COMPILED, Status.PASS, **{FACT: "kept"})) == {"kept": str(build.folder)}
     assert made.of_fresh(ended(COMPILED, Status.PASS, **{FACT: "empty"})) == {"kept": ""}
@@ -79,11 +79,11 @@ def test_without_a_folder_nothing_is_kept(tmp_path) -> None:
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_folder_that_cannot_be_used_is_a_remark(tmp_path) -> None:
+def test_a_folder_that_cannot_be_used_is_a_note(tmp_path) -> None:
     """The run goes on without."""
     (tmp_path / "kept").touch()
     settings = replace(RunSettings(), compile_cache=str(tmp_path / "kept"))
-    made = CodeCaches(Plan("run", 0.0, ("torchgauge",), settings, (GROUP,)), tmp_path / "purse")
+    made = CodeCaches(Plan("run", 0.0, ("torchgauge",), settings, (GROUP,)), tmp_path / "shared_budget")
     assert "no compile cache is kept" in made.open(HERE, 1.0)
     assert made.of_group(GROUP)["kept"] == ""
 
@@ -91,13 +91,13 @@ def test_a_folder_that_cannot_be_used_is_a_remark(tmp_path) -> None:
 def test_a_crash_with_kept_code_is_tried_again_without(tmp_path) -> None:
     """Once, and the row says why; what crashes with an empty cache is believed."""
     made = caches(tmp_path)
-    folded = Folded({COMPILED.case.key: ended(COMPILED, Status.CRASH)}, charged=COMPILED.case.key)
-    made.take_back(GROUP.cases, folded, GROUP)
-    assert (folded.outcomes, folded.again, folded.charged) == ({}, [COMPILED], "")
+    derived = DerivedStatuses({COMPILED.case.key: ended(COMPILED, Status.CRASH)}, charged=COMPILED.case.key)
+    made.take_back(GROUP.cases, derived, GROUP)
+    assert (derived.outcomes, derived.again, derived.charged) == ({}, [COMPILED], "")
     assert made.of_group(GROUP)["kept"] == ""
     passed = made.said(ended(COMPILED, Status.PASS, **{FACT: "empty"}))
     assert dict(passed.facts)[FACT] == "empty, after the kept one failed: signal 7"
-    again = Folded({COMPILED.case.key: ended(COMPILED, Status.CRASH)})
+    again = DerivedStatuses({COMPILED.case.key: ended(COMPILED, Status.CRASH)})
     made.take_back(GROUP.cases, again, GROUP)
     assert again.outcomes[COMPILED.case.key].status is Status.CRASH
     made.close()
@@ -114,9 +114,9 @@ def test_a_crash_with_kept_code_is_tried_again_without(tmp_path) -> None:
 def test_other_ends_are_believed(tmp_path, cold, planned, status) -> None:
     """A crash of an empty cache's code or of eager, and a timeout, are not the kept cache's."""
     made = caches(tmp_path, cold)
-    folded = Folded({planned.case.key: ended(planned, status)})
-    made.take_back(GROUP.cases, folded, GROUP)
-    assert planned.case.key in folded.outcomes
+    derived = DerivedStatuses({planned.case.key: ended(planned, status)})
+    made.take_back(GROUP.cases, derived, GROUP)
+    assert planned.case.key in derived.outcomes
     made.close()
 
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from torchgauge.harness.pool.rank_run import PEER, RankEnding, fold_ranks
+from torchgauge.harness.pool.rank_run import PEER, RankEnding, derive_rank_status
 from torchgauge.harness.pool.watch import Ending
 from torchgauge.records import Cause, Outcome, Phase, PlannedCase, Result, Status, to_plain
 from torchgauge.testing import TOLERANCE, make_case
@@ -85,10 +85,10 @@ def ending(said: Status | None, at: float = 0.0, **more: Any) -> Ending:
     return Ending([{"ev": "outcome", "t": at, "outcome": to_plain(outcome)}], **more)
 
 
-def folded(*endings: Ending) -> tuple[Outcome, str]:
+def derived(*endings: Ending) -> tuple[Outcome, str]:
     """The one outcome, and the log that the row names."""
     ranks = [RankEnding(rank, each, Path(f"{rank}.log")) for rank, each in enumerate(endings)]
-    found, first = fold_ranks(PLANNED, ranks, lambda: False)
+    found, first = derive_rank_status(PLANNED, ranks, lambda: False)
     return found.outcomes[KEY], first.log.stem
 
 
@@ -118,7 +118,7 @@ def test_the_row_is_of_who_failed_first(
     endings: tuple[Ending, ...], status: Status, reason: str, log: str
 ) -> None:
     """One that died, else one that hung, else the first that raised; where all passed, of the slowest."""
-    outcome, stem = folded(*endings)
+    outcome, stem = derived(*endings)
     assert outcome.status is status
     assert outcome.reason.startswith(reason)
     assert stem == log

@@ -53,7 +53,7 @@ def test_the_last_words_count_compiled_cases_in_one_line(tmp_path: Path) -> None
     for each in (row(), row(KEPT), row(EMPTY, cold=4.0), row(KEPT), row(NEW)):
         report.add(each)
     (line,) = [line for line in summary_lines(report, tmp_path) if line.startswith("compiled: ")]
-    assert line == "compiled: 1 cold in their turn, 2 from the kept cache, 1 new to the kept cache"
+    assert line == "compiled: 1 sampled cold, 2 from the kept cache, 1 new to the kept cache"
     eager = RunReport("r", 1)
     eager.add(row())
     assert not [line for line in summary_lines(eager, tmp_path) if "compiled" in line]

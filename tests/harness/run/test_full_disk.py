@@ -29,13 +29,13 @@ def _wait(condition: Any, what: str) -> None:
 
 
 @pytest.mark.parametrize("ahead", ["1", "2"])
-def test_a_full_disk_in_the_middle_of_a_run_is_an_error_with_a_way_on(sandbox, ahead: str) -> None:
+def test_a_full_disk_in_the_middle_of_a_run_is_an_error_with_a_way_on(sandbox, prefetch: str) -> None:
     """The next file that the parent writes does not fit; its rows are there, nothing is left running."""
     gate = sandbox.store_path.parent / "gate"
     gate.mkdir()
     sandbox.environment[GATE] = str(gate)
     store = ("--store", str(sandbox.store_path))
-    words = ("--device", "fake", "--config", "eager", "--models", MODELS, "--ahead", ahead)
+    words = ("--device", "fake", "--config", "eager", "--models", MODELS, "--prefetch", prefetch)
     process = sandbox.start("run", "slow", *words, *PROBED, *store)
     _wait(lambda: list(sandbox.store_path.glob("runs/[!.]*/work/**/*.events")), "no worker")
     _wait(

@@ -11,7 +11,7 @@ from torchgauge.harness.worker.capped_log import CappedLog
 
 @pytest.mark.parametrize("size", [0, 1, 99, 100])
 def test_a_short_log_is_whole(tmp_path, size) -> None:
-    """Up to the limit every byte is kept and no remark is added."""
+    """Up to the limit every byte is kept and no note is added."""
     log = CappedLog(str(tmp_path / "log"), 100)
     log.write(b"x" * size)
     assert log.close() == size

@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.harness.worker.lane import Block, Lane
-from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.rounds import (
     ALIKE_ROUNDS,
     CEILING,
@@ -24,13 +22,15 @@ from torchgauge.harness.worker.rounds import (
     VISITS,
     Rounds,
 )
+from torchgauge.harness.worker.series import Block, Series
+from torchgauge.harness.worker.shared_budget import SharedBudget
 from torchgauge.records import RunSettings
 
 SETTINGS = RunSettings()
 BUDGET = SETTINGS.measure_budget_s
 
 
-def series(spread: float, alike: float = 0.0, seed: int = 0, step_s: float = 0.05) -> list[float]:
+def wall_times(spread: float, alike: float = 0.0, seed: int = 0, step_s: float = 0.05) -> list[float]:
     """A thousand samples around ``step_s``; ``alike`` is the correlation of each with the one before."""
     dice, value, found = random.Random(seed), 0.0, []
     for _ in range(1000):
@@ -39,44 +39,48 @@ def series(spread: float, alike: float = 0.0, seed: int = 0, step_s: float = 0.0
     return found
 
 
-def play(*lanes: list[float], purse: Purse | None = None, settings: RunSettings = SETTINGS):
-    """Why rounds over ``lanes`` ended, the lanes, and the seconds that their samples took."""
-    made = [Lane(str(number), lambda: None) for number in range(len(lanes))]
-    rounds = Rounds(made, settings, purse or Purse(), 0.0, settings.measure_budget_s * len(lanes))
+def play(
+    *all_series: list[float], shared_budget: SharedBudget | None = None, settings: RunSettings = SETTINGS
+):
+    """Why rounds over ``all_series`` ended, the series, and the seconds that their samples took."""
+    made = [Series(str(number), lambda: None) for number in range(len(all_series))]
+    rounds = Rounds(
+        made, settings, shared_budget or SharedBudget(), 0.0, settings.measure_budget_s * len(all_series)
+    )
     now = 0.0
-    for number in range(len(lanes[0])):
-        for lane, samples in zip(made, lanes, strict=True):
-            if not lane.stopped:
-                lane.wall.append(samples[number])
-                lane.rounds.append(number)
+    for number in range(len(all_series[0])):
+        for series, samples in zip(made, all_series, strict=True):
+            if not series.stopped:
+                series.wall.append(samples[number])
+                series.rounds.append(number)
                 now += samples[number]
         stopped = rounds.verdict(number + 1, now)
         if stopped:
             return stopped, made, now
-    return "series", made, now
+    return "wall_times", made, now
 
 
 def test_steady_samples_end_early() -> None:
     """Narrow and independent: the second of two looks after half of the budget ends it."""
-    stopped, _, now = play(series(0.002))
+    stopped, _, now = play(wall_times(0.002))
     assert stopped == "precision"
     assert LEAST_SHARE * BUDGET < now < 1.3 * LEAST_SHARE * BUDGET
 
 
 def test_nothing_ends_in_the_first_moments() -> None:
-    """However precise fast samples are, half of the budget is taken: machines have moods."""
-    stopped, (lane,), now = play(series(0.002, step_s=0.002))
+    """However precise fast samples are, half of the budget is taken: machines have regimes."""
+    stopped, (series,), now = play(wall_times(0.002, step_s=0.002))
     assert stopped == "precision"
     assert LEAST_SHARE * BUDGET <= now < 1.3 * LEAST_SHARE * BUDGET
-    assert len(lane.wall) > 500
+    assert len(series.wall) > 500
 
 
 def test_samples_that_resemble_each_other_take_thirty_rounds() -> None:
     """Where a machine drifts, few samples in a row agree with each other and not with what comes."""
     drift = [0.05 * (1.0 + 0.0001 * number) for number in range(1000)]
-    stopped, (lane,), _ = play(drift)
+    stopped, (series,), _ = play(drift)
     assert stopped in {"precision", "budget"}
-    assert len(lane.wall) >= ALIKE_ROUNDS
+    assert len(series.wall) >= ALIKE_ROUNDS
     stopped, (slow,), now = play([10 * each for each in drift])
     assert (stopped, len(slow.wall)) == ("budget", ALIKE_ROUNDS)
     assert now > BUDGET
@@ -84,27 +88,27 @@ def test_samples_that_resemble_each_other_take_thirty_rounds() -> None:
 
 def test_very_slow_steps_end_at_the_ceiling() -> None:
     """Beyond eight budgets six rounds are enough; what is so slow that they are not had in 24 has three."""
-    stopped, (lane,), now = play(series(0.1, step_s=CEILING * BUDGET / 5))
-    assert (stopped, len(lane.wall)) == ("budget", 6)
+    stopped, (series,), now = play(wall_times(0.1, step_s=CEILING * BUDGET / 5))
+    assert (stopped, len(series.wall)) == ("budget", 6)
     assert now > CEILING * BUDGET
-    stopped, (lane,), _ = play(series(0.1, step_s=HARD_CEILING * BUDGET))
-    assert (stopped, len(lane.wall)) == ("budget", 3)
+    stopped, (series,), _ = play(wall_times(0.1, step_s=HARD_CEILING * BUDGET))
+    assert (stopped, len(series.wall)) == ("budget", 3)
 
 
 def test_slow_steps_that_resemble_each_other_are_sampled_on() -> None:
     """Twelve of them say little: up to thirty are taken, and never more than 24 budgets."""
     slow = [CEILING * BUDGET / 11 * (1.0 + 0.001 * number) for number in range(100)]
-    stopped, (lane,), _ = play(slow)
-    assert (stopped, len(lane.wall)) == ("budget", ALIKE_ROUNDS)
-    stopped, (lane,), now = play([2 * each for each in slow])
+    stopped, (series,), _ = play(slow)
+    assert (stopped, len(series.wall)) == ("budget", ALIKE_ROUNDS)
+    stopped, (series,), now = play([2 * each for each in slow])
     assert stopped == "budget"
     assert HARD_CEILING * BUDGET < now < HARD_CEILING * BUDGET + 3 * slow[0]
 
 
 def visits(step_s: float, rounds: int) -> list[float]:
     """When each visit to a case with steps of ``step_s`` ends, on the machine's clock, and the pause then."""
-    lane, now, found = Lane("0", lambda: None), 0.0, []
-    counted = Rounds([lane], SETTINGS, Purse(), 0.0, BUDGET)
+    series, now, found = Series("0", lambda: None), 0.0, []
+    counted = Rounds([series], SETTINGS, SharedBudget(), 0.0, BUDGET)
     for number in range(rounds):
         now += step_s
         pause = counted.rest(number + 1, now)
@@ -127,25 +131,25 @@ def test_short_rounds_come_in_visits_apart_from_each_other() -> None:
 
 def test_a_pause_is_no_time_of_sampling() -> None:
     """Budget and floor count what was sampled."""
-    counted = Rounds([Lane("0", lambda: None)], SETTINGS, Purse(), 0.0, BUDGET)
+    counted = Rounds([Series("0", lambda: None)], SETTINGS, SharedBudget(), 0.0, BUDGET)
     before = counted.deadline
     counted.rested(4.0)
     assert (counted.began, counted.deadline) == (4.0, before + 4.0)
 
 
 def test_wide_samples_spend_their_budget_and_no_more() -> None:
-    """Without a purse the budget is the end, as soon as the smallest number of rounds is there."""
-    stopped, _, now = play(series(0.3))
+    """Without a shared budget the budget is the end, as soon as the smallest number of rounds is there."""
+    stopped, _, now = play(wall_times(0.3))
     assert stopped == "budget"
     assert BUDGET < now < BUDGET + 0.2
-    stopped, (slow,), now = play(series(0.3, step_s=0.2))
+    stopped, (slow,), now = play(wall_times(0.3, step_s=0.2))
     assert (stopped, len(slow.wall)) == ("budget", 16)
 
 
-def test_a_precise_lane_leaves_the_others_alone() -> None:
+def test_a_precise_series_leaves_the_others_alone() -> None:
     """Of three, the one that is precise and paired precisely is not run any more; the first one is."""
-    base = series(0.002, seed=1)
-    stopped, (first, precise, wide), _ = play(base, [each / 2 for each in base], series(0.3, seed=2))
+    base = wall_times(0.002, seed=1)
+    stopped, (first, precise, wide), _ = play(base, [each / 2 for each in base], wall_times(0.3, seed=2))
     assert stopped == "budget"
     assert precise.stopped == "precision"
     assert (first.stopped, wide.stopped) == ("", "")
@@ -154,85 +158,85 @@ def test_a_precise_lane_leaves_the_others_alone() -> None:
 
 
 def test_time_that_was_left_goes_where_the_interval_is_wide(tmp_path: Path) -> None:
-    """A wide group takes what the purse holds, up to three budgets; one near its target takes none."""
-    purse = Purse(str(tmp_path / "purse"))
-    purse.settle(1.0)
-    _, _, now = play(series(0.4), purse=purse)
+    """A wide group takes what the shared budget holds, up to three budgets; one near its target none."""
+    shared_budget = SharedBudget(str(tmp_path / "shared_budget"))
+    shared_budget.settle(1.0)
+    _, _, now = play(wall_times(0.4), shared_budget=shared_budget)
     assert BUDGET + 1.0 < now < BUDGET + 1.2
-    purse.settle(1000.0)
-    _, _, now = play(series(0.4), purse=purse)
+    shared_budget.settle(1000.0)
+    _, _, now = play(wall_times(0.4), shared_budget=shared_budget)
     assert now == pytest.approx(MOST_BUDGETS * BUDGET, abs=0.2)
     near = replace(SETTINGS, precision_target=0.08)
-    _, _, now = play(series(0.3), purse=purse, settings=near)
+    _, _, now = play(wall_times(0.3), shared_budget=shared_budget, settings=near)
     assert now < BUDGET + 0.2
 
 
-def test_a_purse_holds_what_was_put_in(tmp_path: Path) -> None:
+def test_a_shared_budget_holds_what_was_put_in(tmp_path: Path) -> None:
     """Seconds add up, overruns are paid from it, it is never below nothing, and damage empties it."""
-    purse = Purse(str(tmp_path / "purse"))
-    assert purse.seconds() == 0.0
-    purse.settle(2.0)
-    purse.settle(1.5)
-    assert Purse(purse.path).seconds() == 3.5
-    purse.settle(-10.0)
-    assert purse.seconds() == 0.0
-    Path(purse.path).write_text("nan")
-    assert purse.seconds() == 0.0
-    Purse().settle(5.0)
-    assert Purse().seconds() == 0.0
-    assert [file.name for file in tmp_path.iterdir()] == ["purse"]
+    shared_budget = SharedBudget(str(tmp_path / "shared_budget"))
+    assert shared_budget.seconds() == 0.0
+    shared_budget.settle(2.0)
+    shared_budget.settle(1.5)
+    assert SharedBudget(shared_budget.path).seconds() == 3.5
+    shared_budget.settle(-10.0)
+    assert shared_budget.seconds() == 0.0
+    Path(shared_budget.path).write_text("nan")
+    assert shared_budget.seconds() == 0.0
+    SharedBudget().settle(5.0)
+    assert SharedBudget().seconds() == 0.0
+    assert [file.name for file in tmp_path.iterdir()] == ["shared_budget"]
 
 
-def play_beside(others: float, settings: RunSettings = SETTINGS, purse: Purse | None = None):
-    """Like :func:`play` for one lane of steps of 50 ms, beside work that has its cores until ``others``."""
-    lane, now, stopped = Lane("0", lambda: None), 0.0, ""
-    rounds = Rounds([lane], settings, purse or Purse(), 0.0, settings.measure_budget_s)
+def play_beside(others: float, settings: RunSettings = SETTINGS, shared_budget: SharedBudget | None = None):
+    """Like :func:`play` for one series of steps of 50 ms, beside work that has its cores until ``others``."""
+    series, now, stopped = Series("0", lambda: None), 0.0, ""
+    rounds = Rounds([series], settings, shared_budget or SharedBudget(), 0.0, settings.measure_budget_s)
     for number in range(5000):
         taken = now < others
         step_s = 0.4 if taken else 0.05 * (1.0 + 0.001 * (number * 7 % 5))
-        lane.add(Block(step_s, step_s, None), number, 0.5 if taken else 0.0)
+        series.add(Block(step_s, step_s, None), number, 0.5 if taken else 0.0)
         now += step_s
         stopped = rounds.verdict(number + 1, now)
         if stopped:
             break
     rounds.settle(now)
-    return stopped, lane, now
+    return stopped, series, now
 
 
 def test_sampling_waits_for_others_to_leave_and_leaves_their_blocks_out() -> None:
     """Work that ends long after the budget is waited for and spoils no sample."""
-    stopped, lane, now = play_beside(BUDGET + 5.0)
+    stopped, series, now = play_beside(BUDGET + 5.0)
     assert BUDGET + 5.0 < now < BUDGET + 7.0
     assert stopped == "budget"
-    assert len(lane.wall) >= SETTINGS.min_blocks
-    assert max(lane.wall) < 0.06
-    assert {block.wall for block in lane.contended.values()} == {0.4}
-    assert not set(lane.rounds) & set(lane.contended)
-    assert sorted([*lane.rounds, *lane.contended]) == list(lane.contention)
+    assert len(series.wall) >= SETTINGS.min_blocks
+    assert max(series.wall) < 0.06
+    assert {block.wall for block in series.contended.values()} == {0.4}
+    assert not set(series.rounds) & set(series.contended)
+    assert sorted([*series.rounds, *series.contended]) == list(series.contention)
 
 
 def test_work_that_stays_is_waited_for_within_the_bound_and_then_counted() -> None:
     """Ten seconds beyond the budget, or as many as the setting says; then what there is has to do."""
     for setting, patience in ((10.0, 10.0), (2.0, 2.0), (0.0, 0.0), (100.0, MOST_WAITS * BUDGET)):
-        stopped, lane, now = play_beside(math.inf, replace(SETTINGS, quiet_wait_s=setting))
+        stopped, series, now = play_beside(math.inf, replace(SETTINGS, quiet_wait_s=setting))
         assert stopped == "budget"
         assert now == pytest.approx(max(BUDGET, 12 * 0.4) if patience < 2 else BUDGET + patience, abs=0.5)
-        assert len(lane.wall) == len(lane.contention)
-        assert not lane.contended
+        assert len(series.wall) == len(series.contention)
+        assert not series.contended
 
 
 def test_all_groups_of_a_run_share_their_patience(tmp_path: Path) -> None:
     """A machine that is never quiet: the first group waits, later ones a quarter of a budget each."""
-    purse = Purse(str(tmp_path / "purse"))
-    times = [play_beside(math.inf, purse=purse)[2] for _ in range(6)]
+    shared_budget = SharedBudget(str(tmp_path / "shared_budget"))
+    times = [play_beside(math.inf, shared_budget=shared_budget)[2] for _ in range(6)]
     assert times[0] == pytest.approx(BUDGET + 10.0, abs=0.5)
     assert max(times[1:]) < 12 * 0.4 + PATIENCE_SHARE * BUDGET + 0.5
-    assert purse.seconds() == 0.0
+    assert shared_budget.seconds() == 0.0
 
 
 def test_a_quiet_group_waits_for_nobody(tmp_path: Path) -> None:
     """Blocks without contention, and blocks of a system that does not count it, end as they did."""
-    stopped, lane, now = play_beside(0.0)
+    stopped, series, now = play_beside(0.0)
     assert stopped == "precision"
     assert now < BUDGET
-    assert not lane.contended
+    assert not series.contended

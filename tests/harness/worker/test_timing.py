@@ -15,9 +15,9 @@ import pytest
 from torchgauge.devices.fake import FakeEventTimer, FakeSession
 from torchgauge.harness.worker import timing
 from torchgauge.harness.worker.contention import Contention
-from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.rounds import VISITS
 from torchgauge.harness.worker.run_queue import RunQueue
+from torchgauge.harness.worker.series import Series
 from torchgauge.harness.worker.timing import measure, steps_per_block, time_block, warm_up
 from torchgauge.records import RunSettings
 
@@ -50,9 +50,9 @@ class Eventless(FakeSession):
         return None
 
 
-def lane(key: str = "a", step=lambda: None, **fields) -> Lane:
-    """A lane that does nothing unless it is told."""
-    return Lane(key, step, **fields)
+def series(key: str = "a", step=lambda: None, **fields) -> Series:
+    """A series that does nothing unless it is told."""
+    return Series(key, step, **fields)
 
 
 def test_a_block_is_synchronised_before_and_after() -> None:
@@ -110,23 +110,23 @@ def test_warm_up_ends_when_times_no_longer_fall(monkeypatch) -> None:
         calls.append(None)
         clock.pass_(max(0.001, 0.02 * 0.7 ** len(calls)))
 
-    one = lane(step=step)
+    one = series(step=step)
     warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=5.0))
     assert one.warmup == "steady"
     assert len(calls) > 10
 
 
 def test_warm_up_ends_with_its_budget() -> None:
-    """A step that keeps getting faster stops the warm-up by the clock, and the lane says so."""
+    """A step that keeps getting faster stops the warm-up by the clock, and the series says so."""
     pause = iter(0.02 * 0.9**n for n in range(1000))
-    one = lane(step=lambda: time.sleep(next(pause)))
+    one = series(step=lambda: time.sleep(next(pause)))
     warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=0.05))
     assert one.warmup == "budget"
 
 
 def test_warm_up_sizes_the_block() -> None:
-    """Afterwards a block of the lane lasts at least the least block."""
-    one = lane()
+    """Afterwards a block of the series lasts at least the least block."""
+    one = series()
     settings = replace(SETTINGS, min_block_s=0.002)
     warm_up(one, FakeSession(), settings)
     walls = sorted(time_block(one.step, one.inner, FakeSession()).wall * one.inner for _ in range(9))
@@ -134,14 +134,14 @@ def test_warm_up_sizes_the_block() -> None:
 
 
 def test_rounds_interleave_in_random_order() -> None:
-    """Every round runs each lane once, in an order that changes and that the seed fixes."""
+    """Every round runs each series once, in an order that changes and that the seed fixes."""
 
     def order(seed: int) -> list[str]:
         seen: list[str] = []
-        lanes = [lane(name, lambda name=name: seen.append(name)) for name in "abc"]
+        all_series = [series(name, lambda name=name: seen.append(name)) for name in "abc"]
         settings = replace(SETTINGS, order_seed=seed, max_blocks=20, min_blocks=20, measure_budget_s=5.0)
-        measure(lanes, FakeSession(), settings)
-        assert all(each.rounds == list(range(20)) for each in lanes)
+        measure(all_series, FakeSession(), settings)
+        assert all(each.rounds == list(range(20)) for each in all_series)
         return seen
 
     first = order(0)
@@ -152,8 +152,8 @@ def test_rounds_interleave_in_random_order() -> None:
     assert order(1) != first
 
 
-def test_the_lane_is_pointed_at_before_it_runs() -> None:
-    """Whoever watches knows which lane's steps run, also when they kill the process."""
+def test_the_series_is_pointed_at_before_it_runs() -> None:
+    """Whoever watches knows which series' steps run, also when they kill the process."""
     seen: list[str] = []
 
     @contextmanager
@@ -161,8 +161,8 @@ def test_the_lane_is_pointed_at_before_it_runs() -> None:
         seen.append(name.upper())
         yield
 
-    lanes = [lane(n, lambda n=n: seen.append(n), running=partial(running, n)) for n in "ab"]
-    measure(lanes, FakeSession(), replace(SETTINGS, max_blocks=3))
+    all_series = [series(n, lambda n=n: seen.append(n), running=partial(running, n)) for n in "ab"]
+    measure(all_series, FakeSession(), replace(SETTINGS, max_blocks=3))
     assert all(seen[n] == seen[n + 1].upper() for n in range(0, len(seen), 2))
 
 
@@ -175,21 +175,21 @@ def test_the_lane_is_pointed_at_before_it_runs() -> None:
 )
 def test_measuring_says_why_it_stopped(changes, reason, blocks) -> None:
     """Most blocks taken or budget spent: never fewer than three rounds."""
-    one = lane(step=lambda: time.sleep(0.001))
+    one = series(step=lambda: time.sleep(0.001))
     assert measure([one], FakeSession(), replace(SETTINGS, **changes)) == reason
     assert len(one.wall) == blocks == len(one.cpu) == len(one.device)
 
 
 def test_precision_ends_the_rounds() -> None:
     """A target that anything meets is met at the first checks, long before the budget or the most blocks."""
-    one = lane(step=lambda: time.sleep(0.001))
+    one = series(step=lambda: time.sleep(0.001))
     settings = replace(SETTINGS, precision_target=1e6, measure_budget_s=1.0, max_blocks=10**6)
     assert measure([one], FakeSession(), settings) == "precision"
     assert len(one.wall) >= settings.min_blocks
 
 
-def test_a_lane_that_raises_leaves_the_others_alone() -> None:
-    """Its exception is kept, its samples stop, and the other lane is measured to the end."""
+def test_a_series_that_raises_leaves_the_others_alone() -> None:
+    """Its exception is kept, its samples stop, and the other series is measured to the end."""
     calls = []
 
     def step() -> None:
@@ -197,7 +197,7 @@ def test_a_lane_that_raises_leaves_the_others_alone() -> None:
         if len(calls) > 2:
             raise ValueError("once too often")
 
-    good, bad = lane("good"), lane("bad", step)
+    good, bad = series("good"), series("bad", step)
     assert (
         measure([good, bad], FakeSession(), replace(SETTINGS, max_blocks=8, precision_target=1e-12))
         != "failed"
@@ -218,7 +218,7 @@ def test_short_steps_are_visited_several_times(tmp_path: Path) -> None:
     """Between the visits the machine is left; the block after each pause is no sample."""
     ran = []
     watched = Absent(RunQueue(tmp_path / "nowhere"))
-    one = lane(step=lambda: ran.append(time.sleep(0.002)))
+    one = series(step=lambda: ran.append(time.sleep(0.002)))
     settings = replace(SETTINGS, measure_budget_s=0.4, max_blocks=2000, precision_target=1e-12)
     assert measure([one], FakeSession(), settings, contention=watched) == "budget"
     assert 1 <= len(watched.left) <= VISITS - 1
@@ -230,7 +230,7 @@ def test_a_settled_slow_step_is_warmed_up_once() -> None:
     """Each further one would cost a sample; a compiled one may compile again in the first."""
     for settled, blocks in ((True, 1), (False, 2)):
         ran: list[None] = []
-        one = lane(step=lambda ran=ran: ran.append(time.sleep(0.03)), settled=settled)
+        one = series(step=lambda ran=ran: ran.append(time.sleep(0.03)), settled=settled)
         warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=0.02))
         assert len(ran) == blocks
         assert one.warmup == "budget"
@@ -241,31 +241,33 @@ def test_slow_blocks_are_compared_two_by_two(monkeypatch) -> None:
     for step_s, blocks in ((0.1, 4), (0.01, 8)):
         clock, ran = ScriptedTime(), []
         monkeypatch.setattr(timing, "time", clock)
-        one = lane(step=lambda s=step_s, c=clock, r=ran: r.append(c.pass_(s)))
+        one = series(step=lambda s=step_s, c=clock, r=ran: r.append(c.pass_(s)))
         warm_up(one, FakeSession(), replace(SETTINGS, warmup_budget_s=2.0))
         assert (one.warmup, len(ran)) == ("steady", 1 + blocks)
 
 
 def test_nothing_is_left_to_measure() -> None:
-    """When every lane has raised, measuring ends and says so."""
+    """When every series has raised, measuring ends and says so."""
 
     def step() -> None:
         raise ValueError
 
-    assert measure([lane(step=step)], FakeSession(), SETTINGS) == "failed"
+    assert measure([series(step=step)], FakeSession(), SETTINGS) == "failed"
 
 
 def test_the_collector_rests_while_measuring() -> None:
     """Python's cyclic garbage collector is off during the rounds and on again afterwards."""
     seen = []
-    measure([lane(step=lambda: seen.append(gc.isenabled()))], FakeSession(), replace(SETTINGS, max_blocks=3))
+    measure(
+        [series(step=lambda: seen.append(gc.isenabled()))], FakeSession(), replace(SETTINGS, max_blocks=3)
+    )
     assert not any(seen)
     assert gc.isenabled()
 
 
 def test_a_device_without_events_has_no_device_time() -> None:
     """Wall and CPU samples are there, device samples are not."""
-    one = lane()
+    one = series()
     measure([one], Eventless(), replace(SETTINGS, max_blocks=4))
     assert one.wall
     assert one.device == []

@@ -11,7 +11,7 @@ from torchgauge.results.comparing.judgement import Judge
 from torchgauge.results.comparing.noise import NoiseHistory
 from torchgauge.results.comparing.policy import Policy
 
-STEPS, QUADS, MANY = 2, 8, 80
+STEPS, ABBA_BLOCKS, MANY = 2, 8, 80
 
 
 def pair(model="linear", control=False) -> Pair:
@@ -36,7 +36,7 @@ class Machine:
         """
         factor = ratio * math.exp(self.rng.gauss(0, self.spread))
         blocks = []
-        for quad in range(QUADS if rare is None else MANY):
+        for quad in range(ABBA_BLOCKS if rare is None else MANY):
             for position, letter in enumerate(self.rng.choice(("ABBA", "BAAB"))):
                 side = Side.BASE if letter == "A" else Side.HEAD
                 length = 1e-3 * (factor if side is Side.HEAD else 1.0)

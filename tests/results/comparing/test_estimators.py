@@ -23,11 +23,11 @@ PASSED = Outcome("0" * 16, Status.PASS, Phase.DONE)
 STEPS = 4
 
 
-def launch(quads=12, ratio=1.0, *, wait=0.0, noise=0.002, seed=0, change=lambda block: block) -> Launch:
+def launch(abba_blocks=12, ratio=1.0, *, wait=0.0, noise=0.002, seed=0, change=lambda block: block) -> Launch:
     """A launch of 1 ms steps whose head takes ``ratio``; every step waits ``wait`` seconds for a core."""
     rng = random.Random(seed)
     blocks = []
-    for quad in range(quads):
+    for quad in range(abba_blocks):
         order = rng.choice(("ABBA", "BAAB"))
         for position, letter in enumerate(order):
             side = Side.BASE if letter == "A" else Side.HEAD
@@ -45,11 +45,11 @@ def altered(block, **fields):
 
 def test_the_log_ratio_is_of_head_over_base():
     """A head that takes 5 % longer is above 0 by log 1.05."""
-    found = estimate(launch(ratio=1.05, quads=40), Estimator.CPU)
+    found = estimate(launch(ratio=1.05, abba_blocks=40), Estimator.CPU)
     assert found.log_ratio == pytest.approx(math.log(1.05), abs=0.002)
     assert found.base == pytest.approx(1e-3, rel=0.01)
     assert found.head == pytest.approx(1.05e-3, rel=0.01)
-    assert found.quads + found.outliers == 40
+    assert found.abba_blocks + found.outliers == 40
 
 
 def test_clean_steps_choose_wall_time_and_waiting_ones_cpu_time():
@@ -94,13 +94,13 @@ def test_clean_wall_time_leaves_out_the_steps_that_waited():
         wall = tuple(wall + (0.02 if index % 2 else 0.0) for index, wall in enumerate(block.wall))
         return altered(block, wall=wall)
 
-    found = estimate(launch(ratio=1.05, quads=40, change=every_other_step_waits), Estimator.CLEAN_WALL)
+    found = estimate(launch(ratio=1.05, abba_blocks=40, change=every_other_step_waits), Estimator.CLEAN_WALL)
     assert found.log_ratio == pytest.approx(math.log(1.05), abs=0.003)
     assert found.base < 2e-3
 
 
-def test_a_few_wild_quads_are_counted_and_left_out():
-    """One quad in which the machine stood still moves nothing."""
+def test_a_few_wild_abba_blocks_are_counted_and_left_out():
+    """One ABBA block in which the machine stood still moves nothing."""
 
     def wild(block):
         long = tuple(100 * each for each in block.cpu)
@@ -134,7 +134,7 @@ def test_a_launch_of_impossible_times_alone_has_no_estimate(value):
 
 def test_a_launch_without_blocks_has_no_estimate():
     """The reason says so."""
-    assert estimate(launch(quads=0), Estimator.CPU) == Unusable("it has no blocks")
+    assert estimate(launch(abba_blocks=0), Estimator.CPU) == Unusable("it has no blocks")
 
 
 def test_a_missing_side_has_no_estimate():
@@ -143,17 +143,17 @@ def test_a_missing_side_has_no_estimate():
     assert isinstance(estimate(alone, Estimator.CPU), Unusable)
 
 
-def test_quads_that_ended_early_do_not_count():
+def test_abba_blocks_that_ended_early_do_not_count():
     """AB without its BA is not balanced against a machine that becomes slower."""
     half = launch(change=lambda block: None if block.quad == 11 and block.position > 1 else block)
     found = estimate(half, Estimator.CPU)
-    assert (found.quads + found.outliers, found.incomplete) == (11, 1)
+    assert (found.abba_blocks + found.outliers, found.incomplete) == (11, 1)
 
 
-def test_three_quads_are_too_few():
-    """Below four quads there are no quartiles."""
-    assert isinstance(estimate(launch(quads=3), Estimator.CPU), Unusable)
-    assert isinstance(estimate(launch(quads=4), Estimator.CPU), LaunchEstimate)
+def test_three_abba_blocks_are_too_few():
+    """Below four ABBA blocks there are no quartiles."""
+    assert isinstance(estimate(launch(abba_blocks=3), Estimator.CPU), Unusable)
+    assert isinstance(estimate(launch(abba_blocks=4), Estimator.CPU), LaunchEstimate)
 
 
 def test_a_block_whose_columns_differ_in_length_does_not_count():
@@ -168,7 +168,7 @@ def test_ties_of_a_coarse_clock_are_no_outliers():
 
 
 def test_fences_take_nan_for_no_value():
-    """A quad without a clean step lies outside, and moves no fence."""
+    """An ABBA block without a clean step lies outside, and moves no fence."""
     assert within_fences(np.array([0.1, np.nan, 0.0, -0.1, 0.05, 9.0])).tolist() == [
         True,
         False,

@@ -366,7 +366,7 @@ def test_more_launches_allow_no_more_than_their_number():
     one = pair()
     judge = judge_of([one], max_launches=6)
     assert Machine(spread=0.2, cost_s=1.0).run(judge, [one]) == 6
-    assert {each.quads for each in judge_of([one], quads=7).wanted()} == {7}
+    assert {each.abba_blocks for each in judge_of([one], abba_blocks=7).wanted()} == {7}
 
 
 @pytest.mark.parametrize("modifier", [Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.UNSTEADY])
@@ -429,7 +429,7 @@ def test_clean_steps_stay_the_estimator_where_cpu_time_cannot_be_had_of_all():
     judge.add(machine.launch(one, wait=2e-3, number=5))
     found = verdict(judge, one)
     assert (found.launches, found.estimator) == (4, "clean_wall")
-    assert "launch 5: 0 of 8 quads are usable by clean_wall" in found.reason
+    assert "launch 5: 0 of 8 ABBA blocks are usable by clean_wall" in found.reason
 
 
 def remembered(launch, base, head):

@@ -156,10 +156,10 @@ def test_any_change_on_unchanged_code_is_an_alarm_and_counts_once(store) -> None
 
 
 def test_a_launch_without_an_estimate_says_nothing(store) -> None:
-    """Too few quads, or none at all, are no launch; the trial still counts."""
+    """Too few ABBA blocks, or none at all, are no launch; the trial still counts."""
     head = case()
     pair = Pair(head, head, control=True)
-    empty = [launch(pair, 1), launch(pair, 2, blocks=stored_runs.blocks(0.5, quads=1))]
+    empty = [launch(pair, 1), launch(pair, 2, blocks=stored_runs.blocks(0.5, abba_blocks=1))]
     stored_runs.comparison(store, "ab-a", empty, [verdict(pair, Verdict.UNDECIDED)], [pair])
     (line,) = read_ledger(store, BEGIN).cases
     assert (line.spread, line.launches, line.controls) == (None, 0, 1)

@@ -11,7 +11,7 @@ from torchgauge.results.comparing.quarantine import (
     CLEAN_NIGHTS,
     MIN_DF,
     Night,
-    standing,
+    quarantine_state,
     two_modes,
     visible_spread,
     why,
@@ -27,8 +27,8 @@ def nights(count: int, first: int = 0, **fields) -> list[Night]:
 
 def test_a_quiet_case_is_never_in_quarantine() -> None:
     """One suspicion that did not repeat is none."""
-    assert standing([]).reason == ""
-    assert standing([*nights(20), Night(20, contradicted=1)]).reason == ""
+    assert quarantine_state([]).reason == ""
+    assert quarantine_state([*nights(20), Night(20, contradicted=1)]).reason == ""
 
 
 def test_a_spread_needs_ten_launches() -> None:
@@ -51,27 +51,27 @@ def test_the_limit_is_what_the_rule_itself_can_show() -> None:
 def test_two_contradicted_suspicions_count_within_30_days() -> None:
     """The second one 29 days later counts, 30 days later it does not."""
     first = Night(0, contradicted=1)
-    assert standing([first, Night(29, contradicted=1)]).reason
-    assert not standing([first, Night(30, contradicted=1)]).reason
-    assert standing([Night(0, contradicted=2)]).since == 0
+    assert quarantine_state([first, Night(29, contradicted=1)]).reason
+    assert not quarantine_state([first, Night(30, contradicted=1)]).reason
+    assert quarantine_state([Night(0, contradicted=2)]).since == 0
 
 
 def test_it_ends_after_14_clean_nights_in_a_row() -> None:
     """A night that is not clean begins the count again; what led to it counts no longer."""
     entry = [Night(0, contradicted=2)]
-    assert standing([*entry, *nights(CLEAN_NIGHTS - 1, 1)]).clean == CLEAN_NIGHTS - 1
-    assert standing([*entry, *nights(CLEAN_NIGHTS, 1)]) == standing([])
+    assert quarantine_state([*entry, *nights(CLEAN_NIGHTS - 1, 1)]).clean == CLEAN_NIGHTS - 1
+    assert quarantine_state([*entry, *nights(CLEAN_NIGHTS, 1)]) == quarantine_state([])
     broken = [*entry, *nights(10, 1), Night(11, alarms=1), *nights(10, 12)]
-    assert standing(broken).clean == 10
-    assert standing([*broken, *nights(4, 22)]).reason == ""
+    assert quarantine_state(broken).clean == 10
+    assert quarantine_state([*broken, *nights(4, 22)]).reason == ""
     again = [*entry, *nights(CLEAN_NIGHTS, 1), Night(15, contradicted=1)]
-    assert standing(again).reason == ""
-    assert standing([*again, Night(16, contradicted=1)]).since == 16
+    assert quarantine_state(again).reason == ""
+    assert quarantine_state([*again, Night(16, contradicted=1)]).since == 16
 
 
 def test_days_without_a_measurement_are_no_clean_nights() -> None:
     """A case that is not measured does not get out by waiting."""
-    assert standing([Night(0, contradicted=2), *nights(3, 100)]).clean == 3
+    assert quarantine_state([Night(0, contradicted=2), *nights(3, 100)]).clean == 3
 
 
 def test_two_modes_are_found() -> None:
@@ -113,6 +113,6 @@ def test_two_modes_put_a_case_into_quarantine_and_keep_it_there() -> None:
     logs = (-0.02, 0.02, -0.02, 0.02)
     spread = {"squares": 4 * 0.02**2, "df": 4, "ratios": logs}
     assert math.sqrt(4 * 0.02**2 / 4) < visible_spread(MIN_DF)
-    found = standing(nights(20, **spread))
+    found = quarantine_state(nights(20, **spread))
     assert "two modes, 4.1% apart" in found.reason
     assert found.clean >= CLEAN_NIGHTS

@@ -19,11 +19,11 @@ from torchgauge.records import (
 )
 from torchgauge.records.comparison import (
     ComparisonPlan,
-    Contestant,
     Launch,
     MetricVerdict,
     Pair,
     Side,
+    SideSpec,
     Verdict,
 )
 from torchgauge.results.comparing.comparison_store import (
@@ -100,8 +100,8 @@ def comparison(
             "created_at": CREATED_AT,
             "command": ("torchgauge", "ab", "toy", "--base", "/opt/old env/bin/python"),
             "settings": RunSettings(),
-            "base": Contestant("main", "/opt/old/bin/python"),
-            "head": Contestant("pull request 7", "/opt/new/bin/python", (("OMP_NUM_THREADS", "2"),)),
+            "base": SideSpec("main", "/opt/old/bin/python"),
+            "head": SideSpec("pull request 7", "/opt/new/bin/python", (("OMP_NUM_THREADS", "2"),)),
             "pairs": tuple(pairs),
             "groups": tuple(Group(each.key, (PlannedCase(each.head, tolerance),)) for each in pairs),
             "seed": 0,

@@ -10,7 +10,7 @@ from comparison_builder import comparison, pair, suite_verdict, verdict
 from markdown_it import MarkdownIt
 
 from torchgauge.records import Status
-from torchgauge.records.comparison import Action, Contestant, Verdict
+from torchgauge.records.comparison import Action, SideSpec, Verdict
 from torchgauge.results.journal import RunState
 from torchgauge.results.markdown_text import code, fenced
 from torchgauge.results.reports.markdown import LIMIT, render
@@ -153,7 +153,7 @@ def test_hostile_text_is_one_code_span_that_does_nothing(text) -> None:
 @pytest.mark.parametrize("text", HOSTILE[:-1], ids=range(len(HOSTILE) - 1))
 def test_hostile_names_break_out_of_nowhere(tmp_path, text) -> None:
     """Reasons, labels, commands and variables of a hostile run leave the outline of the comment as it is."""
-    hostile = Contestant(text, text, (("X", text),), "")
+    hostile = SideSpec(text, text, (("X", text),), "")
     verdicts = [
         replace(verdict(LINEAR, Verdict.BROKEN, "status"), reason=text, pair_id=text, metric=text),
         replace(verdict(CONV, Verdict.UNDECIDED), reason=text, pair_id=text),
@@ -167,8 +167,8 @@ def test_hostile_names_break_out_of_nowhere(tmp_path, text) -> None:
         tmp_path / "harmless",
         [LINEAR, CONV],
         [replace(each, reason="r", pair_id="p") for each in verdicts],
-        base=Contestant("b", "b", (("X", "b"),)),
-        head=Contestant("b", "b", (("X", "b"),)),
+        base=SideSpec("b", "b", (("X", "b"),)),
+        head=SideSpec("b", "b", (("X", "b"),)),
         command=("x", "y"),
         policy="p",
     )

@@ -18,7 +18,7 @@ from torchgauge.suites.conformance.suite import SUITE
 SOURCE = Path(torchgauge.__file__).resolve().parent.parent
 VENDOR = Path(__file__).resolve().parents[2] / "checks_plugin"
 CHECKS = Path(under_test.__file__).parent / "checks"
-HEAD = "GROUP = 'g'\nfrom torchgauge.suites.conformance.bench import check\n"
+HEAD = "GROUP = 'g'\nfrom torchgauge.suites.conformance.check_context import check\n"
 
 
 def test_the_catalogue_is_as_large_as_promised() -> None:
@@ -60,7 +60,7 @@ def test_entries_of_the_suite_are_checks() -> None:
     ],
 )
 def test_a_mistake_in_a_module_is_said_with_its_place(tmp_path: Path, text: str, problem: str) -> None:
-    """A vendor sees which line of which file to mend."""
+    """A vendor sees which line of which file to fix."""
     path = tmp_path / "checks.py"
     path.write_text(text)
     with pytest.raises(InfrastructureError, match=problem) as raised:

@@ -99,7 +99,7 @@ def test_without_the_test_package_the_smoke_tier_is_listed(
     suite = OpsSuite()
     assert suite.catalogue.missing == "expecttest"
     assert len(suite.models()) == 50
-    assert "pip install expecttest" in suite.remarks[0]
+    assert "pip install expecttest" in suite.notes[0]
     assert not (tmp_path / "cache").exists()
 
 

@@ -1,4 +1,4 @@
-"""A small forge around the real ``act``: repositories, artifacts and Pages in folders, and no network.
+"""A small Git host around the real ``act``: repositories, artifacts and Pages in folders, and no network.
 
 What differs from GitHub and was designed around: a job of a called workflow that fails ends the run, so that
 nothing after it starts; labels that are not mapped skip their job; permissions and concurrency groups are
@@ -82,7 +82,7 @@ class ActRun:
         return "/".join(part.strip() for part in called) if len(called) > 1 else called[0].strip()
 
 
-class Forge:
+class GitHost:
     """Repositories under ``origins``, artifacts by run, and the site that was deployed last."""
 
     def __init__(self, folder: Path, name: str = OWN) -> None:
@@ -132,7 +132,7 @@ class Forge:
         return zipfile.ZipFile(self.artifacts / str(run) / f"{name}.zip")
 
     def jobs(self, run: int) -> list[dict[str, Any]]:
-        """The jobs of ``run`` that handed in a result set, with the notice of each, as the API tells."""
+        """The jobs of ``run`` that submitted a result set, with the notice of each, as the API tells."""
         found = []
         for path in sorted((self.artifacts / str(run)).glob("results-*.zip")):
             with zipfile.ZipFile(path) as archive:

@@ -13,7 +13,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 
 import pytest
-from act_runner import ActRun, Forge
+from act_runner import ActRun, GitHost
 from click.testing import CliRunner
 from github_server import TOKEN, GitHub, serving
 from replayed_nights import Nights, measured, times
@@ -43,25 +43,25 @@ PUBLISHED = {("dashboard/publish", "success"), ("dashboard/deploy", "success")}
 
 @dataclass
 class Night:
-    """A forge, the GitHub that it talks to, and the first night on it."""
+    """A Git host, the GitHub that it talks to, and the first night on it."""
 
-    forge: Forge
+    git_host: GitHost
     github: GitHub
     first: ActRun
 
     def dispatch(self, workflow: str, run: int, **environment: str) -> ActRun:
-        return dispatch(self.forge, self.github, workflow, run, **environment)
+        return dispatch(self.git_host, self.github, workflow, run, **environment)
 
     def history(self) -> str:
-        return self.forge.git("rev-parse", "results")
+        return self.git_host.git("rev-parse", "results")
 
 
-def dispatch(forge: Forge, github: GitHub, workflow: str, run: int = 1, **environment: str) -> ActRun:
+def dispatch(git_host: GitHost, github: GitHub, workflow: str, run: int = 1, **environment: str) -> ActRun:
     """Start ``workflow`` by hand, with a token and without a network."""
-    github.night_jobs = forge.jobs
+    github.night_jobs = git_host.jobs
     labels = environment.pop("labels", "ubuntu-24.04 self-hosted").split()
     names = {"GITHUB_API_URL": github.base, "OMP_NUM_THREADS": "1", "TORCHGAUGE_NIGHT": NIGHT, **environment}
-    return forge.act(
+    return git_host.act(
         "workflow_dispatch",
         workflow,
         secrets={"GITHUB_TOKEN": TOKEN},
@@ -71,11 +71,11 @@ def dispatch(forge: Forge, github: GitHub, workflow: str, run: int = 1, **enviro
     )
 
 
-def make_forge(folder: Path, pools: str, models: str = "noop, mlp") -> Forge:
-    forge = Forge(folder, "owner/project")
-    forge.add_workflows()
-    forge.commit({"torchgauge.yml": CONFIG.format(models=models, pools=pools)})
-    return forge
+def make_git_host(folder: Path, pools: str, models: str = "noop, mlp") -> GitHost:
+    git_host = GitHost(folder, "owner/project")
+    git_host.add_workflows()
+    git_host.commit({"torchgauge.yml": CONFIG.format(models=models, pools=pools)})
+    return git_host
 
 
 @pytest.fixture(scope="module")
@@ -90,12 +90,12 @@ def night(tmp_path_factory: pytest.TempPathFactory, github: GitHub) -> Night:
 
     Something of the run has put its own files under the names that later jobs use for theirs.
     """
-    forge = make_forge(tmp_path_factory.mktemp("nightly"), CPU + SIM)
-    (forge.artifacts / "1").mkdir()
+    git_host = make_git_host(tmp_path_factory.mktemp("nightly"), CPU + SIM)
+    (git_host.artifacts / "1").mkdir()
     for name in ("campaign-1", "collected-1"):
-        with zipfile.ZipFile(forge.artifacts / "1" / f"{name}.zip", "w") as archive:
+        with zipfile.ZipFile(git_host.artifacts / "1" / f"{name}.zip", "w") as archive:
             archive.writestr("collect.json", "{}")
-    return Night(forge, github, dispatch(forge, github, "nightly.yml"))
+    return Night(git_host, github, dispatch(git_host, github, "nightly.yml"))
 
 
 def test_a_whole_night_is_planned_measured_judged_and_published(night):
@@ -109,7 +109,7 @@ def test_a_whole_night_is_planned_measured_judged_and_published(night):
 
 def test_each_shard_hands_in_one_artifact_and_the_store_has_all_cases(night):
     """Names carry campaign, pool, shard and attempt; a set is exactly three files."""
-    names = night.forge.artifact_names()
+    names = night.git_host.artifact_names()
     sets = sorted(name for name in names if name.startswith("results-"))
     assert names - set(sets) == {"campaign-1", "collected-1", "github-pages"}
     assert [name.rsplit("-", 3)[1:] for name in sets] == [
@@ -118,9 +118,9 @@ def test_each_shard_hands_in_one_artifact_and_the_store_has_all_cases(night):
         ["sim", "1", "1"],
         ["sim", "2", "1"],
     ]
-    with night.forge.artifact(sets[0]) as archive:
+    with night.git_host.artifact(sets[0]) as archive:
         assert sorted(archive.namelist()) == ["journal.jsonl", "manifest.json", "plan.json"]
-    with night.forge.artifact("collected-1") as archive:
+    with night.git_host.artifact("collected-1") as archive:
         collected = json.loads(archive.read("collect.json"))
     assert (collected["state"], collected["planned"], collected["recorded"]) == ("complete", 4, 4)
     assert collected["counts"] == {"pass": 4}
@@ -128,12 +128,12 @@ def test_each_shard_hands_in_one_artifact_and_the_store_has_all_cases(night):
 
 def test_the_site_is_deployed_and_the_history_is_on_its_branch(night):
     """Pages gets one tar with the site; the branch has a commit with the runs of the night."""
-    assert (night.forge.pages / "index.html").is_file()
-    with night.forge.artifact("github-pages") as archive:
+    assert (night.git_host.pages / "index.html").is_file()
+    with night.git_host.artifact("github-pages") as archive:
         site = io.BytesIO(archive.read("artifact.tar"))
     with tarfile.open(fileobj=site) as tar:
         assert "./index.html" in tar.getnames()
-    files = night.forge.git("ls-tree", "-r", "--name-only", "results").splitlines()
+    files = night.git_host.git("ls-tree", "-r", "--name-only", "results").splitlines()
     assert sum(name.endswith("/provenance.json") for name in files) == 4
     assert "history.json" in files
 
@@ -147,28 +147,28 @@ def test_the_page_of_the_run_shows_the_plan_and_the_verdict(night):
 def test_the_token_is_in_no_output_and_no_artifact(night):
     """What publishes has a token; what it leaves behind has none."""
     assert TOKEN not in night.first.log
-    for path in night.forge.artifacts.rglob("*.zip"):
+    for path in night.git_host.artifacts.rglob("*.zip"):
         assert TOKEN.encode() not in path.read_bytes()
-    assert TOKEN not in (night.forge.repository / ".git" / "config").read_text()
+    assert TOKEN not in (night.git_host.repository / ".git" / "config").read_text()
 
 
-def test_a_night_that_somebody_starts_by_hand_uses_no_cache_of_the_forge(night):
+def test_a_night_that_somebody_starts_by_hand_uses_no_cache_of_the_git_host(night):
     """It may be of any branch: it neither reads nor writes what the nights of the default branch trust."""
-    assert not list(night.forge.caches.iterdir())
+    assert not list(night.git_host.caches.iterdir())
     assert not [step for step in night.first.steps if "compiled code" in step[1]]
 
 
 def test_a_night_that_begins_by_itself_hands_compiled_code_to_the_next(tmp_path, github):
     """A fresh machine gets what the night before kept, the run uses it, and the next night gets both."""
-    forge = make_forge(tmp_path, ONE, "noop")
-    config = read_config(forge.repository / "torchgauge.yml")
+    git_host = make_git_host(tmp_path, ONE, "noop")
+    config = read_config(git_host.repository / "torchgauge.yml")
     pool = config.pools[0]
     name = f"{kept_code(plan_of_torch(torch_of(config.pools)), pool, config)}-1of1"
-    before = forge.home / ".cache" / "torchgauge" / "compile" / "of-the-night-before"
-    with tarfile.open(forge.caches / f"{name}-7-1.tar", "w") as tar:
+    before = git_host.home / ".cache" / "torchgauge" / "compile" / "of-the-night-before"
+    with tarfile.open(git_host.caches / f"{name}-7-1.tar", "w") as tar:
         tar.addfile(folder_in_tar(before.parent))
         tar.addfile(tarfile.TarInfo(str(before).lstrip("/")))
-    run = forge.act(
+    run = git_host.act(
         "repository_dispatch",
         "nightly.yml",
         payload={"action": "torchgauge-nightly", "client_payload": {}},
@@ -178,7 +178,7 @@ def test_a_night_that_begins_by_itself_hands_compiled_code_to_the_next(tmp_path,
     )
     assert ("device/cpu 1 of 1", "success") in run.jobs, run.log[-6000:]
     assert f"Cache restored from key: {name}-7-1" in run.output
-    with tarfile.open(forge.caches / f"{name}-8-1.tar") as tar:
+    with tarfile.open(git_host.caches / f"{name}-8-1.tar") as tar:
         kept = tar.getnames()
     assert str(before).lstrip("/") in kept
     assert [each for each in kept if each.endswith("/about.json")], kept
@@ -201,33 +201,33 @@ def folder_in_tar(path: Path) -> tarfile.TarInfo:
 SITE_DOCS = 'mkdir -p "$1" && echo "how to" >"$1/index.html"\n'
 
 
-def begin_history(forge: Forge, folder: Path) -> None:
+def begin_history(git_host: GitHost, folder: Path) -> None:
     """Put a history without a run onto its branch, as the first night would."""
-    put_history(forge, Store.open(folder / "history", create=True).path, folder)
+    put_history(git_host, Store.open(folder / "history", create=True).path, folder)
 
 
-def put_history(forge: Forge, history: Path, folder: Path) -> None:
+def put_history(git_host: GitHost, history: Path, folder: Path) -> None:
     """Put the store ``history`` onto its branch; ``folder`` is for the files on the way."""
     words = ("ci", "publish", "--store", str(history), "--site", str(folder / "site"))
     done = CliRunner().invoke(cli, words)
     assert done.exit_code == 0, done.output
     branch = folder / "branch"
-    forge.git("worktree", "add", "-q", "--detach", str(branch))
-    forge.git("checkout", "-q", "--orphan", "results", where=branch)
-    forge.git("rm", "-rfq", ".", where=branch)
+    git_host.git("worktree", "add", "-q", "--detach", str(branch))
+    git_host.git("checkout", "-q", "--orphan", "results", where=branch)
+    git_host.git("rm", "-rfq", ".", where=branch)
     shutil.copytree(history, branch, dirs_exist_ok=True)
-    forge.git("add", "-A", where=branch)
-    forge.git("commit", "-q", "-m", "first", where=branch)
-    forge.git("worktree", "remove", "--force", str(branch))
+    git_host.git("add", "-A", where=branch)
+    git_host.git("commit", "-q", "-m", "first", where=branch)
+    git_host.git("worktree", "remove", "--force", str(branch))
 
 
 @pytest.mark.parametrize(("fetched", "result"), [("", "failure"), ("yes", "success")])
 def test_the_documentation_stands_beside_the_site(tmp_path, github, fetched, result):
     """Where the repository asks for it; pages that cannot be built keep no site from being deployed."""
-    forge = make_forge(tmp_path, ONE)
-    forge.commit({"scripts/site-docs.sh": SITE_DOCS})
-    begin_history(forge, tmp_path / "first")
-    run = forge.act(
+    git_host = make_git_host(tmp_path, ONE)
+    git_host.commit({"scripts/site-docs.sh": SITE_DOCS})
+    begin_history(git_host, tmp_path / "first")
+    run = git_host.act(
         "workflow_dispatch",
         "dashboard.yml",
         variables={"TORCHGAUGE_DOCS": "yes"},
@@ -235,8 +235,8 @@ def test_the_documentation_stands_beside_the_site(tmp_path, github, fetched, res
         environment={"GITHUB_API_URL": github.base, "ACT_FETCHED_PYTHON": fetched},
     )
     assert run.jobs == {("docs", result), ("publish", "success"), ("deploy", "success")}, run.log[-4000:]
-    assert (forge.pages / "index.html").is_file()
-    assert (forge.pages / "docs" / "index.html").is_file() is bool(fetched)
+    assert (git_host.pages / "index.html").is_file()
+    assert (git_host.pages / "docs" / "index.html").is_file() is bool(fetched)
 
 
 def test_publishing_the_same_history_again_changes_nothing(night):
@@ -249,7 +249,7 @@ def test_publishing_the_same_history_again_changes_nothing(night):
 
 def test_a_second_timer_finds_the_night_whole_and_plans_nothing(night):
     """A dispatch from outside is harmless after the schedule: no device is asked."""
-    second = night.forge.act(
+    second = night.git_host.act(
         "repository_dispatch",
         "nightly.yml",
         payload={"action": "torchgauge-nightly", "client_payload": {}},
@@ -258,18 +258,18 @@ def test_a_second_timer_finds_the_night_whole_and_plans_nothing(night):
         run=4,
     )
     assert second.jobs == {("plan", "success")}, second.log[-4000:]
-    assert night.forge.artifact_names(4) == set()
+    assert night.git_host.artifact_names(4) == set()
 
 
-def rewrite_history(forge: Forge, folder: Path, change) -> str:
+def rewrite_history(git_host: GitHost, folder: Path, change) -> str:
     """Commit what ``change`` does to a checkout of the history, and return that commit."""
     checkout = folder / "history"
-    forge.git("worktree", "add", "-q", str(checkout), "results")
+    git_host.git("worktree", "add", "-q", str(checkout), "results")
     change(checkout)
-    forge.git("add", "-A", where=checkout)
-    forge.git("commit", "-q", "-m", "damage", where=checkout)
-    forge.git("worktree", "remove", "--force", str(checkout))
-    return forge.git("rev-parse", "results")
+    git_host.git("add", "-A", where=checkout)
+    git_host.git("commit", "-q", "-m", "damage", where=checkout)
+    git_host.git("worktree", "remove", "--force", str(checkout))
+    return git_host.git("rev-parse", "results")
 
 
 def cut_off(history: Path) -> None:
@@ -298,42 +298,42 @@ def lose_the_guard(history: Path) -> None:
 def test_a_damaged_history_is_not_published(night, tmp_path, damage, words):
     """Publish is red, nothing is deployed, and the branch keeps what it has."""
     good = night.history()
-    shown = (night.forge.pages / "index.html").read_bytes()
-    damaged = rewrite_history(night.forge, tmp_path, damage)
+    shown = (night.git_host.pages / "index.html").read_bytes()
+    damaged = rewrite_history(night.git_host, tmp_path, damage)
     try:
         run = night.dispatch("dashboard.yml", 3)
         assert run.jobs == {("publish", "failure")}, run.log[-4000:]
         assert words in run.output
         assert night.history() == damaged
-        assert (night.forge.pages / "index.html").read_bytes() == shown
+        assert (night.git_host.pages / "index.html").read_bytes() == shown
     finally:
-        night.forge.git("branch", "--force", "results", good)
-        shutil.rmtree(night.forge.artifacts / "3", ignore_errors=True)
+        night.git_host.git("branch", "--force", "results", good)
+        shutil.rmtree(night.git_host.artifacts / "3", ignore_errors=True)
 
 
 def test_a_lost_shard_makes_the_night_red_and_what_came_is_published(tmp_path, github):
     """The campaign is incomplete: the gap is named, an incomplete night is never green."""
-    forge = make_forge(
+    git_host = make_git_host(
         tmp_path, "  - {name: cpu, device: cpu, runs-on: ubuntu-24.04, shards: 2}\n", "noop, sum"
     )
-    run = dispatch(forge, github, "nightly.yml", ACT_LOSE="results-*-cpu-2-1")
+    run = dispatch(git_host, github, "nightly.yml", ACT_LOSE="results-*-cpu-2-1")
     expected = {(name, "success") for name in ("plan", *SHARDS[:2], "collect", "issues")}
     assert run.jobs == expected | PUBLISHED | {("gate", "failure")}, run.log[-6000:]
     assert "pool cpu, shard 2 of 2: no valid result set" in run.output
     assert "Incomplete" in run.summary
-    with forge.artifact("collected-1") as archive:
+    with git_host.artifact("collected-1") as archive:
         missing = json.loads(archive.read("collect.json"))["missing"]
     assert [(each["pool"], each["shard"]) for each in missing] == [("cpu", 2)]
     assert [each["title"] for each in github.issues] == ["Missing: results of pool cpu"]
-    files = forge.git("ls-tree", "-r", "--name-only", "results").splitlines()
+    files = git_host.git("ls-tree", "-r", "--name-only", "results").splitlines()
     assert sum(name.endswith("/provenance.json") for name in files) == 1
 
 
 @pytest.mark.full
 def test_a_pool_without_a_runner_is_a_gap(tmp_path, github):
     """Its job never starts; what the other pool measured is published, and the night is red."""
-    forge = make_forge(tmp_path, ONE + SIM, "noop")
-    run = dispatch(forge, github, "nightly.yml", labels="ubuntu-24.04")
+    git_host = make_git_host(tmp_path, ONE + SIM, "noop")
+    run = dispatch(git_host, github, "nightly.yml", labels="ubuntu-24.04")
     expected = {(name, "success") for name in ("plan", "device/cpu 1 of 1", "collect", "issues")}
     assert run.jobs == expected | PUBLISHED | {("gate", "failure")}, run.log[-6000:]
     assert "pool sim, shard 1 of 1: no valid result set" in run.output
@@ -341,12 +341,12 @@ def test_a_pool_without_a_runner_is_a_gap(tmp_path, github):
 
 def test_an_empty_plan_is_red_and_starts_no_device(tmp_path, github):
     """Nothing to run is no success, and no leg of an empty matrix runs."""
-    forge = make_forge(tmp_path, ONE, "noop")
+    git_host = make_git_host(tmp_path, ONE, "noop")
     empty = CONFIG.format(models="noop", pools=ONE).replace("configs:", "modes: [training], configs:")
-    forge.commit({"torchgauge.yml": empty})
-    run = dispatch(forge, github, "nightly.yml")
+    git_host.commit({"torchgauge.yml": empty})
+    run = dispatch(git_host, github, "nightly.yml")
     assert run.jobs == {("plan", "failure")}, run.log[-4000:]
-    assert forge.artifact_names() == set()
+    assert git_host.artifact_names() == set()
 
 
 BUILD = "python -c 'import sys; print(sys.prefix)' # build {number}\n"
@@ -354,28 +354,28 @@ BUILD = "python -c 'import sys; print(sys.prefix)' # build {number}\n"
 
 def test_a_suspicion_is_measured_again_by_a_job_of_the_night(tmp_path, github):
     """On the pool, with the builds of both commits; the answer is kept, and then the night is judged."""
-    forge = Forge(tmp_path / "forge", "owner/project")
-    forge.add_workflows()
-    good = forge.commit({"build.sh": BUILD.format(number=1)})
-    nights = Nights(tmp_path / "nights", good, forge.commit({"build.sh": BUILD.format(number=2)}))
+    git_host = GitHost(tmp_path / "git_host", "owner/project")
+    git_host.add_workflows()
+    good = git_host.commit({"build.sh": BUILD.format(number=1)})
+    nights = Nights(tmp_path / "nights", good, git_host.commit({"build.sh": BUILD.format(number=2)}))
     nights.folder.mkdir()
     nights.configure("sum", suite="toy")
-    forge.commit({"torchgauge.yml": (nights.folder / "torchgauge.yml").read_text()})
+    git_host.commit({"torchgauge.yml": (nights.folder / "torchgauge.yml").read_text()})
     slower = times(20.0)
     codes = [measured(nights).night(slower).exit_code, nights.night(slower).exit_code]
     assert codes == [0, 3]
-    put_history(forge, nights.folder / "history", tmp_path)
+    put_history(git_host, nights.folder / "history", tmp_path)
     tonight = {"TORCHGAUGE_NIGHT": "2026-07-01"}
-    run = dispatch(forge, github, "nightly.yml", labels="ubuntu-24.04 self-hosted", **tonight)
+    run = dispatch(git_host, github, "nightly.yml", labels="ubuntu-24.04 self-hosted", **tonight)
     names = ("plan", "device/bench 1 of 1", "collect", "confirm bench 1", "settle", "issues")
     # tonight is measured for real: beside other work its one step time may be unsteady, which is no pass
     gate = "failure" if "no step time was compared" in run.output else "success"
     assert run.jobs == {(name, "success") for name in names} | {("gate", gate)} | PUBLISHED, run.log[-6000:]
-    (answers,) = [name for name in forge.artifact_names() if name.startswith("confirmed-")]
-    with forge.artifact(answers) as archive:
+    (answers,) = [name for name in git_host.artifact_names() if name.startswith("confirmed-")]
+    with git_host.artifact(answers) as archive:
         told = json.loads(archive.read("outcomes.json"))["outcomes"]
     assert [each["state"] in ("not_reproduced", "environment") for each in told] == [True], told
-    kept = forge.git("show", "results:trend/outcomes.jsonl").splitlines()
+    kept = git_host.git("show", "results:trend/outcomes.jsonl").splitlines()
     assert [json.loads(line)["suspect_run"] for line in kept] == [told[0]["suspect_run"]]
 
 
@@ -383,8 +383,8 @@ def test_a_suspicion_is_measured_again_by_a_job_of_the_night(tmp_path, github):
 def test_an_unexpected_failure_is_red_and_opens_one_issue(tmp_path):
     """The device refuses to compute: the gate is red, the night is published, an issue says why."""
     with serving(GitHub()) as github:
-        forge = make_forge(tmp_path, SIM.replace("2}", "1}"), "mlp")
-        run = dispatch(forge, github, "nightly.yml", TORCHGAUGE_NPUSIM_MISSING_OPS="aten::addmm")
+        git_host = make_git_host(tmp_path, SIM.replace("2}", "1}"), "mlp")
+        run = dispatch(git_host, github, "nightly.yml", TORCHGAUGE_NPUSIM_MISSING_OPS="aten::addmm")
         expected = {(name, "success") for name in ("plan", "device/sim 1 of 1", "collect", "issues")}
         assert run.jobs == expected | PUBLISHED | {("gate", "failure")}, run.log[-6000:]
         assert len(github.issues) == 1

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterator
 from pathlib import Path
 
 import pytest
-from act_runner import PROJECT, ActRun, Forge
+from act_runner import PROJECT, ActRun, GitHost
 from gate_parts import config_of, of, pull, report
 from gate_parts import event as run_ended
 from github_server import TOKEN, GitHub, serving
@@ -50,26 +50,26 @@ def wheel(folder: Path, name: str, *lines: str) -> Path:
 
 
 @pytest.fixture
-def project(tmp_path: Path) -> Callable[..., Forge]:
+def project(tmp_path: Path) -> Callable[..., GitHost]:
     """Return a function that makes a repository whose pools compare what is named."""
 
-    def make(base: str, head: str) -> Forge:
-        forge = Forge(tmp_path / "forge", OWN)
-        forge.git("config", "uploadpack.allowAnySHA1InWant", "true")
-        forge.add_workflows()
-        forge.commit({"torchgauge.yml": CONFIG.format(base=json.dumps(base), head=json.dumps(head))})
-        return forge
+    def make(base: str, head: str) -> GitHost:
+        git_host = GitHost(tmp_path / "git_host", OWN)
+        git_host.git("config", "uploadpack.allowAnySHA1InWant", "true")
+        git_host.add_workflows()
+        git_host.commit({"torchgauge.yml": CONFIG.format(base=json.dumps(base), head=json.dumps(head))})
+        return git_host
 
     return make
 
 
-def pull_request(forge: Forge, home: str, **fields: object) -> tuple[dict[str, object], str]:
+def pull_request(git_host: GitHost, home: str, **fields: object) -> tuple[dict[str, object], str]:
     """The event of a pull request with one commit on top of main, from the repository ``home``."""
-    base = forge.git("rev-parse", "HEAD")
-    forge.git("checkout", "-q", "-B", "topic")
-    head = forge.commit({"change.txt": "change"}, EVIL_TITLE)
-    forge.git("update-ref", "refs/pull/5/head", head)
-    forge.git("checkout", "-q", "main")
+    base = git_host.git("rev-parse", "HEAD")
+    git_host.git("checkout", "-q", "-B", "topic")
+    head = git_host.commit({"change.txt": "change"}, EVIL_TITLE)
+    git_host.git("update-ref", "refs/pull/5/head", head)
+    git_host.git("checkout", "-q", "main")
     request = {
         "number": 5,
         "title": EVIL_TITLE,
@@ -81,8 +81,8 @@ def pull_request(forge: Forge, home: str, **fields: object) -> tuple[dict[str, o
     return {**told, **fields}, head
 
 
-def gate(forge: Forge, payload: dict[str, object]) -> ActRun:
-    return forge.act(
+def gate(git_host: GitHost, payload: dict[str, object]) -> ActRun:
+    return git_host.act(
         "pull_request",
         "pr-gate.yml",
         payload=payload,
@@ -92,10 +92,10 @@ def gate(forge: Forge, payload: dict[str, object]) -> ActRun:
     )
 
 
-def handed_in(forge: Forge, folder: Path, head: str, pool: str = "cpu"):
-    """The set that the pool handed in, read as the trusted job reads it."""
+def submitted(git_host: GitHost, folder: Path, head: str, pool: str = "cpu"):
+    """The set that the pool submitted, read as the trusted job reads it."""
     path = folder / f"pr-gate-v1-{pool}.zip"
-    path.write_bytes((forge.artifacts / "77" / path.name).read_bytes())
+    path.write_bytes((git_host.artifacts / "77" / path.name).read_bytes())
     return read_gate_set(path, Origin(OWN, head, 77, 1), pool)
 
 
@@ -103,48 +103,48 @@ def handed_in(forge: Forge, folder: Path, head: str, pool: str = "cpu"):
 def test_a_branch_of_this_repository_is_measured_against_its_base(project, tmp_path):
     """Base and head are installed and compared in one job of each pool that anyone may use."""
     same = str(wheel(tmp_path, "sides"))
-    forge = project(same, same)
-    payload, head = pull_request(forge, OWN)
-    run = gate(forge, payload)
+    git_host = project(same, same)
+    payload, head = pull_request(git_host, OWN)
+    run = gate(git_host, payload)
     assert run.jobs == {("plan", "success"), ("cpu", "success")}, run.log[-6000:]
-    assert forge.artifact_names(77) == {"pr-gate-v1-cpu"}
-    found = handed_in(forge, tmp_path, head)
+    assert git_host.artifact_names(77) == {"pr-gate-v1-cpu"}
+    found = submitted(git_host, tmp_path, head)
     assert found.manifest.trouble == ""
     assert found.report.counts.planned == 1
     assert found.manifest.base == found.manifest.head == same
-    assert not list(forge.folder.rglob("pwned"))
+    assert not list(git_host.folder.rglob("pwned"))
 
 
 @pytest.mark.torch
 def test_a_fork_whose_build_is_broken_hands_in_a_set_that_says_so(project, tmp_path):
     """No secret is there to see, the title is text, and a build that fails is no silence."""
-    forge = project(str(wheel(tmp_path, "sides")), "no-such-package-at-all==1.0")
-    payload, head = pull_request(forge, FORK)
-    run = gate(forge, payload)
+    git_host = project(str(wheel(tmp_path, "sides")), "no-such-package-at-all==1.0")
+    payload, head = pull_request(git_host, FORK)
+    run = gate(git_host, payload)
     assert run.jobs == {("plan", "success"), ("cpu", "success")}, run.log[-6000:]
-    found = handed_in(forge, tmp_path, head)
+    found = submitted(git_host, tmp_path, head)
     assert "could not be installed" in found.manifest.trouble
     assert found.verdict is GateVerdict.INCOMPLETE
     assert SECRET not in run.log
-    assert not list(forge.folder.rglob("pwned"))
+    assert not list(git_host.folder.rglob("pwned"))
 
 
 def test_a_label_lets_no_fork_on_to_machines_of_ones_own(project, tmp_path):
-    """A label counts for branches of this repository alone: nothing runs, and nothing is handed in."""
+    """A label counts for branches of this repository alone: nothing runs, and nothing is submitted."""
     same = str(wheel(tmp_path, "sides"))
-    forge = project(same, same)
-    payload, _ = pull_request(forge, FORK, action="labeled", label={"name": "torchgauge-run:sim"})
-    run = gate(forge, payload)
+    git_host = project(same, same)
+    payload, _ = pull_request(git_host, FORK, action="labeled", label={"name": "torchgauge-run:sim"})
+    run = gate(git_host, payload)
     assert run.jobs == set()
-    assert forge.artifact_names(77) == set()
+    assert git_host.artifact_names(77) == set()
 
 
 def test_a_label_for_a_pool_that_is_not_there_is_an_error(project, tmp_path):
     """The plan says which pools there are."""
     same = str(wheel(tmp_path, "sides"))
-    forge = project(same, same)
-    payload, _ = pull_request(forge, OWN, action="labeled", label={"name": "torchgauge-run:simm"})
-    run = gate(forge, payload)
+    git_host = project(same, same)
+    payload, _ = pull_request(git_host, OWN, action="labeled", label={"name": "torchgauge-run:simm"})
+    run = gate(git_host, payload)
     assert run.jobs == {("plan", "failure")}
     assert "unknown pool 'simm'" in run.output
 
@@ -154,24 +154,24 @@ def test_a_label_for_a_pool_that_is_not_there_is_an_error(project, tmp_path):
 def test_a_head_that_breaks_is_a_regression_in_the_set_and_no_red_job(project, tmp_path):
     """The job that measures is green with a valid set; red is what the check run will be."""
     sabotage = "import random; random.Random.choices = None"
-    forge = project(str(wheel(tmp_path, "sides")), str(wheel(tmp_path, "broken", sabotage)))
+    git_host = project(str(wheel(tmp_path, "sides")), str(wheel(tmp_path, "broken", sabotage)))
     config = CONFIG.replace("models: [noop]", "models: [sum]")
     base, head = (json.dumps(str(tmp_path / f"{name}-1.0-py3-none-any.whl")) for name in ("sides", "broken"))
-    forge.commit({"torchgauge.yml": config.format(base=base, head=head)})
-    payload, sha = pull_request(forge, OWN)
-    run = gate(forge, payload)
+    git_host.commit({"torchgauge.yml": config.format(base=base, head=head)})
+    payload, sha = pull_request(git_host, OWN)
+    run = gate(git_host, payload)
     assert run.jobs == {("plan", "success"), ("cpu", "success")}, run.log[-6000:]
-    assert handed_in(forge, tmp_path, sha).verdict is GateVerdict.REGRESSION
+    assert submitted(git_host, tmp_path, sha).verdict is GateVerdict.REGRESSION
 
 
 @pytest.fixture(scope="module")
-def commenter(tmp_path_factory: pytest.TempPathFactory) -> Forge:
+def commenter(tmp_path_factory: pytest.TempPathFactory) -> GitHost:
     """A repository on whose default branch the comment job runs."""
-    forge = Forge(tmp_path_factory.mktemp("comment"), OWN)
-    forge.add_workflows()
+    git_host = GitHost(tmp_path_factory.mktemp("comment"), OWN)
+    git_host.add_workflows()
     policy = (PROJECT / "policy.yml").read_text()
-    forge.commit({"policy.yml": policy, "torchgauge.yml": config_of("cpu", own=("sim",))})
-    return forge
+    git_host.commit({"policy.yml": policy, "torchgauge.yml": config_of("cpu", own=("sim",))})
+    return git_host
 
 
 @pytest.fixture
@@ -206,8 +206,8 @@ def good_set(folder: Path, **fields: str) -> dict[str, bytes]:
     return {path.name: path.read_bytes() for path in out.iterdir()}
 
 
-def comment(forge: Forge, github: GitHub, payload: dict[str, object] | None = None) -> ActRun:
-    return forge.act(
+def comment(git_host: GitHost, github: GitHub, payload: dict[str, object] | None = None) -> ActRun:
+    return git_host.act(
         "workflow_run",
         "pr-comment.yml",
         payload=payload or run_ended(),
@@ -302,12 +302,12 @@ def test_an_api_that_refuses_is_red_and_not_silent(commenter, github, tmp_path):
     assert github.comments == []
 
 
-def ask(forge: Forge, by: str, sha: str) -> ActRun:
+def ask(git_host: GitHost, by: str, sha: str) -> ActRun:
     """Let ``by`` write the command for the commit ``sha`` under pull request 5, whose head is on its way."""
-    head = forge.git("rev-parse", "refs/pull/5/head")
+    head = git_host.git("rev-parse", "refs/pull/5/head")
     told = pull(sha=head)
     with serving(GitHub(pulls=[told], roles={"reviewer": "write", "stranger": "read"})) as github:
-        return forge.act(
+        return git_host.act(
             "issue_comment",
             "pr-command.yml",
             payload={
@@ -326,20 +326,20 @@ def ask(forge: Forge, by: str, sha: str) -> ActRun:
 def test_a_command_of_a_stranger_or_for_another_commit_starts_nothing(project, tmp_path, by):
     """The machine of one's own is not asked; the page of the run says why."""
     same = str(wheel(tmp_path, "sides"))
-    forge = project(same, same)
-    _, head = pull_request(forge, FORK)
-    run = ask(forge, by, head if by == "stranger" else "b" * 40)
+    git_host = project(same, same)
+    _, head = pull_request(git_host, FORK)
+    run = ask(git_host, by, head if by == "stranger" else "b" * 40)
     assert run.jobs == {("allow", "success")}, run.log[-4000:]
     assert "not allowed" in run.summary
-    assert forge.artifact_names(77) == set()
+    assert git_host.artifact_names(77) == set()
 
 
 @pytest.mark.torch
 @pytest.mark.full
 def test_a_command_for_the_head_measures_that_commit(project, tmp_path):
-    """It ends as the verdict says, here in red since the build is broken, and hands in its set."""
-    forge = project(str(wheel(tmp_path, "sides")), "no-such-package-at-all==1.0")
-    _, head = pull_request(forge, FORK)
-    run = ask(forge, "reviewer", head)
+    """It ends as the verdict says, here in red since the build is broken, and submits its set."""
+    git_host = project(str(wheel(tmp_path, "sides")), "no-such-package-at-all==1.0")
+    _, head = pull_request(git_host, FORK)
+    run = ask(git_host, "reviewer", head)
     assert run.jobs == {("allow", "success"), ("sim", "failure")}, run.log[-6000:]
-    assert handed_in(forge, tmp_path, head, "sim").manifest.head_sha == head
+    assert submitted(git_host, tmp_path, head, "sim").manifest.head_sha == head

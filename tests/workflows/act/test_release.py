@@ -16,7 +16,7 @@ from io import BytesIO
 from pathlib import Path
 
 import pytest
-from act_runner import STUBS, ActRun, Forge
+from act_runner import STUBS, ActRun, GitHost
 from source_tree import copy_source
 
 pytestmark = pytest.mark.long
@@ -28,9 +28,9 @@ PUBLISHING = ("attest", "pypi", "page")
 
 @dataclass
 class Publisher:
-    """A forge with this project in it, and the folders into which a release goes."""
+    """A Git host with this project in it, and the folders into which a release goes."""
 
-    forge: Forge
+    git_host: GitHost
     folder: Path
 
     @property
@@ -43,13 +43,13 @@ class Publisher:
 
     def set_version(self, version: str) -> None:
         """Write the version, as a person does who cuts a release, and commit it."""
-        path = self.forge.repository / "src" / "torchgauge" / "__init__.py"
+        path = self.git_host.repository / "src" / "torchgauge" / "__init__.py"
         text = re.sub(r'__version__ = ".*"', f'__version__ = "{version}"', path.read_text(encoding="utf-8"))
-        self.forge.commit({"src/torchgauge/__init__.py": text}, f"torchgauge {version}")
+        self.git_host.commit({"src/torchgauge/__init__.py": text}, f"torchgauge {version}")
 
     def push_tag(self, tag: str, run: int) -> ActRun:
-        self.forge.git("tag", "-f", tag)
-        payload = {"ref": f"refs/tags/{tag}", "after": self.forge.git("rev-parse", "HEAD")}
+        self.git_host.git("tag", "-f", tag)
+        payload = {"ref": f"refs/tags/{tag}", "after": self.git_host.git("rev-parse", "HEAD")}
         return self.start("push", run, payload)
 
     def start(self, event: str, run: int, payload: Mapping[str, object] | None = None) -> ActRun:
@@ -61,7 +61,7 @@ class Publisher:
         gh.chmod(0o755)
         with pytest.MonkeyPatch.context() as patch:
             patch.setenv("PATH", str(binaries), prepend=":")
-            return self.forge.act(
+            return self.git_host.act(
                 event,
                 "release.yml",
                 payload=payload,
@@ -82,20 +82,20 @@ class Publisher:
 @pytest.fixture
 def publisher(tmp_path: Path) -> Publisher:
     """This project in a repository of its own, as it is between two releases."""
-    forge = Forge(tmp_path / "forge")
-    copy_source(forge.repository)
-    forge.commit({}, "a development tree")
-    return Publisher(forge, tmp_path)
+    git_host = GitHost(tmp_path / "git_host")
+    copy_source(git_host.repository)
+    git_host.commit({}, "a development tree")
+    return Publisher(git_host, tmp_path)
 
 
 @pytest.mark.full
 def test_a_tag_is_built_once_attested_published_and_put_on_a_page(publisher):
     """Every job hands on the same bytes, and the notes are the section of the changelog."""
     publisher.set_version(VERSION)
-    fragments = [*(publisher.forge.repository / "changelog.d").glob("*.*.md")]
+    fragments = [*(publisher.git_host.repository / "changelog.d").glob("*.*.md")]
     towncrier = [sys.executable, "-m", "towncrier", "build", "--yes", "--version", VERSION]
-    subprocess.run(towncrier, cwd=publisher.forge.repository, check=True, capture_output=True)
-    publisher.forge.commit({}, "changelog")
+    subprocess.run(towncrier, cwd=publisher.git_host.repository, check=True, capture_output=True)
+    publisher.git_host.commit({}, "changelog")
 
     done = publisher.push_tag(f"v{VERSION}", run=1)
 
@@ -124,7 +124,7 @@ def test_a_tag_that_is_not_the_version_is_refused_before_anything_is_built(publi
     assert done.jobs == {("build", "failure")}
     assert f"the tag is v0.7.4, but src/torchgauge/__init__.py says {VERSION}" in done.output
     assert f"type: make changelog VERSION={VERSION}" in done.output
-    assert publisher.forge.artifact_names() == set()
+    assert publisher.git_host.artifact_names() == set()
     assert not publisher.published
 
 
@@ -133,11 +133,11 @@ def test_a_rehearsal_builds_everything_and_publishes_nothing(publisher):
     """Started by hand on a development tree, only the job without a token runs."""
     done = publisher.start("workflow_dispatch", run=1)
     assert done.jobs == {("build", "success")}, done.log[-6000:]
-    with publisher.forge.artifact("dist") as archive:
+    with publisher.git_host.artifact("dist") as archive:
         (sdist,) = [name for name in archive.namelist() if name.endswith(".tar.gz")]
         with tarfile.open(fileobj=BytesIO(archive.read(sdist))) as tar:
             assert f"{sdist.removesuffix('.tar.gz')}/pyproject.toml" in tar.getnames()
-    with publisher.forge.artifact("about") as archive:
+    with publisher.git_host.artifact("about") as archive:
         assert json.loads(archive.read("sbom.cdx.json"))["bomFormat"] == "CycloneDX"
         assert archive.read("notes.md").startswith(b"### ")
     assert not publisher.published

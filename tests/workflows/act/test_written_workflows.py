@@ -10,7 +10,7 @@ import sysconfig
 from pathlib import Path
 
 import pytest
-from act_runner import ActRun, Forge
+from act_runner import ActRun, GitHost
 from gate_parts import event as run_ended
 from gate_parts import gate_set, of, pull, report, zipped
 from github_server import TOKEN, GitHub, serving
@@ -44,7 +44,7 @@ class Written:
     """A repository with the files of ``ci init``, a wheel that stands for the release, and an interpreter."""
 
     def __init__(self, folder: Path) -> None:
-        self.forge = Forge(folder / "forge", "owner/project")
+        self.git_host = GitHost(folder / "git_host", "owner/project")
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
         seen = [str(Path(torchgauge.__file__).parents[1]), sysconfig.get_path("purelib")]
@@ -53,13 +53,13 @@ class Written:
         made = wheel(self.wheels, "torchgauge", more=more)
         digest = hashlib.sha256(made.read_bytes()).hexdigest()
         self.python = self.fresh_python(folder)
-        (self.forge.repository / "torchgauge.yml").write_text(CONFIG)
-        config = read_config(self.forge.repository / "torchgauge.yml")
+        (self.git_host.repository / "torchgauge.yml").write_text(CONFIG)
+        config = read_config(self.git_host.repository / "torchgauge.yml")
         pinned = f"torchgauge==1.0 --hash=sha256:{digest}"
-        write_workflows(workflow_files(config, self.forge.repository, package=pinned))
+        write_workflows(workflow_files(config, self.git_host.repository, package=pinned))
         # The release brings all that it needs here: wheels of the others need a network.
-        (self.forge.repository / LOCKED).write_text("-r torchgauge.txt\n")
-        self.forge.commit({})
+        (self.git_host.repository / LOCKED).write_text("-r torchgauge.txt\n")
+        self.git_host.commit({})
 
     @staticmethod
     def fresh_python(folder: Path) -> Path:
@@ -78,7 +78,7 @@ class Written:
             "PIP_FIND_LINKS": str(self.wheels),
             **more,
         }
-        return self.forge.act(
+        return self.git_host.act(
             event, workflow, payload=payload, secrets={"GITHUB_TOKEN": TOKEN}, environment=names, run=run
         )
 
@@ -90,17 +90,17 @@ def written(tmp_path_factory: pytest.TempPathFactory) -> Written:
 
 def test_a_written_night_is_measured_published_and_judged(written: Written) -> None:
     """What parses the sets has no token that writes; what writes takes files over; the site is deployed."""
-    with serving(GitHub(night_jobs=written.forge.jobs)) as github:
+    with serving(GitHub(night_jobs=written.git_host.jobs)) as github:
         run = written.run("workflow_dispatch", "torchgauge-nightly.yml", github)
     names = ("Plan", "Collect", "Publish", "Red or green", "Issues")
     assert run.jobs == {(name, "success") for name in names} | SHARDS | SITE, run.log[-6000:]
-    forge = written.forge
-    files = forge.git("ls-tree", "-r", "--name-only", "results").splitlines()
+    git_host = written.git_host
+    files = git_host.git("ls-tree", "-r", "--name-only", "results").splitlines()
     assert sum(name.endswith("/provenance.json") for name in files) == 2
     assert sum(name.startswith("campaigns/") for name in files) == 1
-    assert (forge.pages / "index.html").is_file()
-    (collected,) = (name for name in forge.artifact_names() if name.startswith("collected-"))
-    with forge.artifact(collected) as archive:
+    assert (git_host.pages / "index.html").is_file()
+    (collected,) = (name for name in git_host.artifact_names() if name.startswith("collected-"))
+    with git_host.artifact(collected) as archive:
         assert json.loads(archive.read("collect.json"))["state"] == "complete"
     assert TOKEN not in run.log
 
@@ -139,21 +139,21 @@ def test_the_written_comment_job_misses_a_pool(written: Written, tmp_path: Path)
 
 def test_a_written_pull_request_is_measured_and_commented(written: Written, tmp_path: Path) -> None:
     """From the untrusted job, which plans by the file of the base, to the one comment about its cases."""
-    forge = written.forge
-    forge.git("config", "uploadpack.allowAnySHA1InWant", "true")
+    git_host = written.git_host
+    git_host.git("config", "uploadpack.allowAnySHA1InWant", "true")
     sides = wheel(tmp_path, "sides", more={"sides.pth": sysconfig.get_path("purelib") + "\n"})
-    forge.commit({"torchgauge.yml": GATED.format(sides)})
-    payload, head = pull_request(forge, OWN)
+    git_host.commit({"torchgauge.yml": GATED.format(sides)})
+    payload, head = pull_request(git_host, OWN)
     with serving(GitHub()) as github:
         run = written.run("pull_request", "torchgauge-pr-gate.yml", github, payload=payload, run=77)
     assert run.jobs == {("Plan", "success"), ("cpu", "success")}, run.log[-6000:]
-    assert forge.artifact_names(77) == {"pr-gate-v1-cpu"}
+    assert git_host.artifact_names(77) == {"pr-gate-v1-cpu"}
     assert TOKEN not in run.log
     told = run_ended(
         path=".github/workflows/torchgauge-pr-gate.yml", name="torchgauge pull request", head_sha=head
     )
     with serving(GitHub(pulls=[pull(sha=head)], runs={77: told["workflow_run"]})) as github:
-        data = (forge.artifacts / "77" / "pr-gate-v1-cpu.zip").read_bytes()
+        data = (git_host.artifacts / "77" / "pr-gate-v1-cpu.zip").read_bytes()
         github.zips[1] = data
         github.artifacts = [{"id": 1, "name": "pr-gate-v1-cpu", "size_in_bytes": len(data), "expired": False}]
         run = written.run("workflow_run", "torchgauge-pr-comment.yml", github, payload=told, run=79)

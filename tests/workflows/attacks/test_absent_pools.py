@@ -57,7 +57,7 @@ class Variant:
 ONE = {"cpu": FINE}
 LOST = jobs(cpu="success", npu="failure")
 VARIANTS = [
-    Variant("a pool handed nothing in", "its job ended as success, and handed none in", ONE),
+    Variant("a pool submitted nothing", "its job ended as success, and submitted none", ONE),
     Variant("a job failed, the run did not", "its job ended as failure", ONE, LOST),
     Variant("a job failed", "npu ended as failure", ONE, LOST, "failure"),
     Variant(
@@ -87,7 +87,7 @@ VARIANTS = [
         "failure",
     ),
     Variant("the run could not start", "the run ended as startup_failure", {}, (), "startup_failure"),
-    Variant("nothing came at all", "No valid result set was handed in", {}),
+    Variant("nothing came at all", "No valid result set was submitted", {}),
     Variant("the run failed with all sets there", "the run ended as failure", ended="failure"),
     Variant("the run was cancelled with all sets there", "the run ended as cancelled", ended="cancelled"),
     Variant("the run timed out with all sets there", "the run ended as timed_out", ended="timed_out"),

@@ -83,7 +83,7 @@ class TwoPools(Night):
 
 @dataclass(frozen=True)
 class Variant:
-    """What is handed in and planned, and what is changed of it; exit codes and words of the commands."""
+    """What is submitted and planned, and what is changed of it; exit codes and words of the commands."""
 
     name: str
     collect: str
@@ -420,7 +420,7 @@ HOW = [
 
 @pytest.mark.parametrize(("job", "ended", "words"), HOW)
 def test_collect_and_watch_say_how_a_job_ended(job, ended, words, folder: Path) -> None:
-    """As the forge says: what failed or was cancelled looks neither like a pass nor as if it ran still."""
+    """As the Git host says: what failed or was cancelled looks neither like a pass nor as if it ran still."""
     night, stated = TwoPools(folder), {}
     (folder / "campaign.json").write_text(campaign_json(night.campaign))
     for pool, shard in WHOLE if "a result set came" in words else NOT_SIM:

@@ -44,7 +44,7 @@ from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.validator import validate
 
 ROW_OF_FACTS = sorted([f"fact{number}", "x" * 4000] for number in range(200))
-FORGE_BYTES = 100_000_000
+GIT_HOST_BYTES = 100_000_000
 """GitHub refuses a file of more."""
 
 
@@ -187,15 +187,15 @@ def test_facts_of_many_rows_have_a_limit_together(
 
 
 def test_every_file_of_a_set_fits_into_a_branch() -> None:
-    """What is taken is kept on the history branch, and no forge takes more than a hundred million bytes."""
+    """What is taken is kept on the history branch, and no Git host takes more than 100 million bytes."""
     assert SIZES
-    assert max(SIZES.values()) < FORGE_BYTES
+    assert max(SIZES.values()) < GIT_HOST_BYTES
 
 
 def test_a_journal_that_would_not_fit_loses_the_beginnings_of_its_logs(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """A job of many failures hands in all rows with the ends of their logs, and no set that is refused."""
+    """A job of many failures submits all rows with the ends of their logs, and no set that is refused."""
     night = Night(tmp_path / "night")
     log = "first line\n" + "noise\n" * 2000 + "the last words"
     monkeypatch.setattr(result_set, "JOURNAL_BYTES", 10_000)
@@ -217,7 +217,9 @@ def test_one_transform_says_what_every_lag_says(count: int, step: int) -> None:
     whole = sum(rank * rank for rank in ranks)
     found = all_lags(ranks)
     assert found == [autocorrelation._correlation(ranks, lag, whole) for lag in range(count // 2)]
-    assert autocorrelation.widening(samples, all_lags) == autocorrelation.widening(samples)
+    assert autocorrelation.interval_inflation(samples, all_lags) == autocorrelation.interval_inflation(
+        samples
+    )
     assert series_interval(samples).n == count
 
 

@@ -52,7 +52,7 @@ class Suspected:
         return hashlib.sha256((self.artifacts / artifact / "outcomes.json").read_bytes()).hexdigest()
 
     def settle(self, *, ask: bool = True) -> Settled:
-        """What the step of the workflow does, with its questions to the forge or without."""
+        """What the step of the workflow does, with its questions to the Git host or without."""
         stated = stated_sets(GitHubApi(self.github.base, TOKEN), RUN) if ask else None
         rules = Rules(POLICY, frozenset(("alpha", "beta")), stated)
         return settle(self.store, self.artifacts, self.night.campaign, rules, self.night.clock)
@@ -150,7 +150,7 @@ def test_a_set_of_ones_own_answers_no_suspicion_of_another(suspected: Suspected)
     assert (found.taken, len(found.left)) == ((), 1)
 
 
-def test_without_a_forge_the_word_of_the_set_counts(suspected: Suspected) -> None:
+def test_without_a_git_host_the_word_of_the_set_counts(suspected: Suspected) -> None:
     """On a laptop nobody can be asked; the workflows ask."""
     suspected.hand_in("confirmed-beta-1", "beta")
     assert len(suspected.settle(ask=False).taken) == 1

@@ -97,9 +97,9 @@ Edit = Callable[[Files], Files]
 
 @dataclass(frozen=True)
 class Attack:
-    """What alpha's machine hands in under ``name`` (empty: its own) and the word that answers it.
+    """What alpha's machine submits under ``name`` (empty: its own) and the word that answers it.
 
-    ``at_ingest`` is the word where no forge named the artifact, empty where that is no attack.
+    ``at_ingest`` is the word where no Git host named the artifact, empty where that is no attack.
     """
 
     edit: Edit
@@ -250,7 +250,7 @@ def test_an_identity_that_is_not_ones_own_is_refused_at_the_collection(
 def test_an_identity_that_is_not_ones_own_is_refused_at_the_contribution(
     name: str, night: Night, mine: Files, tmp_path: Path
 ) -> None:
-    """Where no forge names the set, its contributor's pools and the campaign do."""
+    """Where no Git host names the set, its contributor's pools and the campaign do."""
     attack, before = ATTACKS[name], bytes_of(night.store.path)
     path = write_zip(tmp_path / "set.zip", list(attack.edit(dict(mine)).items()))
     expected = replace(night.expected, pools=frozenset({"alpha"}))
@@ -261,7 +261,9 @@ def test_an_identity_that_is_not_ones_own_is_refused_at_the_contribution(
 
 
 @pytest.mark.parametrize("attempt", [2, 3, 50])
-def test_an_attempt_that_the_forge_never_made_is_refused(attempt: int, night: Night, tmp_path: Path) -> None:
+def test_an_attempt_that_the_git_host_never_made_is_refused(
+    attempt: int, night: Night, tmp_path: Path
+) -> None:
     """However right a set is for its artifact: the workflow ran once."""
     for pool in POOLS:
         night.pack(1, attempt, pool=pool, folder=tmp_path / f"{attempt}")
@@ -285,7 +287,7 @@ def test_one_attempt_under_sixty_run_ids_comes_in_once(tmp_path: Path) -> None:
 
 
 def test_other_numbers_for_the_same_attempt_do_not_replace_the_first(tmp_path: Path) -> None:
-    """Who hands in a shard twice with other numbers has the first ones counted."""
+    """Who submits a shard twice with other numbers has the first ones counted."""
     night = make_night(tmp_path)
     first = night.pack(1, pool="alpha")
     other = night.pack(1, pool="alpha", folder=tmp_path / "other", results=night.results(1, duration_s=7.0))

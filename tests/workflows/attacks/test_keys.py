@@ -12,8 +12,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from campaign_sets import Night, files_of, replanned, rerowed, shard_plan
-from handed_in import Edit, Row, kept, refused
 from stored_runs import case
+from submitted_sets import Edit, Row, kept, refused
 
 from torchgauge.records import Case
 from torchgauge.workflows.ingest.refusal import Reason

@@ -32,7 +32,7 @@ SAME = Verdict.UNCHANGED
 
 
 def comment(github: GitHub, folder: Path, config: str, *sets: tuple[str, Any]) -> str:
-    """Let the comment job see a run that handed in ``sets`` of pools; the body of its comment."""
+    """Let the comment job see a run that submitted ``sets`` of pools; the body of its comment."""
     (folder / "torchgauge.yml").write_text(config)
     github.artifacts = []
     for number, (pool, made) in enumerate(sets, start=1 + len(github.zips)):

@@ -12,8 +12,8 @@ from click.testing import CliRunner
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from campaign_sets import Files, Night, files_of, rerowed
-from handed_in import kept, measured, refused
 from stored_runs import BEGIN, DAY, case, environment, result, run
+from submitted_sets import kept, measured, refused
 
 from torchgauge.cli.main import cli
 from torchgauge.results.log_ratio import change_of, ratio_of

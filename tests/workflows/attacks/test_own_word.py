@@ -18,8 +18,8 @@ from click.testing import CliRunner
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from campaign_sets import Files, Line, Night, files_of, relined, replanned, write_folder
-from handed_in import Row, kept, refused
 from stored_runs import BEGIN, DAY
+from submitted_sets import Row, kept, refused
 
 from torchgauge.cli.main import cli
 from torchgauge.records import Deadlines, Status, to_plain
@@ -111,7 +111,7 @@ def walk(night: Night, artifacts: Path) -> int:
     return gate.exit_code
 
 
-def handed_in(night: Night, *changes: Change) -> Path:
+def submitted(night: Night, *changes: Change) -> Path:
     """The folder of tonight's artifacts, of which the first is as ``changes`` leave it."""
     artifacts = night.path / "artifacts"
     files = files_of(night.pack(1, folder=night.path / "honest"))
@@ -125,7 +125,7 @@ def handed_in(night: Night, *changes: Change) -> Path:
 def test_what_a_set_says_of_itself_excuses_nothing(name: str, night: Night) -> None:
     """What was measured before and is not tonight is a finding, whatever the set calls it."""
     incomplete = name.startswith(("skipped", "unsupported"))
-    assert walk(night, handed_in(night, *OWN_WORDS[name])) == (3 if incomplete else 1)
+    assert walk(night, submitted(night, *OWN_WORDS[name])) == (3 if incomplete else 1)
 
 
 FIRST = [name for name in OWN_WORDS if name.startswith(("skipped", "unsupported"))]
@@ -143,7 +143,7 @@ def newcomer(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Night:
 @pytest.mark.parametrize("name", FIRST)
 def test_what_was_never_measured_is_not_excused_by_its_own_word(name: str, newcomer: Night) -> None:
     """Nobody but the set says that the case cannot run: that is no finding of a fault, and not green."""
-    assert walk(newcomer, handed_in(newcomer, *OWN_WORDS[name])) == 3
+    assert walk(newcomer, submitted(newcomer, *OWN_WORDS[name])) == 3
     gate = json.loads(Path("gate.json").read_text())
     ended = name.partition(",")[0].partition(" ")[0]
     assert (gate["verdict"], gate["reasons"]) == (
@@ -158,7 +158,7 @@ def test_what_the_campaign_says_of_a_case_that_was_never_measured_is_green(newco
     """A suite that declares not to run it, or a device that refuses it where the night is planned."""
     for name in ("skipped, refused by its plan", "unsupported, refused by its plan"):
         change_first(newcomer, skipped=tuple(each.id for each in newcomer.cases[:2]))
-        assert walk(newcomer, handed_in(newcomer, *OWN_WORDS[name])) == 0
+        assert walk(newcomer, submitted(newcomer, *OWN_WORDS[name])) == 0
         shutil.rmtree("store")
         shutil.rmtree(newcomer.path / "of another campaign")
         shutil.rmtree(newcomer.path / "honest")
@@ -169,13 +169,13 @@ def test_what_the_campaign_expects_is_no_finding(name: str, night: Night) -> Non
     """The data that the night was planned with says so."""
     status = Status.ERROR if "error" in name else Status.SKIPPED
     change_first(night, expected=tuple((each.id, status) for each in night.cases[:2]))
-    assert walk(night, handed_in(night, *OWN_WORDS[name])) == 0
+    assert walk(night, submitted(night, *OWN_WORDS[name])) == 0
 
 
 def test_what_a_suite_declares_not_to_run_is_no_finding(night: Night) -> None:
     """The campaign says of which cases that holds."""
     change_first(night, skipped=tuple(each.id for each in night.cases[:2]))
-    assert walk(night, handed_in(night, *OWN_WORDS["skipped, refused by its plan"])) == 0
+    assert walk(night, submitted(night, *OWN_WORDS["skipped, refused by its plan"])) == 0
 
 
 def test_an_expectation_that_the_set_hides_is_kept(night: Night, tmp_path: Path) -> None:
@@ -186,7 +186,7 @@ def test_an_expectation_that_the_set_hides_is_kept(night: Night, tmp_path: Path)
 
 
 def change_first(night: Night, **changes: object) -> None:
-    """Change the first shard in the campaign of ``night``, and hand in its other set again."""
+    """Change the first shard in the campaign of ``night``, and submit its other set again."""
     pool = night.campaign.pools[0]
     first, *others = pool.shards
     shards = (replace(first, **changes), *others)

@@ -1,4 +1,4 @@
-"""A contributor who hands in more than their day allows: refused by name, however it is cut into sets."""
+"""A contributor who submits more than their day allows: refused by name, however it is cut into sets."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from torchgauge.workflows.ingest.removal import remove_run
 from torchgauge.workflows.publish import Retention, forget
 
 
-def handed_in(
+def submitted(
     night: Night, *sets: Path, most: int = 4, name: str = "acme", later_s: float = 0.0
 ) -> tuple[list[Taken], list[Refused]]:
     """What becomes of sets of two rows each, of a contributor with ``most`` rows a day."""
@@ -32,10 +32,10 @@ def handed_in(
 def test_rows_above_the_quota_are_refused_and_the_store_stays(tmp_path: Path) -> None:
     """Two sets of two rows fill a quota of four; a later attempt, which would replace one, is too much."""
     night = Night(tmp_path)
-    taken, refused = handed_in(night, night.pack(1), night.pack(2))
+    taken, refused = submitted(night, night.pack(1), night.pack(2))
     assert (len(taken), refused) == (2, [])
     before = bytes_of(night.store.path)
-    taken, refused = handed_in(night, night.pack(1, 2))
+    taken, refused = submitted(night, night.pack(1, 2))
     assert (taken, [each.reason for each in refused]) == ([], [Reason.QUOTA])
     assert bytes_of(night.store.path) == before
 
@@ -43,7 +43,7 @@ def test_rows_above_the_quota_are_refused_and_the_store_stays(tmp_path: Path) ->
 def test_sets_of_one_call_share_the_quota(tmp_path: Path) -> None:
     """What one set takes is not there for the next."""
     night = Night(tmp_path)
-    taken, refused = handed_in(night, night.pack(1), night.pack(2), most=3)
+    taken, refused = submitted(night, night.pack(1), night.pack(2), most=3)
     assert (len(taken), [each.reason for each in refused]) == (1, [Reason.QUOTA])
 
 
@@ -51,7 +51,7 @@ def test_replaced_attempts_count(tmp_path: Path) -> None:
     """Attempt after attempt leaves one run's rows in the tables, and uses the day up all the same."""
     night = Night(tmp_path)
     sets = [night.pack(1, attempt) for attempt in range(1, 6)]
-    words = [handed_in(night, each, most=6)[1] for each in sets]
+    words = [submitted(night, each, most=6)[1] for each in sets]
     assert [each[0].reason if each else None for each in words] == [None] * 3 + [Reason.QUOTA] * 2
 
 
@@ -59,12 +59,12 @@ def test_removed_and_forgotten_rows_count(tmp_path: Path) -> None:
     """Neither a removal nor the end of what is kept of replaced runs gives the day's rows back."""
     night = Night(tmp_path)
     for attempt in (1, 2):
-        assert handed_in(night, night.pack(1, attempt))[1] == []
+        assert submitted(night, night.pack(1, attempt))[1] == []
     assert (
         forget(night.store, Retention(superseded_days=0), FixedClock(night.clock.at + 1))["superseded"] == 1
     )
     remove_run(night.store, night.run_id(1, 2), "withdrawn", night.clock)
-    refused = handed_in(night, night.pack(1, 3), later_s=2)[1]
+    refused = submitted(night, night.pack(1, 3), later_s=2)[1]
     assert [each.reason for each in refused] == [Reason.QUOTA]
     assert rows_of_day(night.store, "acme", night.clock.at) == 4
 
@@ -73,7 +73,7 @@ def test_a_set_that_is_there_already_costs_nothing(tmp_path: Path) -> None:
     """Repeating an import is no second contribution."""
     night = Night(tmp_path)
     first = night.pack(1)
-    assert [handed_in(night, first, most=2)[0][0].new for _ in range(3)] == [True, False, False]
+    assert [submitted(night, first, most=2)[0][0].new for _ in range(3)] == [True, False, False]
 
 
 @pytest.mark.parametrize(("name", "later_s"), [("other", 0.0), ("acme", 86_401.0)])
@@ -82,8 +82,8 @@ def test_another_contributor_and_another_day_have_their_own(
 ) -> None:
     """The quota is of one contributor and one day."""
     night = Night(tmp_path)
-    handed_in(night, night.pack(1), most=2)
-    taken, refused = handed_in(night, night.pack(2), most=2, name=name, later_s=later_s)
+    submitted(night, night.pack(1), most=2)
+    taken, refused = submitted(night, night.pack(2), most=2, name=name, later_s=later_s)
     assert (len(taken), refused) == (1, [])
 
 

@@ -26,8 +26,8 @@ from campaign_sets import (
     terms,
     with_run_id,
 )
-from handed_in import STEADY, Edit, Row, failed, kept, measured, refused, said
 from stored_runs import TOLERANCE, case
+from submitted_sets import STEADY, Edit, Row, failed, kept, measured, refused, said
 
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.records import (

@@ -15,8 +15,8 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
 from campaign_sets import Files, Line, Night, files_of, relined, rerowed, shard_plan
-from handed_in import STEADY, Edit, Row, failed, kept, measured, refused
 from stored_runs import case
+from submitted_sets import STEADY, Edit, Row, failed, kept, measured, refused
 
 from torchgauge.records import METRICS
 from torchgauge.workflows.ingest.refusal import Reason

@@ -24,7 +24,7 @@ VERBS = {
     "report": ("torchgauge.cli.ci.report", "report results upstream"),
     "run": ("torchgauge.cli.ci.run", "run one job of a campaign and pack its results"),
     "settle": ("torchgauge.cli.ci.settle", "take the answers to suspicions into a store"),
-    "sign": ("torchgauge.cli.ci.sign", "sign result sets that no forge vouches for"),
+    "sign": ("torchgauge.cli.ci.sign", "sign result sets that no Git host vouches for"),
     "suspects": ("torchgauge.cli.ci.suspects", "list what a night suspects, and the jobs that measure it"),
     "watch": ("torchgauge.cli.ci.watch", "alarm when a night is missing or incomplete"),
 }

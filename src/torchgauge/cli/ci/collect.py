@@ -15,16 +15,16 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 @click.argument("folder", type=click.Path(path_type=Path))
 @campaign()
 @click.option("--store", required=True, help="where the runs go; it is made where there is none")
-@click.option("--sha", default="", help="the commit that the forge says the campaign ran on")
+@click.option("--sha", default="", help="the commit that the Git host says the campaign ran on")
 @click.option("--config-file", metavar="FILE", help="named configurations of the campaign's own")
 @click.option("--out", default="collect.json", show_default=True, help="what came and what did not")
-@click.option("--ended", metavar="RESULT", default="", help="how the forge says that the jobs ended")
+@click.option("--ended", metavar="RESULT", default="", help="how the Git host says that the jobs ended")
 @click.option(
     "--attempts",
     type=click.IntRange(1),
     default=MOST_ATTEMPTS,
     envvar="GITHUB_RUN_ATTEMPT",
-    help="how often the forge ran the workflow (default: GITHUB_RUN_ATTEMPT, else any)",
+    help="how often the Git host ran the workflow (default: GITHUB_RUN_ATTEMPT, else any)",
 )
 @click.option("--ask-github", is_flag=True, help="take only sets that their jobs state, by the API")
 def command(  # noqa: PLR0917  click passes them by name

@@ -11,7 +11,7 @@ import click
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
-    from torchgauge.workflows.gate_handed import Gathered
+    from torchgauge.workflows.gate_received import Gathered
     from torchgauge.workflows.github_api import GitHubApi
 
 BUILT_IN = "default"
@@ -26,7 +26,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
     "config_file",
     default="torchgauge.yml",
     show_default=True,
-    help="of the default branch: the pools and cases that a run must hand in",
+    help="of the default branch: the pools and cases that a run must submit",
 )
 @click.option(
     "--config-path", metavar="PATH", help="where other branches of the repository have it (default: --config)"
@@ -64,9 +64,9 @@ def command(  # noqa: PLR0917  click passes them by name
     """Write the one comment and the check run about a run of the gate of a pull request.
 
     For a job `on: workflow_run`, which has the token that the gate itself must not have. Artifacts are taken
-    for hostile, and the pull request is looked up, never believed. A pool that anyone may use and that handed
-    nothing in, a case that was planned and of which nothing came, and a run that did not end well, are no
-    pass. What was planned, --config says, or the same file of the base where that is another branch. Where
+    for hostile, and the pull request is looked up, never believed. A pool that anyone may use and that
+    submitted nothing, a case that was planned and of which nothing came, and a run that did not end well, are
+    no pass. What was planned, --config says, or the same file of the base where that is another branch. Where
     there is nothing to write to, the summary says why and the step ends with 0.
 
     Example: torchgauge ci comment --workflow-path .github/workflows/pr-gate.yml
@@ -75,8 +75,8 @@ def command(  # noqa: PLR0917  click passes them by name
 
     from torchgauge.harness.ab.judging import read_policy
     from torchgauge.workflows.gate_base import base_of
-    from torchgauge.workflows.gate_handed import artifacts_of, fetch, gather
     from torchgauge.workflows.gate_plan import gate_plan, jobs_of
+    from torchgauge.workflows.gate_received import artifacts_of, fetch, gather
     from torchgauge.workflows.github_api import GitHubApi
     from torchgauge.workflows.workflow_event import SkippedError, gate_run, read_event
 
@@ -112,7 +112,7 @@ def _write(api: GitHubApi | None, found: Gathered, *, name: str, bot: str, serve
     url = f"{server}/{found.run.repository}/actions/runs/{found.run.run_id}"
     text = comment_text(found, name=name, url=url)
     _summary(text)
-    for each in found.handed:
+    for each in found.received:
         if each.trouble:
             click.echo(f"{each.pool!r}: {each.trouble}", err=True)
     if api is None:

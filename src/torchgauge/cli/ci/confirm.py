@@ -36,7 +36,7 @@ from torchgauge.cli.options import Seconds, store_option
 )  # fmt: skip
 @click.option("--budget", type=Seconds(), help="begin no comparison after about this long (90s, 30m, 2h)")
 @click.option("--work", default="./torchgauge-builds", show_default=True, help="where builds are made")
-@click.option("--out", default="./confirmed", show_default=True, help="folder of what is handed in")
+@click.option("--out", default="./confirmed", show_default=True, help="folder of what is submitted")
 def command(pool: str, good: str, suspect: str, **options: Any) -> None:
     """Measure open suspicions again on this machine: the last good build against the suspect one, by turns.
 

@@ -69,7 +69,7 @@ _SIDES = ("base", "head", "base_python", "head_python")
 @measuring
 @click.pass_context
 def command(context: click.Context, /, suite: tuple[str, ...], **options: Any) -> None:
-    """Turn a night into red or green; or, with --base or --head, measure a pull request and hand in a set.
+    """Turn a night into red or green; or, with --base or --head, measure a pull request and submit a set.
 
     A night ends with 0, with 1 for a regression or an unexpected failure, with 3 where it is incomplete. A
     pull request ends with 0 as soon as there is a valid set, unless --exit-verdict asks for another code.

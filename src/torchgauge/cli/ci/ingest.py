@@ -14,9 +14,9 @@ from torchgauge.cli.ci.campaign_option import campaign
 @click.argument("sets", nargs=-1, type=click.Path(path_type=Path))
 @campaign()
 @click.option("--store", required=True, help="where the runs go; it is made where there is none")
-@click.option("--sha", default="", help="the commit that the forge says the campaign ran on")
+@click.option("--sha", default="", help="the commit that the Git host says the campaign ran on")
 @click.option("--config-file", metavar="FILE", help="named configurations of the campaign's own")
-@click.option("--contributor", default="", help="who hands the sets in, as the forge says")
+@click.option("--contributor", default="", help="who submits the sets, as the Git host says")
 @click.option(
     "--contributors",
     metavar="FILE",
@@ -39,7 +39,7 @@ def command(  # noqa: PLR0917  click passes them by name
     """Validate result SETS (zip files or folders) and import those that are true; exit 3 if one is refused.
 
     With --contributor, contributors.yml at the top of the store says which pools they may write and which
-    keys they sign with; nothing that is handed in ever changes that file.
+    keys they sign with; nothing that is submitted ever changes that file.
 
     Example: torchgauge ci ingest SET.zip --store results --contributor ACME
     """

@@ -110,10 +110,10 @@ def _write(plan: CampaignPlan, out: str) -> None:
 
 def _report(plan: CampaignPlan, config: Config, out: str) -> None:
     from torchgauge.workflows.github_files import add_summary, annotate
-    from torchgauge.workflows.planning import remarks_of, summary_of
+    from torchgauge.workflows.planning import notes_of, summary_of
 
-    for remark in remarks_of(plan, config):
-        annotate("warning", remark)
+    for note in notes_of(plan, config):
+        annotate("warning", note)
     jobs = sum(len(pool.shards) for pool in plan.pools)
     cases = sum(len(shard.cases) for pool in plan.pools for shard in pool.shards)
     click.echo(f"{plan.campaign_id}: {cases} cases in {jobs} jobs, written to {out}", err=True)

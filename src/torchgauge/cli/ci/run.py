@@ -10,8 +10,8 @@ import click
 from torchgauge.cli.answer import aside, say_json
 from torchgauge.cli.ci.campaign_option import campaign
 from torchgauge.cli.options import (
-    AHEAD,
     NO_FALLBACK_CHECK,
+    PREFETCH,
     PYTHON,
     QUIET_WAIT,
     Seconds,
@@ -43,7 +43,7 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 @measuring
 @QUIET_WAIT
 @compiling
-@AHEAD
+@PREFETCH
 @NO_FALLBACK_CHECK
 @store_option("where the run itself goes")
 def command(

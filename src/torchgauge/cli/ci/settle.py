@@ -28,7 +28,7 @@ def command(  # noqa: PLR0917  click passes them by name
     policy: str | None,
     ask_github: bool,
 ) -> None:
-    """Take what the jobs of `ci confirm` handed in below FOLDER into the store.
+    """Take what the jobs of `ci confirm` submitted below FOLDER into the store.
 
     An answer counts for an open suspicion of the pool's own runs; any other is refused, and said. With
     --ask-github, GITHUB_TOKEN and the permissions `actions: read` and `checks: read`, the pool is that of the

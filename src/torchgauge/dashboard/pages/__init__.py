@@ -1,1 +1,1 @@
-"""What each page says: small pure functions from the board to frozen records that the templates show."""
+"""What each page says: pure functions from the latest results to frozen records that the templates show."""

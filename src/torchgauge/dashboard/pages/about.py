@@ -63,7 +63,7 @@ class ShownBadge:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page about the site."""
-    subjects = {workload.subject for workload, _ in context.board.entries}
+    subjects = {workload.subject for workload, _ in context.latest.entries}
     page = context.renderer.page(
         "about",
         "about.html",

@@ -9,7 +9,7 @@ import json
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from torchgauge.dashboard.board import Entry
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.cells import known_note
 from torchgauge.dashboard.pages.environments import LastPass

@@ -8,7 +8,7 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
-from torchgauge.dashboard.board import Entry
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.statuses import BADNESS, LOOKS, Look
 from torchgauge.records import Workload

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page of checks, where the store has any."""
-    if all(workload.subject is not Subject.CHECKS for workload, _ in context.board.entries):
+    if all(workload.subject is not Subject.CHECKS for workload, _ in context.latest.entries):
         return
     from torchgauge.dashboard.support_rows import support_table_of  # not for the nights without checks
     from torchgauge.dashboard.support_table import view_of

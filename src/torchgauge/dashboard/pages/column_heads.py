@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
-from torchgauge.dashboard.board import Column
+from torchgauge.dashboard.latest_results import Column
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.pages import links
 

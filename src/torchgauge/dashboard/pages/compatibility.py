@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from torchgauge.dashboard.board import Board
+from torchgauge.dashboard.latest_results import LatestResults
 from torchgauge.dashboard.pages.cells import matrix_row, row_head
 from torchgauge.dashboard.pages.column_heads import ColumnHead, column_heads
 from torchgauge.dashboard.pages.latest import history_shards
@@ -46,27 +46,27 @@ class CompatibilityPage:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page of the models' matrix, and the histories that its query box may ask for."""
-    board = context.board.of_models()
-    page = compatibility_page(board)
+    latest = context.latest.of_models()
+    page = compatibility_page(latest)
     yield (
         "compatibility.html",
         context.renderer.page("compatibility", "compatibility.html", page=page).encode(),
     )
-    yield from history_shards(board, context.recent)
+    yield from history_shards(latest, context.recent)
 
 
-def compatibility_page(board: Board) -> CompatibilityPage:
-    """The matrix of ``board``."""
-    tallies = tally_by_column(board)
+def compatibility_page(latest: LatestResults) -> CompatibilityPage:
+    """The matrix of ``latest``."""
+    tallies = tally_by_column(latest)
     return CompatibilityPage(
         total=Tally.sum(tallies.values()),
-        columns=column_heads(board.columns),
+        columns=column_heads(latest.columns),
         rows=tuple(
             MatrixRow(row_head(workload), matrix_row(entries))
-            for workload, entries in zip(board.workloads, board.grid, strict=True)
+            for workload, entries in zip(latest.workloads, latest.grid, strict=True)
         ),
-        tallies=tuple(tallies[column] for column in board.columns),
-        superseded=board.superseded,
-        not_planned=len(board.workloads) * len(board.columns) - len(board.entries),
-        metrics=metric_units(board) if board.entries else {},
+        tallies=tuple(tallies[column] for column in latest.columns),
+        superseded=latest.superseded,
+        not_planned=len(latest.workloads) * len(latest.columns) - len(latest.entries),
+        metrics=metric_units(latest) if latest.entries else {},
     )

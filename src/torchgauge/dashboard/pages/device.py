@@ -1,4 +1,4 @@
-"""The page of one device: how healthy the backend is, what to mend first, and on what it ran since when."""
+"""The page of one device: how healthy the backend is, what to fix first, and on what it ran since when."""
 
 from __future__ import annotations
 
@@ -8,14 +8,14 @@ from dataclasses import dataclass
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.history import NOTHING_PLANNED
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.calibration import newest_calibration
 from torchgauge.dashboard.pages.device_history import device_history, rows_of
 from torchgauge.dashboard.pages.environments import (
     Difference,
-    EnvironmentBook,
+    EnvironmentIndex,
     Identity,
     differences,
     plugin_of,
@@ -105,7 +105,7 @@ class BuildSpan:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page of every device, and the list of them."""
-    pages = [_page(context, device) for device in sorted({case.device for case in context.book})]
+    pages = [_page(context, device) for device in sorted({case.device for case in context.case_index})]
     index = context.renderer.page("devices", INDEX, pages=pages, section=INDEX)
     yield INDEX, index.encode()
     for page in pages:
@@ -115,7 +115,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 
 def _page(context: SiteContext, device: str) -> dict[str, Any]:
     """All that is said of one device; ``total`` counts models only, ``..._apart`` what is no model."""
-    entries = context.board.of_device(device)
+    entries = context.latest.of_device(device)
     models = [entry for entry in entries if entry.workload.subject is Subject.MODELS]
     refused = [e for e in entries if e.status in (Status.UNSUPPORTED, Status.SKIPPED)]
     apart = _failed(e for e in entries if e.workload.subject is not Subject.MODELS)
@@ -125,7 +125,7 @@ def _page(context: SiteContext, device: str) -> dict[str, Any]:
     return {
         "file": links.device_page(device),
         "device": device,
-        "silence": silence(context.board, entries, history, context.now),
+        "silence": silence(context.latest, entries, history, context.now),
         "age": _age(entries),
         "total": tally(models),
         "line": pass_line(history.passed, history.planned, [s.date for s in context.recent.snapshots]),
@@ -224,9 +224,9 @@ def _seen(context: SiteContext, device: str) -> Iterator[tuple[float, str, str, 
     names = {device, plugin_of(device)}
     for info in reversed(context.runs):
         rows = [row for row in context.environments.get(info.run_id, ()) if row["device"] in names]
-        book = EnvironmentBook([rows])
+        environment_index = EnvironmentIndex([rows])
         for name in dict.fromkeys(row["environment_id"] for row in rows):
-            yield info.created_at, info.run_id, name, book.identity(device, name) or {}
+            yield info.created_at, info.run_id, name, environment_index.identity(device, name) or {}
 
 
 def _changes(context: SiteContext, device: str) -> list[EnvironmentChange]:

@@ -8,8 +8,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torchgauge.dashboard.board import Entry
 from torchgauge.dashboard.history import History
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.records import Status
 from torchgauge.results import units
@@ -43,7 +43,7 @@ class LastPass:
     environment_id: str
 
 
-class EnvironmentBook:
+class EnvironmentIndex:
     """Identities by plugin and id, and which environment a plugin had in a run."""
 
     def __init__(self, tables: Iterable[Sequence[Row]]) -> None:
@@ -106,7 +106,7 @@ class LastPasses:
     def __init__(self, context: SiteContext) -> None:
         """Of all cases in ``context`` that do not pass; reads what is missing of the runs where they did."""
         self._history = context.recent
-        self._places = _last_passes(context.recent, context.board.entries.values())
+        self._places = _last_passes(context.recent, context.latest.entries.values())
         wanted = {run for place in set(self._places.values()) for run in self._runs(place)}
         published = set(context.store.published())
         order = [info.run_id for info in context.runs if info.run_id in wanted & published]
@@ -114,7 +114,7 @@ class LastPasses:
         more: dict[str, list[Row]] = {}
         for row in plain_rows(read_table(context.store, "environments", missing)):
             more.setdefault(row["run_id"], []).append(row)
-        self.book = EnvironmentBook([*context.environments.values(), *more.values()])
+        self.environment_index = EnvironmentIndex([*context.environments.values(), *more.values()])
 
     def _runs(self, place: int) -> tuple[str, ...]:
         return self._history.snapshots[place].runs
@@ -124,7 +124,9 @@ class LastPasses:
         place = self._places.get(entry.newest["case_key"])
         if place is None:
             return None
-        found = (self.book.in_run(run, entry.column.device) for run in reversed(self._runs(place)))
+        found = (
+            self.environment_index.in_run(run, entry.column.device) for run in reversed(self._runs(place))
+        )
         return LastPass(self._history.snapshots[place].date, next((name for name in found if name), ""))
 
 

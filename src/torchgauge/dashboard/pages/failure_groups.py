@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
-from torchgauge.dashboard.board import Entry
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.statuses import LOOKS, Look
 from torchgauge.results.hostile_text import first_line

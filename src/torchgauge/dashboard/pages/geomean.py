@@ -11,7 +11,7 @@ from typing import TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from torchgauge.dashboard.board import Entry
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages.number_text import spread
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.records import Modifier, Status, apart

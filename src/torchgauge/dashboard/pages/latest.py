@@ -11,8 +11,8 @@ from itertools import chain
 import msgspec
 import numpy as np
 
-from torchgauge.dashboard.board import Board
 from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
+from torchgauge.dashboard.latest_results import LatestResults
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.number_text import half_percent
@@ -23,7 +23,7 @@ from torchgauge.records import METRICS
 SCHEMA = 1
 
 
-def metric_shard(board: Board, metric: str) -> tuple[str, bytes]:
+def metric_shard(latest: LatestResults, metric: str) -> tuple[str, bytes]:
     """The newest number of every case: median in the base unit, half of its interval in percent.
 
     A number that may not be compared is none here; ``apart`` names the modifier by its place.
@@ -31,7 +31,7 @@ def metric_shard(board: Board, metric: str) -> tuple[str, bytes]:
     medians: list[float | None] = []
     halves: list[float | None] = []
     apart: dict[str, str] = {}
-    for place, entry in enumerate(chain.from_iterable(board.grid)):
+    for place, entry in enumerate(chain.from_iterable(latest.grid)):
         number = entry.numbers.get(metric) if entry else None
         if entry and number and number["median"] is not None and (doubt := entry.doubt(metric)):
             apart[str(place)], number = doubt, None
@@ -42,27 +42,29 @@ def metric_shard(board: Board, metric: str) -> tuple[str, bytes]:
         "metric": metric,
         "unit": METRICS[metric].unit,
         "better": METRICS[metric].better.value,
-        "columns": [links.column_anchor(column) for column in board.columns],
+        "columns": [links.column_anchor(column) for column in latest.columns],
         "median": medians,
         "half": halves,
         "apart": apart,
-        "built_differently": [i for i, w in enumerate(board.workloads) if w.name in board.built_differently],
+        "built_differently": [
+            i for i, w in enumerate(latest.workloads) if w.name in latest.built_differently
+        ],
     }
     return f"latest/{metric}.json", msgspec.json.encode(data)
 
 
-def history_shards(board: Board, recent: History) -> Iterator[tuple[str, bytes]]:
+def history_shards(latest: LatestResults, recent: History) -> Iterator[tuple[str, bytes]]:
     """One file per device: a letter per cell and snapshot, oldest first, ``.`` where nothing was planned."""
     letters = np.full(256, ord(BLANK), np.uint8)
     letters[: len(STATUSES)] = [ord(LOOKS[status].letter) for status in STATUSES]
     texts = letters[recent.status]
     nothing = BLANK * len(recent.snapshots)
     assert letters[NOTHING_PLANNED] == ord(BLANK)
-    for device in board.devices:
-        columns = [column for column in board.columns if column.device == device]
-        first = board.columns.index(columns[0])
+    for device in latest.devices:
+        columns = [column for column in latest.columns if column.device == device]
+        first = latest.columns.index(columns[0])
         found = []
-        for entries in board.grid:
+        for entries in latest.grid:
             for entry in entries[first : first + len(columns)]:
                 row = recent.number_of(entry.newest["case_key"]) if entry else None
                 found.append(nothing if row is None else texts[row].tobytes().decode("ascii"))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from torchgauge.dashboard.board import Column, Entry
+from torchgauge.dashboard.latest_results import Column, Entry
 from torchgauge.dashboard.names import device_id
 from torchgauge.records import Workload
 from torchgauge.results.hostile_text import slug

@@ -14,13 +14,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from torchgauge.dashboard.board import Board, Column, Entry
 from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, History
+from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.names import device_id, model_id
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.case_section import LongTexts, Place, case_html, number_parts
 from torchgauge.dashboard.pages.environment_sides import Side, sides_html
-from torchgauge.dashboard.pages.environments import EnvironmentBook, Identity, LastPasses, differences
+from torchgauge.dashboard.pages.environments import EnvironmentIndex, Identity, LastPasses, differences
 from torchgauge.dashboard.pages.html_text import facts_html, repeated, shown
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import (
@@ -53,7 +53,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The pages of all models: one for each suite and model, with all of its workloads."""
     site = _Site(context)
     groups: dict[tuple[str, str], list[Workload]] = {}
-    for workload in context.board.workloads:
+    for workload in context.latest.workloads:
         groups.setdefault(workload.group, []).append(workload)
     for group, workloads in groups.items():
         file = links.model_page(group)
@@ -65,13 +65,13 @@ class _Site:
     """What all pages share, worked out once."""
 
     def __init__(self, context: SiteContext) -> None:
-        self.board: Board = context.board
+        self.latest: LatestResults = context.latest
         self.history: History = context.recent
         self.letters = letters(context.recent)
         self.lines = Sparklines(context.recent, METRIC, METRICS[METRIC].unit)
         self.moved: Mapping[str, Movement] = context.moved
         self.passes = LastPasses(context)
-        self.described = EnvironmentBook(context.environments.values())
+        self.described = EnvironmentIndex(context.environments.values())
         self._differences: dict[tuple[str, str, str], str] = {}
         self._environments: dict[tuple[tuple[str, str], ...], Markup] = {}
 
@@ -126,7 +126,7 @@ class _Site:
         """What differs between two environments of a device, as HTML; empty where one is not known."""
         key = device, newest, before
         if key not in self._differences:
-            sides = [self.passes.book.identity(device, name) for name in (before, newest)]
+            sides = [self.passes.environment_index.identity(device, name) for name in (before, newest)]
             self._differences[key] = _difference(sides[0], sides[1], same=newest == before)
         return self._differences[key]
 
@@ -139,7 +139,7 @@ class _Site:
         return self._environments[pairs]
 
     def _identity(self, device: str, environment_id: str) -> Identity | None:
-        return self.passes.book.identity(device, environment_id) if environment_id else None
+        return self.passes.environment_index.identity(device, environment_id) if environment_id else None
 
     def place(self, entry: Entry) -> Place:
         """Where the run and the environments of ``entry`` are described."""
@@ -168,9 +168,9 @@ def _difference(before: Identity | None, newest: Identity | None, *, same: bool)
 def _page(site: _Site, group: tuple[str, str], workloads: Sequence[Workload], root: str) -> dict[str, Any]:
     """What the template shows of one suite and model; ``root`` leads to the site's root."""
     texts = LongTexts()
-    columns = [c for c in site.board.columns if any((w, c) in site.board.entries for w in workloads)]
+    columns = [c for c in site.latest.columns if any((w, c) in site.latest.entries for w in workloads)]
     found = {
-        workload: [site.board.entries[workload, c] for c in columns if (workload, c) in site.board.entries]
+        workload: [site.latest.entries[workload, c] for c in columns if (workload, c) in site.latest.entries]
         for workload in workloads
     }
     entries = [entry for members in found.values() for entry in members]

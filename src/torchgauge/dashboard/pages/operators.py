@@ -25,7 +25,7 @@ class DetailPage:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The matrix, and a page of details per first letter, where the store has operators."""
-    if all(workload.subject is not Subject.OPERATORS for workload, _ in context.board.entries):
+    if all(workload.subject is not Subject.OPERATORS for workload, _ in context.latest.entries):
         return
     from torchgauge.dashboard.blocking import blocking_of  # not for the nights without operators
     from torchgauge.dashboard.operator_table import matrix_of

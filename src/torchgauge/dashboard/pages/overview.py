@@ -7,8 +7,8 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.dashboard.board import Board, Entry
 from torchgauge.dashboard.history import NOTHING_PLANNED
+from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.calibration import newest_calibration
 from torchgauge.dashboard.pages.device_history import (
@@ -83,15 +83,15 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 
 def _overview(context: SiteContext) -> dict[str, Any]:
     """Cards, what is new, surprises and the runs that are not finished."""
-    board = context.board.of_models()
+    latest = context.latest.of_models()
     moved = context.moved
     failures: list[NewFailure] = []
-    cards = [_card(context, board, device, moved, failures) for device in _devices(context, board)]
+    cards = [_card(context, latest, device, moved, failures) for device in _devices(context, latest)]
     cards.sort(key=lambda card: not card.silence)
-    surprises = _surprises(board)
+    surprises = _surprises(latest)
     return {
         "cards": cards,
-        "failures": [_failure(board, found) for found in failures[:MOST_LISTED]],
+        "failures": [_failure(latest, found) for found in failures[:MOST_LISTED]],
         "failures_in_all": len(failures),
         "surprises": [_surprise(entry) for entry in surprises[:MOST_LISTED]],
         "surprises_in_all": len(surprises),
@@ -100,20 +100,20 @@ def _overview(context: SiteContext) -> dict[str, Any]:
     }
 
 
-def _devices(context: SiteContext, board: Board) -> list[str]:
+def _devices(context: SiteContext, latest: LatestResults) -> list[str]:
     """The devices of the models, then those of which only checks or operators are known."""
-    others = {case.column.device for case in context.recent.cases} - set(board.devices)
-    return [*board.devices, *sorted(others)]
+    others = {case.column.device for case in context.recent.cases} - set(latest.devices)
+    return [*latest.devices, *sorted(others)]
 
 
 def _card(
     context: SiteContext,
-    board: Board,
+    latest: LatestResults,
     device: str,
     moved: Mapping[str, Movement],
     failures: list[NewFailure],
 ) -> DeviceCard:
-    entries = board.of_device(device)
+    entries = latest.of_device(device)
     rows = rows_of(context.recent, device, Subject.MODELS)
     history = device_history(context.recent, rows)
     fresh = list(new_failures(context.recent, rows))
@@ -124,7 +124,7 @@ def _card(
         device=device,
         href=links.device_page(device),
         sentence=f"{device}: {_sentence(counted, entries, len(fresh), moved)}",
-        silence=silence(board, entries, history, context.now),
+        silence=silence(latest, entries, history, context.now),
         tally=counted,
         line=pass_line(history.passed, history.planned, [s.date for s in context.recent.snapshots]),
         new_failures=len(fresh),
@@ -180,10 +180,10 @@ def _said_age(entry: Entry) -> float:
     return entry.known_age_s if entry.known is not None else entry.age_s
 
 
-def silence(board: Board, entries: tuple[Entry, ...], history: DeviceHistory, now: float) -> str:
-    """Since when a device of ``board`` has had nothing to say while others did; empty where it reports."""
+def silence(latest: LatestResults, entries: tuple[Entry, ...], history: DeviceHistory, now: float) -> str:
+    """Since when a device of ``latest`` has had nothing to say while others did; empty where it reports."""
     said = [entry.known_age_s for entry in entries if entry.known is not None]
-    everybody = [entry.known_age_s for entry in board.entries.values() if entry.known is not None]
+    everybody = [entry.known_age_s for entry in latest.entries.values() if entry.known is not None]
     if not entries or not everybody:
         return ""
     if not said:
@@ -224,8 +224,8 @@ def _speedups(entries: tuple[Entry, ...]) -> tuple[tuple[str, geomean.Mean, str]
     return tuple((name, found, left_out(doubts[name])) for name, found in sorted(means.items()))
 
 
-def _surprises(board: Board) -> list[Entry]:
-    found = [entry for entry in board.entries.values() if "unexpected" in entry.marks]
+def _surprises(latest: LatestResults) -> list[Entry]:
+    found = [entry for entry in latest.entries.values() if "unexpected" in entry.marks]
     return sorted(found, key=lambda entry: (entry.column.order, entry.workload))
 
 
@@ -240,8 +240,8 @@ def _surprise(entry: Entry) -> Finding:
     )
 
 
-def _failure(board: Board, found: NewFailure) -> Finding:
-    entry = board.entries.get((found.case.workload, found.case.column))
+def _failure(latest: LatestResults, found: NewFailure) -> Finding:
+    entry = latest.entries.get((found.case.workload, found.case.column))
     return Finding(
         href=links.case_link(entry) if entry else links.model_page(found.case.workload.group),
         workload=found.case.workload.name,

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from markupsafe import Markup
 
-from torchgauge.dashboard.board import Board, Column, Entry
+from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.cells import NOT_PLANNED, escaped, known_note, row_head
 from torchgauge.dashboard.pages.column_heads import ColumnHead, column_heads
@@ -85,30 +85,30 @@ class PerformancePage:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """A page per view, and the numbers of every metric that has one."""
-    board = context.board.of_models()
-    found = views(board)
-    readers, notes = Readers(board, context.moved), notes_of(board)
+    latest = context.latest.of_models()
+    found = views(latest)
+    readers, notes = Readers(latest, context.moved), notes_of(latest)
     for view in found:
-        page = performance_page(board, view, found, readers.of(view), notes)
+        page = performance_page(latest, view, found, readers.of(view), notes)
         text = context.renderer.page("performance", view.file, section="performance.html", page=page)
         yield view.file, text.encode()
     for metric in dict.fromkeys(view.metric for view in found):
-        yield metric_shard(board, metric)
+        yield metric_shard(latest, metric)
 
 
 def performance_page(
-    board: Board, view: View, others: tuple[View, ...], read: Reader, notes: Mapping[int, str]
+    latest: LatestResults, view: View, others: tuple[View, ...], read: Reader, notes: Mapping[int, str]
 ) -> PerformancePage:
     """The table of one view, whose cells ``read`` reads; ``notes`` are those of :func:`notes_of`."""
     metric = METRICS[view.metric]
-    places = [place for place, column in enumerate(board.columns) if view.eager or column.compiled]
-    columns = tuple(board.columns[place] for place in places)
+    places = [place for place, column in enumerate(latest.columns) if view.eager or column.compiled]
+    columns = tuple(latest.columns[place] for place in places)
     scale = SECONDS if view.metric.startswith("compile") else SCALES[metric.unit]
     readings = [
         [(entry, read(entry)) if (entry := row[place]) is not None else None for place in places]
-        for row in board.grid
+        for row in latest.grid
     ]
-    means, common, excluded = _means(board, view, columns, readings, scale)
+    means, common, excluded = _means(latest, view, columns, readings, scale)
     return PerformancePage(
         view=view,
         views=others,
@@ -119,10 +119,10 @@ def performance_page(
         columns=column_heads(columns),
         rows=tuple(
             NumberRow(
-                row_head(workload, comparable=workload.name not in board.built_differently),
+                row_head(workload, comparable=workload.name not in latest.built_differently),
                 Markup("".join([_cell(found, scale, notes) for found in row])),  # noqa: S704
             )
-            for workload, row in zip(board.workloads, readings, strict=True)
+            for workload, row in zip(latest.workloads, readings, strict=True)
         ),
         means=means,
         left_out=_left_out(readings, view) if means else "",
@@ -137,10 +137,10 @@ _Readings = Sequence[Sequence[_Found]]
 """What the cells of a view show, by row and column; None where nothing was planned."""
 
 
-def notes_of(board: Board) -> dict[int, str]:
+def notes_of(latest: LatestResults) -> dict[int, str]:
     """What is said under the number of an entry in every view, by the entry's identity; most say nothing."""
     found = {}
-    for entry in board.entries.values():
+    for entry in latest.entries.values():
         said = (known_note(entry), *(mark for mark in entry.marks if mark not in QUIET_MARKS))
         if note := " ".join(part for part in said if part):
             found[id(entry)] = note
@@ -196,18 +196,18 @@ def _number(reading: Reading, scale: Scale) -> tuple[str, str]:
 
 
 def _means(
-    board: Board, view: View, columns: Sequence[Column], readings: _Readings, scale: Scale
+    latest: LatestResults, view: View, columns: Sequence[Column], readings: _Readings, scale: Scale
 ) -> tuple[tuple[ColumnMean, ...], int, tuple[geomean.Exclusion, ...]]:
     if not view.mean:
         return (), 0, ()
     numbers: dict[Column, dict[str, float | None]] = {column: {} for column in columns}
-    for workload, row in zip(board.workloads, readings, strict=True):
+    for workload, row in zip(latest.workloads, readings, strict=True):
         for column, found in zip(columns, row, strict=True):
             if found is not None:
                 numbers[column][workload.name] = for_mean(*found, view.metric)
-    within = geomean.common(numbers, board.built_differently)
+    within = geomean.common(numbers, latest.built_differently)
     averages = geomean.means_over(numbers, within)
-    baselines = baseline_columns(board).values() if view.against is Against.EAGER else ()
+    baselines = baseline_columns(latest).values() if view.against is Against.EAGER else ()
     means = []
     for column in columns:
         mean, own = averages.get(column), geomean.plain_mean(numbers[column])

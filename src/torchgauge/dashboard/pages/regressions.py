@@ -7,7 +7,7 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.dashboard.board import Board, Entry
+from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.ab_runs import BADGES, ab_runs
 from torchgauge.dashboard.pages.device_history import new_failures, rows_of
@@ -75,7 +75,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, int, list[dict[str, Any]]]]:
     """Title, explanation, number and rows of every table of changes that has rows."""
     runs = {run.run_id: run for run in context.dated}
-    entries = _by_key(context.board)
+    entries = _by_key(context.latest)
     worse = [each for each in found.changes if each.open and each.finding.worse is True]
     better = [each for each in found.changes if each.open and each.finding.worse is not True]
     done = [each for each in found.changes if not each.open]
@@ -96,8 +96,8 @@ def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, i
     ]
 
 
-def _by_key(board: Board) -> Mapping[str, Entry]:
-    return {entry.newest["case_key"]: entry for entry in board.entries.values()}
+def _by_key(latest: LatestResults) -> Mapping[str, Entry]:
+    return {entry.newest["case_key"]: entry for entry in latest.entries.values()}
 
 
 def _change(
@@ -161,7 +161,7 @@ def _new(context: SiteContext) -> Iterator[tuple[str, list[Entry]]]:
             found = [
                 entry
                 for failure in new_failures(context.recent, rows_of(context.recent, device, subject))
-                if (entry := context.board.entries.get((failure.case.workload, failure.case.column)))
+                if (entry := context.latest.entries.get((failure.case.workload, failure.case.column)))
             ]
             if found:
                 yield f"{device}: {subject.value}", found

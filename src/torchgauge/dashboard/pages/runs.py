@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.clock import utc
-from torchgauge.dashboard.board import Entry
+from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.environments import fact, plugin_of
 from torchgauge.dashboard.plain_rows import Row
@@ -137,9 +137,9 @@ def run_line(info: RunInfo, now: float) -> RunLine:
 
 
 def last_runs(context: SiteContext) -> list[dict[str, Any]]:
-    """The newest run of every device and suite on the board, by device; ``known`` cases say something."""
+    """The newest run of every device and suite, by device; ``known`` cases say something."""
     members: dict[tuple[str, str], dict[str, list[Entry]]] = {}
-    for entry in context.board.entries.values():
+    for entry in context.latest.entries.values():
         runs = members.setdefault((entry.column.device, entry.workload.suite), {})
         runs.setdefault(entry.newest["run_id"], []).append(entry)
     rank = {info.run_id: place for place, info in enumerate(context.runs)}
@@ -173,7 +173,7 @@ def _took(rows: Iterable[Row]) -> str:
 
 def _pages_of_plugins(context: SiteContext) -> Mapping[str, str]:
     """The device on whose page the environments of a plugin are: the first by name."""
-    devices = sorted({case.device for case in context.book}, reverse=True)
+    devices = sorted({case.device for case in context.case_index}, reverse=True)
     return {plugin_of(device): device for device in devices} | {device: device for device in devices}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from torchgauge.dashboard.board import Board, Column
+from torchgauge.dashboard.latest_results import Column, LatestResults
 from torchgauge.dashboard.pages import links
 from torchgauge.records import Subject, Workload
 from torchgauge.results.hostile_text import slug
@@ -18,14 +18,14 @@ CONFORMANCE = "conformance"
 _LETTER = re.compile(r"[a-z]")
 
 
-def case_link(board: Board, workload: Workload, column: Column) -> str:
+def case_link(latest: LatestResults, workload: Workload, column: Column) -> str:
     """Page and section of one case, relative to the site's root."""
     subject = workload.subject
     if subject is Subject.OPERATORS:
         return f"{operators_page(workload.model)}#{feature_anchor(OPERATORS, workload.model)}"
     if subject is Subject.CHECKS:
         return f"checks.html#{check_anchor(workload)}"
-    entry = board.entries.get((workload, column))
+    entry = latest.entries.get((workload, column))
     return links.case_link(entry) if entry else links.model_page(workload.group)
 
 

@@ -15,7 +15,7 @@ MOST_COLUMNS = 32
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The style, where there is a page that needs it."""
-    if all(workload.subject is Subject.MODELS for workload, _ in context.board.entries):
+    if all(workload.subject is Subject.MODELS for workload, _ in context.latest.entries):
         return
     templates = resources.files("torchgauge.dashboard").joinpath("templates")
     parts = [

@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
 
-from torchgauge.dashboard.board import Board, Column, Entry
+from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import half_percent, together
@@ -62,18 +62,18 @@ class Reading(NamedTuple):
 Reader = Callable[[Entry], Reading]
 
 
-def views(board: Board) -> tuple[View, ...]:
-    """The views for which ``board`` has columns, the first one under the name that the navigation has."""
-    if not board.entries:
+def views(latest: LatestResults) -> tuple[View, ...]:
+    """The views for which ``latest`` has columns, the first one under the name that the navigation has."""
+    if not latest.entries:
         return (View("performance.html", "latency", "Latency", "in ms", Against.NOTHING),)
-    compiled = any(column.compiled for column in board.columns)
-    baselines = baseline_columns(board)
+    compiled = any(column.compiled for column in latest.columns)
+    baselines = baseline_columns(latest)
     found = []
-    if any(column not in baselines.values() for column in board.columns):
+    if any(column not in baselines.values() for column in latest.columns):
         found.append(View("", "latency", "Latency", "ratio to eager", Against.EAGER, mean=True))
     found.append(View("-latency", "latency", "Latency", "in ms", Against.NOTHING, mean=True))
-    if len(board.devices) > 1:
-        device = board.devices[0]
+    if len(latest.devices) > 1:
+        device = latest.devices[0]
         found.append(
             View("-device", "latency", "Latency", f"ratio to {device}", Against.DEVICE, device, mean=True)
         )
@@ -95,7 +95,7 @@ def views(board: Board) -> tuple[View, ...]:
             View("-compile-warm", "compile_warm", "Compile time", "warm cache", Against.NOTHING, eager=False),
         ]
     found.append(View("-memory", "peak_memory", "Peak memory", "in MiB", Against.NOTHING))
-    if any("peak_share" in entry.numbers for entry in board.entries.values()):
+    if any("peak_share" in entry.numbers for entry in latest.entries.values()):
         found.append(View("-peak-share", "peak_share", "Peak share", "in %", Against.NOTHING))
     return (
         replace(found[0], file="performance.html"),
@@ -103,26 +103,26 @@ def views(board: Board) -> tuple[View, ...]:
     )
 
 
-def metric_units(board: Board) -> dict[str, str]:
+def metric_units(latest: LatestResults) -> dict[str, str]:
     """The metrics that a query may compare, with their base units."""
-    return {view.metric: METRICS[view.metric].unit for view in views(board)}
+    return {view.metric: METRICS[view.metric].unit for view in views(latest)}
 
 
-def baseline_columns(board: Board) -> Mapping[str, Column]:
+def baseline_columns(latest: LatestResults) -> Mapping[str, Column]:
     """The column that others of its device are compared with: ``eager``, else the first plain one."""
     found: dict[str, Column] = {}
-    for column in board.columns:
+    for column in latest.columns:
         if not column.compiled and (column.device not in found or column.configuration == EAGER):
             found[column.device] = column
     return found
 
 
 class Readers:
-    """How the cells of views are read; what several views of a board share is read once."""
+    """How the cells of views are read; what several views share is read once."""
 
-    def __init__(self, board: Board, moved: Mapping[str, Movement]) -> None:
+    def __init__(self, latest: LatestResults, moved: Mapping[str, Movement]) -> None:
         """``moved`` are the newest changes of latency, by case."""
-        self._board = board
+        self._latest = latest
         self._moved = moved
         self._absolutes: dict[str, Reader] = {}
 
@@ -133,7 +133,7 @@ class Readers:
             return lambda entry: _before(entry, absolute(entry), self._moved)
         if view.against is Against.NOTHING:
             return absolute
-        base = _base_of(self._board, view)
+        base = _base_of(self._latest, view)
         return lambda entry: _ratio(entry, base(entry.workload, entry.column), absolute)
 
 
@@ -149,15 +149,15 @@ def _read_once(metric: str) -> Reader:
     return read
 
 
-def _base_of(board: Board, view: View) -> Callable[[Workload, Column], Entry | None]:
+def _base_of(latest: LatestResults, view: View) -> Callable[[Workload, Column], Entry | None]:
     if view.against is Against.EAGER:
-        baselines = baseline_columns(board)
+        baselines = baseline_columns(latest)
         return lambda workload, column: (
-            board.entries.get((workload, baselines[column.device])) if column.device in baselines else None
+            latest.entries.get((workload, baselines[column.device])) if column.device in baselines else None
         )
-    by_name = {c.configuration: c for c in board.columns if c.device == view.device}
+    by_name = {c.configuration: c for c in latest.columns if c.device == view.device}
     return lambda workload, column: (
-        board.entries.get((workload, by_name[column.configuration]))
+        latest.entries.get((workload, by_name[column.configuration]))
         if column.configuration in by_name
         else None
     )

@@ -31,7 +31,7 @@ from torchgauge.records import (
     RunSettings,
     Status,
 )
-from torchgauge.records.comparison import ComparisonPlan, Contestant, Pair, Side
+from torchgauge.records.comparison import ComparisonPlan, Pair, Side, SideSpec
 from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import Store
@@ -54,8 +54,8 @@ class Request:
 
     selection: Selection
     settings: RunSettings
-    base: Contestant
-    head: Contestant
+    base: SideSpec
+    head: SideSpec
     control: bool = False
     controls: int = CONTROLS
     seed: int | None = None
@@ -68,15 +68,15 @@ class Request:
 class SideSetup:
     """What one side runs with; ``groups`` say what this side's interpreter refuses."""
 
-    contestant: Contestant
+    spec: SideSpec
     devices: Mapping[str, Device]
     suites: Mapping[str, Suite]
     groups: tuple[Group, ...]
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What the suites want a person to hear."""
-        return tuple(remark for suite in self.suites.values() for remark in suite.remarks)
+        return tuple(note for suite in self.suites.values() for note in suite.notes)
 
     def find(self, key: str) -> tuple[Group, PlannedCase]:
         """The case called ``key`` in its group."""
@@ -160,13 +160,13 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
     if plan.settings.torchbench is not None:
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     setups = {}
-    contestants = {Side.BASE: plan.base, Side.HEAD: plan.head}
-    _check_values_kept(contestants.values())
-    there = {side: interpreter(each.python) for side, each in contestants.items()}
+    specs = {Side.BASE: plan.base, Side.HEAD: plan.head}
+    _check_values_kept(specs.values())
+    there = {side: interpreter(each.python) for side, each in specs.items()}
     suites = suites_of_either(there, [name for name, _ in plan.suite_digests])
-    for side, contestant in contestants.items():
+    for side, spec in specs.items():
         devices = find_devices(sorted({str(group.device) for group in plan.groups}), there[side])
-        setups[side] = _side(contestant, SideParts(there[side], suites[side], devices), plan.groups)
+        setups[side] = _side(spec, SideParts(there[side], suites[side], devices), plan.groups)
     for name, digest in plan.suite_digests:
         if setups[Side.HEAD].suites[name].digest != digest:
             raise UsageError(
@@ -177,20 +177,20 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
     return Comparison(plan, store, setups, progress), folder
 
 
-def _published(contestant: Contestant, side: str, other: Contestant) -> Contestant:
-    """``contestant`` as the plan keeps it: of a secret its name, and whether the other's value differs."""
+def _published(spec: SideSpec, side: str, other: SideSpec) -> SideSpec:
+    """``spec`` as the plan keeps it: of a secret its name, and whether the other's value differs."""
     theirs = dict(other.variables)
     variables = []
-    for name, value in contestant.variables:
+    for name, value in spec.variables:
         shown = hide_told(f"{name}={value}").partition("=")[2]
         differs = shown != value and theirs.get(name, value) != value
         variables.append((name, f"{shown} (of the {side})" if differs else shown))
-    return replace(contestant, variables=tuple(variables))
+    return replace(spec, variables=tuple(variables))
 
 
-def _check_values_kept(contestants: Iterable[Contestant]) -> None:
-    for contestant in contestants:
-        for name, value in contestant.variables:
+def _check_values_kept(specs: Iterable[SideSpec]) -> None:
+    for spec in specs:
+        for name, value in spec.variables:
             if MASK in value:
                 raise UsageError(
                     f"the value of {name} is a secret and was not kept: this comparison cannot go on",
@@ -198,10 +198,10 @@ def _check_values_kept(contestants: Iterable[Contestant]) -> None:
                 )
 
 
-def _side(contestant: Contestant, parts: SideParts, groups: Sequence[Group]) -> SideSetup:
+def _side(spec: SideSpec, parts: SideParts, groups: Sequence[Group]) -> SideSetup:
     """``groups`` as the interpreter of one side can run them."""
     own = tuple(_own(group, parts.devices, parts.suites[group.workload.suite]) for group in groups)
-    return SideSetup(contestant, parts.devices, parts.suites, refuse(parts.there, own, parts.devices))
+    return SideSetup(spec, parts.devices, parts.suites, refuse(parts.there, own, parts.devices))
 
 
 def _own(group: Group, devices: Mapping[str, Device], suite: Suite) -> Group:
@@ -226,7 +226,7 @@ def _own(group: Group, devices: Mapping[str, Device], suite: Suite) -> Group:
 
 
 def _pairs(
-    request: Request, seed: int, base: Contestant, head: Contestant, setups: Mapping[Side, SideSetup]
+    request: Request, seed: int, base: SideSpec, head: SideSpec, setups: Mapping[Side, SideSetup]
 ) -> tuple[Pair, ...]:
     """A pair for each workload and configuration, and A/A pairs of a few that head does not refuse."""
     found: list[Pair] = []
@@ -245,7 +245,7 @@ def _pairs(
     return (*found, *(Pair(pair.head, pair.head, control=True) for pair in chosen))
 
 
-def _check_difference(base: Contestant, head: Contestant, *, control: bool) -> None:
+def _check_difference(base: SideSpec, head: SideSpec, *, control: bool) -> None:
     if bool(base.configuration) != bool(head.configuration):
         raise UsageError(
             "only one side has a configuration of its own", hint="--base-config NAME --head-config NAME"

@@ -19,11 +19,11 @@ from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.ab.reading import Answer, Reading
 from torchgauge.harness.interpreter.interpreter import interpreter
-from torchgauge.records.comparison import Contestant
+from torchgauge.records.comparison import SideSpec
 from torchgauge.results.trends.trend import Night, Series, Suspicion
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState
 
-Measure = Callable[[Contestant, Contestant, Suspicion], Reading]
+Measure = Callable[[SideSpec, SideSpec, Suspicion], Reading]
 """Compares the last good build with the suspect one on the case of a suspicion."""
 SHARE = 0.5
 """What must have moved at least as well, as a share of the suspected change on a logarithmic scale."""
@@ -75,15 +75,15 @@ class Confirmer:
             return known
         good, suspect = suspicion.good, suspicion.suspect
         moved = moved_with(suspicion, self.reference(suspicion.series))
-        pair = [self._contestant(night) for night in (good, suspect)]
+        pair = [self._spec(night) for night in (good, suspect)]
         for each in pair:
             if isinstance(each, str):
                 if moved:
                     return self._outcome(suspicion, TrendState.ENVIRONMENT, moved)
                 return self._outcome(suspicion, TrendState.NOT_CONFIRMABLE, each)
         base, head = pair
-        assert isinstance(base, Contestant)
-        assert isinstance(head, Contestant)
+        assert isinstance(base, SideSpec)
+        assert isinstance(head, SideSpec)
         if base.python == head.python:
             reason = f"{base.python} stands for both {base.label} and {head.label}"
             return self._outcome(suspicion, TrendState.NOT_CONFIRMABLE, reason)
@@ -102,7 +102,7 @@ class Confirmer:
         """That ``suspicion`` cannot be measured, and why."""
         return self._outcome(suspicion, TrendState.NOT_CONFIRMABLE, reason)
 
-    def _contestant(self, night: Night) -> Contestant | str:
+    def _spec(self, night: Night) -> SideSpec | str:
         """The build of ``night``, or why it cannot be measured any more."""
         version = night.torch_version
         label = version or night.run_id
@@ -117,7 +117,7 @@ class Confirmer:
         found = self.version_of(python) if version else ""
         if version and not _one_version(found, version):
             return f"torch {label} cannot be measured: {python} has torch {found or '(none)'} now; {ask}"
-        return Contestant(label, python)
+        return SideSpec(label, python)
 
     def _outcome(
         self, suspicion: Suspicion, state: TrendState, reason: str, reading: Reading | None = None

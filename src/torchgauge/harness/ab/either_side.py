@@ -13,10 +13,10 @@ from torchgauge.devices.device import Device
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.harness.interpreter.foreign_plugins import ForeignSuite, suites_of
 from torchgauge.harness.interpreter.interpreter import Interpreter
-from torchgauge.harness.planning.cut import cut_groups
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.plan import all_groups, check_available
 from torchgauge.harness.planning.selection import Selection, parse_shard
+from torchgauge.harness.planning.sharding import shard_groups
 from torchgauge.harness.run.campaigns import expand_devices
 from torchgauge.records import Group
 from torchgauge.records.comparison import Side
@@ -93,7 +93,7 @@ def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> t
             hint="leave it out, or torchgauge run on either side, then torchgauge compare",
         )
     _, shards = parse_shard(selection.shard)
-    return cut_groups(found, shards, Forecast()).shard(selection.shard)
+    return shard_groups(found, shards, Forecast()).shard(selection.shard)
 
 
 def _joined(ours: Suites, theirs: Suites) -> dict[str, Suite]:

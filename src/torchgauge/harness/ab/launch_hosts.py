@@ -12,7 +12,7 @@ from torchgauge.harness.job import CALIBRATE
 from torchgauge.harness.pool.worker_host import WorkerHost
 from torchgauge.harness.pool.worker_setup import Variables, WorkerSetup, environment_in
 from torchgauge.records import Case, DeviceTarget, Environment, Scalar
-from torchgauge.records.comparison import Contestant, Pair, Side
+from torchgauge.records.comparison import Pair, Side, SideSpec
 
 TWIN = "twin"
 """The base of an A/A pair beside a head that is not executed like the base: head once more."""
@@ -29,7 +29,7 @@ Key = tuple[str, DeviceTarget, Variables]
 class LaunchHosts:
     """Role, device and variables of the configuration to the host that serves them."""
 
-    contestants: Mapping[Side, Contestant]
+    specs: Mapping[Side, SideSpec]
     setups: Mapping[tuple[Side, DeviceTarget], WorkerSetup]
     seed: str
     hosts: dict[Key, WorkerHost] = field(default_factory=dict)
@@ -73,11 +73,11 @@ class LaunchHosts:
         """The side of ``pair`` whose host started first."""
         return min(Side, key=lambda side: self._roles.index(self._role(side, pair)))
 
-    def remarks(self) -> list[str]:
+    def notes(self) -> list[str]:
         """What was remarked since this was last asked."""
-        found = [text for host in self.hosts.values() for text in host.remarks]
+        found = [text for host in self.hosts.values() for text in host.notes]
         for host in self.hosts.values():
-            host.remarks.clear()
+            host.notes.clear()
         return found
 
     def close(self) -> None:
@@ -89,7 +89,7 @@ class LaunchHosts:
     def _role(self, side: Side, pair: Pair) -> str:
         if side is Side.HEAD or not pair.control:
             return side.value
-        base, head = self.contestants[Side.BASE], self.contestants[Side.HEAD]
+        base, head = self.specs[Side.BASE], self.specs[Side.HEAD]
         alike = (base.python, base.variables) == (head.python, head.variables)
         return Side.BASE.value if alike else TWIN
 
@@ -108,7 +108,7 @@ class LaunchHosts:
         }
         self.conditions[f"{role}_hash_seed"] = int(chance["PYTHONHASHSEED"])
         self.conditions[f"{role}_padding"] = len(chance[PADDING])
-        merged = {**dict(variables), **chance, **dict(self.contestants[side].variables)}
+        merged = {**dict(variables), **chance, **dict(self.specs[side].variables)}
         options = setup.host_options(tuple(sorted(merged.items())))
         preload = [name for name in options.preload if setup.compiles or not name.startswith(COMPILER)]
         options = replace(options, preload=(*preload, WORKER_MODULE))

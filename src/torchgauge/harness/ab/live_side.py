@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Any
 
 from torchgauge.harness.ab.wire import Listener, Wire
-from torchgauge.harness.pool.fold import fold
+from torchgauge.harness.pool.derived_status import derive_statuses
 from torchgauge.harness.pool.watch import QUIET_TICK_S, TICK_S, Watch
 from torchgauge.records import Outcome, PlannedCase
 
@@ -30,7 +30,7 @@ class LiveSide:
     def block(self, steps: int) -> dict[str, Any] | None:
         """The columns of one block; None where the side has failed or died."""
         assert self._wire is not None
-        self._watch.restart_deadline()  # it waited for its turn
+        self._watch.restart_deadline()  # it waited for the lock
         self._wire.send(cmd="block", steps=steps)
         return self._hear()
 
@@ -42,7 +42,9 @@ class LiveSide:
         while not self._watch.look(TICK_S):
             pass
         self._close()
-        return fold([self.planned], self._watch.ending, kernel_killed).outcomes[self.planned.case.key]
+        return derive_statuses([self.planned], self._watch.ending, kernel_killed).outcomes[
+            self.planned.case.key
+        ]
 
     @property
     def lost(self) -> bool:

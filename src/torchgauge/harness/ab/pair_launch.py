@@ -23,16 +23,16 @@ from torchgauge.records.placement import format_cpus
 
 MAX_STEPS = 200
 """Steps of a block: shorter steps than a fiftieth of a millisecond would only make the journal long."""
-FEWEST_QUADS = 12
-"""Quads of a launch that its time does not cut short."""
-QUAD: Mapping[bool, tuple[Side, ...]] = {
+FEWEST_ABBA_BLOCKS = 12
+"""ABBA blocks of a launch that its time does not cut short."""
+ABBA: Mapping[bool, tuple[Side, ...]] = {
     True: (Side.BASE, Side.HEAD, Side.HEAD, Side.BASE),
     False: (Side.HEAD, Side.BASE, Side.BASE, Side.HEAD),
 }
 
 
 @dataclass(frozen=True)
-class Corner:
+class SideLaunch:
     """What one side of a pair runs with: its host, its case in its group, and its compile cache."""
 
     setup: WorkerSetup
@@ -53,7 +53,7 @@ class Order:
     pair: Pair
     number: int
     confirms: bool
-    quads: int
+    abba_blocks: int
     first: Side
     cpus: tuple[int, ...]
     sockets: Path
@@ -66,7 +66,7 @@ class PairLaunch:
     """One pair from its first process to its last."""
 
     order: Order
-    corners: Mapping[Side, Corner]
+    sides: Mapping[Side, SideLaunch]
     dice: random.Random
     cancelled: Callable[[], bool]
     on_event: Callable[[Side, dict[str, Any]], None]
@@ -113,11 +113,11 @@ class PairLaunch:
 
     @property
     def _clock(self) -> Clock:
-        return self.corners[Side.BASE].setup.submission.clock
+        return self.sides[Side.BASE].setup.submission.clock
 
     @property
     def _settings(self) -> RunSettings:
-        return self.corners[Side.BASE].setup.submission.plan.settings
+        return self.sides[Side.BASE].setup.submission.plan.settings
 
     # --- setting up --------------------------------------------------------------------------
 
@@ -129,17 +129,15 @@ class PairLaunch:
             if self.cancelled():
                 self.stopped = True
                 break
-            corner = self.corners[side]
-            outcome = refusal(corner.planned)
-            if outcome is None and not corner.host.ready():
+            own = self.sides[side]
+            outcome = refusal(own.planned)
+            if outcome is None and not own.host.ready():
                 reason = "the worker's host did not come up; see logs/host.log"
-                outcome = Outcome(
-                    corner.planned.case.key, Status.INFRA, Phase.START, Cause.LOST_WORKER, reason
-                )
+                outcome = Outcome(own.planned.case.key, Status.INFRA, Phase.START, Cause.LOST_WORKER, reason)
             if outcome is not None:
                 self.outcomes[side] = outcome
                 continue
-            self.live[side] = self._start(side, corner)
+            self.live[side] = self._start(side, own)
             step_s = self.live[side].wait()
             if step_s is None:
                 self._end(side)
@@ -147,24 +145,24 @@ class PairLaunch:
                 found[side] = step_s
         return found
 
-    def _start(self, side: Side, corner: Corner) -> LiveSide:
+    def _start(self, side: Side, own: SideLaunch) -> LiveSide:
         order = self.order
         listener = Listener(order.sockets / f"{order.number}-{order.pair.key[:8]}-{side.value}")
-        group = replace(corner.group, cases=(corner.planned,))
+        group = replace(own.group, cases=(own.planned,))
         job = replace(
-            corner.setup.group_job(SIDE, group, corner.cache),
+            own.setup.group_job(SIDE, group, own.cache),
             cpus=format_cpus(order.cpus),
             control=str(listener.path),
-            filled=corner.filled,
+            filled=own.filled,
         )
         log = order.logs / f"{order.number}-{order.pair.key[:8]}-{side.value}.log"
-        watch = corner.host.start(job, log, lambda event: self.on_event(side, event))
-        return LiveSide(corner.planned, watch, listener)
+        watch = own.host.start(job, log, lambda event: self.on_event(side, event))
+        return LiveSide(own.planned, watch, listener)
 
     # --- measuring ---------------------------------------------------------------------------
 
     def _take_turns(self, step_s: Mapping[Side, float]) -> None:
-        """Run the quads, fewer where their steps are slow: ``measure_budget_s`` is for each side.
+        """Run the ABBA blocks, fewer where their steps are slow: ``measure_budget_s`` is for each side.
 
         A side that fails ends them, and what was measured before stays.
         """
@@ -175,10 +173,10 @@ class PairLaunch:
                 return
         clock = self._clock
         until = clock.steady() + len(step_s) * self._settings.measure_budget_s
-        for quad in range(self.order.quads):
-            if quad >= FEWEST_QUADS and clock.steady() > until:
+        for quad in range(self.order.abba_blocks):
+            if quad >= FEWEST_ABBA_BLOCKS and clock.steady() > until:
                 return
-            for position, side in enumerate(QUAD[self.dice.random() < 0.5]):
+            for position, side in enumerate(ABBA[self.dice.random() < 0.5]):
                 if self.cancelled():
                     self.stopped = True
                     return
@@ -202,16 +200,16 @@ class PairLaunch:
             if side in self.live and side not in self.outcomes:
                 self._end(side)
             elif side not in self.outcomes:
-                key = self.corners[side].planned.case.key
+                key = self.sides[side].planned.case.key
                 self.outcomes[side] = Outcome(
                     key, Status.NOT_RUN, Phase.START, Cause.CANCELLED, "interrupted"
                 )
 
     def _end(self, side: Side) -> None:
-        corner = self.corners[side]
+        own = self.sides[side]
         self.outcomes[side] = self.live[side].finish(self.oom_kills.more)
         if self.live[side].lost:
-            corner.host.close()
+            own.host.close()
 
 
 def steps_per_block(step_s: Mapping[Side, float]) -> int:

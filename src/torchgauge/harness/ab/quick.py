@@ -10,12 +10,12 @@ from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.ab.run_comparison import ComparisonEnding, run_comparison
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import RunSettings
-from torchgauge.records.comparison import Contestant, MetricVerdict
+from torchgauge.records.comparison import MetricVerdict, SideSpec
 
 
 def compare_builds(
-    base: Contestant,
-    head: Contestant,
+    base: SideSpec,
+    head: SideSpec,
     selection: Selection,
     settings: RunSettings,
     store: str,
@@ -27,7 +27,7 @@ def compare_builds(
     controls: int = 0,
     progress: AbProgress | None = None,
 ) -> list[MetricVerdict]:
-    """Measure ``selection`` on both contestants, keep the comparison in ``store`` and return its verdicts.
+    """Measure ``selection`` on both sides, keep the comparison in ``store`` and return its verdicts.
 
     ``policy`` names a policy file; ``controls`` counts the pairs that are also measured head against head;
     ``seed`` makes orders, CPUs and controls repeatable, and is drawn where it is None.

@@ -14,7 +14,7 @@ from torchgauge.harness.ab.reading import Answer, Reading, reading_of
 from torchgauge.harness.planning.plan import load_suites
 from torchgauge.harness.planning.selection import CaseName, Selection, parse_case_id, select_models
 from torchgauge.records import RunSettings
-from torchgauge.records.comparison import Contestant
+from torchgauge.records.comparison import SideSpec
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Suspicion
 from torchgauge.suites.capabilities import offered_as
@@ -58,10 +58,10 @@ class QuickCase:
         )
 
 
-def measure_case(store: Store, case: QuickCase, metric: str) -> Callable[[Contestant, Contestant], Reading]:
+def measure_case(store: Store, case: QuickCase, metric: str) -> Callable[[SideSpec, SideSpec], Reading]:
     """A comparison of two builds on ``case``; a build that breaks is a reading, and a mistake is raised."""
 
-    def measure(base: Contestant, head: Contestant) -> Reading:
+    def measure(base: SideSpec, head: SideSpec) -> Reading:
         from torchgauge.harness.ab.comparison import Request
         from torchgauge.harness.ab.quick import compare
 
@@ -80,7 +80,7 @@ def measure_case(store: Store, case: QuickCase, metric: str) -> Callable[[Contes
 def measure_suspicion(store: Store) -> Measure:
     """The comparison that a confirmation makes: the case of the suspicion, exactly."""
 
-    def measure(base: Contestant, head: Contestant, suspicion: Suspicion) -> Reading:
+    def measure(base: SideSpec, head: SideSpec, suspicion: Suspicion) -> Reading:
         series = suspicion.series
         try:
             case = case_of(series.case_id)

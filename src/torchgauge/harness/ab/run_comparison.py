@@ -15,7 +15,7 @@ from typing import Protocol
 from torchgauge.errors import UsageError
 from torchgauge.harness.ab.comparison import Comparison, SideSetup
 from torchgauge.harness.ab.launch_hosts import LaunchHosts, case_of, choose_cpus, threads_of
-from torchgauge.harness.ab.pair_launch import Corner, Order, PairLaunch
+from torchgauge.harness.ab.pair_launch import Order, PairLaunch, SideLaunch
 from torchgauge.harness.ab.wire import LONGEST_PATH
 from torchgauge.harness.executors.executor import Submission
 from torchgauge.harness.pool.worker_setup import WorkerSetup
@@ -149,7 +149,7 @@ class LaunchSeries:
         comparison.progress.start(comparison.plan, len(done))
         if done:
             self._note(f"resumed with {len(done)} measurements done")
-        for text in dict.fromkeys(t for side in comparison.sides.values() for t in side.remarks):
+        for text in dict.fromkeys(t for side in comparison.sides.values() for t in side.notes):
             self._note(text)
         number = max((launch.number for launch in done), default=0)
         began = clock.steady()
@@ -183,8 +183,8 @@ class LaunchSeries:
 
     def _hosts(self, number: int) -> LaunchHosts:
         comparison = self.comparison
-        contestants = {side: setup.contestant for side, setup in comparison.sides.items()}
-        return LaunchHosts(contestants, self.setups, f"launch {number} of {comparison.plan.seed}")
+        specs = {side: setup.spec for side, setup in comparison.sides.items()}
+        return LaunchHosts(specs, self.setups, f"launch {number} of {comparison.plan.seed}")
 
     def _describe(self, hosts: LaunchHosts) -> list[Environment]:
         """The environments of both sides on every device, journaled."""
@@ -223,7 +223,7 @@ class LaunchSeries:
                 if threads not in cpus:
                     cpus[threads] = choose_cpus(threads, hosts.dice(f"cpus for {threads}"))
                 launch = self._measure(number, hosts, pair, asked[pair.key], cpus[threads])
-                self._remarks(hosts)
+                self._notes(hosts)
                 if launch is None:
                     return
                 launch = replace(launch, setup_s=launch.setup_s + share)
@@ -238,17 +238,17 @@ class LaunchSeries:
             pair=pair,
             number=number,
             confirms=wanted.confirms,
-            quads=wanted.quads,
+            abba_blocks=wanted.abba_blocks,
             first=hosts.first(pair),
             cpus=cpus,
             sockets=self.sockets,
             logs=self.folder.logs,
             conditions=tuple(sorted(hosts.conditions.items())),
         )
-        corners = {side: self._corner(side, pair, hosts) for side in Side}
+        side_launches = {side: self._side_launch(side, pair, hosts) for side in Side}
         launch = PairLaunch(
             order,
-            corners,
+            side_launches,
             hosts.dice(f"quads of {pair.key}"),
             self.stop.is_set,
             lambda side, event: self.comparison.progress.event(pair, side, event),
@@ -259,25 +259,25 @@ class LaunchSeries:
         self.filled |= {(pair.key, side) for side, outcome in sides if outcome.status is Status.PASS}
         return launch
 
-    def _corner(self, side: Side, pair: Pair, hosts: LaunchHosts) -> Corner:
+    def _side_launch(self, side: Side, pair: Pair, hosts: LaunchHosts) -> SideLaunch:
         setup = self.comparison.sides[Side.HEAD if pair.control else side]
         group, planned = setup.find(case_of(side, pair).key)
         cache = self.work / f"cache-{pair.key}-{side.value}"
         filled = (pair.key, side) in self.filled
-        return Corner(hosts.setup(side, pair), hosts.host(side, pair), group, planned, cache, filled)
+        return SideLaunch(hosts.setup(side, pair), hosts.host(side, pair), group, planned, cache, filled)
 
     # --- what is kept ------------------------------------------------------------------------
 
-    def _remarks(self, hosts: LaunchHosts) -> None:
-        for text in hosts.remarks():
+    def _notes(self, hosts: LaunchHosts) -> None:
+        for text in hosts.notes():
             self._note(text)
 
     def _note(self, text: str) -> None:
-        """Journal a remark; the same one comes with every launch and is kept once."""
+        """Journal a note; the same one comes with every launch and is kept once."""
         if text not in self.said:
             self.said.add(text)
             self.journal.append(Kind.NOTE, [Note(text, self.comparison.clock.now())])
-            self.comparison.progress.remark(text)
+            self.comparison.progress.note(text)
 
     def _setup(self, setup: SideSetup, target: DeviceTarget) -> WorkerSetup:
         plan = self.comparison.plan
@@ -288,7 +288,7 @@ class LaunchSeries:
             folder=self.folder.path,
             devices=setup.devices,
             suites=setup.suites,
-            python=setup.contestant.python,
+            python=setup.spec.python,
             clock=self.comparison.clock,
             cancelled=self.stop.is_set,
             on_event=lambda group, event: None,

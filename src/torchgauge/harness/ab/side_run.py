@@ -47,17 +47,17 @@ class SideRun(GroupRun):
 
     def _take_part(self, state: CaseState, step: Callable[[], Any]) -> None:
         self.enter(Phase.WARMUP, state)
-        lane = replace(self._lane(state, step), settled=False)
+        series = replace(self._series(state, step), settled=False)
         try:
             budget = min(WARMUP_S, self.settings.warmup_budget_s)
-            warm_up(lane, self.session, replace(self.settings, min_block_s=BLOCK_S, warmup_budget_s=budget))
+            warm_up(series, self.session, replace(self.settings, min_block_s=BLOCK_S, warmup_budget_s=budget))
             with self.running(state):
                 state.measurements += self._memory(step)
-                step_s = time_block(step, lane.inner, self.session).wall
+                step_s = time_block(step, series.inner, self.session).wall
         except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
             self.end_raised(state, error)
             return
-        state.facts["warmup"] = lane.warmup
+        state.facts["warmup"] = series.warmup
         self.enter(Phase.MEASURE, state)
         wire = connect(self.job.control)
         wire.send(ev="ready", step_s=step_s)

@@ -92,7 +92,7 @@ def backend_named(name: str) -> Backend:
         raise InfrastructureError(
             f"backend {name!r}: implementation is a word, packages and takes are tuples of words, and "
             "options is a dataclass or dict",
-            hint=registry.MEND,
+            hint=registry.FIX,
         )
     return found
 

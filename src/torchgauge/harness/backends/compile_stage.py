@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
-from torchgauge.harness.cold_turn import NOT_ITS_TURN
+from torchgauge.harness.cold_sampling import NOT_SAMPLED
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.case_measurements import single
@@ -80,7 +80,7 @@ class CompileStage:
             return [_warm(seconds)]
         if self.session.cold:
             return [single("compile_cold", seconds, "first call, empty cache")]
-        return [absent("compile_cold", NOT_ITS_TURN)]
+        return [absent("compile_cold", NOT_SAMPLED)]
 
     def _look(self, step: Step, eager_step: Step) -> tuple[dict[str, Scalar], str] | str:
         from torchgauge.harness.worker import compiled_share

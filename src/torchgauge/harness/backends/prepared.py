@@ -18,7 +18,7 @@ from typing import Any
 
 from torchgauge import registry
 from torchgauge.devices.session import DeviceSession
-from torchgauge.errors import MissingPackageError, PluginError, add_remark, remark_on
+from torchgauge.errors import MissingPackageError, PluginError, add_note, note_on
 from torchgauge.harness.backends.backend import Backend
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.records import Configuration, Measurement, Scalar
@@ -145,7 +145,7 @@ def _blamed(said: str) -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        add_remark(error, remark_on(error) or said)
+        add_note(error, note_on(error) or said)
         raise
 
 

@@ -21,11 +21,11 @@ from torchgauge.harness.bisect.builds import BuildFailedError, Builds, make_buil
 from torchgauge.harness.bisect.search import Ending, Search, begin, search
 from torchgauge.records import RecordError, from_plain, to_plain
 from torchgauge.records.codec import digest
-from torchgauge.records.comparison import Contestant
+from torchgauge.records.comparison import SideSpec
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.store import Store
 
-Compare = Callable[[Contestant, Contestant], Reading]
+Compare = Callable[[SideSpec, SideSpec], Reading]
 """Measures a first build against another one."""
 EXIT_CODES = {Ending.FOUND: 0, Ending.NOT_REPRODUCED: 1, Ending.INCOMPLETE: 3, Ending.SEARCHING: 3}
 
@@ -92,7 +92,7 @@ class Bisection:
                 python = make_build(self.builds, build, self.store.path / "bisect" / "builds")
             except BuildFailedError as error:
                 return Reading(Answer.UNUSABLE, reason=f"{build.label} cannot be built: {error.message}")
-            pair.append(Contestant(build.label, python))
+            pair.append(SideSpec(build.label, python))
         self.say(f"comparing {pair[0].label} with {pair[1].label}")
         return self.compare(pair[0], pair[1])
 

@@ -34,7 +34,7 @@ _POLL_S = 0.1
 
 
 @dataclass(frozen=True)
-class Bench:
+class CensusRunner:
     """Where recordings run: the interpreter, the device, and what children are given beside their items.
 
     ``packages`` are those whose versions they say, ``variables`` what they need in their environment, and

@@ -9,7 +9,7 @@ from typing import Any
 
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, UsageError
-from torchgauge.harness.census.children import Bench
+from torchgauge.harness.census.children import CensusRunner
 from torchgauge.harness.census.job import CensusItem
 from torchgauge.harness.census.versions import versions_in
 from torchgauge.harness.interpreter.foreign_plugins import suites_of
@@ -70,8 +70,8 @@ def record(wanted: Wanted, out: Path, say: Said = lambda _: None) -> CensusData:
     items, packages, variables = items_of(wanted, there)
     before = _before(out, versions_in(there, packages))
     answers = _Answers()
-    bench = Bench(there.path, target, device, packages, variables, wanted.deadline_s)
-    for number, (item, line) in enumerate(bench.answers(items), 1):
+    runner = CensusRunner(there.path, target, device, packages, variables, wanted.deadline_s)
+    for number, (item, line) in enumerate(runner.answers(items), 1):
         _absorb(answers, item, line, str(target))
         data = _merged(before, answers)
         problem = f": {line['problem']}" if line.get("problem") else ""

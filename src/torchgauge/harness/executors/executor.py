@@ -14,7 +14,7 @@ from torchgauge.suites.suite import Suite
 
 
 @dataclass(frozen=True)
-class Remark:
+class RunNote:
     """A fact about the run that belongs in its journal."""
 
     text: str
@@ -25,7 +25,7 @@ class BudgetSpent:
     """The time of the run is over: groups were left out."""
 
 
-Yield = Union[Environment, Calibration, Remark, BudgetSpent, "list[Result]"]
+Yield = Union[Environment, Calibration, RunNote, BudgetSpent, "list[Result]"]
 
 
 @dataclass(frozen=True)

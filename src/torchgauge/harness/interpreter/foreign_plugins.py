@@ -44,7 +44,7 @@ class ForeignSuite:
     environment: dict[str, str]
     entries: tuple[ModelEntry, ...]
     unavailable: Unavailable | None = None
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
     scenarios: dict[str, str] = field(default_factory=dict)
 
     def models(self) -> tuple[ModelEntry, ...]:

@@ -20,8 +20,8 @@ from torchgauge.harness.interpreter.packages import installed_in, package_checks
 from torchgauge.harness.interpreter.staging import environment_for
 from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import Purpose, passed
+from torchgauge.suites.conflicts import bundled_conflicts, fitting, misfit
 from torchgauge.suites.install_needs import Need, needs_of
-from torchgauge.suites.poison import bundled_poison, fitting, misfit
 from torchgauge.suites.suite import ModelEntry
 
 PINNED = ("torch", "torchvision", "numpy", "triton")
@@ -112,7 +112,7 @@ def plan_installation(python: str, suite: str, entries: Sequence[ModelEntry]) ->
 def constraints_for(versions: Mapping[str, str]) -> tuple[str, ...]:
     """The lines that keep torch and its like as they are."""
     lines = [f"{name}=={versions[name]}" for name in _pinned(versions)]
-    for rule in bundled_poison():
+    for rule in bundled_conflicts():
         if rule.package not in FITTING or (rule.package in PINNED and rule.package in versions):
             continue
         if rule.package in versions and not misfit(rule, versions):
@@ -123,7 +123,7 @@ def constraints_for(versions: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def install(planned: Installation, say: Callable[[str], None], timeout: float = STEP_TIMEOUT_S) -> Installed:
-    """Install everything that ``planned`` names, and look for poison packages after it.
+    """Install everything that ``planned`` names, and look for conflicting packages after it.
 
     ``say`` is told each package as it ends. Raises :class:`InfrastructureError` where pip is not there.
     """
@@ -164,7 +164,7 @@ def plan_text(planned: Installation) -> list[str]:
 
 
 def report_text(ended: Installed) -> list[str]:
-    """The table at the end: what is there, what failed and why, which models stay skipped, what is poison."""
+    """The table at the end: what is there, what failed and why, which models stay skipped, what conflicts."""
     width = max((len(step.need.name) for step in ended.steps), default=0)
     done = [step for step in ended.steps if not step.failed]
     failed = [step for step in ended.steps if step.failed]

@@ -18,7 +18,7 @@ from torchgauge.harness.interpreter.staging import environment_for, is_own
 from torchgauge.harness.suspects import Suspect
 from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import passed
-from torchgauge.suites.poison import bundled_poison, misfit, suspicious
+from torchgauge.suites.conflicts import bundled_conflicts, misfit, suspicious
 
 TIMEOUT_S = 60.0
 _QUESTION = """
@@ -58,7 +58,7 @@ def suspects(versions: Mapping[str, str]) -> tuple[Suspect, ...]:
             unneeded=rule.unneeded,
             says=rule.says,
         )
-        for rule in bundled_poison()
+        for rule in bundled_conflicts()
         if suspicious(rule, versions)
     )
 
@@ -76,12 +76,12 @@ def suspects_in(python: str) -> tuple[Suspect, ...]:
 
 
 def package_checks(python: str, versions: Mapping[str, str] | None = None) -> list[Check]:
-    """What ``torchgauge doctor`` says of poison packages: a line for each, or that there are none."""
+    """What ``torchgauge doctor`` says of conflicting packages: a line for each, or that there are none."""
     try:
         found = suspects(installed_in(python) if versions is None else versions)
     except InfrastructureError as error:
         return [Check("packages", CheckState.WARN, error.message, error.hint)]
-    breaking = {rule.package: rule.breaks for rule in bundled_poison()}
+    breaking = {rule.package: rule.breaks for rule in bundled_conflicts()}
     checks = []
     for each in found:
         if each.why:

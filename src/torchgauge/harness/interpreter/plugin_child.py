@@ -56,7 +56,7 @@ def suite(reference: str) -> dict[str, Any]:
     later: dict[str, Any] = {  # suites that say none of them lack them
         "unavailable": None,
         "environment": {},
-        "remarks": (),
+        "notes": (),
         "scenarios": {},
     }
     return {

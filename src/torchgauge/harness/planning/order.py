@@ -1,6 +1,6 @@
 """In which order a run takes its groups: the longest first, or the most valuable first within a budget.
 
-The longest first keeps idle cores busy: what is prepared ahead has the most time to be ready. Devices stay
+The longest first keeps idle cores busy: what is prefetched has the most time to be ready. Devices stay
 one after another, as they are named. Nothing but the order changes; cases and groups keep their ids.
 """
 
@@ -10,8 +10,8 @@ from collections.abc import Sequence
 from itertools import groupby
 
 from torchgauge.harness.planning.forecast import CLOSING_S, Forecast
-from torchgauge.harness.planning.knowledge import Knowledge
-from torchgauge.harness.planning.worth import Choice, Worth, choose
+from torchgauge.harness.planning.plan_inputs import PlanInputs
+from torchgauge.harness.planning.priority import Choice, Priority, choose
 from torchgauge.records import Group, Schedule
 
 LONGEST = "longest"
@@ -19,12 +19,12 @@ VALUE = "value"
 
 
 def ordered(
-    groups: Sequence[Group], known: Knowledge, budget_s: float | None
+    groups: Sequence[Group], known: PlanInputs, budget_s: float | None
 ) -> tuple[tuple[Group, ...], Schedule]:
     """``groups`` as a run takes them: the longest first, or by value where there is a budget (seconds)."""
     if budget_s is None:
         return longest_first(groups, known.order)
-    return within_budget(groups, known.order, known.worth, budget_s)
+    return within_budget(groups, known.order, known.priority, budget_s)
 
 
 def longest_first(groups: Sequence[Group], forecast: Forecast) -> tuple[tuple[Group, ...], Schedule]:
@@ -36,7 +36,7 @@ def longest_first(groups: Sequence[Group], forecast: Forecast) -> tuple[tuple[Gr
 
 
 def within_budget(
-    groups: Sequence[Group], forecast: Forecast, worth: Worth, budget_s: float
+    groups: Sequence[Group], forecast: Forecast, priority: Priority, budget_s: float
 ) -> tuple[tuple[Group, ...], Schedule]:
     """``groups``, device by device, the most valuable first, and which of them will not fit.
 
@@ -49,7 +49,7 @@ def within_budget(
     remaining = budget_s
     for number, held in enumerate(devices):
         beside = forecast.startup_s + CLOSING_S
-        choice: Choice = choose(held, worth, forecast, remaining / (len(devices) - number) - beside)
+        choice: Choice = choose(held, priority, forecast, remaining / (len(devices) - number) - beside)
         remaining -= choice.chosen_s + beside
         found += [*choice.chosen, *choice.left]
         left += [group.id for group in choice.left]

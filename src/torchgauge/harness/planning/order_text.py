@@ -28,7 +28,7 @@ def order_lines(plan: Plan) -> list[str]:
         )
     if schedule.cut:
         lines.append(
-            f"shard {plan.shard} of cut {schedule.cut}: every shard of this plan must name the same cut"
+            f"shard {plan.shard} of sharding {schedule.cut}: every shard of this plan must name the same"
         )
     if plan.settings.budget_s is not None:
         lines += _budget_lines(plan, plan.settings.budget_s)

@@ -10,7 +10,6 @@ from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.harness.planning.configurations import configuration
-from torchgauge.harness.planning.cut import cut_groups
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.refusals import missing_suite, refused
 from torchgauge.harness.planning.selection import (
@@ -23,6 +22,7 @@ from torchgauge.harness.planning.selection import (
     parse_shard,
     select_models,
 )
+from torchgauge.harness.planning.sharding import shard_groups
 from torchgauge.records import (
     Case,
     Configuration,
@@ -62,7 +62,7 @@ def load_suite(name: str) -> Suite:
     suite: Suite = registry.load(SUITES, name)
     if registry.entry_points(SUITES)[name].dist is None:
         return suite
-    with registry.stranger(f"models() of suite {name!r} raised", hint=registry.MEND):
+    with registry.stranger(f"models() of suite {name!r} raised", hint=registry.FIX):
         models = suite.models()
         if not isinstance(models, tuple) or not all(isinstance(each, ModelEntry) for each in models):
             raise TypeError("they are no tuple of ModelEntry")
@@ -96,11 +96,11 @@ def select_groups(
 ) -> tuple[Group, ...]:
     """The groups of ``selection`` suite by suite, cut to its shard by ``forecast`` (None: by their cases).
 
-    Raises what :func:`all_groups` and :meth:`torchgauge.harness.planning.cut.Cut.shard` raise.
+    Raises what :func:`all_groups` and :meth:`torchgauge.harness.planning.sharding.Sharding.shard` raise.
     """
     _, shards = parse_shard(selection.shard)
     groups = all_groups(selection, devices, suites)
-    return cut_groups(groups, shards, forecast or Forecast()).shard(selection.shard)
+    return shard_groups(groups, shards, forecast or Forecast()).shard(selection.shard)
 
 
 def all_groups(

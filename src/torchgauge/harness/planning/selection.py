@@ -142,7 +142,7 @@ def _matcher(pattern: str):  # type: ignore[no-untyped-def]
             expression = re.compile(pattern[1:-1])
         except re.error as error:
             raise UsageError(
-                f"{pattern!r} is no regular expression: {error}", hint="mend the pattern"
+                f"{pattern!r} is no regular expression: {error}", hint="fix the pattern"
             ) from error
         return lambda name: bool(expression.search(name))
     glob = pattern if "/" in pattern else f"*/{pattern}"

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.harness.backends.backend import compiler_of
-from torchgauge.harness.cold_turn import is_cold_turn
+from torchgauge.harness.cold_sampling import is_cold_sampled
 from torchgauge.harness.compile_cache import (
     EMPTY,
     FACT,
@@ -22,22 +22,22 @@ from torchgauge.harness.compile_cache import (
     came_from_kept,
     open_kept,
 )
-from torchgauge.harness.pool.fold import Folded
+from torchgauge.harness.pool.derived_status import DerivedStatuses
 from torchgauge.records import Environment, Group, Outcome, Plan, PlannedCase, Status
 
 
 @dataclass
 class CodeCaches:
-    """The caches of the run of ``plan`` on one device; ``purse`` is the file that its groups share."""
+    """The caches of the run of ``plan`` on one device; ``shared_budget`` is a file of all its groups."""
 
     plan: Plan
-    purse: Path
+    shared_budget: Path
     kept: KeptCache | None = None
     distrusted: dict[str, str] = field(default_factory=dict)
     _lock: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def open(self, environment: Environment, now: float) -> str:
-        """Open what was kept of the build that ``environment`` describes; a remark, "" for none.
+        """Open what was kept of the build that ``environment`` describes; a note, "" for none.
 
         A folder that cannot be used costs time and nothing else: the run goes on without.
         """
@@ -62,29 +62,33 @@ class CodeCaches:
         """The fields of the job that measures ``group``."""
         trusted = not any(planned.case.key in self.distrusted for planned in group.cases)
         kept = str(self.kept.folder) if self.kept is not None and trusted else ""
-        return {"kept": kept, "cold": is_cold_turn(group, self.plan), "purse": str(self.purse)}
+        return {
+            "kept": kept,
+            "cold": is_cold_sampled(group, self.plan),
+            "shared_budget": str(self.shared_budget),
+        }
 
     def of_fresh(self, outcome: Outcome) -> dict[str, Any]:
         """The fields of the job that starts the case of ``outcome`` afresh, with its code in the cache."""
         kept = str(self.kept.folder) if self.kept is not None and came_from_kept(outcome) else ""
         return {"kept": kept}
 
-    def take_back(self, cases: Sequence[PlannedCase], folded: Folded, group: Group) -> None:
+    def take_back(self, cases: Sequence[PlannedCase], derived: DerivedStatuses, group: Group) -> None:
         """Let a case whose process crashed with code of the kept cache run again, with an empty one.
 
         A truncated library can kill the process that loads it. What crashes again is believed.
         """
-        if self.kept is None or is_cold_turn(group, self.plan):
+        if self.kept is None or is_cold_sampled(group, self.plan):
             return
         for planned in cases:
-            key, outcome = planned.case.key, folded.outcomes.get(planned.case.key)
+            key, outcome = planned.case.key, derived.outcomes.get(planned.case.key)
             if outcome is None or outcome.status is not Status.CRASH or key in self.distrusted:
                 continue
             if compiler_of(planned.case.configuration):
                 self.distrusted[key] = outcome.reason
-                del folded.outcomes[key]
-                folded.again.insert(0, planned)
-                folded.charged = "" if folded.charged == key else folded.charged
+                del derived.outcomes[key]
+                derived.again.insert(0, planned)
+                derived.charged = "" if derived.charged == key else derived.charged
 
     def said(self, outcome: Outcome) -> Outcome:
         """``outcome`` with what this side knows of the origin of its code."""

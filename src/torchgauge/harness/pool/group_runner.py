@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.harness.backends.backend import compiler_of
-from torchgauge.harness.executors.executor import Remark, Submission, Yield
+from torchgauge.harness.executors.executor import RunNote, Submission, Yield
 from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, MEASURE, Job
 from torchgauge.harness.pool.code_caches import CodeCaches
-from torchgauge.harness.pool.fold import Folded, fold, no_device
+from torchgauge.harness.pool.derived_status import DerivedStatuses, derive_statuses, no_device
 from torchgauge.harness.pool.pace import Pace
-from torchgauge.harness.pool.rank_run import RankEnding, fold_ranks, run_ranks
+from torchgauge.harness.pool.rank_run import RankEnding, derive_rank_status, run_ranks
 from torchgauge.harness.pool.timing_lock import TimingLock
 from torchgauge.harness.pool.watch import Ending, OomKills
 from torchgauge.harness.pool.worker_host import WorkerHost
@@ -46,7 +46,7 @@ _CACHES = itertools.count(1)
 class GroupRunner:
     """The hosts of one device, with the workers that they start one after another.
 
-    Where ``lock`` is given, others of this run work beside it: its workers take turns at timing with theirs.
+    Where ``lock`` is given, others of this run work beside it: its workers and theirs time one at a time.
     """
 
     setup: WorkerSetup
@@ -56,7 +56,7 @@ class GroupRunner:
     hosts: dict[Variables, WorkerHost] = field(default_factory=dict)
     environment_id: str = ""
     absent: Failure | None = None
-    remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     oom_kills: OomKills = field(default_factory=OomKills)
 
     @property
@@ -64,17 +64,17 @@ class GroupRunner:
         """What the executor was given."""
         return self.setup.submission
 
-    def said(self) -> Iterator[Remark]:
+    def said(self) -> Iterator[RunNote]:
         """What was remarked since this was last asked."""
-        while self.remarks:
-            yield Remark(self.remarks.pop(0))
+        while self.notes:
+            yield RunNote(self.notes.pop(0))
 
     def host(self, variables: Variables) -> WorkerHost:
         """The host whose workers have ``variables``; one that was not used for long may end."""
         host = self.hosts.pop(variables, None)
         if host is None:
             options, name = self.setup.host_options(variables), str(self.setup.target)
-            host = WorkerHost(self.submission, self.setup.work, name, options, self.lock, self.remarks)
+            host = WorkerHost(self.submission, self.setup.work, name, options, self.lock, self.notes)
         running = [each for each in self.hosts.values() if each.runs]
         for idle in running[: max(0, len(running) + 1 - MAX_HOSTS)]:
             idle.close()
@@ -100,11 +100,11 @@ class GroupRunner:
             self.environment_id = self.environment_id or environment.id
             if at == "start":
                 yield environment
-                remark = self.code.open(environment, self.submission.clock.now())
-                if remark:
-                    yield Remark(remark)
+                note = self.code.open(environment, self.submission.clock.now())
+                if note:
+                    yield RunNote(note)
         elif ending.killed != "cancelled":
-            yield Remark(f"calibration of {self.setup.target} at the {at} failed; see logs/{name}")
+            yield RunNote(f"calibration of {self.setup.target} at the {at} failed; see logs/{name}")
         for event in ending.events:
             if event["ev"] == "no_device" and at == "start":
                 self.absent = from_plain(Failure, event["failure"])
@@ -147,7 +147,7 @@ class GroupRunner:
         """Run the worker processes of one group that step together, each in a host of its own."""
         name, options = str(self.setup.target), self.setup.host_options(variables_of(job.group))
         hosts = [
-            WorkerHost(self.submission, self.setup.work, name, options, remarks=self.remarks)
+            WorkerHost(self.submission, self.setup.work, name, options, notes=self.notes)
             for _ in range(group.workload.processes)
         ]
         return run_ranks(hosts, job, log, lambda event: self.submission.on_event(group, event))
@@ -175,14 +175,16 @@ class GroupRunner:
             job = self.setup.group_job(kind, replace(group, cases=tuple(cases)), cache)
             job = replace(job, **self.code.of_group(group))
             if group.workload.processes > 1:
-                folded, rank = fold_ranks(cases[0], self.processes(job, log, group), self.oom_kills.more)
+                derived, rank = derive_rank_status(
+                    cases[0], self.processes(job, log, group), self.oom_kills.more
+                )
                 ending, log = rank.ending, rank.log
             else:
                 ending = self.process(job, log, group)
-                folded = fold(cases, ending, self.oom_kills.more)
-            self.code.take_back(cases, folded, group)
-            found += self.contexts(cases, folded, ending, started, log)
-            pending = folded.again
+                derived = derive_statuses(cases, ending, self.oom_kills.more)
+            self.code.take_back(cases, derived, group)
+            found += self.contexts(cases, derived, ending, started, log)
+            pending = derived.again
         for planned, outcome, context in found:
             outcome = self.code.said(outcome)  # noqa: PLW2901
             if outcome.status is Status.NOT_RUN and outcome.cause is Cause.CANCELLED:
@@ -197,28 +199,28 @@ class GroupRunner:
         return rows
 
     def contexts(
-        self, cases: list[PlannedCase], folded: Folded, ending: Ending, started: float, log: Path
+        self, cases: list[PlannedCase], derived: DerivedStatuses, ending: Ending, started: float, log: Path
     ) -> list[tuple[PlannedCase, Outcome, RowContext]]:
         """Each finished case of one process with what its row shares with the others.
 
         What went wrong after the last result belongs to the last case that wrote one.
         """
-        done = [p for p in cases if p.case.key in folded.outcomes]
+        done = [p for p in cases if p.case.key in derived.outcomes]
         text = excerpt(log)
         shared = RowContext(
             environment_id=self.environment_id,
             started_at=started,
             duration_s=ending.duration_s / max(1, len(done)),
-            exit=folded.exit,
+            exit=derived.exit,
             log=str(log.relative_to(self.submission.folder)),
             log_excerpt=text,
         )
-        last = folded.charged or (done[-1].case.key if done else "")
+        last = derived.charged or (done[-1].case.key if done else "")
         return [
             (
                 planned,
-                folded.outcomes[planned.case.key],
-                replace(shared, teardown=folded.teardown) if planned.case.key == last else shared,
+                derived.outcomes[planned.case.key],
+                replace(shared, teardown=derived.teardown) if planned.case.key == last else shared,
             )
             for planned in done
         ]
@@ -245,7 +247,7 @@ class GroupRunner:
         for event in ending.events:
             if event["ev"] == "fresh":
                 return switched_off + [from_plain(Measurement, each) for each in event["measurements"]]
-        how = fold([planned], ending, self.oom_kills.more).outcomes[planned.case.key].reason
+        how = derive_statuses([planned], ending, self.oom_kills.more).outcomes[planned.case.key].reason
         return switched_off + [absent(name, f"its fresh process failed: {how}") for name in wanted]
 
 

@@ -1,4 +1,4 @@
-"""A case in several processes at once: started together, watched together, and folded into one outcome.
+"""A case in several processes at once: started together, watched together, and reported as one outcome.
 
 A rank that fails leaves the others waiting for it in a collective, where they raise or hang: they are given a
 moment to say what they saw, and are then ended. Blamed is who failed first: a rank that died, else one that
@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchgauge.harness.job import Job
-from torchgauge.harness.pool.fold import Folded, fold
+from torchgauge.harness.pool.derived_status import DerivedStatuses, derive_statuses
 from torchgauge.harness.pool.watch import QUIET_TICK_S, TICK_S, TIMED, Ending, Listener, Watch
 from torchgauge.harness.pool.worker_host import WorkerHost
 from torchgauge.records import Outcome, PlannedCase, Scalar, Status
@@ -38,7 +38,7 @@ def run_ranks(hosts: Sequence[WorkerHost], job: Job, log: Path, on_event: Listen
     submission, count = hosts[0].submission, len(hosts)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = job.settings.threads or max(1, cores // count)
-    job = replace(job, processes=count, settings=replace(job.settings, threads=threads), purse="")
+    job = replace(job, processes=count, settings=replace(job.settings, threads=threads), shared_budget="")
     job = replace(job, rendezvous=str(hosts[0].work / f"meet-{log.stem}"))
     logs = [log.with_name(f"{log.stem}-rank{rank}.log") for rank in range(count)]
     try:
@@ -59,17 +59,17 @@ def run_ranks(hosts: Sequence[WorkerHost], job: Job, log: Path, on_event: Listen
         Path(job.rendezvous).unlink(missing_ok=True)
 
 
-def fold_ranks(
+def derive_rank_status(
     planned: PlannedCase, ranks: Sequence[RankEnding], kernel_oom: Callable[[], bool]
-) -> tuple[Folded, RankEnding]:
+) -> tuple[DerivedStatuses, RankEnding]:
     """The one outcome of ``planned``, and the rank that it is of: the first that failed, else the slowest."""
     key = planned.case.key
     own = [each for each in ranks if each.ending.killed != PEER]
-    outcomes = {each.rank: fold([planned], each.ending, kernel_oom) for each in own}
+    outcomes = {each.rank: derive_statuses([planned], each.ending, kernel_oom) for each in own}
     order = {each.rank: _blame(each, outcomes[each.rank].outcomes[key]) for each in own}
     first = min(own, key=lambda each: order[each.rank])
-    folded = outcomes[first.rank]
-    outcome = folded.outcomes[key]
+    derived = outcomes[first.rank]
+    outcome = derived.outcomes[key]
     facts: dict[str, Scalar] = {**dict(outcome.facts), "processes": len(ranks)}
     if outcome.status is not Status.PASS:
         alike = [each.rank for each in own if order[each.rank] == order[first.rank]]
@@ -79,10 +79,10 @@ def fold_ranks(
     else:
         slowest = dict(outcome.facts).get("slowest_rank")
         first = next((each for each in own if each.rank == slowest), first)
-    folded.outcomes[key] = replace(outcome, facts=tuple(sorted(facts.items())))
+    derived.outcomes[key] = replace(outcome, facts=tuple(sorted(facts.items())))
     said = (f"rank {rank}: {each.teardown}" for rank, each in outcomes.items() if each.teardown)
-    folded.teardown = "; ".join(said)
-    return folded, first
+    derived.teardown = "; ".join(said)
+    return derived, first
 
 
 def _job_of(job: Job, rank: int) -> Job:

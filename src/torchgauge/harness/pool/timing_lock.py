@@ -1,9 +1,9 @@
 """Who may use the machine alone: while one worker times, all others of the run stand still (SIGSTOP).
 
 Several workers of a run build, check and compile side by side, which keeps every core busy. What is timed
-must not notice: a worker asks for the turn, and gets it once all others have been stopped. They are stopped
+must not notice: a worker asks for the lock, and gets it once all others have been stopped. They are stopped
 and not asked to wait, because a compilation may last a minute and knows no good place for a pause. The parent
-itself stands still too: its threads do their work between turns (:meth:`TimingLock.wait_for_quiet`).
+itself stands still too: its threads do their work while nobody holds it (:meth:`TimingLock.wait_for_quiet`).
 
 The time that a worker stood still or waited counts against none of its deadlines and is no part of its
 duration (:attr:`Member.idle_s`).
@@ -21,7 +21,7 @@ from pathlib import Path
 
 from torchgauge.clock import Clock
 from torchgauge.harness.pool.watch import Place
-from torchgauge.harness.turn import asks_of, grants_of
+from torchgauge.harness.timing_lock_client import asks_of, grants_of
 from torchgauge.processes import process_tree
 
 ROUNDS = 5
@@ -70,7 +70,7 @@ class Member:
 
     @property
     def idle_s(self) -> float:
-        """Seconds in which it stood still or waited for its turn, until now."""
+        """Seconds in which it stood still or waited for the lock, until now."""
         return self._idle_s + (0.0 if self._since is None else self.clock.steady() - self._since)
 
     @property
@@ -106,7 +106,7 @@ class Member:
 
 
 class TimingLock:
-    """The one turn of a machine and those who want it, first come, first served; for several threads."""
+    """The one lock of a machine and those who want it, first come, first served; for several threads."""
 
     def __init__(self) -> None:
         self._changed = threading.Condition()
@@ -115,7 +115,7 @@ class TimingLock:
         self._holder: Member | None = None
 
     def join(self, member: Member) -> None:
-        """Count ``member`` in; it stands still at once where another one has the turn."""
+        """Count ``member`` in; it stands still at once where another one has the lock."""
         with self._changed:
             self._members.append(member)
             if self._holder is not None:
@@ -140,7 +140,7 @@ class TimingLock:
                 self._pass_on()
 
     def want(self, member: Member) -> None:
-        """Ask for the turn; ``member.grant`` is called when all others stand still."""
+        """Ask for the lock; ``member.grant`` is called when all others stand still."""
         with self._changed:
             self._waiting.append(member)
             if self._holder is None:
@@ -149,13 +149,13 @@ class TimingLock:
                 member.stop()
 
     def give_back(self, member: Member) -> None:
-        """Return the turn; a member that has not got it changes nothing."""
+        """Return the lock; a member that has not got it changes nothing."""
         with self._changed:
             if self._holder is member:
                 self._pass_on()
 
     def wait_for_quiet(self, cancelled: Callable[[], bool] = lambda: False) -> None:
-        """Return when nobody has the turn, or when ``cancelled`` says so (asked twice a second)."""
+        """Return when nobody has the lock, or when ``cancelled`` says so (asked twice a second)."""
         with self._changed:
             while self._holder is not None and not cancelled():
                 self._changed.wait(0.5)
@@ -196,7 +196,7 @@ class Beside(Place):
         """The worker's process is there: stop it where another one times."""
         self._lock.look_again(self._member)
 
-    def turn(self, *, wanted: bool) -> None:
+    def lock(self, *, wanted: bool) -> None:
         """The worker wants to time, or has timed."""
         (self._lock.want if wanted else self._lock.give_back)(self._member)
 

@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import Clock
-from torchgauge.harness import turn
+from torchgauge.harness import timing_lock_client
 from torchgauge.harness.events import EventReader
 from torchgauge.harness.job import Job
 from torchgauge.harness.pool.host_process import HostProcess
@@ -64,7 +64,7 @@ class Place:
     def started(self) -> None:
         """The worker's process is there."""
 
-    def turn(self, *, wanted: bool) -> None:
+    def lock(self, *, wanted: bool) -> None:
         """The worker wants to time, or has timed."""
 
 
@@ -150,7 +150,7 @@ class Watch:
             self._kill()
 
     def restart_deadline(self) -> None:
-        """Count the time in the present phase from now on: the worker waited for its turn."""
+        """Count the time in the present phase from now on: the worker waited for the lock."""
         self._entered = self._active()
 
     def look(self, timeout_s: float) -> bool:
@@ -162,8 +162,8 @@ class Watch:
         for event in self._new_events():
             if event["ev"] == "phase":
                 ending.phase, self._entered = Phase(event["phase"]), self._active()
-            if event["ev"] == turn.EVENT:
-                self.place.turn(wanted=event["wanted"])
+            if event["ev"] == timing_lock_client.EVENT:
+                self.place.lock(wanted=event["wanted"])
         if reply is None:
             ending.lost = True
             return self._end()

@@ -27,9 +27,9 @@ _NUMBERS = itertools.count(1)
 
 @dataclass
 class WorkerHost:
-    """A host with ``options``; ``name`` says in remarks whose it is.
+    """A host with ``options``; ``name`` says in notes whose it is.
 
-    Where ``lock`` is given, other hosts of the run work beside this one and its workers take turns at timing.
+    Where ``lock`` is given, other hosts of the run work beside this one and its workers time one at a time.
     """
 
     submission: Submission
@@ -37,7 +37,7 @@ class WorkerHost:
     name: str
     options: HostOptions
     lock: TimingLock | None = None
-    remarks: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
     dead: bool = False
     _process: HostProcess | None = None
     _answered: bool = False
@@ -65,7 +65,7 @@ class WorkerHost:
         if said is None and self.options.warm and not self.submission.cancelled():
             assert self._process is not None
             fate = self._process.fate()
-            self.remarks.append(
+            self.notes.append(
                 f"the host of {self.name} {fate}, see logs/host.log; every worker is a fresh process"
             )
             self.close()
@@ -74,10 +74,10 @@ class WorkerHost:
             self.close()
             if not self.submission.cancelled():
                 self.dead = True
-                self.remarks.append(f"the host of {self.name} did not come up; see logs/host.log")
+                self.notes.append(f"the host of {self.name} did not come up; see logs/host.log")
             return False
         self._answered = True
-        self.remarks += [f"host of {self.name}: {note}" for note in said["notes"]]
+        self.notes += [f"host of {self.name}: {note}" for note in said["notes"]]
         return True
 
     def start(self, job: Job, log: Path, on_event: Listener, place: Place | None = None) -> Watch:
@@ -141,7 +141,7 @@ class WorkerHost:
         self.lock.wait_for_quiet(submission.cancelled)
         place = Beside(self.lock, Member(process.pid, submission.clock, grant=pipes.grant))
         try:
-            yield replace(job, turn=pipes.path), place
+            yield replace(job, timing_lock=pipes.path), place
         finally:
             place.leave()
             process.sleep_through(pipes.asks)

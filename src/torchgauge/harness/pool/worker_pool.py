@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Union
 
-from torchgauge.harness.executors.executor import BudgetSpent, Remark, Submission, Yield
+from torchgauge.harness.executors.executor import BudgetSpent, RunNote, Submission, Yield
 from torchgauge.harness.pool.code_caches import CodeCaches
 from torchgauge.harness.pool.group_runner import GroupRunner
 from torchgauge.harness.pool.pace import Pace
@@ -38,7 +38,7 @@ class Done:
     beside: bool
 
 
-Message = Union[Done, Remark, BaseException]
+Message = Union[Done, RunNote, BaseException]
 
 
 @dataclass
@@ -65,7 +65,7 @@ class WorkerPool:
         self.runnable = [g for g in self.groups if any(p.declined is None for p in g.cases)]
         self.count = groups_at_once(self.runnable, self.submission.plan.settings.ahead)
         self.lock = TimingLock() if self.count > 1 else None
-        self.caches = CodeCaches(self.submission.plan, self.work / "purse")
+        self.caches = CodeCaches(self.submission.plan, self.work / "shared_budget")
 
     def run(self) -> Iterator[Yield]:
         """Run every group for which there is time; what is to be kept, in lists that belong together."""
@@ -83,7 +83,7 @@ class WorkerPool:
             for item in self.at_once(runners):
                 if isinstance(item, Done) and item.beside and suspicious(item.rows):
                     alone.append(item.group)
-                    yield Remark(f"{_named(item.group)} is run again at the end, alone: {_why(item.rows)}")
+                    yield RunNote(f"{_named(item.group)} is run again at the end, alone: {_why(item.rows)}")
                 else:
                     yield item.rows if isinstance(item, Done) else item
             for runner in runners[1:]:
@@ -121,17 +121,17 @@ class WorkerPool:
 
     # --- at once -----------------------------------------------------------------------------
 
-    def at_once(self, runners: list[GroupRunner]) -> Iterator[Done | Remark | BudgetSpent]:
+    def at_once(self, runners: list[GroupRunner]) -> Iterator[Done | RunNote | BudgetSpent]:
         """What the runners do until no group is left, or no time for one."""
         if self.lock is None or len(runners) == 1:
             yield from self.served(runners[0])
         else:
             yield from self.in_threads(runners, self.lock)
         if self.left and not self.submission.cancelled():
-            yield Remark(f"the budget of {self.target} is spent: {len(self.left)} groups are left")
+            yield RunNote(f"the budget of {self.target} is spent: {len(self.left)} groups are left")
             yield BudgetSpent()
 
-    def in_threads(self, runners: list[GroupRunner], lock: TimingLock) -> Iterator[Done | Remark]:
+    def in_threads(self, runners: list[GroupRunner], lock: TimingLock) -> Iterator[Done | RunNote]:
         """What the runners do, each in a thread; raises what one of them raised."""
         threads = [threading.Thread(target=self.serve, args=(each,), name="runner") for each in runners]
         for thread in threads:
@@ -160,7 +160,7 @@ class WorkerPool:
         except BaseException as error:  # noqa: BLE001  the caller's thread raises it
             self.messages.put(error)
 
-    def served(self, runner: GroupRunner) -> Iterator[Done | Remark]:
+    def served(self, runner: GroupRunner) -> Iterator[Done | RunNote]:
         """Run groups on ``runner`` until there is none left."""
         while (group := self.take()) is not None:
             rows = runner.run_group(group)
@@ -190,12 +190,12 @@ class WorkerPool:
             yield from runner.said()
 
 
-def groups_at_once(runnable: list[Group], ahead: int) -> int:
-    """How many of the ``runnable`` groups of a device to prepare at once, where ``ahead`` are allowed.
+def groups_at_once(runnable: list[Group], prefetch: int) -> int:
+    """How many of the ``runnable`` groups of a device to prepare at once, where ``prefetch`` are allowed.
 
     Checks ask a device about its memory, streams and clocks: those of one device never run side by side.
     """
-    return 1 if any(group.checks for group in runnable) else max(1, min(ahead, len(runnable)))
+    return 1 if any(group.checks for group in runnable) else max(1, min(prefetch, len(runnable)))
 
 
 def suspicious(rows: list[Result]) -> bool:

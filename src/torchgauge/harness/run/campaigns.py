@@ -22,12 +22,12 @@ from torchgauge.harness.interpreter.foreign_plugins import (
     suites_of,
 )
 from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter, require_torch
-from torchgauge.harness.planning.cut import cut_groups
 from torchgauge.harness.planning.forecast import expected_seconds
-from torchgauge.harness.planning.knowledge import gather
 from torchgauge.harness.planning.order import ordered
 from torchgauge.harness.planning.plan import all_groups, check_available, group_of_case
+from torchgauge.harness.planning.plan_inputs import gather
 from torchgauge.harness.planning.selection import Selection, parse_case_id, parse_shard
+from torchgauge.harness.planning.sharding import shard_groups
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.processes.known_secrets import own_command
@@ -64,11 +64,11 @@ def make_plan(
     devices = find_devices(selection.devices, there)
     whole = all_groups(selection, devices, suites)
     known = gather(whole, suites, durations=durations, store=store)
-    cut = cut_groups(whole, parse_shard(selection.shard)[1], known.cut)
-    groups = refuse(there, cut.shard(selection.shard), devices)
+    sharding = shard_groups(whole, parse_shard(selection.shard)[1], known.sharding)
+    groups = refuse(there, sharding.shard(selection.shard), devices)
     groups, schedule = ordered(groups, known, settings.budget_s)
-    if len(cut.shards) > 1:
-        schedule = replace(schedule, whole=cut.whole, cut=cut.digest)
+    if len(sharding.shards) > 1:
+        schedule = replace(schedule, whole=sharding.whole, cut=sharding.digest)
     plan = plan_of(groups, settings, suites.values(), selection.shard, provenance)
     return replace(placed(plan, there), schedule=schedule), devices, suites
 
@@ -183,7 +183,7 @@ def _interpreter_of(plan: Plan, python: str | None) -> Interpreter:
         planned = interpreter(plan.python or None)
     except UsageError as error:
         message = f"run {plan.run_id} cannot go on where it was planned. {error.message}"
-        raise UsageError(message, hint="mend that interpreter, or start a new run") from error
+        raise UsageError(message, hint="fix that interpreter, or start a new run") from error
     if python is not None and interpreter(python).path != planned.path:
         raise UsageError(
             f"run {plan.run_id} was planned for {planned.path}, not for {python}",

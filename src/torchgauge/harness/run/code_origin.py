@@ -11,7 +11,7 @@ from torchgauge.records import Result
 class CodeOrigin(str, Enum):
     """In the order in which people are told; the values are the words that they read."""
 
-    COLD = "cold in their turn"
+    COLD = "sampled cold"
     FOUND = "from the kept cache"
     NEW = "new to the kept cache"
     AGAIN = "again after kept code failed"

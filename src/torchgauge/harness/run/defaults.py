@@ -7,14 +7,14 @@ import os
 from torchgauge.harness.pool.watch import default_memory_limit
 
 MOST = 8
-"""More workers than this wait for each other's turns."""
+"""More workers than this wait for each other's timing."""
 CAMPAIGN_MEASURE_S = 2.0
 """Seconds per case, a mean: what steady groups leave over goes to those that are still wide."""
 MEMORY_OF_ONE = 3 << 30
 """Bytes that a worker with a model of ordinary size, its references and a C++ compiler beside it may need."""
 
 
-def default_ahead(cores: int | None = None, memory: int | None = None) -> int:
+def default_prefetch(cores: int | None = None, memory: int | None = None) -> int:
     """One for each core that this process may use and one more, fewer where ``memory`` (free bytes) is short.
 
     The one more has work for the core that another one leaves while its process ends and the next one starts.

@@ -55,8 +55,8 @@ class LiveLines:
         """Seconds since the start."""
         return self.clock.steady() - self.began
 
-    def remark(self, text: str) -> None:
-        """Pass a remark on."""
+    def note(self, text: str) -> None:
+        """Pass a note on."""
         self.say(f"note: {text}")
 
     def say(self, text: str) -> None:

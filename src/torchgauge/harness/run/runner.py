@@ -16,7 +16,7 @@ from typing import Any
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
 from torchgauge.errors import TorchgaugeError, UsageError
-from torchgauge.harness.executors.executor import BudgetSpent, Executor, Remark, Submission, Yield
+from torchgauge.harness.executors.executor import BudgetSpent, Executor, RunNote, Submission, Yield
 from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rows import unattempted
@@ -142,8 +142,8 @@ class Campaign:
             self._begin(journal)
             if done:
                 journal.append(Kind.NOTE, [Note(f"resumed with {len(done)} cases done", self.clock.now())])
-            for text in (remark for suite in self.suites.values() for remark in suite.remarks):
-                self._keep(journal, Remark(text), report, {})
+            for text in (note for suite in self.suites.values() for note in suite.notes):
+                self._keep(journal, RunNote(text), report, {})
             left = {each.case.key: each for each in self.plan.cases if each.case.key not in done}
             try:
                 with redirect_stdout(sys.stderr):  # what a stranger prints is no answer of ours
@@ -197,9 +197,9 @@ class Campaign:
             journal.append(Kind.CALIBRATION, [item])
         elif isinstance(item, BudgetSpent):
             report.out_of_budget = True
-        elif isinstance(item, Remark):
+        elif isinstance(item, RunNote):
             journal.append(Kind.NOTE, [Note(item.text, self.clock.now())])
-            self.progress.remark(item.text)
+            self.progress.note(item.text)
         elif not isinstance(item, list) or not all(isinstance(each, Result) for each in item):
             raise TypeError(f"a {type(item).__name__} is nothing that an executor yields")
         else:

@@ -9,8 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from torchgauge.autocorrelation import independent
-from torchgauge.harness.worker.lane import CONTENDED
+from torchgauge.autocorrelation import effective_sample_size
+from torchgauge.harness.worker.series import CONTENDED
 from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.records import Measurement, Scalar, Summary
 from torchgauge.records.placement import parse_cpus
@@ -56,9 +56,9 @@ def _wide(latency: Summary) -> str:
 
 
 def _alike(measurements: Sequence[Measurement]) -> str:
-    """That the samples resemble each other so much that the machine showed too few of its moods."""
+    """That the samples resemble each other so much that the machine showed too few of its regimes."""
     samples = next(each.samples for each in measurements if each.metric == "latency")
-    worth = independent(samples, all_lags) if len(samples) >= TELLING else math.inf
+    worth = effective_sample_size(samples, all_lags) if len(samples) >= TELLING else math.inf
     if worth >= FEWEST_INDEPENDENT:
         return ""
     return f"its {len(samples)} samples resemble each other and say as little as {max(1, int(worth))} would"

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Sequence
 from pathlib import Path
 
-from torchgauge.harness.cold_turn import cold_count
+from torchgauge.harness.cold_sampling import cold_count
 from torchgauge.harness.run.code_origin import CodeOrigin
 from torchgauge.harness.run.runner import RunReport
 from torchgauge.records import (

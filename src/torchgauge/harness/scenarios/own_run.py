@@ -6,33 +6,33 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from torchgauge.devices.session import DeviceSession
-from torchgauge.errors import PluginError, add_remark
+from torchgauge.errors import PluginError, add_note
 from torchgauge.harness.backends.prepared import check_measurements
 from torchgauge.harness.scenarios.scenario import final_metric
-from torchgauge.harness.worker.lane import Lane
+from torchgauge.harness.worker.series import Series
 from torchgauge.records import Measurement, RunSettings
 
-Run = Callable[[Sequence[Lane], DeviceSession, RunSettings], Mapping[str, Sequence[Measurement]]]
+Run = Callable[[Sequence[Series], DeviceSession, RunSettings], Mapping[str, Sequence[Measurement]]]
 
 
 def measured(
-    name: str, run: Run, lanes: Sequence[Lane], session: DeviceSession, settings: RunSettings
+    name: str, run: Run, all_series: Sequence[Series], session: DeviceSession, settings: RunSettings
 ) -> Mapping[str, list[Measurement]]:
-    """What the ``run`` of scenario ``name`` measured of each of ``lanes``, by its key.
+    """What the ``run`` of scenario ``name`` measured of each of ``all_series``, by its key.
 
     Raises what it raises, and :class:`PluginError` where it breaks the rules of the seam.
     """
     said = f"scenario {name!r}"
     try:
-        found: Any = run(lanes, session, settings)
+        found: Any = run(all_series, session, settings)
     except Exception as error:
-        add_remark(error, f"in run() of {said}")
+        add_note(error, f"in run() of {said}")
         raise
     if not isinstance(found, Mapping):
-        raise PluginError(f"{said}: run() returned {type(found).__name__} instead of measurements by lane")
-    for lane in lanes:
-        own = found.get(lane.key, ())
+        raise PluginError(f"{said}: run() returned {type(found).__name__} instead of measurements by series")
+    for series in all_series:
+        own = found.get(series.key, ())
         check_measurements(said, own)
-        if lane.failed is None and not any(each.metric == final_metric(name) for each in own):
-            raise PluginError(f"{said}: run() measured no {final_metric(name)} of a lane that did not fail")
+        if series.failed is None and not any(each.metric == final_metric(name) for each in own):
+            raise PluginError(f"{said}: run() measured no {final_metric(name)} of a series that did not fail")
     return {key: list(each) for key, each in found.items()}

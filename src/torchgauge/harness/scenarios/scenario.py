@@ -73,7 +73,7 @@ class Scenario(Protocol):
         """Module that the worker imports, with ``enter()``, ``step(subject)`` and ``observe(subject)``.
 
         Without ``observe`` nothing is compared, and its rows are unchecked. One that measures something else
-        than steps has ``run(lanes, session, settings)``: the measurements of each lane, by its key.
+        than steps has ``run(all_series, session, settings)``: the measurements of each series, by its key.
         """
 
     @property

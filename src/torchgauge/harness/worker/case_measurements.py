@@ -1,4 +1,4 @@
-"""From a lane's samples to the measurements of its case."""
+"""From a series' samples to the measurements of its case."""
 
 from __future__ import annotations
 
@@ -6,44 +6,44 @@ from collections.abc import Sequence
 
 from torchgauge.harness.derived_series import PER_STEP, launch_overhead, rate, speedup, throughput
 from torchgauge.harness.worker.contention import UNKNOWN
-from torchgauge.harness.worker.lane import Lane
+from torchgauge.harness.worker.series import Series
 from torchgauge.records import METRICS, Measurement, absent
 
 _STEADY_CLOCK = "perf_counter"
 
 
-def timings(lane: Lane, eager: Lane | None, stopped: str) -> list[Measurement]:
-    """Latencies of ``lane`` by every clock, and its speed-up over ``eager`` in the same rounds."""
-    blocks, stopped = tuple(lane.rounds), lane.stopped or stopped
-    latency = _latency(lane, stopped)
-    found = [latency, _of("latency_cpu", lane.cpu, "process_time, all threads", blocks, stopped)]
-    if lane.device:
-        device = _of("latency_device", lane.device, "device events", blocks, stopped)
+def timings(series: Series, eager: Series | None, stopped: str) -> list[Measurement]:
+    """Latencies of ``series`` by every clock, and its speed-up over ``eager`` in the same rounds."""
+    blocks, stopped = tuple(series.rounds), series.stopped or stopped
+    latency = _latency(series, stopped)
+    found = [latency, _of("latency_cpu", series.cpu, "process_time, all threads", blocks, stopped)]
+    if series.device:
+        device = _of("latency_device", series.device, "device events", blocks, stopped)
         found += [device, launch_overhead(latency, device)]
     else:
         reason = "the device has no working events"
         found += [absent("latency_device", reason), absent("launch_overhead", reason)]
     if eager is None:
         found.append(absent("speedup", "eager was not measured in this process"))
-    elif eager is not lane:
+    elif eager is not series:
         found.append(speedup(latency, _latency(eager, stopped)))
     return found
 
 
-def _latency(lane: Lane, stopped: str) -> Measurement:
-    return _of("latency", lane.wall, _STEADY_CLOCK, tuple(lane.rounds), stopped)
+def _latency(series: Series, stopped: str) -> Measurement:
+    return _of("latency", series.wall, _STEADY_CLOCK, tuple(series.rounds), stopped)
 
 
-def contention(lane: Lane, stopped: str) -> list[Measurement]:
+def contention(series: Series, stopped: str) -> list[Measurement]:
     """What others took of each block, and the wall times of the blocks that were left out for it."""
-    if not lane.contention:
+    if not series.contention:
         return [absent("contention", UNKNOWN)]
-    stopped = lane.stopped or stopped
-    rounds, shares = tuple(lane.contention), list(lane.contention.values())
+    stopped = series.stopped or stopped
+    rounds, shares = tuple(series.contention), list(series.contention.values())
     found = [_of("contention", shares, "time in run queues, schedstat", rounds, stopped)]
-    if lane.contended:
-        walls = [block.wall for block in lane.contended.values()]
-        found.append(_of("latency_contended", walls, _STEADY_CLOCK, tuple(lane.contended), stopped))
+    if series.contended:
+        walls = [block.wall for block in series.contended.values()]
+        found.append(_of("latency_contended", walls, _STEADY_CLOCK, tuple(series.contended), stopped))
     return found
 
 

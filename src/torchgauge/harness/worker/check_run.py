@@ -1,7 +1,8 @@
 """The worker's run of a group of checks: one after another, each with its own deadline and outcome.
 
 What kills or hangs the process is charged to the check that was announced last, and the parent starts the
-checks behind it in a fresh process (:mod:`torchgauge.harness.pool.fold`): one crash costs one check.
+checks behind it in a fresh process (:mod:`torchgauge.harness.pool.derived_status`): one crash costs one
+check.
 """
 
 from __future__ import annotations

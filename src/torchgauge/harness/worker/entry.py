@@ -1,7 +1,7 @@
 """Child entry: runs one job in the target interpreter and speaks through the events file only.
 
 This is the one place with a broad ``except``: whatever a model raises becomes a status here; what kills the
-process is folded into a status by the parent (:mod:`torchgauge.harness.pool.fold`).
+process becomes a status in the parent (:mod:`torchgauge.harness.pool.derived_status`).
 """
 
 from __future__ import annotations

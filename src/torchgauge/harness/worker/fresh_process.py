@@ -18,7 +18,7 @@ from torchgauge.harness.backends.prepared import BackendSession, Prepared, prepa
 from torchgauge.harness.events import EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.scenarios.scenario import Subject
-from torchgauge.harness.turn import Turn
+from torchgauge.harness.timing_lock_client import TimingLockClient
 from torchgauge.harness.worker.libraries import import_builder
 from torchgauge.harness.worker.memory import RssProbe, peak_of_steps
 from torchgauge.records import Phase
@@ -39,7 +39,7 @@ def probe_afresh(job: Job, session: DeviceSession, events: EventWriter) -> None:
     given = BackendSession(session, step_of, cache=job.cache, kept=job.kept, fresh=True)
     compiled = planned.case.configuration.compiled
     events.phase(Phase.COMPILE if compiled else Phase.WARMUP, planned.case.key)
-    with Turn(job.turn, events).held():
+    with TimingLockClient(job.timing_lock, events).held():
         made = (
             Prepared(built.module)
             if subject is None

@@ -17,17 +17,17 @@ from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
 from torchgauge.harness.scenarios.own_run import Run, measured
 from torchgauge.harness.scenarios.scenario import Subject, require
-from torchgauge.harness.turn import Turn
+from torchgauge.harness.timing_lock_client import TimingLockClient
 from torchgauge.harness.worker import case_measurements
 from torchgauge.harness.worker.case_state import CaseState
 from torchgauge.harness.worker.closer_look import CloserLook
 from torchgauge.harness.worker.contention import Contention
-from torchgauge.harness.worker.lane import Lane
 from torchgauge.harness.worker.libraries import import_builder
-from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.realise import realise
 from torchgauge.harness.worker.roofline import attainable
+from torchgauge.harness.worker.series import Series
+from torchgauge.harness.worker.shared_budget import SharedBudget
 from torchgauge.harness.worker.timing import measure, warm_up
 from torchgauge.harness.worker.verdicts import outcome_of, sound
 from torchgauge.records import (
@@ -60,7 +60,7 @@ class GroupRun:
         if job.group is None:
             raise ValueError("a measuring job needs a group")
         self.job, self.session, self.events, self.group = job, session, events, job.group
-        self.settings, self.turn = job.settings, Turn(job.turn, events)
+        self.settings, self.timing_lock = job.settings, TimingLockClient(job.timing_lock, events)
         self.states = [
             CaseState(planned, i, facts=dict(where or {})) for i, planned in enumerate(job.group.cases)
         ]
@@ -134,7 +134,7 @@ class GroupRun:
             kept=job.kept,
             cold=job.cold,
             filled=job.filled,
-            alone=self.turn.held,
+            alone=self.timing_lock.held,
         )
 
     # --- stages ------------------------------------------------------------------------------
@@ -199,16 +199,18 @@ class GroupRun:
         if self.own_run is not None:
             self._run_own(steps)
             return
-        with self.turn.held():
-            lanes = self._warm_up(steps)
-            if not lanes:
+        with self.timing_lock.held():
+            all_series = self._warm_up(steps)
+            if not all_series:
                 return
             self._show_peaks()
             self.enter(Phase.MEASURE)
-            contention, purse = Contention(rest=self._rest), Purse(self.job.purse)
-            stopped = measure(list(lanes.values()), self.session, self.settings, purse, contention)
+            contention, shared_budget = Contention(rest=self._rest), SharedBudget(self.job.shared_budget)
+            stopped = measure(
+                list(all_series.values()), self.session, self.settings, shared_budget, contention
+            )
             taken = {**contention.facts(), **RANKS.facts()}
-        self._report(lanes, stopped, taken)
+        self._report(all_series, stopped, taken)
 
     def _show_peaks(self) -> None:
         """What the device could do at best, measured here and now, where the work of a step is known."""
@@ -225,65 +227,67 @@ class GroupRun:
     def _run_own(self, steps: dict[int, Callable[[], Any]]) -> None:
         """Let the scenario measure, with the machine to itself; what it breaks ends every case."""
         self.enter(Phase.MEASURE)
-        lanes = {state.index: self._lane(state, steps[state.index]) for state in self.live}
-        with self.turn.held():
+        all_series = {state.index: self._series(state, steps[state.index]) for state in self.live}
+        with self.timing_lock.held():
             try:
                 assert self.own_run is not None
                 name = self.group.workload.mode
-                found = measured(name, self.own_run, list(lanes.values()), self.session, self.settings)
+                found = measured(name, self.own_run, list(all_series.values()), self.session, self.settings)
             except Exception as error:  # noqa: BLE001  the scenario's own failure: it becomes their status
                 for state in self.live:
                     self.end_raised(state, error)
                 return
         for state in self.live:
-            lane = lanes[state.index]
-            state.measurements += found.get(lane.key, [])
-            if lane.failed is not None:
-                self.end_raised(state, lane.failed)
+            series = all_series[state.index]
+            state.measurements += found.get(series.key, [])
+            if series.failed is not None:
+                self.end_raised(state, series.failed)
             else:
                 self.check_again(state, "after it")
         self._pass_all()
 
     def _rest(self, seconds: float) -> None:
         """Let other workers have the machine: time passes between the visits to this group."""
-        with self.turn.away():
+        with self.timing_lock.away():
             time.sleep(seconds)
 
-    def _warm_up(self, steps: dict[int, Callable[[], Any]]) -> dict[int, Lane]:
-        lanes: dict[int, Lane] = {}
+    def _warm_up(self, steps: dict[int, Callable[[], Any]]) -> dict[int, Series]:
+        all_series: dict[int, Series] = {}
         for state in self.live:
             self.enter(Phase.WARMUP, state)
-            lane = self._lane(state, steps[state.index])
+            series = self._series(state, steps[state.index])
             try:
-                warm_up(lane, self.session, self.settings)
+                warm_up(series, self.session, self.settings)
             except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
                 self.end_raised(state, error)
             else:
-                lanes[state.index] = lane
-        return lanes
+                all_series[state.index] = series
+        return all_series
 
-    def _lane(self, state: CaseState, step: Callable[[], Any]) -> Lane:
+    def _series(self, state: CaseState, step: Callable[[], Any]) -> Series:
         assert self.checks is not None
         subject = self.checks.with_call(state.prepared.call)
         settled = state.prepared.settled
-        return Lane(state.key, step, subject, partial(self.running, state), settled=settled)
+        return Series(state.key, step, subject, partial(self.running, state), settled=settled)
 
-    def _report(self, lanes: dict[int, Lane], stopped: str, taken: dict[str, Scalar]) -> None:
+    def _report(self, all_series: dict[int, Series], stopped: str, taken: dict[str, Scalar]) -> None:
         for state in self.live:
-            lane = lanes[state.index]
-            if lane.failed is not None:
-                self.end_raised(state, lane.failed)
+            series = all_series[state.index]
+            if series.failed is not None:
+                self.end_raised(state, series.failed)
             else:
-                self.check_again(state, f"{lane.inner * len(lane.wall):,} steps later")
+                self.check_again(state, f"{series.inner * len(series.wall):,} steps later")
         for state in list(self.live):
             self.check_inputs(state)
-        eager = next((lanes[s.index] for s in self.live if not s.planned.case.configuration.compiled), None)
+        eager = next(
+            (all_series[s.index] for s in self.live if not s.planned.case.configuration.compiled), None
+        )
         for state in self.live:
-            lane = lanes[state.index]
-            state.measurements += case_measurements.timings(lane, eager, stopped)
+            series = all_series[state.index]
+            state.measurements += case_measurements.timings(series, eager, stopped)
             state.measurements += case_measurements.rates(state.measurements, self.items_per_step)
-            state.measurements += case_measurements.contention(lane, stopped)
-            state.facts.update(steps_per_block=lane.inner, blocks=len(lane.wall), warmup=lane.warmup)
+            state.measurements += case_measurements.contention(series, stopped)
+            state.facts.update(steps_per_block=series.inner, blocks=len(series.wall), warmup=series.warmup)
             state.facts.update(taken)
         self._pass_all()
 

@@ -1,4 +1,4 @@
-"""The process between the parent and the workers: warm template, supervisor and undertaker.
+"""The process between the parent and the workers: warm template, supervisor and reaper.
 
 Why it exists: importing torch and the model libraries takes seconds, so they are imported once, here, and
 every worker is a fork of this process (device untouched, one thread, no tensor operation before the fork).
@@ -76,7 +76,7 @@ class Host:
             for key, _ in self.selector.select(timeout=1.0 if self.pid else None):
                 if key.data == "commands" and not self.read_commands():
                     self.drop_spare()
-                    self.bury(killed=True)
+                    self.end_worker(killed=True)
                     self.remove_scratch()
                     return
                 if key.data == "output":
@@ -202,7 +202,7 @@ class Host:
             code = 0
         except SystemExit as stop:
             code = stop.code if isinstance(stop.code, int) else int(bool(stop.code))
-        except BaseException:  # noqa: BLE001  the parent folds the exit status; the log tells the rest
+        except BaseException:  # noqa: BLE001  the parent reads the exit status; the log tells the rest
             traceback.print_exc()
         finally:
             process_tree.finish_fork(code)
@@ -241,11 +241,13 @@ class Host:
         """Collect ended processes; report the worker's end once its descendants are dead too."""
         for pid, status, usage in process_tree.ended_children():
             if pid == self.pid:
-                self.bury(status=status, usage=usage)
+                self.end_worker(status=status, usage=usage)
             elif self.spare is not None and pid == self.spare.pid:
                 self.drop_spare()
 
-    def bury(self, status: int = 0, usage: dict[str, float] | None = None, *, killed: bool = False) -> None:
+    def end_worker(
+        self, status: int = 0, usage: dict[str, float] | None = None, *, killed: bool = False
+    ) -> None:
         """Kill what the worker left behind, drain its output and report its end."""
         if not self.pid:
             return

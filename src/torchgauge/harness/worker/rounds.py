@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from torchgauge.autocorrelation import FEWEST, resemblance, widening
-from torchgauge.harness.worker.lane import Lane
-from torchgauge.harness.worker.purse import Purse
+from torchgauge.autocorrelation import FEWEST, interval_inflation, lag_1_autocorrelation
+from torchgauge.harness.worker.series import Series
+from torchgauge.harness.worker.shared_budget import SharedBudget
 from torchgauge.harness.worker.stopping import log_ratio_half_width, relative_half_width
 from torchgauge.records import RunSettings
 
@@ -16,13 +16,13 @@ CEILING = 8.0
 HARD_CEILING = 24.0
 """How many budgets it may take for ``FEWEST`` rounds, or for more of them where they resemble each other."""
 AGREEING_CHECKS = 2
-"""Checks in a row that must find a lane precise: one that does may have been lucky."""
+"""Checks in a row that must find a series precise: one that does may have been lucky."""
 ALIKE = 0.3
-"""Resemblance of consecutive samples (their autocorrelation) from which on they count as alike."""
+"""Autocorrelation of consecutive samples from which on they count as alike."""
 ALIKE_ROUNDS = 30
 """Rounds that a group takes at least where its samples are alike: fewer say too little of their spread."""
 LEAST_SHARE = 0.5
-"""Share of its budget for which a group is sampled at least: a machine has moods, and shows one at a time.
+"""Share of its budget for which a group is sampled at least: a machine has regimes, and shows one at a time.
 
 What precise groups left went to wide ones, so a campaign with any of those takes no longer for it.
 """
@@ -46,9 +46,9 @@ PATIENCE_SHARE = 0.25
 class Rounds:
     """When the rounds of one group, begun at ``began`` with ``budget`` seconds, have been enough."""
 
-    lanes: Sequence[Lane]
+    all_series: Sequence[Series]
     settings: RunSettings
-    purse: Purse
+    shared_budget: SharedBudget
     began: float
     budget: float
     next_check: int = 0
@@ -60,17 +60,17 @@ class Rounds:
     def __post_init__(self) -> None:
         self.next_check = self.settings.min_blocks
         self.deadline, self.visit_began = self.began + self.budget, self.began
-        self.waits = Purse(self.purse.path and f"{self.purse.path}.waits")
+        self.waits = SharedBudget(self.shared_budget.path and f"{self.shared_budget.path}.waits")
 
     @property
-    def whole(self) -> list[Lane]:
-        """Lanes that have not failed."""
-        return [lane for lane in self.lanes if lane.failed is None]
+    def whole(self) -> list[Series]:
+        """Series that have not failed."""
+        return [series for series in self.all_series if series.failed is None]
 
     @property
-    def live(self) -> list[Lane]:
-        """Lanes that take part in the next round."""
-        return [lane for lane in self.whole if not lane.stopped]
+    def live(self) -> list[Series]:
+        """Series that take part in the next round."""
+        return [series for series in self.whole if not series.stopped]
 
     def verdict(self, done: int, now: float) -> str:
         """Why to stop after ``done`` rounds, at ``now`` on the clock of ``began``; "" to go on."""
@@ -92,7 +92,7 @@ class Rounds:
         return "" if self.extend(now) else "budget"
 
     def rest(self, done: int, now: float) -> float:
-        """Seconds to leave the machine to others after ``done`` rounds, so that another mood may come.
+        """Seconds to leave the machine to others after ``done`` rounds, so that another regime may come.
 
         Mostly 0; rounds that last long are apart by themselves.
         """
@@ -112,7 +112,7 @@ class Rounds:
 
     def wait(self, now: float) -> bool:
         """Whether to go on for blocks that others leave alone: too few are there, and patience is left."""
-        if not any(lane.contended and len(lane.wall) < self.settings.min_blocks for lane in self.live):
+        if not any(series.contended and len(series.wall) < self.settings.min_blocks for series in self.live):
             return False
         left = min(MOST_WAITS * self.budget, max(0.0, self.settings.quiet_wait_s - self.waits.seconds()))
         self.waited = max(0.0, min(left, now - self.deadline))
@@ -120,60 +120,60 @@ class Rounds:
 
     def settle(self, now: float) -> None:
         """Count what must be counted, and hand on the time that is left, or was waited, to later groups."""
-        for lane in self.lanes:
-            lane.settle(self.settings.confidence)
-        self.purse.settle(self.budget - (now - self.began) + self.waited)
+        for series in self.all_series:
+            series.settle(self.settings.confidence)
+        self.shared_budget.settle(self.budget - (now - self.began) + self.waited)
         self.waits.settle(self.waited - PATIENCE_SHARE * self.budget)
 
     def check(self, now: float) -> bool:
-        """Judge every lane; whether all are precise."""
+        """Judge every series; whether all are precise."""
         if now - self.began < LEAST_SHARE * self.budget:
             return False
         whole = self.whole
         if not whole:
             return False
         base, *others = whole
-        for lane in (base, *(each for each in others if not each.stopped)):
-            fewest = ALIKE_ROUNDS if _alike(lane) else self.settings.min_blocks
-            precise = self.width(base, lane) <= self.settings.precision_target
-            lane.agreed = lane.agreed + 1 if precise and len(lane.wall) >= fewest else 0
-            if lane.agreed >= AGREEING_CHECKS and lane is not base:
-                lane.stopped = "precision"
-        return base.agreed >= AGREEING_CHECKS and all(lane.stopped for lane in others)
+        for series in (base, *(each for each in others if not each.stopped)):
+            fewest = ALIKE_ROUNDS if _alike(series) else self.settings.min_blocks
+            precise = self.width(base, series) <= self.settings.precision_target
+            series.agreed = series.agreed + 1 if precise and len(series.wall) >= fewest else 0
+            if series.agreed >= AGREEING_CHECKS and series is not base:
+                series.stopped = "precision"
+        return base.agreed >= AGREEING_CHECKS and all(series.stopped for series in others)
 
-    def width(self, base: Lane, lane: Lane) -> float:
-        """Half the width of the interval of ``lane``, or of its ratio to ``base``: the greater, relative."""
+    def width(self, base: Series, series: Series) -> float:
+        """Half the width of the interval of ``series`` or of its ratio to ``base``: the greater, relative."""
         confidence = self.settings.confidence
-        found = relative_half_width(lane.wall, confidence) * widening(lane.wall)
-        if lane is base:
+        found = relative_half_width(series.wall, confidence) * interval_inflation(series.wall)
+        if series is base:
             return found
-        pairs = _pairs(base, lane)
+        pairs = _pairs(base, series)
         ratio = log_ratio_half_width([a for a, _ in pairs], [b for _, b in pairs], confidence)
-        return max(found, ratio * widening([a / b for a, b in pairs]))
+        return max(found, ratio * interval_inflation([a / b for a, b in pairs]))
 
     def alike(self) -> bool:
-        """Whether consecutive samples of a lane that goes on resemble each other."""
-        return any(_alike(lane) for lane in self.live)
+        """Whether consecutive samples of a series that goes on resemble each other."""
+        return any(_alike(series) for series in self.live)
 
     def wide(self) -> bool:
-        """Whether a lane that goes on is so far from its target that others' time should go there."""
+        """Whether a series that goes on is so far from its target that others' time should go there."""
         limit = WIDE * self.settings.precision_target
-        return any(self.width(self.whole[0], lane) > limit for lane in self.live)
+        return any(self.width(self.whole[0], series) > limit for series in self.live)
 
     def extend(self, now: float) -> bool:
-        """Take more time from the purse, once, where there is some and it is needed."""
+        """Take more time from the shared budget, once, where there is some and it is needed."""
         if self.extended or not self.live or not self.wide():
             return False
-        more = min(self.purse.seconds(), (MOST_BUDGETS - 1.0) * self.budget)
+        more = min(self.shared_budget.seconds(), (MOST_BUDGETS - 1.0) * self.budget)
         self.extended, self.deadline = True, self.deadline + more
         return now <= self.deadline
 
 
-def _alike(lane: Lane) -> bool:
-    return resemblance(lane.wall) > ALIKE
+def _alike(series: Series) -> bool:
+    return lag_1_autocorrelation(series.wall) > ALIKE
 
 
-def _pairs(base: Lane, lane: Lane) -> list[tuple[float, float]]:
-    """Samples of both lanes from the rounds that they share."""
+def _pairs(base: Series, series: Series) -> list[tuple[float, float]]:
+    """Samples of both series from the rounds that they share."""
     by_round = dict(zip(base.rounds, base.wall, strict=True))
-    return [(by_round[n], wall) for n, wall in zip(lane.rounds, lane.wall, strict=True) if n in by_round]
+    return [(by_round[n], wall) for n, wall in zip(series.rounds, series.wall, strict=True) if n in by_round]

@@ -1,7 +1,7 @@
 """Timed blocks, warm-up and the interleaved rounds of one group.
 
 Definitions (see ``docs/method.md``): a *block* is a number of steps between two synchronisations; a
-*round* runs one block of every lane in random order; a *lane* is one configuration's step function.
+*round* runs one block of every series in random order; a *series* is one configuration's step function.
 """
 
 from __future__ import annotations
@@ -17,10 +17,10 @@ from typing import Any
 
 from torchgauge.devices.session import DeviceSession, EventTimer
 from torchgauge.harness.worker.contention import Contention
-from torchgauge.harness.worker.lane import Block, Lane
-from torchgauge.harness.worker.purse import Purse
 from torchgauge.harness.worker.ranks import RANKS
 from torchgauge.harness.worker.rounds import Rounds
+from torchgauge.harness.worker.series import Block, Series
+from torchgauge.harness.worker.shared_budget import SharedBudget
 from torchgauge.records import RunSettings
 
 STEADY_WINDOW = 4
@@ -73,38 +73,38 @@ def time_block(
     return Block(wall_s, cpu_s, device)
 
 
-def warm_up(lane: Lane, session: DeviceSession, settings: RunSettings) -> None:
+def warm_up(series: Series, session: DeviceSession, settings: RunSettings) -> None:
     """Step until block times no longer fall, or until the warm-up budget ends.
 
     Warm-up has ended when the median of the last four blocks (two, where they are slow) lies within three
     percent of the median of as many before them, or above it. A settled step that is longer than the whole
-    budget has one block. Sets ``lane.inner`` so that a block lasts at least ``settings.min_block_s``.
+    budget has one block. Sets ``series.inner`` so that a block lasts at least ``settings.min_block_s``.
     """
-    with lane.running():
-        _warm_up(lane, session, settings)
+    with series.running():
+        _warm_up(series, session, settings)
 
 
-def _warm_up(lane: Lane, session: DeviceSession, settings: RunSettings) -> None:
-    lane.inner = 1
-    first = time_block(lane.step, 1, session)
-    if lane.settled and first.wall > settings.warmup_budget_s:  # one more would cost a sample
-        lane.warmup = "budget"
+def _warm_up(series: Series, session: DeviceSession, settings: RunSettings) -> None:
+    series.inner = 1
+    first = time_block(series.step, 1, session)
+    if series.settled and first.wall > settings.warmup_budget_s:  # one more would cost a sample
+        series.warmup = "budget"
         return
     deadline = _now() + settings.warmup_budget_s  # the first step may compile again
-    lane.inner = steps_per_block(first.wall, settings.min_block_s)
+    series.inner = steps_per_block(first.wall, settings.min_block_s)
     times: list[float] = []
     slow_s = settings.warmup_budget_s / SLOW_BLOCKS
     while True:
-        block = time_block(lane.step, lane.inner, session)
+        block = time_block(series.step, series.inner, session)
         times.append(block.wall)
         needed = steps_per_block(block.wall, settings.min_block_s)
-        if needed > 1.5 * lane.inner:
-            lane.inner, times = needed, []
-        elif _steady(times, SLOW_WINDOW if block.wall * lane.inner > slow_s else STEADY_WINDOW):
-            lane.warmup = "steady"
+        if needed > 1.5 * series.inner:
+            series.inner, times = needed, []
+        elif _steady(times, SLOW_WINDOW if block.wall * series.inner > slow_s else STEADY_WINDOW):
+            series.warmup = "steady"
             return
         if _now() > deadline:
-            lane.warmup = "budget"
+            series.warmup = "budget"
             return
 
 
@@ -121,47 +121,48 @@ def _steady(times: Sequence[float], window: int) -> bool:
 
 
 def measure(
-    lanes: Sequence[Lane],
+    all_series: Sequence[Series],
     session: DeviceSession,
     settings: RunSettings,
-    purse: Purse | None = None,
+    shared_budget: SharedBudget | None = None,
     contention: Contention | None = None,
 ) -> str:
     """Run interleaved rounds until every interval is narrow enough or the budget ends.
 
-    Returns ``"precision"``, ``"budget"``, ``"max_blocks"``, or ``"failed"`` where no lane is left. A lane
-    whose step raises is left out of the later rounds with the exception in ``lane.failed``; one that is
-    precise is left out of them with ``lane.stopped``, but for the first, which the others are paired with.
-    The budget counts per lane; a slow step may overrun it up to ``CEILING`` times for the smallest number of
-    rounds. A group that is still wide may take up to ``MOST_BUDGETS`` where ``purse`` has the time, and one
-    that needs less than its budget leaves the rest there. Blocks of which others had the cores are left out
-    as long as there are enough others, and sampling goes on for them up to ``settings.quiet_wait_s`` longer.
-    Short rounds come in a few visits apart from each other, between which others have the machine.
+    Returns ``"precision"``, ``"budget"``, ``"max_blocks"``, or ``"failed"`` where no series is left. A series
+    whose step raises is left out of the later rounds with the exception in ``series.failed``; one that is
+    precise is left out of them with ``series.stopped``, but for the first, which the others are paired with.
+    The budget counts per series; a slow step may overrun it up to ``CEILING`` times for the smallest number
+    of rounds. A group that is still wide may take up to ``MOST_BUDGETS`` where ``shared_budget`` has the
+    time, and one that needs less than its budget leaves the rest there. Blocks of which others had the cores
+    are left out as long as there are enough others, and sampling goes on for them up to
+    ``settings.quiet_wait_s`` longer. Short rounds come in a few visits apart from each other, between which
+    others have the machine.
     """
     order = random.Random(settings.order_seed)  # noqa: S311  an order, not a secret
-    timers = {lane.key: session.event_timer() for lane in lanes}
-    budget = settings.measure_budget_s * len(lanes)
+    timers = {series.key: session.event_timer() for series in all_series}
+    budget = settings.measure_budget_s * len(all_series)
     with quiet_collector(), contention or Contention() as watched:
-        rounds = Rounds(lanes, settings, purse or Purse(), _now(), budget)
-        stopped = _rounds(rounds, watched, lambda lane: _sample(lane, session, timers[lane.key]), order)
+        rounds = Rounds(all_series, settings, shared_budget or SharedBudget(), _now(), budget)
+        stopped = _rounds(rounds, watched, lambda series: _sample(series, session, timers[series.key]), order)
         rounds.settle(_now())
     return stopped
 
 
 def _rounds(
-    rounds: Rounds, contention: Contention, sample: Callable[[Lane], Block | None], order: random.Random
+    rounds: Rounds, contention: Contention, sample: Callable[[Series], Block | None], order: random.Random
 ) -> str:
     for number in range(rounds.settings.max_blocks):
         live = rounds.live
         if not live:
             return "failed"
         order.shuffle(live)
-        for lane in live:
-            with lane.running():
+        for series in live:
+            with series.running():
                 contention.begin_block()
-                block = sample(lane)
+                block = sample(series)
                 if block is not None:
-                    lane.add(block, number, *RANKS.slowest(contention.end_block()))
+                    series.add(block, number, *RANKS.slowest(contention.end_block()))
         now = _now()
         stopped = rounds.verdict(number + 1, now)
         if stopped:
@@ -169,18 +170,18 @@ def _rounds(
         pause = rounds.rest(number + 1, now)
         if pause > 0.0:
             contention.leave(pause)
-            for lane in rounds.live:  # others have used the caches meanwhile
-                with lane.running():
-                    sample(lane)
+            for series in rounds.live:  # others have used the caches meanwhile
+                with series.running():
+                    sample(series)
             rounds.rested(_now() - now)
     return "max_blocks"
 
 
-def _sample(lane: Lane, session: DeviceSession, timer: EventTimer | None) -> Block | None:
+def _sample(series: Series, session: DeviceSession, timer: EventTimer | None) -> Block | None:
     try:
-        return time_block(lane.step, lane.inner, session, timer)
+        return time_block(series.step, series.inner, session, timer)
     except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
-        lane.failed = error
+        series.failed = error
         RANKS.leave()
         return None
 

@@ -9,7 +9,7 @@ from torchgauge.errors import (
     NoNetworkError,
     NotOfferedError,
     TorchgaugeError,
-    remark_on,
+    note_on,
 )
 from torchgauge.harness.suspects import Remedies, Suspect, blamed
 from torchgauge.harness.worker.failure import describe
@@ -27,9 +27,9 @@ def outcome_of(
 ) -> Outcome:
     """The outcome of ``case`` whose ``phase`` raised ``error``."""
     reason = first_line(error)
-    poison = blamed(error, remedies.suspects) if phase in _BUILDING else None
-    if poison is not None:
-        said = poisoned(poison, error)
+    conflict = blamed(error, remedies.suspects) if phase in _BUILDING else None
+    if conflict is not None:
+        said = conflict_reason(conflict, error)
         return Outcome(case, Status.SKIPPED, phase, Cause.POISON_PACKAGE, said, describe(error))
     if isinstance(error, ModuleNotFoundError) and phase in (Phase.IMPORT, Phase.BUILD):
         hint = remedies.install_hint or f"pip install {error.name}"
@@ -75,7 +75,7 @@ def _check_size(outcome: Outcome) -> None:
         raise ValueError(f"{most:,} samples of a metric; {MOST_SAMPLES:,} at most")
 
 
-def poisoned(suspect: Suspect, error: BaseException) -> str:
+def conflict_reason(suspect: Suspect, error: BaseException) -> str:
     """What a row says that failed of ``suspect``: the package, why it does not fit, and what to type."""
     why = suspect.why or f"{suspect.package} {suspect.version} breaks what imports it here"
     remedy = f"; try: {suspect.remedy}"
@@ -85,12 +85,12 @@ def poisoned(suspect: Suspect, error: BaseException) -> str:
 def first_line(error: BaseException) -> str:
     """What ``error`` says in at most 500 characters, with its type where it is no error of ours.
 
-    A remark that was attached to it follows in parentheses.
+    A note that was attached to it follows in parentheses.
     """
-    remark = f" ({remark_on(error)})" if remark_on(error) else ""
+    note = f" ({note_on(error)})" if note_on(error) else ""
     if isinstance(error, TorchgaugeError):  # written for people: no type, and what to try
         said = f"{error.message}; try: {error.hint}" if error.hint else error.message
     else:
         text = str(error).strip().splitlines()
         said = f"{type(error).__name__}: {text[0] if text else ''}"
-    return said[: 500 - len(remark)] + remark
+    return said[: 500 - len(note)] + note

@@ -9,7 +9,7 @@ from enum import Enum
 
 from torchgauge.records import ATTEMPTED, Status
 from torchgauge.records.case import AUTOCAST
-from torchgauge.results.blockers.verdicts import Judge, OperatorVerdict, Standing
+from torchgauge.results.blockers.verdicts import Judge, OperatorState, OperatorVerdict
 from torchgauge.suites.census.record import ModelCensus
 
 WIDE = "float32"
@@ -127,12 +127,12 @@ def predict(judge: Judge, census: ModelCensus | None, dtype: str) -> Prediction:
     asked = {operator for operator, _ in census.operators}
     every = [_in_either(judge, operator, of, dtype, name) for operator, of in pairs]
     verdicts = [each for each in every if each.operator in asked or _counts_as_part(each)]
-    found: dict[Standing, list[OperatorVerdict]] = {}
+    found: dict[OperatorState, list[OperatorVerdict]] = {}
     for verdict in verdicts:
-        found.setdefault(verdict.standing, []).append(verdict)
-    blocking = found.get(Standing.MISSING, []) + found.get(Standing.FAILS, [])
-    inaccurate = found.get(Standing.INACCURATE, [])
-    unjudged = found.get(Standing.UNJUDGED, [])
+        found.setdefault(verdict.state, []).append(verdict)
+    blocking = found.get(OperatorState.MISSING, []) + found.get(OperatorState.FAILS, [])
+    inaccurate = found.get(OperatorState.INACCURATE, [])
+    unjudged = found.get(OperatorState.UNJUDGED, [])
     forecast, reason = Forecast.RUNS, ""
     if blocking:
         forecast = Forecast.BLOCKED
@@ -183,7 +183,7 @@ def _counts_as_part(verdict: OperatorVerdict) -> bool:
 
     So a part blocks only where running it failed, never because the dispatcher has no kernel for it.
     """
-    return not verdict.by_dispatcher and verdict.standing is not Standing.UNJUDGED
+    return not verdict.by_dispatcher and verdict.state is not OperatorState.UNJUDGED
 
 
 def _in_either(judge: Judge, operator: str, of: str, dtype: str, model: str) -> OperatorVerdict:

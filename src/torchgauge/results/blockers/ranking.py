@@ -19,7 +19,7 @@ from torchgauge.results.blockers.prediction import (
     needed,
     predict,
 )
-from torchgauge.results.blockers.verdicts import Judge, OperatorVerdict, Standing, judge_of
+from torchgauge.results.blockers.verdicts import Judge, OperatorState, OperatorVerdict, judge_of
 from torchgauge.suites.census.data import CensusData
 from torchgauge.suites.census.record import ModelCensus
 from torchgauge.suites.ops.upstream import BACKWARD
@@ -84,7 +84,7 @@ class OperatorLine:
     """One operator in the way: why, and the models that it blocks ``alone`` and with others (``in_all``)."""
 
     operator: str
-    standing: Standing
+    state: OperatorState
     because: str
     alone: tuple[str, ...]
     in_all: tuple[str, ...]
@@ -118,7 +118,7 @@ class Blockers:
     accuracy: Accuracy
     judged_rows: int
     judged_age_s: float
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def never_run(self) -> tuple[ModelLine, ...]:
@@ -172,7 +172,7 @@ def blockers(question: Question, dtype: str) -> Blockers:
         accuracy_of(_tried(lines)),
         len(judged),
         max((row.age_s for row in judged), default=0.0),
-        tuple(_remarks(question, dtype, lines)),
+        tuple(_notes(question, dtype, lines)),
     )
 
 
@@ -269,7 +269,7 @@ def _operators(
                 verdicts[verdict.blocker] = verdict
     for blocker, verdict in verdicts.items():
         whole = judge.of(verdict.operator, verdict.dtype)
-        if whole.standing is verdict.standing:
+        if whole.state is verdict.state:
             verdicts[blocker] = whole
     found = []
     for operator in sorted({name for line in lines for name in line.lacks}):
@@ -279,7 +279,7 @@ def _operators(
         found.append(
             OperatorLine(
                 operator,
-                known.standing if known else Standing.MISSING,
+                known.state if known else OperatorState.MISSING,
                 known.because if known else NAMED,
                 tuple(line.name for line in blocked if len(line.lacks) == 1),
                 tuple(line.name for line in blocked),
@@ -320,7 +320,7 @@ def _tried(lines: Iterable[ModelLine]) -> Iterable[tuple[Forecast, bool]]:
             yield line.forecast, ran
 
 
-def _remarks(question: Question, dtype: str, lines: Collection[ModelLine]) -> Iterable[str]:
+def _notes(question: Question, dtype: str, lines: Collection[ModelLine]) -> Iterable[str]:
     """What is missing for a better answer, and what to type."""
     evidence = question.evidence
     name = evidence.device

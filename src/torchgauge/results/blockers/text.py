@@ -9,7 +9,7 @@ from torchgauge.records import to_plain
 from torchgauge.results import document, units
 from torchgauge.results.blockers.prediction import Accuracy, Forecast, Share
 from torchgauge.results.blockers.ranking import Blockers
-from torchgauge.results.blockers.verdicts import Standing
+from torchgauge.results.blockers.verdicts import OperatorState
 from torchgauge.results.csv_text import csv_text
 from torchgauge.results.document import Ours
 
@@ -65,7 +65,7 @@ def _csv_rows(found: Blockers) -> Iterable[tuple[object, ...]]:
     beside: tuple[object, ...]
     for number, each in enumerate(found.operators, 1):
         models = (*each.in_all, *each.fixes, *each.perhaps)
-        beside = each.standing.value, "", " ".join(models), each.because, each.age_s
+        beside = each.state.value, "", " ".join(models), each.because, each.age_s
         yield "operator", number, each.operator, len(models), *beside
     for number, cluster in enumerate(found.clusters, 1):
         beside = cluster.status, "", " ".join(cluster.models), cluster.reason, None
@@ -95,8 +95,8 @@ def _models(names: Iterable[str]) -> int:
 
 def _wrong(found: Blockers, operators: Sequence[str]) -> bool:
     """Whether all of ``operators`` are there and compute something wrong."""
-    standings = {each.operator: each.standing for each in found.operators}
-    return all(standings.get(name) is Standing.INACCURATE for name in operators)
+    states = {each.operator: each.state for each in found.operators}
+    return all(states.get(name) is OperatorState.INACCURATE for name in operators)
 
 
 def _older(seconds: float) -> Ours:

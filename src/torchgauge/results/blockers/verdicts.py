@@ -33,7 +33,7 @@ from torchgauge.suites.ops.upstream import BACKWARD
 BROKEN = frozenset({Status.ERROR, Status.CRASH, Status.TIMEOUT, Status.OOM})
 
 
-class Standing(str, Enum):
+class OperatorState(str, Enum):
     """What is known of an operator on a device."""
 
     RUNS = "runs"
@@ -54,7 +54,7 @@ class OperatorVerdict:
 
     operator: str
     dtype: str
-    standing: Standing
+    state: OperatorState
     because: str
     blocker: str = ""
     errors: frozenset[str] = frozenset()
@@ -65,7 +65,7 @@ class OperatorVerdict:
     @property
     def blocks(self) -> bool:
         """Whether a model that needs the operator cannot run."""
-        return self.standing in (Standing.MISSING, Standing.FAILS)
+        return self.state in (OperatorState.MISSING, OperatorState.FAILS)
 
 
 @dataclass(frozen=True)
@@ -137,7 +137,7 @@ class Judge:
             return OperatorVerdict(
                 operator,
                 dtype,
-                Standing.MISSING,
+                OperatorState.MISSING,
                 f"named by the failure of {first.source}{more}",
                 base,
                 frozenset(each.error for each in named),
@@ -149,18 +149,18 @@ class Judge:
             return by_entries
         models = [row for row in self.cleared_by_models.get(operator, ()) if _name(row) != without]
         if models:
-            return OperatorVerdict(operator, dtype, Standing.RUNS, f"{_name(models[0])} passes with it")
+            return OperatorVerdict(operator, dtype, OperatorState.RUNS, f"{_name(models[0])} passes with it")
         kinds = self.evidence.static
         kind = None if kinds is None else kinds.get(operator, kinds.get(f"{operator}.default"))
         if kind == STATIC_MISSING:
             why = "the dispatcher has no kernel"
-            return OperatorVerdict(operator, dtype, Standing.MISSING, why, base, by_dispatcher=True)
+            return OperatorVerdict(operator, dtype, OperatorState.MISSING, why, base, by_dispatcher=True)
         if kind is not None:
             why = f"not judged; the dispatcher says {kind}"
-            return OperatorVerdict(operator, dtype, Standing.RUNS, why, by_dispatcher=True)
+            return OperatorVerdict(operator, dtype, OperatorState.RUNS, why, by_dispatcher=True)
         why = "no row of the operator matrix judges it"
         why += ", and no static census is kept" if kinds is None else ", and the static census lacks it"
-        return OperatorVerdict(operator, dtype, Standing.UNJUDGED, why)
+        return OperatorVerdict(operator, dtype, OperatorState.UNJUDGED, why)
 
     def _still_named(self, operator: str, dtype: str, without: str) -> list[_Named]:
         """Failures that name the operator and that nothing overrules."""
@@ -190,10 +190,12 @@ class Judge:
         if any(row.status is Status.PASS for row in rows):
             own = [row for row in wrong if _gave_name(row.entry, base)]
             if own:
-                return self._against(operator, dtype, Standing.INACCURATE, own)
+                return self._against(operator, dtype, OperatorState.INACCURATE, own)
             passed = [row for row in rows if row.status is Status.PASS]
             age = min(row.age_s for row in passed)
-            return OperatorVerdict(operator, dtype, Standing.RUNS, f"{passed[0].entry} passes", "", age_s=age)
+            return OperatorVerdict(
+                operator, dtype, OperatorState.RUNS, f"{passed[0].entry} passes", "", age_s=age
+            )
         hidden = [row for row in rows if row.missing and not self._is_among(row.missing, row.entry)]
         for row in hidden:
             if self._charged(operator, row):
@@ -201,31 +203,31 @@ class Judge:
                 return OperatorVerdict(
                     operator,
                     dtype,
-                    Standing.MISSING,
+                    OperatorState.MISSING,
                     because,
                     row.missing,
                     frozenset({row.error}),
                     frozenset({row.status}),
                     row.age_s,
                 )
-        for standing, found in (
-            (Standing.FAILS, [row for row in rows if row.status in BROKEN and not row.missing]),
-            (Standing.FAILS, [row for row in rows if row.status is Status.UNSUPPORTED]),
-            (Standing.INACCURATE, wrong),
+        for state, found in (
+            (OperatorState.FAILS, [row for row in rows if row.status in BROKEN and not row.missing]),
+            (OperatorState.FAILS, [row for row in rows if row.status is Status.UNSUPPORTED]),
+            (OperatorState.INACCURATE, wrong),
         ):
             charged = [row for row in found if self._charged(operator, row)]
             if charged:
-                return self._against(operator, dtype, standing, charged)
+                return self._against(operator, dtype, state, charged)
         return None
 
     def _against(
-        self, operator: str, dtype: str, standing: Standing, rows: list[OperatorRow]
+        self, operator: str, dtype: str, state: OperatorState, rows: list[OperatorRow]
     ) -> OperatorVerdict:
         first = rows[0]
         return OperatorVerdict(
             operator,
             dtype,
-            standing,
+            state,
             f"{first.entry} ({first.variant}, {first.dtype}): {first.status.value}",
             base_name(operator),
             frozenset(row.error for row in rows if row.error),

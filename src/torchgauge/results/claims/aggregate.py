@@ -21,7 +21,7 @@ import numpy as np
 
 from torchgauge.results import stats
 from torchgauge.results.claims.claim import Aggregation, Over, Question
-from torchgauge.results.claims.member import COUNTED, Member, Standing
+from torchgauge.results.claims.member import COUNTED, Member, MemberState
 from torchgauge.results.stats import Estimate
 
 WILSON = "wilson"
@@ -30,10 +30,10 @@ WILSON = "wilson"
 def aggregate(members: Sequence[Member], question: Question) -> Estimate:
     """The number of ``question`` over ``members``; its estimate is None where nothing counts."""
     confidence = question.confidence
-    counted = [each for each in members if each.standing in COUNTED]
+    counted = [each for each in members if each.state in COUNTED]
     if question.aggregation is Aggregation.PASS_RATE:
         total = len(members) if question.over is Over.PLANNED else len(counted)
-        passed = sum(each.standing is Standing.YES for each in counted)
+        passed = sum(each.state is MemberState.YES for each in counted)
         return share(passed, passed, passed, total if counted else 0, confidence)
     if question.aggregation is Aggregation.SHARE:
         return _share_of(counted, question)
@@ -78,7 +78,7 @@ def mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
 
 def _share_of(counted: Sequence[Member], question: Question) -> Estimate:
     assert question.condition is not None
-    sure = sum(each.standing is Standing.YES for each in counted)
-    open_ = sum(each.standing is Standing.UNDECIDED for each in counted)
+    sure = sum(each.state is MemberState.YES for each in counted)
+    open_ = sum(each.state is MemberState.UNDECIDED for each in counted)
     likely = sum(each.value is not None and question.condition.holds(each.value) for each in counted)
     return share(sure, likely, sure + open_, len(counted), question.confidence)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from enum import Enum
 
 from torchgauge.results.claims.claim import Claim, Expect, Question
-from torchgauge.results.claims.member import Member, Standing
+from torchgauge.results.claims.member import Member, MemberState
 from torchgauge.results.stats import Estimate
 
 
@@ -67,7 +67,7 @@ class Answer:
     """The verdict of one device and configuration with all that it rests on.
 
     ``planned`` is the number of models that the claim counts; ``counts`` has each of them once, by its
-    standing. ``where`` has one entry, or base and head. ``common`` is the number over the models that all
+    state. ``where`` has one entry, or base and head. ``common`` is the number over the models that all
     answers of one claim share, None where there is one answer only. ``commands`` measure what is missing.
     """
 
@@ -145,9 +145,9 @@ def _words(expect: Expect) -> str:
     return expect.value.replace("_", " ")
 
 
-def standings(members: tuple[Member, ...]) -> dict[str, int]:
-    """How many of ``members`` have each standing, those that none has left out."""
-    found = {standing.value: 0 for standing in Standing}
+def states(members: tuple[Member, ...]) -> dict[str, int]:
+    """How many of ``members`` have each state, those that none has left out."""
+    found = {state.value: 0 for state in MemberState}
     for member in members:
-        found[member.standing.value] += 1
+        found[member.state.value] += 1
     return {name: count for name, count in found.items() if count}

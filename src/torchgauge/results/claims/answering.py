@@ -10,7 +10,7 @@ from functools import cached_property
 from torchgauge.errors import UsageError
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.claims.aggregate import aggregate
-from torchgauge.results.claims.answer import Answer, Answers, Part, Where, Workloads, judge, standings
+from torchgauge.results.claims.answer import Answer, Answers, Part, Where, Workloads, judge, states
 from torchgauge.results.claims.choosing import (
     NEWEST,
     PREVIOUS,
@@ -113,7 +113,7 @@ def _with_common(answers: Sequence[Answer], question: Question) -> tuple[Answer,
     """
     if len(answers) < 2:
         return tuple(answers)
-    sides = [{each.name for each in answer.members if each.standing in COUNTED} for answer in answers]
+    sides = [{each.name for each in answer.members if each.state in COUNTED} for answer in answers]
     shared = set.intersection(*sides)
     return tuple(
         replace(answer, common=_part("", [each for each in answer.members if each.name in shared], question))
@@ -365,7 +365,7 @@ class _Asking:
             method=found.method,
             confidence=found.confidence,
             planned=len(members),
-            counts=standings(members),
+            counts=states(members),
             members=members,
             suites=tuple(by_suite) if len(by_suite) > 1 else (),
             where=where,

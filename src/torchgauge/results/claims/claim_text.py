@@ -12,17 +12,17 @@ from torchgauge.records import to_plain
 from torchgauge.results import document
 from torchgauge.results.claims.answer import Answer, Answers, Part, Where
 from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Expect, Over, Question
-from torchgauge.results.claims.member import COUNTED, Member, Standing
+from torchgauge.results.claims.member import COUNTED, Member, MemberState
 from torchgauge.results.document import Ours, counted
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.units import integer, interval, quantity, shortened
 
 SCHEMA, VERSION = "torchgauge.claim", 1
 MODELS_SHOWN = 8
-"""Models of each standing, and facts in which sides differ, that are shown unless all are asked for."""
+"""Models of each state, and facts in which sides differ, that are shown unless all are asked for."""
 _REASON = 110
-_QUIET = (Standing.YES, Standing.MEASURED)
-"""Standings that are counted, and named only where all models are asked for."""
+_QUIET = (MemberState.YES, MemberState.MEASURED)
+"""States that are counted, and named only where all models are asked for."""
 
 
 def listing_lines(claims: Sequence[Claim]) -> Iterator[str]:
@@ -55,7 +55,7 @@ def _data(found: Answers, every: bool) -> dict[str, Any]:
         "claim": found.claim,
         "rates": (found.claim.question.aggregation, found.claim.question.over)
         == (Aggregation.PASS_RATE, Over.PLANNED),
-        "standings": [each for each in Standing if every or each not in _QUIET],
+        "states": [each for each in MemberState if every or each not in _QUIET],
         "most": None if every else MODELS_SHOWN,
         "verdict": lambda answer: Ours(answer.verdict.value.upper()),
         "words": sys.modules[__name__],
@@ -152,14 +152,14 @@ def workloads_text(answer: Answer) -> str:
 
 
 def counts_line(answer: Answer) -> str:
-    """Every model once, by its standing."""
+    """Every model once, by its state."""
     parts = [f"{count} {name}" for name, count in answer.counts.items()]
     return f"{' + '.join(parts) or '0'} = {answer.planned} counted"
 
 
 def value_text(member: Member, question: Question) -> str:
     """The number of one model, or why it has none, in one line."""
-    if member.standing not in COUNTED or member.value is None:
+    if member.state not in COUNTED or member.value is None:
         return shortened(" ".join(visible(member.reason).split()), _REASON)
     unit = "ratio" if question.sides else MEASURES[question.measure].unit
     return interval(member.value, member.low, member.high, unit)

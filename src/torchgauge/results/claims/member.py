@@ -1,4 +1,4 @@
-"""What one model says in a claim: exactly one standing, with its number or the reason why it has none."""
+"""What one model says in a claim: exactly one state, with its number or the reason why it has none."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torchgauge.results.claims.stored import Number, StoredCase
 from torchgauge.results.log_ratio import ratio_interval
 
 
-class Standing(str, Enum):
+class MemberState(str, Enum):
     """Where a model stands; the models of a claim have exactly one each."""
 
     YES = "yes"
@@ -27,11 +27,11 @@ class Standing(str, Enum):
     NOT_MEASURED = "not measured"
 
 
-COUNTED = frozenset({Standing.YES, Standing.NO, Standing.UNDECIDED, Standing.MEASURED})
-"""Standings with a number, or for a pass rate a status, that enters the answer."""
+COUNTED = frozenset({MemberState.YES, MemberState.NO, MemberState.UNDECIDED, MemberState.MEASURED})
+"""States with a number, or for a pass rate a status, that enters the answer."""
 
-MISSING = frozenset({Standing.NOT_MEASURED, Standing.UNCHECKED, Standing.UNSTEADY})
-"""Standings of models that a further measurement could give one that counts."""
+MISSING = frozenset({MemberState.NOT_MEASURED, MemberState.UNCHECKED, MemberState.UNSTEADY})
+"""States of models that a further measurement could give one that counts."""
 
 
 _LOGARITHMIC = frozenset({Aggregation.GEOMEAN, Aggregation.RATIO})
@@ -47,7 +47,7 @@ class Member:
 
     suite: str
     model: str
-    standing: Standing
+    state: MemberState
     reason: str = ""
     value: float | None = None
     low: float | None = None
@@ -74,7 +74,7 @@ class Measured:
 def member_of(key: tuple[str, str], found: Measured | None, question: Question) -> Member:
     """What ``found`` says of the model ``key``; None where no row is there."""
     if found is None:
-        return Member(*key, Standing.NOT_MEASURED, "no row in the store")
+        return Member(*key, MemberState.NOT_MEASURED, "no row in the store")
     if question.aggregation is Aggregation.PASS_RATE:
         return _passing(key, found.case)
     lack = lacking(found.case) or doubted(found.case, question)
@@ -82,7 +82,7 @@ def member_of(key: tuple[str, str], found: Measured | None, question: Question) 
         return _of(key, found.case, *lack)
     number = number_of(found, MEASURES[question.measure])
     if number.median is None:
-        return _of(key, found.case, Standing.NOT_MEASURED, number.absent)
+        return _of(key, found.case, MemberState.NOT_MEASURED, number.absent)
     return _judged(key, found.case, number, question)
 
 
@@ -94,10 +94,10 @@ def member_of_two(
         if side is None:
             other = head or base
             if other is None:
-                return Member(*key, Standing.NOT_MEASURED, "no row in the store")
+                return Member(*key, MemberState.NOT_MEASURED, "no row in the store")
             case = other.case
             reason = f"{name}: no row of the same workload"
-            return replace(_of(key, case, Standing.NOT_MEASURED, reason), missing_side=name)
+            return replace(_of(key, case, MemberState.NOT_MEASURED, reason), missing_side=name)
         lack = lacking(side.case) or doubted(side.case, question)
         if lack is not None:
             found = _of(key, side.case, lack[0], f"{name}: {lack[1]}")
@@ -105,11 +105,11 @@ def member_of_two(
     assert base is not None
     assert head is not None
     if base.case.realised and head.case.realised and base.case.realised != head.case.realised:
-        return _of(key, head.case, Standing.NOT_COMPARABLE, "the two sides built different models")
+        return _of(key, head.case, MemberState.NOT_COMPARABLE, "the two sides built different models")
     numbers = [number_of(side, MEASURES[question.measure]) for side in (base, head)]
     for name, number in zip(("base", "head"), numbers, strict=True):
         if number.median is None:
-            return _of(key, head.case, Standing.NOT_MEASURED, f"{name}: {number.absent}")
+            return _of(key, head.case, MemberState.NOT_MEASURED, f"{name}: {number.absent}")
     return _judged(key, head.case, quotient(numbers[1], numbers[0]), question)
 
 
@@ -145,66 +145,66 @@ def quotient(above: Number, below: Number) -> Number:
     )
 
 
-def lacking(case: StoredCase) -> tuple[Standing, str] | None:
+def lacking(case: StoredCase) -> tuple[MemberState, str] | None:
     """Why ``case`` has no number that counts; None where it passed as it was asked to.
 
     What another model than the named one did says nothing of the named one, not even where it failed.
     """
     if case.other_model:
-        return Standing.NOT_COMPARABLE, f"another model than its name says: {case.other_model}"
+        return MemberState.NOT_COMPARABLE, f"another model than its name says: {case.other_model}"
     if case.passed:
         return None
     if case.status is Status.PASS:
         if case.unchecked:
-            return Standing.UNCHECKED, f"unchecked: {case.unchecked}"
-        return Standing.FAILED, f"degraded: {case.degraded}"
+            return MemberState.UNCHECKED, f"unchecked: {case.unchecked}"
+        return MemberState.FAILED, f"degraded: {case.degraded}"
     cause = f" ({case.cause.value})" if case.cause else ""
     reason = f"{case.status.value}{cause}" + (f": {case.reason}" if case.reason else "")
     if case.status in ATTEMPTED:
-        return Standing.FAILED, reason
-    return (Standing.NOT_MEASURED if case.status in INCOMPLETE else Standing.REFUSED), reason
+        return MemberState.FAILED, reason
+    return (MemberState.NOT_MEASURED if case.status in INCOMPLETE else MemberState.REFUSED), reason
 
 
-def doubted(case: StoredCase, question: Question) -> tuple[Standing, str] | None:
+def doubted(case: StoredCase, question: Question) -> tuple[MemberState, str] | None:
     """Why the number of ``case``, which passed, belongs in no claim; None where it may enter one."""
     if number_counts(MEASURES[question.measure].metric, case.status, case.modifiers):
         return None
-    return Standing.UNSTEADY, f"unsteady: {case.unsteady}"
+    return MemberState.UNSTEADY, f"unsteady: {case.unsteady}"
 
 
-def decided(condition: Condition, number: Number, *, exact: bool) -> tuple[Standing, str]:
+def decided(condition: Condition, number: Number, *, exact: bool) -> tuple[MemberState, str]:
     """Whether the whole interval fulfils ``condition``, the whole interval does not, or neither."""
     assert number.median is not None
     if exact:
-        return (Standing.YES if condition.holds(number.median) else Standing.NO), ""
+        return (MemberState.YES if condition.holds(number.median) else MemberState.NO), ""
     if number.low is None or number.high is None:
-        return Standing.UNDECIDED, "fewer than six samples have no interval"
+        return MemberState.UNDECIDED, "fewer than six samples have no interval"
     ends = {condition.holds(number.low), condition.holds(number.high)}
     if len(ends) == 2:
-        return Standing.UNDECIDED, "its interval has the threshold in it"
-    return (Standing.YES if ends == {True} else Standing.NO), ""
+        return MemberState.UNDECIDED, "its interval has the threshold in it"
+    return (MemberState.YES if ends == {True} else MemberState.NO), ""
 
 
 def _passing(key: tuple[str, str], case: StoredCase) -> Member:
     lack = lacking(case)
     if lack is None:
-        return _of(key, case, Standing.YES, "")
-    standing, reason = lack
-    return _of(key, case, Standing.NO if standing is Standing.FAILED else standing, reason)
+        return _of(key, case, MemberState.YES, "")
+    state, reason = lack
+    return _of(key, case, MemberState.NO if state is MemberState.FAILED else state, reason)
 
 
 def _judged(key: tuple[str, str], case: StoredCase, number: Number, question: Question) -> Member:
     if number.median is None:
-        return _of(key, case, Standing.NOT_MEASURED, number.absent)
-    standing, reason = Standing.MEASURED, ""
+        return _of(key, case, MemberState.NOT_MEASURED, number.absent)
+    state, reason = MemberState.MEASURED, ""
     if question.condition is not None:
         exact = MEASURES[question.measure].exact
-        standing, reason = decided(question.condition, number, exact=exact)
+        state, reason = decided(question.condition, number, exact=exact)
     elif question.aggregation in _LOGARITHMIC and not number.median > 0:
-        return _of(key, case, Standing.NOT_MEASURED, f"{number.median:g} has no logarithm")
+        return _of(key, case, MemberState.NOT_MEASURED, f"{number.median:g} has no logarithm")
     return Member(
         *key,
-        standing,
+        state,
         reason,
         number.median,
         number.low,
@@ -215,5 +215,5 @@ def _judged(key: tuple[str, str], case: StoredCase, number: Number, question: Qu
     )
 
 
-def _of(key: tuple[str, str], case: StoredCase, standing: Standing, reason: str) -> Member:
-    return Member(*key, standing, reason, status=case.status, case_id=case.case_id, run_id=case.run_id)
+def _of(key: tuple[str, str], case: StoredCase, state: MemberState, reason: str) -> Member:
+    return Member(*key, state, reason, status=case.status, case_id=case.case_id, run_id=case.run_id)

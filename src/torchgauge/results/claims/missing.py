@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.claims.answer import Where
 from torchgauge.results.claims.claim import MEASURES, Claim, Side
-from torchgauge.results.claims.member import MISSING, Member, Standing
+from torchgauge.results.claims.member import MISSING, Member, MemberState
 from torchgauge.results.claims.stored import EAGER
 
 MOST_NAMED = 30
@@ -40,7 +40,7 @@ def commands_for(
 
 def _is_missing(member: Member) -> bool:
     says_nothing = member.status is None or member.status in INCOMPLETE or bool(member.missing_side)
-    lacks = says_nothing if member.standing is Standing.NOT_MEASURED else member.standing in MISSING
+    lacks = says_nothing if member.state is MemberState.NOT_MEASURED else member.state in MISSING
     return lacks and _PLAIN.fullmatch(member.name) is not None
 
 

@@ -1,7 +1,7 @@
 """From the steps of one launch to one number: the log ratio of head to base.
 
-The rule in prose is ``docs/comparison.md``. Only quads whose four blocks are there count, since only those
-are balanced against a machine that becomes slower; readings that no clock can give (zero, negative or
+The rule in prose is ``docs/comparison.md``. Only ABBA blocks whose four blocks are there count, since only
+those are balanced against a machine that becomes slower; readings that no clock can give (zero, negative or
 non-finite times) are never repaired, their steps are left out and counted.
 """
 
@@ -30,8 +30,8 @@ CPU_FACTOR, CPU_SLACK_S = 1.03, 30e-6
 FENCE = 3.0
 """Tukey's outer fence, in interquartile ranges (Exploratory Data Analysis, 1977, section 2D)."""
 
-MIN_QUADS = 4
-"""Fewer usable quads have no quartiles, so no fences, and make no launch."""
+MIN_ABBA_BLOCKS = 4
+"""Fewer usable ABBA blocks have no quartiles, so no fences, and make no launch."""
 
 
 class Estimator(str, Enum):
@@ -45,16 +45,16 @@ class Estimator(str, Enum):
 
 @dataclass(frozen=True)
 class LaunchEstimate:
-    """What one launch says: the mean log ratio of its quads, and medians of either side in seconds.
+    """What one launch says: the mean log ratio of its ABBA blocks, and medians of either side in seconds.
 
-    ``quads`` entered; ``outliers`` lay outside the fences; ``incomplete`` lacked a block, or a side of them
-    had no usable step; ``bad_steps`` had readings that no clock can give.
+    ``abba_blocks`` entered; ``outliers`` lay outside the fences; ``incomplete`` lacked a block, or a side of
+    them had no usable step; ``bad_steps`` had readings that no clock can give.
     """
 
     log_ratio: float
     base: float
     head: float
-    quads: int
+    abba_blocks: int
     outliers: int = 0
     incomplete: int = 0
     bad_steps: int = 0
@@ -79,13 +79,13 @@ def estimate(launch: Launch, estimator: Estimator) -> LaunchEstimate | Unusable:
     """What ``launch`` says by ``estimator``."""
     if not launch.blocks:
         return Unusable("it has no blocks")
-    base, head = quad_times(launch, estimator)
+    base, head = abba_block_times(launch, estimator)
     whole = np.isfinite(base) & np.isfinite(head)
     bad = sum(_bad(block, estimator) for block in launch.blocks)
-    if whole.sum() < MIN_QUADS:
+    if whole.sum() < MIN_ABBA_BLOCKS:
         return Unusable(
-            f"{whole.sum()} of {len(whole)} quads are usable by {estimator.value}"
-            f" ({bad} steps with impossible times), and {MIN_QUADS} are needed"
+            f"{whole.sum()} of {len(whole)} ABBA blocks are usable by {estimator.value}"
+            f" ({bad} steps with impossible times), and {MIN_ABBA_BLOCKS} are needed"
         )
     base, head = base[whole], head[whole]
     logs = np.log(head) - np.log(base)
@@ -94,15 +94,15 @@ def estimate(launch: Launch, estimator: Estimator) -> LaunchEstimate | Unusable:
         log_ratio=float(logs[kept].mean()),
         base=float(np.median(base[kept])),
         head=float(np.median(head[kept])),
-        quads=int(kept.sum()),
+        abba_blocks=int(kept.sum()),
         outliers=int((~kept).sum()),
         incomplete=int((~whole).sum()),
         bad_steps=bad,
     )
 
 
-def quad_times(launch: Launch, estimator: Estimator) -> tuple[Floats, Floats]:
-    """The typical step of base and of head in every quad, seconds; NaN for a quad that cannot be used.
+def abba_block_times(launch: Launch, estimator: Estimator) -> tuple[Floats, Floats]:
+    """The typical step of base and of head in every ABBA block, seconds; NaN where one cannot be used.
 
     The geometric mean of the steps, which loses less of them than a median does; the median for wall time
     of all steps, where one that lost its core takes ten times as long.
@@ -170,7 +170,7 @@ def _bad(block: Block, estimator: Estimator) -> int:
 
 
 def _balanced(blocks: list[tuple[int, Side]]) -> bool:
-    """Whether a quad is ABBA or BAAB, complete and without a repetition."""
+    """Whether an ABBA block is ABBA or BAAB, complete and without a repetition."""
     sides = [side for _, side in sorted(blocks, key=lambda each: each[0])]
     return (
         sorted(position for position, _ in blocks) == [0, 1, 2, 3]

@@ -35,8 +35,8 @@ from torchgauge.results.comparing.sized_change import MEMORY, SizedRule
 from torchgauge.results.comparing.status_verdict import comparable, with_status
 from torchgauge.results.comparing.suite_level import asks_for_more, suite_verdict
 
-DEFAULT_QUADS = 80
-"""Quads per launch. More of them cannot remove what a launch adds, and fewer make launches poorer than
+DEFAULT_ABBA_BLOCKS = 80
+"""ABBA blocks per launch. More of them cannot remove what a launch adds, and fewer make launches poorer than
 their start costs; ``docs/performance.md`` has the times for other numbers.
 """
 
@@ -48,11 +48,11 @@ Hypotheses = dict[tuple[str, str], Finding]
 
 @dataclass(frozen=True)
 class Wanted:
-    """What the next launch should measure of one pair: ``quads`` of it; ``confirms`` a suspicion or not."""
+    """What the next launch should measure of one pair; whether it ``confirms`` a suspicion."""
 
     pair_key: str
     confirms: bool
-    quads: int
+    abba_blocks: int
 
 
 class Judge:
@@ -65,9 +65,9 @@ class Judge:
         pairs: Sequence[Pair],
         max_launches: int = 12,
         *,
-        quads: int = DEFAULT_QUADS,
+        abba_blocks: int = DEFAULT_ABBA_BLOCKS,
     ) -> None:
-        self._policy, self._quads = policy, quads
+        self._policy, self._abba_blocks = policy, abba_blocks
         self._evidence = {
             pair.key: PairEvidence(
                 pair,
@@ -92,14 +92,18 @@ class Judge:
         hypotheses = self._hypotheses()
         first = [each for each in self._evidence.values() if self._is_open(each, hypotheses)]
         if first:
-            return tuple(Wanted(each.pair.key, confirms=False, quads=self._quads) for each in first)
+            return tuple(
+                Wanted(each.pair.key, confirms=False, abba_blocks=self._abba_blocks) for each in first
+            )
         whole = self._whole()
         if whole is not None and asks_for_more(whole):
             fewest = [each for each in self._asked() if each.may_go_on(whole.launches)]
             if fewest:
-                return tuple(Wanted(each.pair.key, confirms=False, quads=self._quads) for each in fewest)
+                return tuple(
+                    Wanted(each.pair.key, confirms=False, abba_blocks=self._abba_blocks) for each in fewest
+                )
         return tuple(
-            Wanted(each.pair.key, confirms=True, quads=self._quads)
+            Wanted(each.pair.key, confirms=True, abba_blocks=self._abba_blocks)
             for each in self._evidence.values()
             if each.needs_fresh(self._fresh_launches(each, hypotheses))
         )

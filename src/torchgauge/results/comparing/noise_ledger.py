@@ -18,7 +18,7 @@ import pandas as pd
 
 from torchgauge.records.comparison import Verdict
 from torchgauge.results.comparing.comparison_store import read_comparisons
-from torchgauge.results.comparing.quarantine import WINDOW_DAYS, Night, standing
+from torchgauge.results.comparing.quarantine import WINDOW_DAYS, Night, quarantine_state
 from torchgauge.results.comparing.verdict_words import CHANGED
 from torchgauge.results.frames import frame_of
 from torchgauge.results.runner_class import UNKNOWN
@@ -224,7 +224,7 @@ def _rows(frame: pd.DataFrame, names: Sequence[str]) -> Iterator[tuple[Any, ...]
 
 def _line(key: _Key, record: _Record, today: int) -> CaseNoise:
     nights = [record.nights[day] for day in sorted(record.nights)]
-    stands = standing(nights)
+    stands = quarantine_state(nights)
     recent = [night for night in nights if night.day > today - WINDOW_DAYS]
     return CaseNoise(
         case_id=key[1],

@@ -16,7 +16,7 @@ from torchgauge.results.comparing.blank_verdict import RuleOf, blank_verdict
 from torchgauge.results.comparing.launch_samples import LaunchSamples
 from torchgauge.results.comparing.noise import Prior
 from torchgauge.results.comparing.sized_change import SizedRule, judge_sized, worse_or_better
-from torchgauge.results.comparing.status_verdict import Standing, comparable, judge_status, standing
+from torchgauge.results.comparing.status_verdict import Grade, comparable, grade, judge_status
 
 
 def judge_other_metrics(
@@ -58,7 +58,7 @@ def judge_other_metrics(
         else:
             found.append(judge_sized(blank, samples, SizedRule(metric, blank.tolerance, rule.floor, prior)))
     found = _of_one_coverage(found)
-    if any(standing(side) is Standing.DEGRADED for launch in both for side in (launch.base, launch.head)):
+    if any(grade(side) is Grade.DEGRADED for launch in both for side in (launch.base, launch.head)):
         found = [_unclaimed(each) if _of_the_compiler(each) else each for each in found]
     return [judge_status(pair, launches, rule_of, quarantined=quarantined), *found]
 

@@ -58,7 +58,7 @@ class Night:
 
 
 @dataclass(frozen=True)
-class Standing:
+class QuarantineState:
     """Why a case is in quarantine (empty: it is not), since which day, and the clean nights in a row."""
 
     reason: str = ""
@@ -66,21 +66,21 @@ class Standing:
     clean: int = 0
 
 
-def standing(nights: Sequence[Night]) -> Standing:
+def quarantine_state(nights: Sequence[Night]) -> QuarantineState:
     """Where a case stands after ``nights``, which are in order of time, one for each day."""
-    now, begin = Standing(), -(10**9)
+    now, begin = QuarantineState(), -(10**9)
     inside: list[Night] = []
     for index, night in enumerate(nights):
         if not now.reason:
             first = max(begin, night.day - WINDOW_DAYS + 1)
             reason = why([each for each in nights[: index + 1] if each.day >= first])
-            now = Standing(reason, night.day) if reason else now
+            now = QuarantineState(reason, night.day) if reason else now
             inside = []
             continue
         inside = [*inside, night] if is_clean(night) else []
-        now = Standing(now.reason, now.since, len(inside))
+        now = QuarantineState(now.reason, now.since, len(inside))
         if len(inside) >= CLEAN_NIGHTS and not why(inside):
-            now, begin = Standing(), night.day + 1  # what led to it is served and counts no longer
+            now, begin = QuarantineState(), night.day + 1  # what led to it is served and counts no longer
     return now
 
 

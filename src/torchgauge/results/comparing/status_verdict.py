@@ -21,7 +21,7 @@ _UNTOLD = (Modifier.OTHER_MODEL, Modifier.UNCHECKED)
 """Modifiers of a pass that says nothing of the named model, or of which nobody knows whether it is right."""
 
 
-class Standing(IntEnum):
+class Grade(IntEnum):
     """What came of one side of a launch, the better the higher."""
 
     FAILED = 0
@@ -29,11 +29,11 @@ class Standing(IntEnum):
     PASSED = 2
 
 
-def standing(outcome: Outcome) -> Standing:
+def grade(outcome: Outcome) -> Grade:
     """Where ``outcome`` stands."""
     if outcome.status is not Status.PASS:
-        return Standing.FAILED
-    return Standing.DEGRADED if Modifier.DEGRADED in outcome.modifiers else Standing.PASSED
+        return Grade.FAILED
+    return Grade.DEGRADED if Modifier.DEGRADED in outcome.modifiers else Grade.PASSED
 
 
 def unfit(launch: Launch) -> str:
@@ -48,7 +48,7 @@ def unfit(launch: Launch) -> str:
 
 def unlike(launch: Launch) -> str:
     """Which side of ``launch`` alone is degraded and why; empty where both are, or neither."""
-    marked = [side for side in sides(launch) if standing(side[1]) is Standing.DEGRADED]
+    marked = [side for side in sides(launch) if grade(side[1]) is Grade.DEGRADED]
     if len(marked) != 1:
         return ""
     ((side, outcome),) = marked
@@ -80,16 +80,16 @@ def judge_status(
         why = _untold(launches[-1]) if launches else "no launch was measured"
         return replace(blank, verdict=Verdict.NOT_COMPARABLE, reason=why)
     blank = replace(blank, launches=len(told))
-    base, head = {standing(each.base) for each in told}, {standing(each.head) for each in told}
+    base, head = {grade(each.base) for each in told}, {grade(each.head) for each in told}
     if len(base) == 1 and base == head:
         return _alike(blank, told[0], *base)
-    worse = [each.head for each in told if standing(each.head) < standing(each.base)]
-    better = [each.base for each in told if standing(each.head) > standing(each.base)]
+    worse = [each.head for each in told if grade(each.head) < grade(each.base)]
+    better = [each.base for each in told if grade(each.head) > grade(each.base)]
     if len(base) == 1 and not better:
         return _changed(blank, Verdict.BROKEN, "head", worse)
     if len(head) == 1 and len(better) == len(told):
         return _changed(blank, Verdict.FIXED, "base", better)
-    counts = [sum(standing(side) is not Standing.PASSED for side in ended) for ended in _columns(told)]
+    counts = [sum(grade(side) is not Grade.PASSED for side in ended) for ended in _columns(told)]
     reason = f"not the same in every launch: base failed in {counts[0]} of {len(told)}, head in {counts[1]}"
     return replace(blank, verdict=Verdict.UNDECIDED, reason=reason)
 
@@ -97,7 +97,7 @@ def judge_status(
 def with_status(timed: MetricVerdict, status: MetricVerdict) -> MetricVerdict:
     """``timed`` beside the verdict on the status of its pair: where that explains why there is no step time.
 
-    What was mended has nothing to be compared with, and what both sides refuse nobody asked for: neither may
+    What was fixed has nothing to be compared with, and what both sides refuse nobody asked for: neither may
     keep a gate waiting.
     """
     told = status.verdict is Verdict.FIXED or (
@@ -112,11 +112,11 @@ def _columns(told: Sequence[Launch]) -> tuple[list[Outcome], list[Outcome]]:
     return [each.base for each in told], [each.head for each in told]
 
 
-def _alike(blank: MetricVerdict, launch: Launch, both: Standing) -> MetricVerdict:
+def _alike(blank: MetricVerdict, launch: Launch, both: Grade) -> MetricVerdict:
     """Both sides ended alike in every launch."""
-    if both is Standing.PASSED:
+    if both is Grade.PASSED:
         return replace(blank, verdict=Verdict.UNCHANGED)
-    if both is Standing.DEGRADED:
+    if both is Grade.DEGRADED:
         reason = f"both are {_marked(launch.head, Modifier.DEGRADED)}"
         return replace(blank, verdict=Verdict.UNCHANGED, reason=reason)
     if launch.base.status is launch.head.status is Status.UNSUPPORTED:

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from torchgauge.records.comparison import Block, Launch, Side
-from torchgauge.results.comparing.estimators import MIN_QUADS, Floats, LaunchEstimate
+from torchgauge.results.comparing.estimators import MIN_ABBA_BLOCKS, Floats, LaunchEstimate
 
 SLOW = 2.0
 """A step is slow from so many times its side's median step in the launch."""
@@ -44,7 +44,7 @@ def estimate_tail(launch: Launch) -> TailEstimate | None:
         log_ratio=float(np.log(head) - np.log(base)),
         base=base,
         head=head,
-        quads=len({block.quad for block in launch.blocks}),
+        abba_blocks=len({block.quad for block in launch.blocks}),
         slow=(base_slow, head_slow),
         steps=(len(sides[0]), len(sides[1])),
     )
@@ -57,7 +57,7 @@ def stretch(times: Floats) -> tuple[float, int]:
 
 
 def _has_typical_step(times: Floats) -> bool:
-    return len(times) >= 2 * MIN_QUADS and float(np.median(times)) > 0
+    return len(times) >= 2 * MIN_ABBA_BLOCKS and float(np.median(times)) > 0
 
 
 def _own_times(launch: Launch, side: Side, *, waited: bool) -> Floats:

@@ -148,7 +148,7 @@ def _accuracy(row: Row, device: str) -> Said:
         raise row.refuse(
             "accuracy",
             f"{word!r} is no word of the dynamo runner{meant}",
-            "mend the cell, or take the row out",
+            "fix the cell, or take the row out",
         )
     measurements, facts = _numbers(row, device) if ending.status is Status.PASS else ((), ())
     return ending, measurements, ((FACT, word), *facts)

@@ -43,7 +43,7 @@ class Row:
         try:
             value = float(text)
         except ValueError:
-            raise self.refuse(column, f"{text!r} is no number", "mend the cell, or empty it") from None
+            raise self.refuse(column, f"{text!r} is no number", "fix the cell, or empty it") from None
         if not math.isfinite(value):
             raise self.refuse(
                 column,
@@ -51,7 +51,7 @@ class Row:
                 "take the row out, or write 0.0 as speed-up and latency for a run that failed",
             )
         if value < 0:
-            raise self.refuse(column, f"{text} is negative", "mend the cell")
+            raise self.refuse(column, f"{text} is negative", "fix the cell")
         return value
 
     def needed(self, column: str) -> float:

@@ -335,6 +335,6 @@ def _ending(place: Place, record: RecordFields) -> Ending:
         raise place.refuse(
             f"{word!r} is no verdict on accuracy{meant}",
             "metric.extra_info.benchmark_values",
-            "mend or leave out the record",
+            "fix or leave out the record",
         )
     return ending

@@ -209,15 +209,15 @@ def _detectable(verdicts: Iterable[MetricVerdict]) -> float | None:
 
 def _side(plan: ComparisonPlan, environments: Sequence[Environment], index: int) -> SideFacts:
     """Facts of base (0) or head (1): on each device base describes itself first, then head."""
-    contestant = (plan.base, plan.head)[index]
+    spec = (plan.base, plan.head)[index]
     by_device: dict[str, list[Environment]] = {}
     for each in environments:
         by_device.setdefault(each.device, []).append(each)
     return SideFacts(
-        contestant.label,
-        contestant.python,
-        contestant.variables,
-        contestant.configuration,
+        spec.label,
+        spec.python,
+        spec.variables,
+        spec.configuration,
         tuple(
             (device, tuple((key, str(value)) for key, value in found[index].identity))
             for device, found in sorted(by_device.items())

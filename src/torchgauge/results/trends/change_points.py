@@ -9,7 +9,7 @@ Nikiforov, *Detection of abrupt changes*, 1993, section 2.4), with two things es
 - how a night is distributed: a kernel density in place of the normal law;
 - how neighbouring nights resemble each other (waves look like steps while they last): a Gaussian copula of
   first order on top of that density (Chen and Fan, *Estimation of copula-based semiparametric time series
-  models*, Journal of Econometrics 130, 2006). Without resemblance it adds nothing.
+  models*, Journal of Econometrics 130, 2006). Without autocorrelation it adds nothing.
 
 A night and a pair of nights count for a bounded number of nats, two nights at least must lie behind a change,
 and what only one night shows is no level.

@@ -95,7 +95,7 @@ def source_of(module: str) -> Path:
     """
     first, *rest = module.split(".")
     problem = InfrastructureError(
-        f"there is no source of the module {module!r} of checks", hint="mend or uninstall its package"
+        f"there is no source of the module {module!r} of checks", hint="fix or uninstall its package"
     )
     try:
         spec = importlib.util.find_spec(first)
@@ -124,7 +124,7 @@ def read_checks(module: str, path: Path) -> list[CheckEntry]:
     try:
         tree = ast.parse(path.read_text(encoding="utf-8"))
     except (OSError, SyntaxError, ValueError) as error:
-        raise InfrastructureError(f"{path}: {error}", hint="mend the module of checks") from error
+        raise InfrastructureError(f"{path}: {error}", hint="fix the module of checks") from error
     group = next((_literal(path, node.value) for node in _group_names(tree)), None)
     found = []
     for node in tree.body:
@@ -173,4 +173,4 @@ def _literal(path: Path, node: ast.expr) -> str:
 
 
 def _mistake(path: Path, node: ast.stmt | ast.expr, problem: str) -> InfrastructureError:
-    return InfrastructureError(f"{path}, line {node.lineno}: {problem}", hint="mend the module of checks")
+    return InfrastructureError(f"{path}, line {node.lineno}: {problem}", hint="fix the module of checks")

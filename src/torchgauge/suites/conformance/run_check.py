@@ -6,8 +6,8 @@ from torchgauge.errors import MissingPackageError
 from torchgauge.records import Workload
 from torchgauge.registry import resolve
 from torchgauge.suites.check import CheckOutcome, CheckSession, NotOnThisDeviceError
-from torchgauge.suites.conformance.bench import Bench
 from torchgauge.suites.conformance.catalogue import CheckEntry, catalogue
+from torchgauge.suites.conformance.check_context import CheckContext
 
 
 def run(workload: Workload, session: CheckSession) -> CheckOutcome:
@@ -21,12 +21,12 @@ def run(workload: Workload, session: CheckSession) -> CheckOutcome:
             f"the check {workload.model!r} is not installed in this interpreter",
             hint="install the package that provides it there",
         )
-    bench = Bench(session)
-    run_entry(entry, bench)
-    return CheckOutcome(facts=tuple(sorted({"api": entry.api, **bench.facts}.items())))
+    context = CheckContext(session)
+    run_entry(entry, context)
+    return CheckOutcome(facts=tuple(sorted({"api": entry.api, **context.facts}.items())))
 
 
-def run_entry(entry: CheckEntry, bench: Bench) -> None:
+def run_entry(entry: CheckEntry, context: CheckContext) -> None:
     """Run ``entry`` from the same random state whatever ran before it.
 
     What PyTorch looks for in vain on the device's module becomes :class:`NotOnThisDeviceError`.
@@ -37,12 +37,12 @@ def run_entry(entry: CheckEntry, bench: Bench) -> None:
     grad, default = torch.is_grad_enabled(), torch.get_default_dtype()
     torch.manual_seed(0)
     try:
-        function(bench)
+        function(context)
     except AttributeError as error:
-        if getattr(error, "obj", None) is not getattr(torch, bench.type, torch):
+        if getattr(error, "obj", None) is not getattr(torch, context.type, torch):
             raise
         raise NotOnThisDeviceError(
-            f"torch.{bench.type} has no {error.name}, which PyTorch looks for there"
+            f"torch.{context.type} has no {error.name}, which PyTorch looks for there"
         ) from error
     finally:
         torch.set_grad_enabled(grad)

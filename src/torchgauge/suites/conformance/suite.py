@@ -22,7 +22,7 @@ class ConformanceSuite:
     install_hint: str = "install the torch build of your device"
     unavailable: Unavailable | None = None
     environment: dict[str, str] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     @property
     def digest(self) -> str:

@@ -93,7 +93,7 @@ class OpsSuite:
         return {}
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """That the database is missing, where it is."""
         missing = self.catalogue.missing
         if not missing:

@@ -74,7 +74,7 @@ def is_changed(path: Path) -> bool:
     return bool(_git(path, "status", "--porcelain", "--untracked-files=no"))
 
 
-def remark(path: Path) -> str:
+def note(path: Path) -> str:
     """What a reader must know of a checkout that is not the one that our data describes; else empty."""
     found = commit_of(path)
     if not found:

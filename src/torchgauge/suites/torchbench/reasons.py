@@ -19,7 +19,7 @@ from torchgauge.errors import (
     NoNetworkError,
     NotOfferedError,
     TorchgaugeError,
-    add_remark,
+    add_note,
 )
 
 _INTERNAL = "torchbenchmark."
@@ -86,7 +86,7 @@ def explained(facts: Facts) -> Iterator[None]:
 def _say_inputs(error: Exception, facts: Facts) -> None:
     """Let the reason of ``error`` tell where the inputs came from."""
     if facts.inputs:
-        add_remark(error, f"inputs: {facts.inputs}")
+        add_note(error, f"inputs: {facts.inputs}")
 
 
 def explain(error: BaseException, facts: Facts) -> TorchgaugeError | None:

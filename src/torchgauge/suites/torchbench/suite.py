@@ -104,12 +104,12 @@ class TorchBenchSuite:
         return torchbench_checkout.fetch(into, url or torchbench_checkout.URL)
 
     @property
-    def remarks(self) -> tuple[str, ...]:
+    def notes(self) -> tuple[str, ...]:
         """What a person should hear before a run: the checkout is not the one that our data describes."""
         path = torchbench_checkout.checkout()
         if path is None or self.unavailable is not None:
             return ()
-        said = torchbench_checkout.remark(path)
+        said = torchbench_checkout.note(path)
         return (said,) if said else ()
 
 

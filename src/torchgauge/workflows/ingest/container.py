@@ -41,7 +41,7 @@ SIZES: Mapping[str, int] = {
     JOURNAL_FILE: JOURNAL_BYTES,
     SIGNATURE_FILE: 4 * KIB,
 }
-"""Most bytes of each file: what forges take into a branch (GitHub: 100 MB a file), and a shard of 20,000
+"""Most bytes of each file: what Git hosts take into a branch (GitHub: 100 MB a file), and a shard of 20,000
 checks, which has a plan of 13 MB and a journal of 40 MB.
 """
 

@@ -23,7 +23,7 @@ Name = Annotated[str, msgspec.Meta(pattern=r"^[A-Za-z0-9][A-Za-z0-9_.-]{0,59}$")
 Key = Annotated[str, msgspec.Meta(pattern=f"^{KEY.pattern}$")]
 Workflow = Annotated[str, msgspec.Meta(pattern=f"^{WORKFLOW.pattern}$")]
 ROWS_PER_DAY = 50_000
-"""Rows that a contributor may hand in within a day: twice the largest planned night of one shard and more."""
+"""Rows that a contributor may submit within a day: twice the largest planned night of one shard and more."""
 
 
 class Contributor(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -42,7 +42,7 @@ from torchgauge.workflows.ingest.provenance import (
     held_runs,
     rows_of_day,
 )
-from torchgauge.workflows.ingest.recomputed import mended
+from torchgauge.workflows.ingest.recomputed import corrected
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.removal import json_bytes, retire_earlier, retire_replaced, tombstone
 from torchgauge.workflows.ingest.validator import Expected, ValidSet, check_stamps, set_digest, validate
@@ -117,7 +117,7 @@ class Candidate:
             files.pop(SIGNATURE_FILE, None)
         if self.valid.recomputed:
             cases = planned_cases(files[PLAN_FILE], self.valid.shard)
-            files[JOURNAL_FILE] = mended(files[JOURNAL_FILE], cases)
+            files[JOURNAL_FILE] = corrected(files[JOURNAL_FILE], cases)
         return files
 
 

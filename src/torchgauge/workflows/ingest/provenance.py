@@ -53,7 +53,7 @@ def held_run(run_id: str, said: Mapping[str, Any]) -> HeldRun:
 
 
 def rows_of_day(store: Store, contributor: str, now: float) -> int:
-    """Rows that ``contributor`` handed in within the day before ``now``, replaced and removed too."""
+    """Rows that ``contributor`` submitted within the day before ``now``, replaced and removed too."""
     rows: dict[str, int] = {}  # by run: one that was replaced has files and a tombstone
     kept = (f"runs/*/{PROVENANCE}", f"{SUPERSEDED}/*/{PROVENANCE}", f"{TOMBSTONES}/[!.]*.json")
     for file in (file for pattern in kept for file in store.path.glob(pattern)):

@@ -69,7 +69,7 @@ def recomputed(row: Any, planned: Any) -> Any | None:
     )
 
 
-def mended(journal: bytes, cases: Mapping[str, Any]) -> bytes:
+def corrected(journal: bytes, cases: Mapping[str, Any]) -> bytes:
     """``journal``, which was checked, with every row as :func:`recomputed` has it; ``cases`` are planned."""
     written = io.BytesIO()
     for line in io.BytesIO(journal):

@@ -36,7 +36,7 @@ def remove_run(store: Store, run_id: str, reason: str, clock: Clock = SYSTEM_CLO
             "a removal needs a reason of one plain line", hint='--reason "withdrawn by the contributor: ..."'
         )
     folder = store.run(run_id)
-    path = _bury(store, run_id, reason, clock)
+    path = _replace_by_tombstone(store, run_id, reason, clock)
     with storage_errors(store.path):
         shutil.rmtree(folder.path)
     return path
@@ -46,7 +46,7 @@ def retire(store: Store, run_id: str, by: str, clock: Clock = SYSTEM_CLOCK) -> N
     """Take ``run_id``, which the run ``by`` replaces, out of the tables; its files stay as evidence."""
     folder = store.run(run_id)
     target = store.path / SUPERSEDED / run_id
-    _bury(store, run_id, f"superseded by {by}", clock, superseded_by=by)
+    _replace_by_tombstone(store, run_id, f"superseded by {by}", clock, superseded_by=by)
     said = {**read_provenance(store, run_id), "superseded_by": by}
     write_atomically(folder.path / PROVENANCE, json_bytes(said))
     with storage_errors(store.path):
@@ -92,7 +92,7 @@ def tombstones(store: Store) -> dict[str, dict[str, Any]]:
     return found
 
 
-def _bury(store: Store, run_id: str, reason: str, clock: Clock, **more: str) -> Path:
+def _replace_by_tombstone(store: Store, run_id: str, reason: str, clock: Clock, **more: str) -> Path:
     """Write the tombstone of ``run_id``, then take its tables away."""
     info = store.info(run_id)
     stone: dict[str, Any] = {

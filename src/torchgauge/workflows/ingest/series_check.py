@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from torchgauge.harness.derived_series import ITEMS, PER_STEP, launch_overhead, rate, speedup, throughput
-from torchgauge.harness.worker.lane import CONTENDED
+from torchgauge.harness.worker.series import CONTENDED
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 
 OF_ITS_BLOCKS = ("latency_cpu", "latency_device")

@@ -1,7 +1,7 @@
 """The one validator of result sets: nightly, pull request and contribution pass through the same checks.
 
 Nothing that a set says of itself is believed: it is compared with the campaign, which we wrote, and with what
-the forge says of its artifact.
+the Git host says of its artifact.
 """
 
 from __future__ import annotations
@@ -45,12 +45,12 @@ SKEW_S = 600.0
 class Expected:
     """What a set is held against; ``pools`` are those that its contributor may write (None: all).
 
-    ``sha`` is the commit that the forge says it was made of, and ``now`` the moment of the check in seconds
-    since the epoch (UTC). ``attempts`` is the newest attempt that the forge has made, and ``stated`` what its
-    jobs say that they made (None: nobody was asked). ``rows_per_day`` is how many rows its contributor may
-    hand in within a day (None: any). ``configurations`` is a file of configurations beside torchgauge's own.
-    ``keys`` are those with one of which its contributor signs, and ``attested_by`` maps each of their pools
-    to the workflow that attests its sets (empty: nobody does).
+    ``sha`` is the commit that the Git host says it was made of, and ``now`` the moment of the check in
+    seconds since the epoch (UTC). ``attempts`` is the newest attempt that the Git host has made, and
+    ``stated`` what its jobs say that they made (None: nobody was asked). ``rows_per_day`` is how many rows
+    its contributor may submit within a day (None: any). ``configurations`` is a file of configurations beside
+    torchgauge's own. ``keys`` are those with one of which its contributor signs, and ``attested_by`` maps
+    each of their pools to the workflow that attests its sets (empty: nobody does).
     """
 
     campaign: CampaignPlan
@@ -172,7 +172,7 @@ def check_stamps(files: Mapping[str, bytes], stamps: Sequence[FileStamp]) -> Non
 
 
 def _check_identity(manifest: Manifest, expected: Expected, artifact: str) -> None:
-    """Raise where ``manifest`` is not of the job whose artifact it is: who it is follows from the forge."""
+    """Raise where ``manifest`` is not of the job whose artifact it is: the Git host says who that is."""
     if not 1 <= manifest.attempt <= MOST_ATTEMPTS:
         raise RefusedSetError(Reason.ATTEMPT, f"attempts are numbered from 1 to {MOST_ATTEMPTS}")
     if artifact and artifact != manifest.artifact:

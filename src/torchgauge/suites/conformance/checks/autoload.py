@@ -8,7 +8,7 @@ from importlib import metadata
 import torch
 
 from torchgauge import registry
-from torchgauge.suites.conformance.bench import Bench, check
+from torchgauge.suites.conformance.check_context import CheckContext, check
 
 GROUP = "autoload"
 _LIVES = (
@@ -19,28 +19,28 @@ _REQUIRED = ("is_available", "device_count", "current_device", "set_device")
 """What a device module must have: the first table of PyTorch's chapter on devices."""
 
 
-def _built_in(bench: Bench) -> bool:
-    return bool(bench.type != torch._C._get_privateuse1_backend_name())
+def _built_in(context: CheckContext) -> bool:
+    return bool(context.type != torch._C._get_privateuse1_backend_name())
 
 
-def _lives(bench: Bench, **environment: str) -> None:
+def _lives(context: CheckContext, **environment: str) -> None:
     """Import torch in a fresh process and compute there on the host; the seconds become a fact."""
-    said = bench.child(_LIVES, **environment)
-    bench.facts["import_s"] = float(said.split()[-1])
+    said = context.child(_LIVES, **environment)
+    context.facts["import_s"] = float(said.split()[-1])
 
 
-def _only_extensions(bench: Bench) -> None:
-    if _built_in(bench):
-        bench.unsupported(f"not applicable: {bench.type} is part of torch itself and needs no autoload")
+def _only_extensions(context: CheckContext) -> None:
+    if _built_in(context):
+        context.unsupported(f"not applicable: {context.type} is part of torch itself and needs no autoload")
 
 
 @check("torch.backends (entry points)")
-def entry_point(bench: Bench) -> None:
+def entry_point(context: CheckContext) -> None:
     """An installed package registers the device under torch.backends."""
-    _only_extensions(bench)
+    _only_extensions(context)
     found = [f"{point.name} = {point.value}" for point in metadata.entry_points(group="torch.backends")]
-    bench.facts["entry_points"] = ", ".join(found)
-    bench.expect(
+    context.facts["entry_points"] = ", ".join(found)
+    context.expect(
         found,
         "extension without torch.backends entry: no package names one, so users must import it by name; "
         "see https://docs.pytorch.org/tutorials/unstable/python_extension_autoload.html",
@@ -48,79 +48,79 @@ def entry_point(bench: Bench) -> None:
 
 
 @check("import torch", tier="full")
-def fresh_import(bench: Bench) -> None:
+def fresh_import(context: CheckContext) -> None:
     """A fresh process knows the device after import torch alone."""
     code = "import sys, torch; print(torch.ones(2, device=sys.argv[1]).add(1).sum().item())"
-    said = bench.child(code)
-    bench.expect(said == "4.0", f"1 + 1 twice summed in a fresh process gave {said!r}, not 4.0")
+    said = context.child(code)
+    context.expect(said == "4.0", f"1 + 1 twice summed in a fresh process gave {said!r}, not 4.0")
 
 
 @check("TORCH_DEVICE_BACKEND_AUTOLOAD", tier="full")
-def autoload_off(bench: Bench) -> None:
+def autoload_off(context: CheckContext) -> None:
     """With autoload switched off torch imports and does not know the device."""
-    _only_extensions(bench)
+    _only_extensions(context)
     code = (
         "import sys, torch\n"
         "try:\n    torch.empty(1, device=sys.argv[1])\n"
         "except (RuntimeError, NotImplementedError) as e:\n    print('unknown')\n"
         "else:\n    print('known')"
     )
-    said = bench.child(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
-    bench.expect(said == "unknown", "the device is there although autoload is off: something else loads it")
+    said = context.child(code, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    context.expect(said == "unknown", "the device is there although autoload is off: something else loads it")
 
 
 @check("import torch", tier="full")
-def import_without_autoload(bench: Bench) -> None:
+def import_without_autoload(context: CheckContext) -> None:
     """Torch itself imports and computes on the host where no extension is loaded."""
-    _lives(bench, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
+    _lives(context, TORCH_DEVICE_BACKEND_AUTOLOAD="0")
 
 
 @check("import torch", tier="full")
-def import_without_stack(bench: Bench) -> None:
+def import_without_stack(context: CheckContext) -> None:
     """Torch imports and computes on the host where no device is visible and no driver's library is found."""
     hidden = {"LD_LIBRARY_PATH": ""} if os.environ.get("LD_LIBRARY_PATH") else {}
     for name in registry.names("torchgauge.devices"):
         variables = getattr(registry.load("torchgauge.devices", name), "visibility_variables", ())
-        if bench.on_host or name == bench.session.name:
+        if context.on_host or name == context.session.name:
             hidden.update(dict.fromkeys(variables[:1], ""))
-    bench.facts["emptied"] = ", ".join(sorted(hidden))
+    context.facts["emptied"] = ", ".join(sorted(hidden))
     if not hidden:
-        bench.unsupported("no stack is known to hide: no variable that shows devices, no LD_LIBRARY_PATH")
-    _lives(bench, **hidden)
+        context.unsupported("no stack is known to hide: no variable that shows devices, no LD_LIBRARY_PATH")
+    _lives(context, **hidden)
 
 
 @check("torch.get_device_module", tier="smoke")
-def device_module(bench: Bench) -> None:
+def device_module(context: CheckContext) -> None:
     """The module torch.<device> has the functions that PyTorch asks for."""
-    missing = [name for name in _REQUIRED if not hasattr(bench.module, name)]
-    if bench.on_host:
+    missing = [name for name in _REQUIRED if not hasattr(context.module, name)]
+    if context.on_host:
         missing = [name for name in missing if name not in ("device_count", "set_device")]
-    bench.expect(not missing, f"torch.{bench.type} lacks {', '.join(missing)}")
-    bench.expect(bench.module.is_available(), f"torch.{bench.type}.is_available() is false")
+    context.expect(not missing, f"torch.{context.type} lacks {', '.join(missing)}")
+    context.expect(context.module.is_available(), f"torch.{context.type}.is_available() is false")
 
 
 @check("torch.accelerator.current_accelerator", tier="smoke")
-def current_accelerator(bench: Bench) -> None:
+def current_accelerator(context: CheckContext) -> None:
     """The device is the accelerator of this process."""
-    found = bench.accelerator.current_accelerator()
-    bench.expect(found is not None and found.type == bench.type, f"the current accelerator is {found}")
+    found = context.accelerator.current_accelerator()
+    context.expect(found is not None and found.type == context.type, f"the current accelerator is {found}")
 
 
 @check("torch.utils.generate_methods_for_privateuse1_backend")
-def tensor_methods(bench: Bench) -> None:
+def tensor_methods(context: CheckContext) -> None:
     """Tensors and modules have the methods named after the device."""
-    bench.not_on_host("methods named after a device are for accelerators")
-    host = bench.numbers(3)
+    context.not_on_host("methods named after a device are for accelerators")
+    host = context.numbers(3)
     for owner in (host, torch.nn.Linear(2, 2), host.untyped_storage()):
-        bench.expect(hasattr(owner, bench.type), f"{type(owner).__name__} has no .{bench.type}()")
-    moved = getattr(host, bench.type)()
-    bench.same(moved, host)
-    flag = getattr(moved, f"is_{bench.type}", None)
-    bench.expect(flag is True, f"is_{bench.type} of a tensor there is {flag}")
+        context.expect(hasattr(owner, context.type), f"{type(owner).__name__} has no .{context.type}()")
+    moved = getattr(host, context.type)()
+    context.same(moved, host)
+    flag = getattr(moved, f"is_{context.type}", None)
+    context.expect(flag is True, f"is_{context.type} of a tensor there is {flag}")
 
 
 @check("os.fork after import torch", tier="full")
-def fork_after_import(bench: Bench) -> None:
+def fork_after_import(context: CheckContext) -> None:
     """A process that imported torch and touched no device may fork, and the child computes on the host."""
     code = (
         "import os, torch\n"
@@ -128,5 +128,5 @@ def fork_after_import(bench: Bench) -> None:
         "if not pid:\n    os._exit(0 if (torch.ones(2) + 1).sum().item() == 4 else 3)\n"
         "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))"
     )
-    said = bench.child(code)
-    bench.expect(said == "0", f"the forked child ended with {said}")
+    said = context.child(code)
+    context.expect(said == "0", f"the forked child ended with {said}")

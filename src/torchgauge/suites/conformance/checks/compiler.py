@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from torchgauge.suites.conformance.bench import Bench, brief, check
+from torchgauge.suites.conformance.check_context import CheckContext, brief, check
 
 GROUP = "compiler"
 
@@ -19,99 +19,102 @@ class _Block(torch.nn.Module):  # type: ignore[misc]
         return torch.nn.functional.gelu(self.linear(x)) + x
 
 
-def _compiled(bench: Bench, backend: str, *, dynamic: bool | None = None) -> None:
+def _compiled(context: CheckContext, backend: str, *, dynamic: bool | None = None) -> None:
     torch._dynamo.reset()
     torch.manual_seed(0)
     host = _Block()
-    there = bench.send(_Block())
+    there = context.send(_Block())
     there.load_state_dict(host.state_dict())
     call = torch.compile(there, backend=backend, fullgraph=True, dynamic=dynamic)
     try:
         for rows in (4, 6, 9) if dynamic else (4,):
-            bench.same(
-                call(bench.send(bench.numbers(rows, 8))), host(bench.numbers(rows, 8)), rtol=1e-4, atol=1e-4
+            context.same(
+                call(context.send(context.numbers(rows, 8))),
+                host(context.numbers(rows, 8)),
+                rtol=1e-4,
+                atol=1e-4,
             )
-        call(bench.send(bench.numbers(4, 8))).square().sum().backward()
-        host(bench.numbers(4, 8)).square().sum().backward()
-        bench.same(there.linear.weight.grad, host.linear.weight.grad, rtol=1e-3, atol=1e-3)
+        call(context.send(context.numbers(4, 8))).square().sum().backward()
+        host(context.numbers(4, 8)).square().sum().backward()
+        context.same(there.linear.weight.grad, host.linear.weight.grad, rtol=1e-3, atol=1e-3)
     finally:
         torch._dynamo.reset()
 
 
 @check("torch._dynamo.device_interface")
-def device_interface(bench: Bench) -> None:
+def device_interface(context: CheckContext) -> None:
     """The compiler has an interface to the device."""
     from torch._dynamo.device_interface import get_interface_for_device
 
     try:
-        found = get_interface_for_device(bench.type)
+        found = get_interface_for_device(context.type)
     except NotImplementedError as error:
-        bench.unsupported(f"no interface is registered for the compiler: {error}")
-    bench.expect(found.is_available(), "the interface says that the device is not available")
+        context.unsupported(f"no interface is registered for the compiler: {error}")
+    context.expect(found.is_available(), "the interface says that the device is not available")
 
 
 @check("torch._subclasses.FakeTensorMode")
-def fake_tensors(bench: Bench) -> None:
+def fake_tensors(context: CheckContext) -> None:
     """Shapes and devices are inferred without computing."""
     from torch._subclasses.fake_tensor import FakeTensorMode
 
     with FakeTensorMode():
-        made = torch.empty(3, 4, device=bench.device)
+        made = torch.empty(3, 4, device=context.device)
         found = (made @ made.t()).relu()
-    bench.expect(found.device.type == bench.type, f"the inferred product is on {found.device}")
-    bench.expect(tuple(found.shape) == (3, 3), f"its shape is {tuple(found.shape)}")
+    context.expect(found.device.type == context.type, f"the inferred product is on {found.device}")
+    context.expect(tuple(found.shape) == (3, 3), f"its shape is {tuple(found.shape)}")
 
 
 @check("torch.compile(backend='eager')")
-def capture(bench: Bench) -> None:
+def capture(context: CheckContext) -> None:
     """A module is captured in one graph and runs as captured."""
-    _compiled(bench, "eager")
+    _compiled(context, "eager")
 
 
 @check("torch.compile(backend='aot_eager')", tier="full")
-def aot_eager(bench: Bench) -> None:
+def aot_eager(context: CheckContext) -> None:
     """Forward and backward are traced ahead and run as traced."""
-    _compiled(bench, "aot_eager")
+    _compiled(context, "aot_eager")
 
 
 @check("torch.compile(dynamic=True)", tier="full")
-def dynamic_shapes(bench: Bench) -> None:
+def dynamic_shapes(context: CheckContext) -> None:
     """One graph serves several batch sizes."""
-    _compiled(bench, "aot_eager", dynamic=True)
+    _compiled(context, "aot_eager", dynamic=True)
 
 
 @check("torch.compile(backend='inductor')", tier="full")
-def inductor(bench: Bench) -> None:
+def inductor(context: CheckContext) -> None:
     """The default backend generates code for the device."""
     try:
         from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
 
         init_backend_registration()
-        scheduling = get_scheduling_for_device(bench.type)
+        scheduling = get_scheduling_for_device(context.type)
     except (AttributeError, ImportError):
         scheduling = True
     if scheduling is None:
-        bench.unsupported(f"no code generator is registered with inductor for {bench.type}")
-    _compiled(bench, "inductor")
+        context.unsupported(f"no code generator is registered with inductor for {context.type}")
+    _compiled(context, "inductor")
 
 
 @check("torch.accelerator.Graph")
-def graph_capture(bench: Bench) -> None:
+def graph_capture(context: CheckContext) -> None:
     """Operators are captured once and replayed."""
-    bench.not_on_host("the host has no graphs of kernels")
-    owner = getattr(bench.accelerator, "Graph", None)
+    context.not_on_host("the host has no graphs of kernels")
+    owner = getattr(context.accelerator, "Graph", None)
     if owner is None:
-        bench.unsupported(f"torch {torch.__version__} has no torch.accelerator.Graph")
-    there = bench.send(bench.numbers(4))
-    result = torch.zeros(4, device=bench.device)
+        context.unsupported(f"torch {torch.__version__} has no torch.accelerator.Graph")
+    there = context.send(context.numbers(4))
+    result = torch.zeros(4, device=context.device)
     try:
         captured = owner()
         captured.capture_begin()
         torch.add(there, 1, out=result)
         captured.capture_end()
     except (NotImplementedError, RuntimeError, AttributeError) as error:
-        bench.unsupported(f"the device captures no graphs: {brief(error)}")
+        context.unsupported(f"the device captures no graphs: {brief(error)}")
     there.fill_(5.0)
     captured.replay()
-    bench.session.synchronize()
-    bench.same(result, torch.full((4,), 6.0))
+    context.session.synchronize()
+    context.same(result, torch.full((4,), 6.0))

@@ -9,7 +9,7 @@ import sys
 
 import torch
 
-from torchgauge.suites.conformance.bench import CHILD_S, Bench, check
+from torchgauge.suites.conformance.check_context import CHILD_S, CheckContext, check
 
 GROUP = "distributed"
 _RANK = """
@@ -39,7 +39,7 @@ print("done")
 """
 
 
-def _two_processes(bench: Bench, backend: str, how: str) -> None:
+def _two_processes(context: CheckContext, backend: str, how: str) -> None:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         port = probe.getsockname()[1]
@@ -51,7 +51,7 @@ def _two_processes(bench: Bench, backend: str, how: str) -> None:
     }
     ranks = [
         subprocess.Popen(
-            [sys.executable, "-c", _RANK, bench.type, backend, how],
+            [sys.executable, "-c", _RANK, context.type, backend, how],
             env={**variables, "RANK": str(rank)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
@@ -63,66 +63,66 @@ def _two_processes(bench: Bench, backend: str, how: str) -> None:
         for number, rank in enumerate(ranks):
             said, problem = rank.communicate(timeout=CHILD_S)
             last = (problem.strip().splitlines() or ["nothing on its standard error"])[-1]
-            bench.expect(rank.returncode == 0 and "done" in said, f"process {number} of 2: {last}")
+            context.expect(rank.returncode == 0 and "done" in said, f"process {number} of 2: {last}")
     finally:
         for rank in ranks:
             rank.kill()
             rank.wait()
 
 
-def _host_backend(bench: Bench) -> str:
+def _host_backend(context: CheckContext) -> str:
     import torch.distributed as dist
 
     if not dist.is_available() or not dist.is_gloo_available():
-        bench.unsupported("this torch is built without gloo")
+        context.unsupported("this torch is built without gloo")
     return "gloo"
 
 
 @check("torch.distributed.get_default_backend_for_device", tier="smoke")
-def default_backend(bench: Bench) -> None:
+def default_backend(context: CheckContext) -> None:
     """PyTorch knows which backend serves the device's collectives."""
     import torch.distributed as dist
 
     ask = getattr(dist, "get_default_backend_for_device", None)
     if ask is None:
-        bench.unsupported(f"torch {torch.__version__} keeps no list of default backends")
+        context.unsupported(f"torch {torch.__version__} keeps no list of default backends")
     try:
-        found = ask(bench.device)
+        found = ask(context.device)
     except ValueError as error:
-        bench.unsupported(f"no collectives are registered for the device: {error}")
-    bench.facts["backend"] = str(found)
+        context.unsupported(f"no collectives are registered for the device: {error}")
+    context.facts["backend"] = str(found)
 
 
 @check("torch.distributed.all_reduce, all_gather, DistributedDataParallel", tier="full")
-def collectives(bench: Bench) -> None:
+def collectives(context: CheckContext) -> None:
     """Two processes on this host sum, gather and average gradients over the device's own backend."""
-    backend = bench.session.distributed_backend
+    backend = context.session.distributed_backend
     if not backend:
-        bench.unsupported(f"no collectives backend is known for {bench.type}")
-    count = 2 if bench.on_host else int(bench.need(bench.module, "device_count")())
+        context.unsupported(f"no collectives backend is known for {context.type}")
+    count = 2 if context.on_host else int(context.need(context.module, "device_count")())
     if count < 2:
-        bench.unsupported(f"two processes need two devices: there is {count}")
-    _two_processes(bench, backend, "device")
+        context.unsupported(f"two processes need two devices: there is {count}")
+    _two_processes(context, backend, "device")
 
 
 @check("torch.distributed over the host", tier="full")
-def staged_through_host(bench: Bench) -> None:
+def staged_through_host(context: CheckContext) -> None:
     """Two processes sum tensors of the device that are fetched to the host and sent back."""
-    _two_processes(bench, _host_backend(bench), "staged")
+    _two_processes(context, _host_backend(context), "staged")
 
 
 @check("torch.distributed.device_mesh")
-def device_mesh(bench: Bench) -> None:
+def device_mesh(context: CheckContext) -> None:
     """A mesh of one device is made and says its shape."""
     import torch.distributed as dist
     from torch.distributed.device_mesh import DeviceMesh
 
     if dist.is_initialized():
-        bench.unsupported("a process group is open already")
+        context.unsupported("a process group is open already")
     store = dist.HashStore()
-    dist.init_process_group(_host_backend(bench), store=store, rank=0, world_size=1)
+    dist.init_process_group(_host_backend(context), store=store, rank=0, world_size=1)
     try:
-        mesh = DeviceMesh(bench.type, [0])
-        bench.expect(mesh.size() == 1 and mesh.device_type == bench.type, f"the mesh is {mesh}")
+        mesh = DeviceMesh(context.type, [0])
+        context.expect(mesh.size() == 1 and mesh.device_type == context.type, f"the mesh is {mesh}")
     finally:
         dist.destroy_process_group()

@@ -6,7 +6,7 @@ import io
 
 import torch
 
-from torchgauge.suites.conformance.bench import Bench, check
+from torchgauge.suites.conformance.check_context import CheckContext, check
 
 GROUP = "export"
 
@@ -25,31 +25,31 @@ class _Net(torch.nn.Module):  # type: ignore[misc]
         return self.linear(x).tanh()
 
 
-def _exported(bench: Bench) -> tuple[torch.nn.Module, torch.Tensor, torch.export.ExportedProgram]:
+def _exported(context: CheckContext) -> tuple[torch.nn.Module, torch.Tensor, torch.export.ExportedProgram]:
     torch.manual_seed(0)
-    module, x = bench.send(_Net()).eval(), bench.send(bench.numbers(4, 6))
+    module, x = context.send(_Net()).eval(), context.send(context.numbers(4, 6))
     return module, x, torch.export.export(module, (x,))
 
 
 @check("torch.export.export", tier="full")
-def export(bench: Bench) -> None:
+def export(context: CheckContext) -> None:
     """A module on the device is exported and its program answers the same."""
-    module, x, program = _exported(bench)
-    bench.same(program.module()(x), module(x))
+    module, x, program = _exported(context)
+    context.same(program.module()(x), module(x))
 
 
 @check("torch.export.save, load", tier="full")
-def save_and_load(bench: Bench) -> None:
+def save_and_load(context: CheckContext) -> None:
     """An exported program goes through a file."""
-    module, x, program = _exported(bench)
+    module, x, program = _exported(context)
     file = io.BytesIO()
     torch.export.save(program, file)
     file.seek(0)
-    bench.same(torch.export.load(file).module()(x), module(x))
+    context.same(torch.export.load(file).module()(x), module(x))
 
 
 @check("torch._inductor.aoti_compile_and_package", tier="full")
-def ahead_of_time(bench: Bench) -> None:
+def ahead_of_time(context: CheckContext) -> None:
     """A program is compiled ahead of time into a package that answers the same."""
     import tempfile
     from pathlib import Path
@@ -59,16 +59,16 @@ def ahead_of_time(bench: Bench) -> None:
     compile_package = getattr(torch._inductor, "aoti_compile_and_package", None)
     load_package = getattr(torch._inductor, "aoti_load_package", None)
     if compile_package is None or load_package is None:
-        bench.unsupported(f"torch {torch.__version__} has no ahead-of-time packages")
+        context.unsupported(f"torch {torch.__version__} has no ahead-of-time packages")
     try:
         from torch._inductor.codegen.common import get_scheduling_for_device, init_backend_registration
 
         init_backend_registration()
-        if get_scheduling_for_device(bench.type) is None:
-            bench.unsupported(f"no code generator is registered with inductor for {bench.type}")
+        if get_scheduling_for_device(context.type) is None:
+            context.unsupported(f"no code generator is registered with inductor for {context.type}")
     except (AttributeError, ImportError):
         pass
-    module, x, program = _exported(bench)
+    module, x, program = _exported(context)
     with tempfile.TemporaryDirectory(prefix="torchgauge-aoti-") as folder:
         path = compile_package(program, package_path=str(Path(folder, "net.pt2")), inductor_configs=_QUICK)
-        bench.same(load_package(path)(x), module(x), rtol=1e-4, atol=1e-5)
+        context.same(load_package(path)(x), module(x), rtol=1e-4, atol=1e-5)

@@ -10,14 +10,14 @@ import torch
 from torch.nn import functional
 from torch.profiler import ProfilerActivity, profile
 
-from torchgauge.suites.conformance.bench import Bench, check
+from torchgauge.suites.conformance.check_context import CheckContext, check
 from torchgauge.suites.suite import HOST
 
 GROUP = "operators"
 
 
 @check("torch.add, sum, matmul, ...", tier="smoke")
-def basics(bench: Bench) -> None:
+def basics(context: CheckContext) -> None:
     """Pointwise operators, reductions and products of matrices answer as the host does."""
     for function in (
         torch.add,
@@ -37,11 +37,11 @@ def basics(bench: Bench) -> None:
         lambda x, y: x.std(1) + y.var(0),
         lambda x, y: x.cumsum(0) + y.flip(1),
     ):
-        bench.compare(function, bench.numbers(6, 6), bench.numbers(6, 6, seed=1))
+        context.compare(function, context.numbers(6, 6), context.numbers(6, 6, seed=1))
 
 
 @check("torch.sort, topk, unique, nonzero")
-def data_dependent(bench: Bench) -> None:
+def data_dependent(context: CheckContext) -> None:
     """Operators whose result has a size that depends on the numbers."""
     host = torch.tensor([3.0, 1.0, 2.0, 1.0, 0.0])
     for function in (
@@ -52,78 +52,78 @@ def data_dependent(bench: Bench) -> None:
         lambda x: torch.bincount(x.to(torch.int64)),
         lambda x: x.argmax(),
     ):
-        expected, found = function(host), function(bench.send(host))
+        expected, found = function(host), function(context.send(host))
         for one, other in zip(
             found if isinstance(found, tuple) else (found,),
             expected if isinstance(expected, tuple) else (expected,),
             strict=True,
         ):
-            bench.same(one, other)
+            context.same(one, other)
 
 
 @check("torch.linalg")
-def linear_algebra(bench: Bench) -> None:
+def linear_algebra(context: CheckContext) -> None:
     """Solving, factorising and inverting; what is not unique is multiplied back."""
-    host = bench.numbers(5, 5) + 5 * torch.eye(5)
-    bench.compare(torch.linalg.solve, host, bench.numbers(5, 2, seed=1), rtol=1e-4, atol=1e-4)
-    bench.compare(torch.linalg.det, host, rtol=1e-4, atol=1e-4)
-    there = bench.send(host)
+    host = context.numbers(5, 5) + 5 * torch.eye(5)
+    context.compare(torch.linalg.solve, host, context.numbers(5, 2, seed=1), rtol=1e-4, atol=1e-4)
+    context.compare(torch.linalg.det, host, rtol=1e-4, atol=1e-4)
+    there = context.send(host)
     q, r = torch.linalg.qr(there)
-    bench.same(q @ r, host, "QR multiplied back", rtol=1e-4, atol=1e-4)
+    context.same(q @ r, host, "QR multiplied back", rtol=1e-4, atol=1e-4)
     u, s, v = torch.linalg.svd(there)
-    bench.same(u @ torch.diag(s) @ v, host, "SVD multiplied back", rtol=1e-4, atol=1e-4)
+    context.same(u @ torch.diag(s) @ v, host, "SVD multiplied back", rtol=1e-4, atol=1e-4)
 
 
 @check("in-place and out= variants", tier="smoke")
-def in_place_and_out(bench: Bench) -> None:
+def in_place_and_out(context: CheckContext) -> None:
     """In-place operators write into their tensor, out= into the given one, which is resized where empty."""
-    there = bench.send(bench.numbers(4))
+    there = context.send(context.numbers(4))
     address = there.data_ptr()
     there.add_(1).mul_(2).clamp_(min=0)
-    bench.same(there, (bench.numbers(4) + 1).mul(2).clamp(min=0))
-    bench.expect(there.data_ptr() == address, "an in-place operator moved its tensor")
-    given = torch.empty(4, device=bench.device)
+    context.same(there, (context.numbers(4) + 1).mul(2).clamp(min=0))
+    context.expect(there.data_ptr() == address, "an in-place operator moved its tensor")
+    given = torch.empty(4, device=context.device)
     torch.exp(there, out=given)
-    bench.same(given, torch.exp((bench.numbers(4) + 1).mul(2).clamp(min=0)))
-    hollow = torch.empty(0, device=bench.device)
+    context.same(given, torch.exp((context.numbers(4) + 1).mul(2).clamp(min=0)))
+    hollow = torch.empty(0, device=context.device)
     torch.mul(there, 2, out=hollow)
-    bench.same(hollow, there * 2)
+    context.same(hollow, there * 2)
 
 
 @check("torch._foreach_add_")
-def foreach(bench: Bench) -> None:
+def foreach(context: CheckContext) -> None:
     """Operators on lists of tensors."""
-    host = [bench.numbers(3, seed=number) for number in range(3)]
-    there = [bench.send(each) for each in host]
-    add, multiply = bench.need(torch, "_foreach_add_"), bench.need(torch, "_foreach_mul_")
+    host = [context.numbers(3, seed=number) for number in range(3)]
+    there = [context.send(each) for each in host]
+    add, multiply = context.need(torch, "_foreach_add_"), context.need(torch, "_foreach_mul_")
     for lists in (host, there):
         add(lists, 1.0)
         multiply(lists, lists)
     for one, other in zip(there, host, strict=True):
-        bench.same(one, other)
+        context.same(one, other)
 
 
 @check("wrapped numbers", tier="smoke")
-def scalars(bench: Bench) -> None:
+def scalars(context: CheckContext) -> None:
     """Python numbers and host tensors of no dimension mix with tensors of the device."""
-    there = bench.send(bench.numbers(3))
-    bench.same(there + torch.tensor(2.0), bench.numbers(3) + 2)
-    bench.same(2 - there, 2 - bench.numbers(3))
-    bench.same(there * 2**0.5, bench.numbers(3) * 2**0.5)
-    found = (torch.ones(2, dtype=torch.int32, device=bench.device) * 1.5).dtype
-    bench.expect(found is torch.float32, f"int32 times a Python float is {found}")
+    there = context.send(context.numbers(3))
+    context.same(there + torch.tensor(2.0), context.numbers(3) + 2)
+    context.same(2 - there, 2 - context.numbers(3))
+    context.same(there * 2**0.5, context.numbers(3) * 2**0.5)
+    found = (torch.ones(2, dtype=torch.int32, device=context.device) * 1.5).dtype
+    context.expect(found is torch.float32, f"int32 times a Python float is {found}")
 
 
 @check("type promotion and broadcasting")
-def promotion(bench: Bench) -> None:
+def promotion(context: CheckContext) -> None:
     """Dtypes and shapes of mixed operands are those of the host."""
     pairs = ((torch.int32, torch.float16), (torch.bfloat16, torch.float32), (torch.uint8, torch.int64))
     for one, other in pairs:
-        bench.compare(torch.add, torch.ones(3, 1).to(one), torch.ones(1, 4).to(other))
+        context.compare(torch.add, torch.ones(3, 1).to(one), torch.ones(1, 4).to(other))
 
 
 @check("torch.library.custom_op")
-def custom_operator(bench: Bench) -> None:
+def custom_operator(context: CheckContext) -> None:
     """An operator that a user registers runs on the device."""
     name = f"torchgauge_check::twice_{uuid.uuid4().hex}"
 
@@ -131,45 +131,45 @@ def custom_operator(bench: Bench) -> None:
         return x * 2
 
     operator = torch.library.custom_op(name, twice, mutates_args=())
-    bench.compare(operator, bench.numbers(3))
+    context.compare(operator, context.numbers(3))
 
 
 @check("torch.Tensor (complex, conjugate views)")
-def complex_numbers(bench: Bench) -> None:
+def complex_numbers(context: CheckContext) -> None:
     """Conjugate and negative views are resolved on the device."""
-    host = torch.complex(bench.numbers(4), bench.numbers(4, seed=1))
-    bench.compare(lambda x: x.conj() * x, host)
-    bench.compare(lambda x: x.conj().clone().imag, host)
-    bench.compare(lambda x: torch.view_as_real(x.conj().resolve_conj()), host)
-    bench.same(bench.send(host.conj()), host.conj())
+    host = torch.complex(context.numbers(4), context.numbers(4, seed=1))
+    context.compare(lambda x: x.conj() * x, host)
+    context.compare(lambda x: x.conj().clone().imag, host)
+    context.compare(lambda x: torch.view_as_real(x.conj().resolve_conj()), host)
+    context.same(context.send(host.conj()), host.conj())
 
 
-def _fallbacks(bench: Bench, run: Callable[[], Any]) -> list[str]:
+def _fallbacks(context: CheckContext, run: Callable[[], Any]) -> list[str]:
     """Operators that called PyTorch's fallback to the host during ``run``, once for each call."""
     with profile(activities=[getattr(ProfilerActivity, HOST.upper())]) as found:
         run()
     # The fallback copies its arguments with this operator (aten/src/ATen/native/CPUFallback.cpp).
     copies = [event for event in found.events() if event.name == "aten::_to_cpu"]
-    bench.facts["fallbacks"] = len(copies)
+    context.facts["fallbacks"] = len(copies)
     return [getattr(event.cpu_parent, "name", "an unnamed operator") for event in copies]
 
 
 @check("at::native::cpu_fallback")
-def fallback(bench: Bench) -> None:
+def fallback(context: CheckContext) -> None:
     """A step of training runs without operators that go through PyTorch's fallback to the host."""
-    bench.not_on_host("it is where the others fall back to")
-    module = bench.send(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8)))
-    x = bench.send(bench.numbers(4, 8))
-    copies = _fallbacks(bench, lambda: module(x).softmax(-1).square().mean().backward())
-    bench.expect(not copies, f"fell back to the host: {', '.join(sorted(set(copies)))}")
+    context.not_on_host("it is where the others fall back to")
+    module = context.send(torch.nn.Sequential(torch.nn.Linear(8, 8), torch.nn.GELU(), torch.nn.LayerNorm(8)))
+    x = context.send(context.numbers(4, 8))
+    copies = _fallbacks(context, lambda: module(x).softmax(-1).square().mean().backward())
+    context.expect(not copies, f"fell back to the host: {', '.join(sorted(set(copies)))}")
 
 
 @check("at::native::cpu_fallback (families of operators)")
-def fallback_families(bench: Bench) -> None:
+def fallback_families(context: CheckContext) -> None:
     """Operators beyond a small step of training run without PyTorch's fallback to the host."""
-    bench.not_on_host("it is where the others fall back to")
-    images, table = bench.send(bench.numbers(2, 3, 8, 8)), bench.send(bench.numbers(6, 6))
-    places = bench.send(torch.tensor([2, 0, 1]))
+    context.not_on_host("it is where the others fall back to")
+    images, table = context.send(context.numbers(2, 3, 8, 8)), context.send(context.numbers(6, 6))
+    places = context.send(torch.tensor([2, 0, 1]))
     families = (
         lambda: functional.conv2d(images, images[:, :, :3, :3].contiguous()),
         lambda: functional.batch_norm(functional.max_pool2d(images, 2), None, None, training=True),
@@ -185,8 +185,8 @@ def fallback_families(bench: Bench) -> None:
         lambda: (table.exp(), table.abs().log(), table.sin(), table.tanh(), table.sigmoid(), table.erf()),
         lambda: (torch.cat((table, table)), table.flip(0), table.roll(1), table.tril(), table.repeat(2, 2)),
         lambda: torch.bmm(table[None], table[None]).baddbmm(table[None], table[None]),
-        lambda: (torch.arange(5, device=bench.device), torch.rand(5, device=bench.device)),
-        lambda: torch.linalg.solve(table + 9 * torch.eye(6, device=bench.device), table),
+        lambda: (torch.arange(5, device=context.device), torch.rand(5, device=context.device)),
+        lambda: torch.linalg.solve(table + 9 * torch.eye(6, device=context.device), table),
         lambda: torch.fft.irfft(torch.fft.rfft(table)),
     )
     absent = 0
@@ -197,17 +197,17 @@ def fallback_families(bench: Bench) -> None:
             try:
                 family()
             except RuntimeError as error:  # what is missing or breaks is for other checks to say
-                if bench.session.is_lost(error):
+                if context.session.is_lost(error):
                     raise
                 absent += 1
 
-    copies = _fallbacks(bench, run)
-    bench.facts["families"] = len(families) - absent
-    bench.expect(not copies, f"fell back to the host: {', '.join(sorted(set(copies)))}")
+    copies = _fallbacks(context, run)
+    context.facts["families"] = len(families) - absent
+    context.expect(not copies, f"fell back to the host: {', '.join(sorted(set(copies)))}")
 
 
 @check("torch.fft")
-def fourier(bench: Bench) -> None:
+def fourier(context: CheckContext) -> None:
     """A transform and its inverse."""
-    bench.compare(lambda x: torch.fft.irfft(torch.fft.rfft(x), n=16), bench.numbers(16))
-    bench.compare(torch.fft.rfft, bench.numbers(2, 16), rtol=1e-4, atol=1e-4)
+    context.compare(lambda x: torch.fft.irfft(torch.fft.rfft(x), n=16), context.numbers(16))
+    context.compare(torch.fft.rfft, context.numbers(2, 16), rtol=1e-4, atol=1e-4)

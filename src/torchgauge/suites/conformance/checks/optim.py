@@ -6,7 +6,7 @@ from typing import Any
 
 import torch
 
-from torchgauge.suites.conformance.bench import Bench, brief, check
+from torchgauge.suites.conformance.check_context import CheckContext, brief, check
 
 GROUP = "optim"
 KINDS: tuple[tuple[str, dict[str, Any]], ...] = (
@@ -28,47 +28,47 @@ def _trained(start: torch.Tensor, kind: str, options: dict[str, Any]) -> torch.T
     return weight.detach()
 
 
-def _compare(bench: Bench, kind: str, options: dict[str, Any], **how: bool) -> None:
-    host = _trained(bench.numbers(6), kind, {**options, "foreach": False})
-    found = _trained(bench.send(bench.numbers(6)), kind, {**options, **how})
-    bench.same(found, host, f"{kind} {how}", rtol=1e-4, atol=1e-5)
+def _compare(context: CheckContext, kind: str, options: dict[str, Any], **how: bool) -> None:
+    host = _trained(context.numbers(6), kind, {**options, "foreach": False})
+    found = _trained(context.send(context.numbers(6)), kind, {**options, **how})
+    context.same(found, host, f"{kind} {how}", rtol=1e-4, atol=1e-5)
 
 
 @check("torch.optim (foreach=False)", tier="smoke")
-def steps(bench: Bench) -> None:
+def steps(context: CheckContext) -> None:
     """Optimizers step one tensor at a time as on the host."""
     for kind, options in KINDS:
-        _compare(bench, kind, options, foreach=False)
+        _compare(context, kind, options, foreach=False)
 
 
 @check("torch.optim (foreach=True)")
-def foreach(bench: Bench) -> None:
+def foreach(context: CheckContext) -> None:
     """Optimizers step lists of tensors as on the host."""
     for kind, options in KINDS:
-        _compare(bench, kind, options, foreach=True)
+        _compare(context, kind, options, foreach=True)
 
 
 @check("torch.optim (fused=True)")
-def fused(bench: Bench) -> None:
+def fused(context: CheckContext) -> None:
     """Fused optimizers step as on the host."""
     for kind, options in KINDS[:3]:
-        with bench.unless_refused(f"no fused {kind}"):
-            _compare(bench, kind, options, fused=True)
+        with context.unless_refused(f"no fused {kind}"):
+            _compare(context, kind, options, fused=True)
 
 
 @check("torch.optim (capturable=True)")
-def capturable(bench: Bench) -> None:
+def capturable(context: CheckContext) -> None:
     """An optimizer keeps its step count on the device, as graphs need."""
     try:
-        _compare(bench, "Adam", {}, capturable=True)
+        _compare(context, "Adam", {}, capturable=True)
     except (AssertionError, NotImplementedError, RuntimeError) as error:
         if "capturable" not in str(error):
             raise
-        bench.unsupported(f"PyTorch's list of capturable devices: {brief(error)}")
+        context.unsupported(f"PyTorch's list of capturable devices: {brief(error)}")
 
 
 @check("torch.nn.utils.clip_grad_norm_", tier="smoke")
-def clipping(bench: Bench) -> None:
+def clipping(context: CheckContext) -> None:
     """Gradients are clipped to the same norm."""
 
     def clipped(x: torch.Tensor) -> torch.Tensor:
@@ -78,11 +78,11 @@ def clipping(bench: Bench) -> None:
         assert weight.grad is not None
         return torch.cat((weight.grad, total.view(1)))
 
-    bench.compare(clipped, bench.numbers(7))
+    context.compare(clipped, context.numbers(7))
 
 
 @check("torch.optim.lr_scheduler, swa_utils")
-def schedules(bench: Bench) -> None:
+def schedules(context: CheckContext) -> None:
     """A schedule and an averaged model follow the host's."""
 
     def averaged(x: torch.Tensor) -> torch.Tensor:
@@ -100,4 +100,4 @@ def schedules(bench: Bench) -> None:
             mean.update_parameters(module)
         return mean.module.weight.detach()
 
-    bench.compare(averaged, bench.numbers(1, 3))
+    context.compare(averaged, context.numbers(1, 3))

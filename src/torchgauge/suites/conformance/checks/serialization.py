@@ -7,7 +7,7 @@ import tempfile
 
 import torch
 
-from torchgauge.suites.conformance.bench import Bench, check
+from torchgauge.suites.conformance.check_context import CheckContext, check
 from torchgauge.suites.suite import HOST
 
 GROUP = "serialization"
@@ -21,63 +21,63 @@ def _through_file(value: object, **how: object) -> object:
 
 
 @check("torch.save, torch.load", tier="smoke")
-def round_trip(bench: Bench) -> None:
+def round_trip(context: CheckContext) -> None:
     """A tensor comes back equal and on the device."""
-    there = bench.send(bench.numbers(3, 4))
+    there = context.send(context.numbers(3, 4))
     found = _through_file({"x": there, "view": there[1:]})
     assert isinstance(found, dict)
-    bench.same(found["x"], bench.numbers(3, 4))
+    context.same(found["x"], context.numbers(3, 4))
     found["view"].zero_()
-    bench.expect(float(found["x"][1:].abs().sum()) == 0, "a tensor and its view came back apart")
+    context.expect(float(found["x"][1:].abs().sum()) == 0, "a tensor and its view came back apart")
 
 
 @check("torch.load(map_location)", tier="smoke")
-def map_location(bench: Bench) -> None:
+def map_location(context: CheckContext) -> None:
     """What was saved on the device loads on the host, and the other way round."""
-    host = bench.numbers(5)
-    here = _through_file(bench.send(host), map_location=HOST)
+    host = context.numbers(5)
+    here = _through_file(context.send(host), map_location=HOST)
     assert isinstance(here, torch.Tensor)
-    bench.expect(here.device.type == HOST and torch.equal(here, host), "loaded on the host it differs")
-    bench.same(_through_file(host, map_location=bench.device), host)
+    context.expect(here.device.type == HOST and torch.equal(here, host), "loaded on the host it differs")
+    context.same(_through_file(host, map_location=context.device), host)
 
 
 @check("torch.nn.Module.state_dict, torch.optim.Optimizer.state_dict")
-def training_state(bench: Bench) -> None:
+def training_state(context: CheckContext) -> None:
     """Training goes on from its saved state as if it had not stopped."""
 
     def step(module: torch.nn.Module, optimizer: torch.optim.Optimizer) -> None:
         optimizer.zero_grad()
-        module(bench.send(bench.numbers(4, 3))).square().mean().backward()
+        module(context.send(context.numbers(4, 3))).square().mean().backward()
         optimizer.step()
 
     torch.manual_seed(0)
-    module = bench.send(torch.nn.Linear(3, 2))
+    module = context.send(torch.nn.Linear(3, 2))
     optimizer = torch.optim.AdamW(module.parameters(), lr=0.1)
     step(module, optimizer)
     kept = _through_file({"module": module.state_dict(), "optimizer": optimizer.state_dict()})
     assert isinstance(kept, dict)
-    other = bench.send(torch.nn.Linear(3, 2))
+    other = context.send(torch.nn.Linear(3, 2))
     other.load_state_dict(kept["module"])
     again = torch.optim.AdamW(other.parameters(), lr=0.1)
     again.load_state_dict(kept["optimizer"])
     step(module, optimizer)
     step(other, again)
-    bench.same(other.weight, module.weight)
+    context.same(other.weight, module.weight)
 
 
 @check("torch.distributed.checkpoint", tier="full")
-def distributed_checkpoint(bench: Bench) -> None:
+def distributed_checkpoint(context: CheckContext) -> None:
     """A checkpoint of one process is written and read back in place."""
     from torch.distributed import checkpoint
 
-    there = {"x": bench.send(bench.numbers(4))}
+    there = {"x": context.send(context.numbers(4))}
     with tempfile.TemporaryDirectory(prefix="torchgauge-dcp-") as folder:
         try:
             checkpoint.save(there, checkpoint_id=folder, no_dist=True)
-            found = {"x": torch.zeros(4, device=bench.device)}
+            found = {"x": torch.zeros(4, device=context.device)}
             checkpoint.load(found, checkpoint_id=folder, no_dist=True)
         except BaseException as error:  # its own exception is no Exception and hides what each process raised
             for cause, *_ in getattr(error, "failures", {}).values():
                 raise cause from error
             raise
-    bench.same(found["x"], bench.numbers(4))
+    context.same(found["x"], context.numbers(4))

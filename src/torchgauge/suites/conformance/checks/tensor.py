@@ -8,7 +8,7 @@ from typing import Any
 
 import torch
 
-from torchgauge.suites.conformance.bench import Bench, brief, check
+from torchgauge.suites.conformance.check_context import CheckContext, brief, check
 from torchgauge.suites.suite import HOST
 
 GROUP = "tensor"
@@ -29,7 +29,7 @@ DTYPES = (
 
 
 @check("torch.empty, full, arange, eye, ...", tier="smoke")
-def factories(bench: Bench) -> None:
+def factories(context: CheckContext) -> None:
     """Factories make on the device what they make on the host."""
     makers: tuple[Callable[[Any], Any], ...] = (
         lambda where: torch.zeros(3, 2, device=where),
@@ -44,69 +44,71 @@ def factories(bench: Bench) -> None:
         lambda where: torch.tril_indices(3, 3, device=where),
     )
     for make in makers:
-        bench.same(make(bench.device), make(HOST))
+        context.same(make(context.device), make(HOST))
 
 
 @check("torch.dtype", tier="smoke")
-def dtypes(bench: Bench) -> None:
+def dtypes(context: CheckContext) -> None:
     """Every dtype of the device goes there, is added and comes back; the row says which ones do not."""
     refused, wrong = [], []
     for dtype in DTYPES:
         host = torch.arange(6).to(dtype)
         label = str(dtype).rpartition(".")[2]
         try:
-            there = bench.send(host)
+            there = context.send(host)
             same = torch.equal(
                 (there | there if dtype is torch.bool else there + there).to(host.device),
                 host | host if dtype is torch.bool else host + host,
             )
         except (RuntimeError, TypeError) as error:
             refused.append(label)
-            bench.facts[f"dtype_{label}"] = brief(error)
+            context.facts[f"dtype_{label}"] = brief(error)
             continue
-        bench.facts[f"dtype_{label}"] = "works" if same else "wrong"
+        context.facts[f"dtype_{label}"] = "works" if same else "wrong"
         if not same:
             wrong.append(label)
-    bench.expect(not wrong, f"x + x came back wrong in {', '.join(wrong)}")
+    context.expect(not wrong, f"x + x came back wrong in {', '.join(wrong)}")
     needed = {"float32", "int64", "bool"} & set(refused)
-    bench.expect(not needed, f"refused: {', '.join(sorted(needed))}, without which no model runs")
+    context.expect(not needed, f"refused: {', '.join(sorted(needed))}, without which no model runs")
     if refused:
-        bench.unsupported(f"the device refuses {', '.join(refused)}: {bench.facts['dtype_' + refused[0]]}")
+        context.unsupported(
+            f"the device refuses {', '.join(refused)}: {context.facts['dtype_' + refused[0]]}"
+        )
 
 
 @check("torch.Tensor.to, copy_", tier="smoke")
-def copy(bench: Bench) -> None:
+def copy(context: CheckContext) -> None:
     """Host to device, device to host and within the device, also with a dtype and from a strided view."""
-    host = bench.numbers(5, 7)
-    there = bench.send(host)
-    bench.same(there, host)
-    bench.same(there.clone(), host)
-    bench.same(bench.send(host.t()), host.t())
-    bench.same(there.t().contiguous(), host.t().contiguous())
-    bench.same(there.to(torch.float64), host.to(torch.float64))
+    host = context.numbers(5, 7)
+    there = context.send(host)
+    context.same(there, host)
+    context.same(there.clone(), host)
+    context.same(context.send(host.t()), host.t())
+    context.same(there.t().contiguous(), host.t().contiguous())
+    context.same(there.to(torch.float64), host.to(torch.float64))
     target = torch.zeros(5, 7, dtype=torch.float16)
     target.copy_(there)
-    bench.expect(torch.equal(target, host.to(torch.float16)), "copy_ to the host with a dtype is wrong")
-    back = torch.empty(7, 5, device=bench.device)
+    context.expect(torch.equal(target, host.to(torch.float16)), "copy_ to the host with a dtype is wrong")
+    back = torch.empty(7, 5, device=context.device)
     back.t().copy_(host)
-    bench.same(back.t(), host, "a copy into a transposed view")
-    bench.expect(there.to(bench.device) is there, ".to() of a tensor that is there made another one")
+    context.same(back.t(), host, "a copy into a transposed view")
+    context.expect(there.to(context.device) is there, ".to() of a tensor that is there made another one")
 
 
 @check("torch.Tensor.to(non_blocking=True)")
-def non_blocking(bench: Bench) -> None:
+def non_blocking(context: CheckContext) -> None:
     """Copies that need not be waited for have arrived after synchronising."""
-    host = bench.numbers(256, 256)
-    there = host.to(bench.device, non_blocking=True)
-    bench.session.synchronize()
-    bench.same(there, host)
+    host = context.numbers(256, 256)
+    there = host.to(context.device, non_blocking=True)
+    context.session.synchronize()
+    context.same(there, host)
     back = there.to(host.device, non_blocking=True)
-    bench.session.synchronize()
-    bench.expect(torch.equal(back, host), "the copy back differs after synchronising")
+    context.session.synchronize()
+    context.expect(torch.equal(back, host), "the copy back differs after synchronising")
 
 
 @check("torch.Tensor.view, as_strided, ...", tier="smoke")
-def views(bench: Bench) -> None:
+def views(context: CheckContext) -> None:
     """Views share memory with their base: what is written through one is seen through the other."""
     ways: tuple[Callable[[Any], Any], ...] = (
         lambda x: x.view(12),
@@ -119,69 +121,69 @@ def views(bench: Bench) -> None:
         lambda x: torch.split(x, 2)[1],
     )
     for view in ways:
-        host = bench.numbers(3, 4)
-        there = bench.send(host)
+        host = context.numbers(3, 4)
+        there = context.send(host)
         view(host).mul_(3)
         view(there).mul_(3)
-        bench.same(there, host)
-        bench.expect(
+        context.same(there, host)
+        context.expect(
             there.view(-1)[0:1].data_ptr() == there.data_ptr(),
             "a view starts at another address than its base",
         )
 
 
 @check("torch.channels_last")
-def channels_last(bench: Bench) -> None:
+def channels_last(context: CheckContext) -> None:
     """The layout survives a copy and operators, and the numbers with it."""
-    host = bench.numbers(2, 3, 4, 5).to(memory_format=torch.channels_last)
-    there = bench.send(host)
-    bench.expect(there.is_contiguous(memory_format=torch.channels_last), "the copy lost channels_last")
-    bench.expect((there + 1).stride() == (host + 1).stride(), "x + 1 has other strides than on the host")
-    bench.same(there.contiguous(), host.contiguous())
+    host = context.numbers(2, 3, 4, 5).to(memory_format=torch.channels_last)
+    there = context.send(host)
+    context.expect(there.is_contiguous(memory_format=torch.channels_last), "the copy lost channels_last")
+    context.expect((there + 1).stride() == (host + 1).stride(), "x + 1 has other strides than on the host")
+    context.same(there.contiguous(), host.contiguous())
 
 
 @check("torch.Tensor.__repr__, item, tolist", tier="smoke")
-def printing(bench: Bench) -> None:
+def printing(context: CheckContext) -> None:
     """A tensor can be printed, and read as numbers."""
-    host = bench.numbers(3)
-    there = bench.send(host)
-    bench.expect(there.tolist() == host.tolist(), f"tolist gave {there.tolist()}")
-    bench.expect(there[1].item() == host[1].item(), f"item gave {there[1].item()}")
-    bench.expect(bool(there[0] == there[0]), "a number is not equal to itself")
-    bench.expect(bench.on_host or bench.type in repr(there), f"repr names no device: {there!r}")
+    host = context.numbers(3)
+    there = context.send(host)
+    context.expect(there.tolist() == host.tolist(), f"tolist gave {there.tolist()}")
+    context.expect(there[1].item() == host[1].item(), f"item gave {there[1].item()}")
+    context.expect(bool(there[0] == there[0]), "a number is not equal to itself")
+    context.expect(context.on_host or context.type in repr(there), f"repr names no device: {there!r}")
 
 
 @check("copy.deepcopy")
-def deepcopy(bench: Bench) -> None:
+def deepcopy(context: CheckContext) -> None:
     """A deep copy of a tensor and of a module is equal and independent."""
-    there = bench.send(bench.numbers(4))
+    there = context.send(context.numbers(4))
     twin = copying.deepcopy(there)
     twin.add_(1)
-    bench.same(twin, bench.numbers(4) + 1)
-    bench.same(there, bench.numbers(4))
-    module = bench.send(torch.nn.Linear(3, 2))
-    bench.same(copying.deepcopy(module).weight, module.weight)
+    context.same(twin, context.numbers(4) + 1)
+    context.same(there, context.numbers(4))
+    module = context.send(torch.nn.Linear(3, 2))
+    context.same(copying.deepcopy(module).weight, module.weight)
 
 
 @check("torch.Tensor.resize_, set_")
-def resize(bench: Bench) -> None:
+def resize(context: CheckContext) -> None:
     """A tensor grows, shrinks and takes another one's storage."""
-    there = bench.send(bench.numbers(4))
+    there = context.send(context.numbers(4))
     there.resize_(2)
-    bench.same(there, bench.numbers(4)[:2])
+    context.same(there, context.numbers(4)[:2])
     there.resize_(3, 3).fill_(2.0)
-    bench.same(there, torch.full((3, 3), 2.0))
-    other = bench.send(bench.numbers(6))
+    context.same(there, torch.full((3, 3), 2.0))
+    other = context.send(context.numbers(6))
     there.set_(other)
     there.add_(1)
-    bench.same(other, bench.numbers(6) + 1)
+    context.same(other, context.numbers(6) + 1)
 
 
 @check("torch.Tensor.index_put_, masked_select, gather", tier="smoke")
-def indexing(bench: Bench) -> None:
+def indexing(context: CheckContext) -> None:
     """Reading and writing by index, mask and list."""
     rows = torch.tensor([2, 0, 2])
-    mask = bench.numbers(4, 5) > 0
+    mask = context.numbers(4, 5) > 0
     for function in (
         lambda x, r, m: x[r],
         lambda x, r, m: x[m],
@@ -192,13 +194,13 @@ def indexing(bench: Bench) -> None:
         lambda x, r, m: x.clone().masked_fill_(m, 0.5),
         lambda x, r, m: torch.where(m, x, -x),
     ):
-        bench.compare(function, bench.numbers(4, 5), rows, mask)
+        context.compare(function, context.numbers(4, 5), rows, mask)
 
 
 @check("torch.Tensor with no elements")
-def empty(bench: Bench) -> None:
+def empty(context: CheckContext) -> None:
     """Tensors of no elements and of no dimension go through copies and operators."""
     for shape in ((0,), (3, 0), (0, 4)):
-        bench.same(bench.send(torch.empty(shape)) + 1, torch.empty(shape))
-    bench.same(bench.send(torch.empty(3, 0)).sum(1), torch.zeros(3))
-    bench.same(bench.send(torch.tensor(2.0)) * 2, torch.tensor(4.0))
+        context.same(context.send(torch.empty(shape)) + 1, torch.empty(shape))
+    context.same(context.send(torch.empty(3, 0)).sum(1), torch.zeros(3))
+    context.same(context.send(torch.tensor(2.0)) * 2, torch.tensor(4.0))

@@ -22,7 +22,7 @@ class RacerSuite:
     digest: str = digest(MODELS)
     unavailable: None = None
     environment: dict[str, str] = field(default_factory=dict)
-    remarks: tuple[str, ...] = ()
+    notes: tuple[str, ...] = ()
 
     def models(self) -> tuple[ModelEntry, ...]:
         """All of them in the smallest tier."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from torchgauge.harness.pool.fold import fold
+from torchgauge.harness.pool.derived_status import derive_statuses
 from torchgauge.harness.pool.watch import Ending
 from torchgauge.records import Cause, Failure, Outcome, Phase, PlannedCase, Status, to_plain
 from torchgauge.testing import TOLERANCE, make_case
@@ -27,9 +27,9 @@ def said(outcome: Outcome) -> dict[str, Any]:
     return {"ev": "outcome", "outcome": to_plain(outcome)}
 
 
-def folded(*events: dict[str, Any], oom: bool = False, **ending: Any):
+def derived(*events: dict[str, Any], oom: bool = False, **ending: Any):
     """What comes of a process that said ``events`` and ended as ``ending`` says."""
-    return fold(CASES, Ending(list(events), **ending), lambda: oom)
+    return derive_statuses(CASES, Ending(list(events), **ending), lambda: oom)
 
 
 @pytest.mark.parametrize(
@@ -52,7 +52,7 @@ def folded(*events: dict[str, Any], oom: bool = False, **ending: Any):
 )
 def test_an_ending_is_charged_to_one_case(ending, oom, status, cause) -> None:
     """The case in flight gets the status, with its phase; the others start again."""
-    result = folded(phase("build"), phase("compile", 1), oom=oom, **ending)
+    result = derived(phase("build"), phase("compile", 1), oom=oom, **ending)
     outcome = result.outcomes[KEYS[1]]
     assert (outcome.status, outcome.cause, outcome.phase) == (status, cause, Phase.COMPILE)
     assert result.again == [CASES[0], CASES[2]]
@@ -68,20 +68,20 @@ def test_the_cursor_names_the_guilty_while_timing() -> None:
         phase("warmup", 2),
         phase("measure"),
     ]
-    result = folded(*events, status=signal.SIGSEGV, cursor=2)
+    result = derived(*events, status=signal.SIGSEGV, cursor=2)
     assert list(result.outcomes) == [KEYS[2]]
     assert result.outcomes[KEYS[2]].phase is Phase.MEASURE
 
 
 def test_an_old_cursor_accuses_nobody() -> None:
     """A cursor that points at a case which was not being timed is ignored."""
-    result = folded(phase("compile", 0), phase("compile", 1), status=signal.SIGSEGV, cursor=0)
+    result = derived(phase("compile", 0), phase("compile", 1), status=signal.SIGSEGV, cursor=0)
     assert result.outcomes[KEYS[1]].phase is Phase.COMPILE
 
 
 def test_what_was_said_stays_said() -> None:
     """Outcomes written before the crash are kept; only a case without one is charged."""
-    result = folded(phase("build"), said(SUCCESS[0]), phase("compile", 1), status=signal.SIGSEGV)
+    result = derived(phase("build"), said(SUCCESS[0]), phase("compile", 1), status=signal.SIGSEGV)
     assert result.outcomes[KEYS[0]] == SUCCESS[0]
     assert result.outcomes[KEYS[1]].status is Status.CRASH
     assert result.again == [CASES[2]]
@@ -90,7 +90,7 @@ def test_what_was_said_stays_said() -> None:
 
 def test_a_crash_after_all_results_is_a_teardown() -> None:
     """When every case has its outcome, the crash is told and charged to nobody."""
-    result = folded(*map(said, SUCCESS), status=signal.SIGSEGV, leftovers=("sleep 300",))
+    result = derived(*map(said, SUCCESS), status=signal.SIGSEGV, leftovers=("sleep 300",))
     assert [outcome.status for outcome in result.outcomes.values()] == [Status.PASS] * 3
     assert "SIGSEGV" in result.teardown
     assert "sleep 300" in result.teardown
@@ -100,14 +100,14 @@ def test_a_crash_after_all_results_is_a_teardown() -> None:
 def test_equal_crashes_have_equal_fingerprints() -> None:
     """Crashes cluster by signal and phase."""
     prints = {
-        (number, name): folded(phase(name, 0), status=number).outcomes[KEYS[0]].failure.fingerprint
+        (number, name): derived(phase(name, 0), status=number).outcomes[KEYS[0]].failure.fingerprint
         for number in (signal.SIGSEGV, signal.SIGABRT)
         for name in ("build", "eager")
     }
     assert len(set(prints.values())) == 4
     assert (
         prints[signal.SIGSEGV, "eager"]
-        == folded(phase("eager", 1), status=signal.SIGSEGV).outcomes[KEYS[1]].failure.fingerprint
+        == derived(phase("eager", 1), status=signal.SIGSEGV).outcomes[KEYS[1]].failure.fingerprint
     )
 
 
@@ -121,7 +121,7 @@ def test_equal_crashes_have_equal_fingerprints() -> None:
 )
 def test_a_process_that_never_opened_its_device_is_not_started_once_for_each_case(ending, status) -> None:
     """Nothing of a case had begun, so all of them get the ending at once."""
-    result = folded(phase("start"), **ending)
+    result = derived(phase("start"), **ending)
     assert [(outcome.status, outcome.phase) for outcome in result.outcomes.values()] == [
         (status, Phase.START)
     ] * len(CASES)
@@ -133,13 +133,13 @@ def test_a_process_that_never_opened_its_device_is_not_started_once_for_each_cas
 )
 def test_what_ends_from_outside_while_the_device_is_opened_is_charged_once(ending) -> None:
     """The others start again: it says nothing about the device."""
-    assert folded(phase("start"), **ending).again == CASES[1:]
+    assert derived(phase("start"), **ending).again == CASES[1:]
 
 
 def test_the_root_cause_of_a_device_that_did_not_open_is_in_the_reason() -> None:
     """The vague error around it comes first, as the worker said it."""
     message = "Failed to load\ncaused by OSError: libx.so: cannot open"
     failure = Failure(type="RuntimeError", message=message, frame="", fingerprint="")
-    result = folded({"ev": "no_device", "failure": to_plain(failure)})
+    result = derived({"ev": "no_device", "failure": to_plain(failure)})
     reason = result.outcomes[KEYS[0]].reason
     assert reason.endswith("Failed to load, caused by OSError: libx.so: cannot open")

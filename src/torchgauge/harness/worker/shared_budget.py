@@ -1,7 +1,7 @@
 """Measuring time that one group leaves to the next: seconds in a file that the workers of a device share.
 
 One worker times at once, so nobody else reads or writes meanwhile. Worker side; a file that cannot be read
-or written is an empty purse.
+or written is an empty shared budget.
 """
 
 from __future__ import annotations
@@ -14,8 +14,8 @@ from pathlib import Path
 
 
 @dataclass(frozen=True)
-class Purse:
-    """The purse in the file ``path``; without a path it is always empty."""
+class SharedBudget:
+    """The shared budget in the file ``path``; without a path it is always empty."""
 
     path: str = ""
 

@@ -11,7 +11,7 @@ from torchgauge.dashboard.names import CaseName, Column
 from torchgauge.records import Workload
 
 
-class CaseBook:
+class CaseIndex:
     """All cases that were seen, by index and by key."""
 
     def __init__(self) -> None:

@@ -1,4 +1,4 @@
-"""Whose turn it is to compile cold: which groups compile into an empty cache, alone, and are timed at it.
+"""Cold-compile sampling: which groups compile into an empty cache, alone, and are timed at it.
 
 Standard library and records only: the plan decides, so that a run that is resumed chooses as it did before.
 """
@@ -13,9 +13,9 @@ from torchgauge.records import Group, Plan
 
 ALL, NONE = "all", "none"
 NIGHTLY = "1/14"
-"""What campaigns use unless they are told: every case every two weeks. A cold turn has the machine to
+"""What campaigns use unless they are told: every case every two weeks. A sampled case has the machine to
 itself: with each case once a week, a second night took over a fifth of its peer (docs/performance.md)."""
-NOT_ITS_TURN = "not its turn: compiled beside other work; --cold-compile all measures every case"
+NOT_SAMPLED = "not sampled today: compiled beside other work; --cold-compile all measures every case"
 DAY_S = 86_400.0
 
 
@@ -28,10 +28,10 @@ def checked(text: str) -> str:
     )
 
 
-def is_cold_turn(group: Group, plan: Plan) -> bool:
+def is_cold_sampled(group: Group, plan: Plan) -> bool:
     """Whether the compiled cases of ``group`` compile cold in the run of ``plan``.
 
-    Of ``1/n``, each group has its turn once in ``n`` days (UTC, of the plan), whatever else is selected.
+    Of ``1/n``, each group is sampled once in ``n`` days (UTC, of the plan), whatever else is selected.
     """
     wanted = plan.settings.cold_compile
     if wanted in (ALL, NONE):
@@ -48,4 +48,4 @@ def cold_count(plan: Plan) -> tuple[int, int]:
         for planned in group.cases
         if compiler_of(planned.case.configuration) and planned.declined is None
     ]
-    return sum(is_cold_turn(group, plan) for group, _ in tried), len(tried)
+    return sum(is_cold_sampled(group, plan) for group, _ in tried), len(tried)

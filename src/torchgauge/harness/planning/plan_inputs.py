@@ -1,7 +1,7 @@
 """What is known before a plan is made: durations and histories from a store or a file, sizes and tiers.
 
 Two sources, kept apart. The store in which results go is different on every machine and after every run, so
-it may decide an order and never a cut: shards are cut by what was named with ``--durations``, or evenly.
+it may decide an order and never a sharding: shards are cut by what was named with ``--durations``, or evenly.
 """
 
 from __future__ import annotations
@@ -13,8 +13,8 @@ from pathlib import Path
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.host import host_identity
 from torchgauge.harness.planning.forecast import STARTUP_S, Forecast, parameters_of
+from torchgauge.harness.planning.priority import Priority
 from torchgauge.harness.planning.selection import TIERS
-from torchgauge.harness.planning.worth import Worth
 from torchgauge.records import Group
 from torchgauge.results.durations import History, is_store, read_durations_file, read_history
 from torchgauge.results.store import Store
@@ -22,17 +22,17 @@ from torchgauge.suites.suite import ModelEntry, Suite
 
 
 @dataclass(frozen=True)
-class Knowledge:
-    """Forecasts for the cut and for the order, and what decides the value of a group."""
+class PlanInputs:
+    """Forecasts for the sharding and for the order, and what decides the value of a group."""
 
-    cut: Forecast
+    sharding: Forecast
     order: Forecast
-    worth: Worth
+    priority: Priority
 
 
 def gather(
     groups: Sequence[Group], suites: Mapping[str, Suite], *, durations: str | None, store: str | None
-) -> Knowledge:
+) -> PlanInputs:
     """What ``durations`` (a store or a file) and ``store``, which need not be there, know of ``groups``.
 
     Raises :class:`torchgauge.errors.UsageError` where ``durations`` is neither a store nor a file.
@@ -47,7 +47,7 @@ def gather(
     own = History()
     if store is not None and is_store(store):
         own = read_history(Store.open(store), cases, machine=host_identity())
-    cut = Forecast(named.seconds, parameters, source=named.source)
+    sharding = Forecast(named.seconds, parameters, source=named.source)
     both = {**own.seconds, **named.seconds}
     ratio, startup = own.wall_ratio or named.wall_ratio, own.startup_s or named.startup_s
     order = Forecast(
@@ -58,7 +58,7 @@ def gather(
         named.source or (own.source if both else ""),
     )
     tiers = {(name, entry.name): first_tier(entry) for name, entry in entries}
-    return Knowledge(cut, order, Worth(tiers, own.cases or named.cases, SYSTEM_CLOCK.now()))
+    return PlanInputs(sharding, order, Priority(tiers, own.cases or named.cases, SYSTEM_CLOCK.now()))
 
 
 def first_tier(entry: ModelEntry) -> str:

@@ -10,7 +10,7 @@ import pytest
 
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.order import longest_first, within_budget
-from torchgauge.harness.planning.worth import Worth, choose, family
+from torchgauge.harness.planning.priority import Priority, choose, family
 from torchgauge.records import DeviceTarget, Group, PlannedCase, Refusal, Status
 from torchgauge.results.durations import CaseHistory
 from torchgauge.testing import TOLERANCE, make_case, make_plan
@@ -48,7 +48,7 @@ def test_small_tiers_come_first_and_families_take_turns():
     """A second model of a family waits until every family of its tier had one."""
     groups = groups_of("resnet18", "resnet50", "vit_tiny", "vit_base", "rare")
     tiers = dict.fromkeys([("toy", name) for name in ("resnet18", "resnet50", "vit_tiny")], "smoke")
-    choice = choose(groups, Worth(tiers), even(groups), 30.0)
+    choice = choose(groups, Priority(tiers), even(groups), 30.0)
     assert named(choice.chosen) == ["resnet18", "vit_tiny", "resnet50"]
     assert set(named(choice.left)) == {"vit_base", "rare"}
     assert (choice.chosen_s, choice.left_s) == (30.0, 20.0)
@@ -59,7 +59,7 @@ def test_suites_and_modes_share_the_time():
     cheap = groups_of(*(f"{word}" for word in "abcdefghij"), suite="cheap")
     dear = groups_of(*(f"{word}" for word in "klmnopqrst"), suite="dear")
     recorded = even(cheap, 5.0).recorded | even(dear, 10.0).recorded
-    chosen = choose([*cheap, *dear], Worth({}), Forecast(recorded), 60.0).chosen
+    chosen = choose([*cheap, *dear], Priority({}), Forecast(recorded), 60.0).chosen
     suites = [group.workload.suite for group in chosen]
     assert suites.count("cheap") >= 4
     assert suites.count("dear") >= 2
@@ -74,7 +74,7 @@ def test_what_was_never_measured_or_failed_or_is_old_comes_first():
         ids["old"]: CaseHistory((1.0,), "pass", False, NOW - 6 * DAY),
         ids["failed"]: CaseHistory((1.0,), "error", True, NOW - 6 * DAY),
     }
-    choice = choose(groups, Worth({}, history, NOW), even(groups), 1e9)
+    choice = choose(groups, Priority({}, history, NOW), even(groups), 1e9)
     assert named(choice.chosen) == ["never", "failed", "old", "fresh"]
 
 
@@ -85,7 +85,7 @@ def test_every_case_has_its_turn():
     history: dict[str, CaseHistory] = {}
     for number in range(8):
         now = NOW + number * DAY
-        choice = choose(groups, Worth(tiers, history, now), even(groups), 60.0)
+        choice = choose(groups, Priority(tiers, history, now), even(groups), 60.0)
         assert len(choice.chosen) == 6
         for group in choice.chosen:
             history[group.cases[0].case.id] = CaseHistory((10.0,), "pass", False, now)
@@ -97,9 +97,9 @@ def test_runs_that_follow_each_other_take_turns():
     groups = groups_of(*"abcdef")
     ids = [group.cases[0].case.id for group in groups]
     history = {case: CaseHistory((10.0,), "pass", False, NOW - DAY) for case in ids}
-    first = choose(groups, Worth({}, history, NOW), even(groups), 30.0)
+    first = choose(groups, Priority({}, history, NOW), even(groups), 30.0)
     history |= {g.cases[0].case.id: CaseHistory((10.0,), "pass", False, NOW + 300) for g in first.chosen}
-    second = choose(groups, Worth({}, history, NOW + 900), even(groups), 30.0)
+    second = choose(groups, Priority({}, history, NOW + 900), even(groups), 30.0)
     assert sorted(named(second.chosen)) == sorted(named(first.left))
 
 
@@ -110,21 +110,21 @@ def test_a_choice_keeps_its_budget_and_loses_nothing(seed):
     groups = groups_of(*(f"{chr(97 + n % 26)}{n}" for n in range(generator.randint(1, 80))))
     forecast = Forecast({g.cases[0].case.id: generator.uniform(0.1, 60.0) for g in groups})
     budget = generator.uniform(60.0, 600.0)
-    choice = choose(groups, Worth({}), forecast, budget)
+    choice = choose(groups, Priority({}), forecast, budget)
     ids = [group.id for group in (*choice.chosen, *choice.left)]
     assert sorted(ids) == sorted(group.id for group in groups)
     assert choice.chosen_s == pytest.approx(sum(map(forecast.of_group, choice.chosen)))
     assert choice.chosen_s <= budget
     left = [choice.chosen_s + forecast.of_group(group) for group in choice.left]
     assert min(left, default=math.inf) > budget  # where everything fits, nothing is left
-    assert choose(groups, Worth({}), forecast, budget) == choice
+    assert choose(groups, Priority({}), forecast, budget) == choice
 
 
 def test_a_run_with_any_budget_gets_on():
     """One group is chosen though it takes longer than there is; what is refused costs nothing and is kept."""
     groups = groups_of("a", "b")
     refused = PlannedCase(make_case("c"), TOLERANCE, refusal=Refusal(Status.UNSUPPORTED, "no"))
-    choice = choose([*groups, Group("r", (refused,))], Worth({}), even(groups), -5.0)
+    choice = choose([*groups, Group("r", (refused,))], Priority({}), even(groups), -5.0)
     assert named(choice.chosen) == ["c", "a"]
     assert named(choice.left) == ["b"]
 
@@ -149,7 +149,7 @@ def test_devices_share_a_budget():
     one = make_plan(*(make_case(name) for name in "abcdef")).groups
     two = make_plan(*(replace(make_case(name), device=DeviceTarget("fake", 1)) for name in "abcdef")).groups
     forecast = replace(even([*one, *two]), startup_s=20.0)
-    ordered, schedule = within_budget([*one, *two], forecast, Worth({}), 120.0)
+    ordered, schedule = within_budget([*one, *two], forecast, Priority({}), 120.0)
     assert len(ordered) == 12
     left = set(schedule.left)
     assert [sum(g.id not in left for g in held) for held in (one, two)] == [3, 3]

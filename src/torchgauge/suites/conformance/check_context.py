@@ -1,6 +1,7 @@
 """What a check works with: the device under test, the host beside it, and words for what was found.
 
-Worker side, for vendors' checks as well as ours: a check is a function of a :class:`Bench`, marked with
+Worker side, for vendors' checks as well as ours: a check is a function of a :class:`CheckContext`, marked
+with
 :func:`check`, in a module with a constant ``GROUP``::
 
     GROUP = "mydevice"
@@ -36,7 +37,7 @@ _ASSERTION = re.compile(r"\w* ?INTERNAL ASSERT FAILED at .*?, please report a bu
 
 
 @dataclass
-class Bench:
+class CheckContext:
     """One device under test, for one check."""
 
     session: CheckSession
@@ -191,7 +192,7 @@ def root_cause(stderr: str) -> str:
     return raised[0] if raised else lines[-1] if lines else "nothing on its standard error"
 
 
-CheckFunction = TypeVar("CheckFunction", bound=Callable[[Bench], None])
+CheckFunction = TypeVar("CheckFunction", bound=Callable[[CheckContext], None])
 
 
 def check(api: str, *, tier: str = "standard") -> Callable[[CheckFunction], CheckFunction]:

@@ -1,7 +1,7 @@
-"""The worker's half of taking turns: only one worker of a machine times at once, the others stand still.
+"""The worker's half of the timing lock: one worker of a machine times at once, the others stand still.
 
 The parent makes two named pipes per worker. Through ``asks`` the worker wakes the parent whenever it wants
-the turn or gives it back (what it wants is in its events file); through ``grants`` the parent lets it go on.
+the lock or gives it back (what it wants is in its events file); through ``grants`` the parent lets it go on.
 A job without pipes has the machine to itself and never waits.
 """
 
@@ -13,11 +13,11 @@ from contextlib import contextmanager
 
 from torchgauge.harness.events import EventWriter
 
-EVENT = "turn"
-"""Kind of the event whose ``wanted`` says whether the worker wants the turn or gives it back."""
+EVENT = "timing_lock"
+"""Kind of the event whose ``wanted`` says whether the worker wants the lock or gives it back."""
 
 
-class Turn:
+class TimingLockClient:
     """What a worker holds while it times; :meth:`held` may be nested, :meth:`away` leaves it for a while."""
 
     def __init__(self, pipes: str, events: EventWriter) -> None:
@@ -41,7 +41,7 @@ class Turn:
 
     @contextmanager
     def away(self) -> Iterator[None]:
-        """Give the turn that is held back to the others while the block runs, and wait for it again."""
+        """Give the lock that is held back to the others while the block runs, and wait for it again."""
         depth, self._depth = self._depth, 0
         if self._pipes and depth:
             self._say(wanted=False)
@@ -70,5 +70,5 @@ def asks_of(pipes: str) -> str:
 
 
 def grants_of(pipes: str) -> str:
-    """Path of the pipe through which the parent gives the turn."""
+    """Path of the pipe through which the parent gives the lock."""
     return f"{pipes}.grants"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from torchgauge.suites.conformance.bench import root_cause
+from torchgauge.suites.conformance.check_context import root_cause
 
 CHAIN = """Traceback (most recent call last):
   File "a.py", line 1, in <module>

@@ -1,11 +1,11 @@
-"""Cut work into jobs that end together: longest part first, by recorded durations.
+"""Pack work into jobs that end together: longest part first, by recorded durations.
 
 A part is what shares a process: the configurations of one workload, whose speed-up needs both in one run, or
 one check. Parts stay whole, so fewer parts than jobs make fewer jobs, never an empty one.
 
 Longest-processing-time-first puts each part into the job that is shortest so far (Graham 1969). The longest
 job then lasts at most the mean plus one part, so it is within 10 % of the mean wherever no part is longer
-than a tenth of the mean; it is within a third of what any cut could reach in every case.
+than a tenth of the mean; it is within a third of what any packing could reach in every case.
 """
 
 from __future__ import annotations
@@ -24,14 +24,14 @@ class Part:
 
 
 @dataclass(frozen=True)
-class Share:
+class Bin:
     """The cases of one job, in the order of the plan, and how long they are expected to take, in seconds."""
 
     cases: tuple[str, ...]
     expected_s: float
 
 
-def share_out(parts: Sequence[Part], shards: int) -> tuple[Share, ...]:
+def pack(parts: Sequence[Part], shards: int) -> tuple[Bin, ...]:
     """``parts`` in at most ``shards`` jobs: every case in exactly one, none of them empty.
 
     The same input gives the same jobs. Raises ``ValueError`` for fewer than one job.
@@ -47,10 +47,10 @@ def share_out(parts: Sequence[Part], shards: int) -> tuple[Share, ...]:
         load, held, index = heap[0]
         chosen[index].append(number)
         heapq.heapreplace(heap, (load + parts[number].expected_s, held + 1, index))
-    return tuple(_share(parts, numbers) for numbers in chosen)
+    return tuple(_bin(parts, numbers) for numbers in chosen)
 
 
-def _share(parts: Sequence[Part], numbers: list[int]) -> Share:
+def _bin(parts: Sequence[Part], numbers: list[int]) -> Bin:
     held = [parts[number] for number in sorted(numbers)]
     cases = tuple(case for part in held for case in part.cases)
-    return Share(cases, sum(part.expected_s for part in held))
+    return Bin(cases, sum(part.expected_s for part in held))

@@ -1,4 +1,4 @@
-"""What a group is worth measuring when there is no time for all, and the subset that is worth most.
+"""The priority of a group when there is no time for all, and the most valuable subset.
 
 The value of a case is its tier times its need: never measured, or not lately, or ended otherwise than
 expected. A further group of a family, or of a suite and mode, adds less than the one before. Groups are taken
@@ -49,7 +49,7 @@ class Choice:
 
 
 @dataclass(frozen=True)
-class Worth:
+class Priority:
     """What decides the value of a group: tiers by suite and model, the history of cases by id, and the time.
 
     ``now`` is in seconds since the epoch.
@@ -87,7 +87,7 @@ def family(model: str) -> str:
     return named[0] if named else model
 
 
-def choose(groups: Sequence[Group], worth: Worth, forecast: Forecast, seconds: float) -> Choice:
+def choose(groups: Sequence[Group], priority: Priority, forecast: Forecast, seconds: float) -> Choice:
     """``groups`` of one device by falling value for each second, cut where ``seconds`` are used up.
 
     One that does not fit is left, and the next one is tried. The first that takes any time is chosen whatever
@@ -95,7 +95,7 @@ def choose(groups: Sequence[Group], worth: Worth, forecast: Forecast, seconds: f
     first. Equal input gives equal choices.
     """
     cost = [forecast.of_group(group) for group in groups]
-    alone = [worth.of_group(group) for group in groups]
+    alone = [priority.of_group(group) for group in groups]
     families: Counter[tuple[str, ...]] = Counter()
     suites: Counter[tuple[str, ...]] = Counter()
 

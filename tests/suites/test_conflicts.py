@@ -7,9 +7,9 @@ from pathlib import Path
 import pytest
 
 from torchgauge.errors import DataFileError
-from torchgauge.suites.poison import bundled_poison, fitting, load_poison, misfit, release_of
+from torchgauge.suites.conflicts import bundled_conflicts, fitting, load_conflicts, misfit, release_of
 
-RULES = {rule.package: rule for rule in bundled_poison()}
+RULES = {rule.package: rule for rule in bundled_conflicts()}
 
 
 @pytest.mark.parametrize(
@@ -83,7 +83,7 @@ def test_a_version_is_its_numbers() -> None:
     assert release_of("unknown") == ()
 
 
-WHOLE = """poison:
+WHOLE = """conflicts:
   - package: one
     since: "2"
     unneeded: true
@@ -98,21 +98,21 @@ WHOLE = """poison:
 @pytest.mark.parametrize(
     ("old", "new", "said"),
     [
-        ('    since: "2"\n', "", "no rule says when it is a poison"),
+        ('    since: "2"\n', "", "no rule says when it conflicts"),
         ("    unneeded: true\n", "", "nothing says which exceptions are its fault"),
         ("    unneeded: true\n", "    says: ['(']\n", "no regular expression"),
         ('since: "2"', "since: two", "since"),
         ("breaks:", "brakes:", "did you mean breaks"),
         ("link: https://example.org/1", "link: nowhere", "link"),
-        ("poison:\n", "poison:\n" + WHOLE.partition("\n")[2], "has two rules"),
+        ("conflicts:\n", "conflicts:\n" + WHOLE.partition("\n")[2], "has two rules"),
     ],
 )
 def test_a_mistake_is_told_with_its_line(tmp_path: Path, old: str, new: str, said: str) -> None:
     """``torchgauge validate`` names file, line and field."""
-    path = tmp_path / "poison.yaml"
+    path = tmp_path / "conflicts.yaml"
     path.write_text(WHOLE)
-    assert [rule.package for rule in load_poison(path)] == ["one"]
+    assert [rule.package for rule in load_conflicts(path)] == ["one"]
     path.write_text(WHOLE.replace(old, new, 1))
-    with pytest.raises(DataFileError, match=r"poison\.yaml:\d+") as caught:
-        load_poison(path)
+    with pytest.raises(DataFileError, match=r"conflicts\.yaml:\d+") as caught:
+        load_conflicts(path)
     assert said in str(caught.value)

@@ -27,7 +27,7 @@ class Block:
 
 
 @dataclass
-class Lane:
+class Series:
     """One configuration's step function with the samples taken so far.
 
     ``subject`` is what the step was made of, for scenarios that measure no steps. ``running`` is entered
@@ -53,7 +53,7 @@ class Lane:
     stopped: str = ""
 
     def add(self, block: Block, number: int, contention: float | None = None) -> None:
-        """Keep ``block`` as this lane's sample of round ``number``, apart where others had its cores."""
+        """Keep ``block`` as this series' sample of round ``number``, apart where others had its cores."""
         if contention is not None:
             self.contention[number] = contention
             if contention > CONTENDED:

@@ -15,7 +15,7 @@ from torchgauge.dashboard.snapshots import Snapshot
 
 
 @dataclass(frozen=True)
-class Break:
+class NewFailure:
     """A case that failed in ``snapshot`` after it passed in ``before``, the last one that said anything.
 
     ``ended`` is its status, or ``degraded``.
@@ -27,8 +27,8 @@ class Break:
     before: Snapshot
 
 
-def breaks(history: History, most: int) -> tuple[Break, ...]:
-    """The breaks in the newest ``most`` snapshots that have any, newest first, then by device and case."""
+def new_failures(history: History, most: int) -> tuple[NewFailure, ...]:
+    """New failures of the newest ``most`` snapshots that have any, newest first, then by device and case."""
     if len(history.snapshots) < 2 or not len(history.cases):
         return ()
     status = history.status
@@ -38,10 +38,10 @@ def breaks(history: History, most: int) -> tuple[Break, ...]:
     hit = history.became_worse((rows, np.maximum(reached, 0)), (slice(None), slice(1, None)))
     hit &= reached >= 0
     columns = np.flatnonzero(hit.any(axis=0))[::-1][:most]
-    found: list[Break] = []
+    found: list[NewFailure] = []
     for column in columns.tolist():
         found += [
-            Break(
+            NewFailure(
                 history.cases[row],
                 history.ending(row, column + 1),
                 history.snapshots[column + 1],

@@ -1,7 +1,7 @@
-"""The groups of a selection cut into shards that end together, the same in every shard's own process.
+"""The groups of a selection in shards that end together, the same in every shard's own process.
 
 Nobody tells the shards of each other: each plans the whole and takes its part. That works as long as all have
-the same selection and the same durations, so the cut has a digest by which one can tell.
+the same selection and the same durations, so the sharding has a digest by which one can tell.
 """
 
 from __future__ import annotations
@@ -11,21 +11,21 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from torchgauge.errors import NothingSelectedError
+from torchgauge.harness.planning.bin_packing import Part, pack
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.selection import parse_shard
-from torchgauge.harness.planning.shares import Part, share_out
 from torchgauge.records import Group, Plan, digest
 from torchgauge.results.store import Store
 
 MOST_RUNS = 32
-"""Runs of a store whose cuts are compared."""
+"""Runs of a store whose shardings are compared."""
 
 
 @dataclass(frozen=True)
-class Cut:
+class Sharding:
     """All shards of a selection: their groups in its order, and their expected seconds.
 
-    ``whole`` is a digest of what was cut, ``digest`` one of who got which.
+    ``whole`` is a digest of what was sharded, ``digest`` one of who got which.
     """
 
     shards: tuple[tuple[Group, ...], ...]
@@ -44,8 +44,8 @@ class Cut:
         return self.shards[number - 1]
 
 
-def other_cuts(store: Store, plan: Plan) -> list[str]:
-    """Latest runs in ``store`` that are shards of the same groups in as many parts, but cut otherwise.
+def other_shardings(store: Store, plan: Plan) -> list[str]:
+    """Latest runs in ``store`` that are shards of the same groups in as many parts, but sharded otherwise.
 
     Together with them the run of ``plan`` would leave groups out and repeat others.
     """
@@ -64,14 +64,14 @@ def other_cuts(store: Store, plan: Plan) -> list[str]:
     return found
 
 
-def cut_groups(groups: Sequence[Group], shards: int, forecast: Forecast) -> Cut:
+def shard_groups(groups: Sequence[Group], shards: int, forecast: Forecast) -> Sharding:
     """``groups`` in ``shards`` parts, fewer where there are fewer groups; none of them is empty."""
     by_id = {group.id: group for group in groups}
-    shares = share_out([Part((group.id,), forecast.of_group(group)) for group in groups], shards)
-    ids = [sorted(share.cases) for share in shares]
-    return Cut(
-        tuple(tuple(by_id[each] for each in share.cases) for share in shares),
-        tuple(share.expected_s for share in shares),
+    bins = pack([Part((group.id,), forecast.of_group(group)) for group in groups], shards)
+    ids = [sorted(bin_.cases) for bin_ in bins]
+    return Sharding(
+        tuple(tuple(by_id[each] for each in bin_.cases) for bin_ in bins),
+        tuple(bin_.expected_s for bin_ in bins),
         digest(sorted(by_id)),
         digest(ids),
     )

@@ -1,4 +1,4 @@
-"""What a run of the gate handed in, against what it had to: what is missing is never a pass."""
+"""What a run of the gate submitted, against what it had to: what is missing is never a pass."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ UNPLANNED = "nobody planned this pool for the run, so its set was not read"
 
 
 @dataclass(frozen=True)
-class Handed:
-    """What one pool handed in: its set, or in ``trouble`` why there is none.
+class Received:
+    """What one pool submitted: its set, or in ``trouble`` why there is none.
 
     ``missing`` are planned cases of which the set says nothing, ``planned`` counts all of them.
     """
@@ -47,11 +47,11 @@ class Handed:
 
 @dataclass(frozen=True)
 class Gathered:
-    """Everything of one run: an entry for each pool that it had to hand in, then what nobody planned."""
+    """Everything of one run: an entry for each pool that it had to submit, then what nobody planned."""
 
     run: GateRun
     plan: GatePlan
-    handed: tuple[Handed, ...]
+    received: tuple[Received, ...]
 
     @property
     def trouble(self) -> str:
@@ -65,11 +65,11 @@ class Gathered:
     def verdict(self) -> GateVerdict:
         """The worst of all pools; no better than incomplete where the run did not end well."""
         beside = [GateVerdict.INCOMPLETE] if self.trouble or self.plan.unknown else []
-        return worst([*(each.verdict for each in self.handed), *beside])
+        return worst([*(each.verdict for each in self.received), *beside])
 
 
 def fetch(api: GitHubApi, run: GateRun, base: GateBase, policy: Policy | None = None) -> Gathered:
-    """What ``run`` handed in, from the API, against what its ``base`` asks for.
+    """What ``run`` submitted, from the API, against what its ``base`` asks for.
 
     With ``policy``, that of the base, verdicts gate as it says: a pull request may have brought another one.
     Raises :class:`ApiError`.
@@ -88,7 +88,7 @@ def gather(folder: Path, run: GateRun, plan: GatePlan, policy: Policy | None = N
     """
     there = artifacts_of(folder)
     planned = [_planned(pool, there.get(pool, []), run, plan, policy) for pool in plan.pools]
-    others = [Handed(pool, None, UNPLANNED) for pool in there if pool not in plan.pools]
+    others = [Received(pool, None, UNPLANNED) for pool in there if pool not in plan.pools]
     return Gathered(run, plan, (*planned, *others))
 
 
@@ -126,19 +126,21 @@ def _download(
         (folder / f"{ARTIFACT_PREFIX}{named}.zip").write_bytes(data)
 
 
-def _planned(pool: str, paths: Sequence[Path], run: GateRun, plan: GatePlan, policy: Policy | None) -> Handed:
+def _planned(
+    pool: str, paths: Sequence[Path], run: GateRun, plan: GatePlan, policy: Policy | None
+) -> Received:
     if not paths:
-        return Handed(pool, None, why_absent(plan, pool))
+        return Received(pool, None, why_absent(plan, pool))
     if len(paths) > 1:
-        return Handed(pool, None, "its artifact is there twice")
+        return Received(pool, None, "its artifact is there twice")
     origin = Origin(run.repository, run.head_sha, run.run_id, run.attempt)
     try:
         found = read_gate_set(paths[0], origin, pool, policy)
     except RefusedSetError as error:
-        return Handed(pool, None, f"the result set was rejected ({error.reason.value}): {error.detail}")
+        return Received(pool, None, f"the result set was rejected ({error.reason.value}): {error.detail}")
     planned = plan.cases.get(pool, ())
     missing = () if found.manifest.trouble else left_out(planned, found.report)
-    return Handed(pool, found, missing=missing, planned=len(planned))
+    return Received(pool, found, missing=missing, planned=len(planned))
 
 
 def left_out(planned: Sequence[str], report: ComparisonReport) -> tuple[str, ...]:

@@ -1,4 +1,4 @@
-"""The worker's half of taking turns, with real pipes and a parent that grants whatever is asked."""
+"""The worker's half of the timing lock, with real pipes and a parent that grants whatever is asked."""
 
 from __future__ import annotations
 
@@ -9,23 +9,23 @@ from typing import Any
 
 import pytest
 
-from torchgauge.harness.turn import Turn, asks_of, grants_of
+from torchgauge.harness.timing_lock_client import TimingLockClient, asks_of, grants_of
 
 
 class Said:
-    """Events of a turn in their order."""
+    """Events of a lock in their order."""
 
     def __init__(self) -> None:
         self.wanted: list[bool] = []
 
     def emit(self, kind: str, **fields: Any) -> None:
-        assert kind == "turn"
+        assert kind == "timing_lock"
         self.wanted.append(fields["wanted"])
 
 
 @pytest.fixture
 def pipes(tmp_path: Path):
-    """Pipes of one worker, whose parent grants a turn after every second word, wants and gives back."""
+    """Pipes of one worker, whose parent grants the lock after every second word, wants and gives back."""
     path = str(tmp_path / "worker")
     os.mkfifo(asks_of(path))
     os.mkfifo(grants_of(path))
@@ -46,27 +46,27 @@ def pipes(tmp_path: Path):
     assert thread.is_alive()
 
 
-def test_a_turn_is_left_for_a_while_and_taken_again(pipes: str) -> None:
-    """Others have the machine inside, whoever holds the turn how deep."""
+def test_a_lock_is_released_for_a_while_and_taken_again(pipes: str) -> None:
+    """Others have the machine inside, however deep it is held."""
     said = Said()
-    turn = Turn(pipes, said)
-    with turn.held(), turn.held():
+    lock = TimingLockClient(pipes, said)
+    with lock.held(), lock.held():
         assert said.wanted == [True]
-        with turn.away():
+        with lock.away():
             assert said.wanted == [True, False]
         assert said.wanted == [True, False, True]
     assert said.wanted == [True, False, True, False]
 
 
-def test_a_turn_that_is_not_held_is_not_left(pipes: str) -> None:
+def test_a_lock_that_is_not_held_is_not_released(pipes: str) -> None:
     """Nothing is said; and a worker that is alone has nobody to say it to."""
     said = Said()
-    with Turn(pipes, said).away():
+    with TimingLockClient(pipes, said).away():
         pass
-    alone = Turn("", said)
+    alone = TimingLockClient("", said)
     with alone.held(), alone.away():
         pass
     assert said.wanted == []
-    with Turn(pipes, said).held():
+    with TimingLockClient(pipes, said).held():
         pass
     assert said.wanted == [True, False]

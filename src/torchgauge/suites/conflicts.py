@@ -1,4 +1,4 @@
-"""Packages that break others although no model needs them: the rules of ``data/poison.yaml`` on versions.
+"""Packages that break others although no model needs them: the rules of ``data/conflicts.yaml`` on versions.
 
 Parent side; nothing is imported, versions alone decide. What an exception shows is looked at by the worker
 (:mod:`torchgauge.harness.suspects`).
@@ -18,7 +18,7 @@ from torchgauge.suites.catalog import DATA, Name
 from torchgauge.suites.document import read_document
 from torchgauge.suites.schema import Date, Link, Reason, convert, refuse
 
-FILE = DATA / "poison.yaml"
+FILE = DATA / "conflicts.yaml"
 Version = Annotated[str, msgspec.Meta(pattern=r"^\d+(\.\d+)*$")]
 
 
@@ -44,7 +44,7 @@ class Follows(msgspec.Struct, forbid_unknown_fields=True):
     same_build: Name | None = None
 
 
-class PoisonFields(msgspec.Struct, forbid_unknown_fields=True):
+class ConflictFields(msgspec.Struct, forbid_unknown_fields=True):
     """One rule; the data file's head says what the fields mean."""
 
     package: Name
@@ -62,28 +62,28 @@ class PoisonFields(msgspec.Struct, forbid_unknown_fields=True):
     says: tuple[Name, ...] = ()
 
 
-class PoisonFile(msgspec.Struct, forbid_unknown_fields=True):
+class ConflictFile(msgspec.Struct, forbid_unknown_fields=True):
     """A whole data file."""
 
-    poison: tuple[PoisonFields, ...]
+    conflicts: tuple[ConflictFields, ...]
 
 
-def load_poison(path: Path) -> tuple[PoisonFields, ...]:
+def load_conflicts(path: Path) -> tuple[ConflictFields, ...]:
     """The rules of ``path``.
 
     Raises :class:`DataFileError`: not strict YAML, an unknown field, two rules of one package, a rule without
     a condition or a pattern that is none.
     """
     document = read_document(path)
-    rules = convert(document, PoisonFile).poison
+    rules = convert(document, ConflictFile).conflicts
     seen: set[str] = set()
     for index, rule in enumerate(rules):
-        at = f"$.poison[{index}]"
+        at = f"$.conflicts[{index}]"
         if rule.package in seen:
             raise refuse(document, f"{at}.package", f"{rule.package!r} has two rules", "keep one")
         seen.add(rule.package)
         if not (rule.since or rule.below or rule.beside or rule.follows):
-            raise refuse(document, f"{at}.package", "no rule says when it is a poison", "give it `since`")
+            raise refuse(document, f"{at}.package", "no rule says when it conflicts", "give it `since`")
         if not (rule.unneeded or rule.says):
             raise refuse(
                 document, f"{at}.package", "nothing says which exceptions are its fault", "give it `says`"
@@ -97,12 +97,12 @@ def load_poison(path: Path) -> tuple[PoisonFields, ...]:
 
 
 @cache
-def bundled_poison() -> tuple[PoisonFields, ...]:
+def bundled_conflicts() -> tuple[ConflictFields, ...]:
     """The rules that ship with the package."""
-    return load_poison(FILE)
+    return load_conflicts(FILE)
 
 
-def misfit(rule: PoisonFields, versions: Mapping[str, str]) -> str:
+def misfit(rule: ConflictFields, versions: Mapping[str, str]) -> str:
     """Why the package of ``rule`` does not fit what is installed; empty where it does or is not there.
 
     ``versions`` maps distributions, as indexes spell them, to versions.
@@ -121,7 +121,7 @@ def misfit(rule: PoisonFields, versions: Mapping[str, str]) -> str:
     return f"{rule.package} {own}{with_it} breaks {rule.breaks}"
 
 
-def suspicious(rule: PoisonFields, versions: Mapping[str, str]) -> bool:
+def suspicious(rule: ConflictFields, versions: Mapping[str, str]) -> bool:
     """Whether an exception may be the fault of the package of ``rule``: it is there, in no good version.
 
     One that nothing needs is suspicious in any version.
@@ -130,7 +130,7 @@ def suspicious(rule: PoisonFields, versions: Mapping[str, str]) -> bool:
     return own is not None and (rule.unneeded or _within(own, rule.since, rule.below))
 
 
-def fitting(rule: PoisonFields, versions: Mapping[str, str]) -> str | None:
+def fitting(rule: ConflictFields, versions: Mapping[str, str]) -> str | None:
     """The requirement of the versions that fit what is installed (``torchaudio==2.5.*``), None where unknown.
 
     No requirement can ask for a build of its own suffix, so nothing fits that pip would choose: ``<0``.

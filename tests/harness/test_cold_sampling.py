@@ -1,4 +1,4 @@
-"""Whose turn it is to compile cold: fixed by the plan, and everybody's once in the period."""
+"""Cold-compile sampling: fixed by the plan, and every case once in the period."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 
 from torchgauge.errors import UsageError
-from torchgauge.harness.cold_turn import DAY_S, checked, cold_count, is_cold_turn
+from torchgauge.harness.cold_sampling import DAY_S, checked, cold_count, is_cold_sampled
 from torchgauge.records import (
     Case,
     Configuration,
@@ -48,13 +48,13 @@ def plan(choice: str, day: int = 20_000, groups: tuple[Group, ...] = GROUPS) -> 
     return Plan("run", (day + 0.5) * DAY_S, ("torchgauge",), settings, groups)
 
 
-def test_each_has_its_turn_once_in_the_period() -> None:
+def test_each_is_sampled_once_in_the_period() -> None:
     """Over seven days in a row every group compiles cold exactly once."""
     for each in GROUPS:
-        assert sum(is_cold_turn(each, plan("1/7", day)) for day in range(20_000, 20_007)) == 1
+        assert sum(is_cold_sampled(each, plan("1/7", day)) for day in range(20_000, 20_007)) == 1
 
 
-def test_turns_are_spread_over_the_days() -> None:
+def test_cold_samples_are_spread_over_the_days() -> None:
     """No day has all of them, and none has nobody."""
     counts = [cold_count(plan("1/4", day))[0] for day in range(20_000, 20_004)]
     assert sum(counts) == 40
@@ -62,7 +62,7 @@ def test_turns_are_spread_over_the_days() -> None:
 
 
 def test_all_and_none_mean_what_they_say() -> None:
-    """``all`` is everybody's turn each day, ``none`` nobody's; both count compiled cases only."""
+    """``all`` samples every case each day, ``none`` no case; both count compiled cases only."""
     assert cold_count(plan("all")) == (40, 40)
     assert cold_count(plan("none")) == (0, 40)
     assert RunSettings().cold_compile == "all"
@@ -75,10 +75,10 @@ def test_what_is_not_tried_does_not_count() -> None:
 
 
 def test_a_resumed_run_chooses_as_before() -> None:
-    """The choice is the plan's: a part of the groups, run later, has the same turns."""
+    """The choice is the plan's: a part of the groups, run later, has the same sample."""
     whole = plan("1/7")
-    assert [is_cold_turn(replace(each, cases=each.cases[:1]), whole) for each in GROUPS] == [
-        is_cold_turn(each, whole) for each in GROUPS
+    assert [is_cold_sampled(replace(each, cases=each.cases[:1]), whole) for each in GROUPS] == [
+        is_cold_sampled(each, whole) for each in GROUPS
     ]
 
 

@@ -16,7 +16,7 @@ IN_TREE = ("cuda", "xpu", "mps", "hpu", "mtia")
 
 
 @dataclass(frozen=True)
-class Standing:
+class Availability:
     """A device type in this torch: built for it, devices counted, and what it says where there is none."""
 
     torch_type: str
@@ -25,14 +25,14 @@ class Standing:
     problem: str = ""
 
 
-def standing(torch_type: str) -> Standing:
+def availability(torch_type: str) -> Availability:
     """Ask without touching a device; only where none is counted, one allocation is tried for its message."""
     if torch_type == "cpu":
-        return Standing("cpu", True, 1)
+        return Availability("cpu", True, 1)
     if not _built(torch_type):
-        return Standing(torch_type, False, 0)
+        return Availability(torch_type, False, 0)
     count = device_count(torch_type)
-    return Standing(torch_type, True, count, "" if count else _refusal(torch_type))
+    return Availability(torch_type, True, count, "" if count else _refusal(torch_type))
 
 
 def _built(torch_type: str) -> bool:

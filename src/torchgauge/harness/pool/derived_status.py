@@ -1,4 +1,4 @@
-"""Folding what a worker said and how its process ended into outcomes: the parent's half of every status."""
+"""Outcomes from what a worker said and how its process ended: the parent's half of every status."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from torchgauge.records import (
 
 
 @dataclass
-class Folded:
+class DerivedStatuses:
     """Outcomes of one process, the cases that must start again, and what happened at its end."""
 
     outcomes: dict[str, Outcome] = field(default_factory=dict)
@@ -33,32 +33,34 @@ class Folded:
     charged: str = ""
 
 
-def fold(cases: Sequence[PlannedCase], ending: Ending, kernel_oom: Callable[[], bool]) -> Folded:
+def derive_statuses(
+    cases: Sequence[PlannedCase], ending: Ending, kernel_oom: Callable[[], bool]
+) -> DerivedStatuses:
     """Outcomes for ``cases`` from one process; a case without any is in ``again`` unless it was in flight."""
-    folded = Folded(exit=describe_exit(ending))
+    derived = DerivedStatuses(exit=describe_exit(ending))
     for event in ending.events:
         if event["ev"] == "outcome":
             outcome = from_plain(Outcome, event["outcome"])
-            folded.outcomes[outcome.case_key] = outcome
+            derived.outcomes[outcome.case_key] = outcome
     lost = _no_device(cases, ending)
     if lost:
-        folded.outcomes.update({o.case_key: o for o in lost if o.case_key not in folded.outcomes})
-    left = [planned for planned in cases if planned.case.key not in folded.outcomes]
+        derived.outcomes.update({o.case_key: o for o in lost if o.case_key not in derived.outcomes})
+    left = [planned for planned in cases if planned.case.key not in derived.outcomes]
     if not left:
-        folded.teardown = _teardown(ending)
-        return folded
-    if not folded.outcomes and _never_opened(ending):
+        derived.teardown = _teardown(ending)
+        return derived
+    if not derived.outcomes and _never_opened(ending):
         # No case was begun, so none is to blame, and each would end so again.
-        folded.outcomes = {each.case.key: _charge(each, ending, kernel_oom) for each in left}
-        folded.charged = left[0].case.key
-        return folded
+        derived.outcomes = {each.case.key: _charge(each, ending, kernel_oom) for each in left}
+        derived.charged = left[0].case.key
+        return derived
     guilty = _in_flight(cases, left, ending)
-    folded.outcomes[guilty.case.key] = _charge(guilty, ending, kernel_oom)
-    folded.charged = guilty.case.key
-    folded.again = [planned for planned in left if planned is not guilty]
+    derived.outcomes[guilty.case.key] = _charge(guilty, ending, kernel_oom)
+    derived.charged = guilty.case.key
+    derived.again = [planned for planned in left if planned is not guilty]
     if ending.leftovers:
-        folded.teardown = _leftovers(ending)
-    return folded
+        derived.teardown = _leftovers(ending)
+    return derived
 
 
 def describe_exit(ending: Ending) -> str:

@@ -1,4 +1,4 @@
-"""The board: the newest row of every planned case of a store, arranged by workload and column.
+"""The latest results: the newest row of every planned case of a store, by workload and column.
 
 Why the newest row of each case and not the newest run: nightly plans are sharded over several runs, and a
 run of three models by hand must not empty the page. The status that is counted is always the newest row's;
@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 
 from torchgauge.dashboard import arrow_columns
-from torchgauge.dashboard.case_book import CaseBook
+from torchgauge.dashboard.case_index import CaseIndex
 from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.names import CaseName, Column, json_object
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
@@ -28,7 +28,7 @@ from torchgauge.results.latest import STALE_AFTER_S
 from torchgauge.results.origin import IMPORTED_FROM, Origin, origin_of
 from torchgauge.results.store import Store
 
-__all__ = ["Board", "Column", "Entry", "board_of"]
+__all__ = ["LatestResults", "Column", "Entry", "latest_of"]
 
 NOT_FINITE = "the store holds a number that is not finite"
 
@@ -112,7 +112,7 @@ class Entry:
 
 
 @dataclass(frozen=True)
-class Board:
+class LatestResults:
     """All cases of a store; ``superseded`` counts those whose configuration was redefined since."""
 
     entries: Mapping[tuple[Workload, Column], Entry]
@@ -152,8 +152,8 @@ class Board:
                 hashes.setdefault(entry.workload.name, set()).add(entry.shown["realised_hash"])
         return frozenset(name for name, found in hashes.items() if len(found) > 1)
 
-    def of_models(self) -> Board:
-        """The board without checks and operators; the same object where it has none."""
+    def of_models(self) -> LatestResults:
+        """The latest results without checks and operators; the same object where it has none."""
         kept = {key: entry for key, entry in self.entries.items() if key[0].subject is Subject.MODELS}
         if len(kept) == len(self.entries):
             return self
@@ -164,35 +164,39 @@ class Board:
         return tuple(entry for entry in self.entries.values() if entry.column.device == device)
 
 
-def board_of(store: Store, now: float, book: CaseBook, newest: NewestRows, runs: Sequence[str]) -> Board:
-    """The board as of ``now``; ``runs`` are ids by rank, which is what ``newest`` speaks of.
+def latest_of(
+    store: Store, now: float, case_index: CaseIndex, newest: NewestRows, runs: Sequence[str]
+) -> LatestResults:
+    """The latest results as of ``now``; ``runs`` are ids by rank, which is what ``newest`` speaks of.
 
     Raises :class:`DashboardError` for two cases of one name in one run and :class:`DamagedJournalError` for
     a table that cannot be read.
     """
-    chosen = _chosen(book, newest, runs)
+    chosen = _chosen(case_index, newest, runs)
     newest_run, known_run = newest.run.tolist(), newest.known_run.tolist()
     wanted: dict[str, set[str]] = {}
     for index in chosen.values():
         for rank in {newest_run[index], known_run[index]} - {NONE}:
-            wanted.setdefault(runs[rank], set()).add(book[index].key)
+            wanted.setdefault(runs[rank], set()).add(case_index[index].key)
     rows = _rows(store, wanted)
     numbers = _numbers(store, wanted)
     entries = {}
     for key, index in chosen.items():
-        case, rank = book[index], known_run[index]
+        case, rank = case_index[index], known_run[index]
         last = rows[runs[newest_run[index]], case.key]
         known = rows[runs[rank], case.key] if rank != NONE else None
         entries[key] = _entry(case, last, known, numbers, now)
-    return Board(entries, len(book), len(book) - len(entries))
+    return LatestResults(entries, len(case_index), len(case_index) - len(entries))
 
 
-def _chosen(book: CaseBook, newest: NewestRows, runs: Sequence[str]) -> dict[tuple[Workload, Column], int]:
+def _chosen(
+    case_index: CaseIndex, newest: NewestRows, runs: Sequence[str]
+) -> dict[tuple[Workload, Column], int]:
     """The case that stands for each workload and column: the last one, of those that share a name."""
     order, newest_run = np.lexsort((newest.run, newest.when)).tolist(), newest.run.tolist()
     found: dict[tuple[Workload, Column], int] = {}
     for index in order:
-        case = book[index]
+        case = case_index[index]
         earlier = found.get((case.workload, case.column))
         if earlier is not None and newest_run[earlier] == newest_run[index]:
             raise DashboardError(
