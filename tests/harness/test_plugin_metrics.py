@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 import os
+import sysconfig
+import venv
 from pathlib import Path
 
 import pytest
@@ -119,3 +122,67 @@ def test_what_a_package_reports_of_its_own_never_ends_a_run(sandbox, acme: str) 
     assert "acme_late" in dict(rows["unit"].facts)["undeclared"]
     assert "NOT_THERE" in dict(rows["unit"].facts)["undeclared"]
     assert rows["unit"].measurements[0].samples == (4.0,)
+
+
+@pytest.mark.torch
+def test_metrics_of_another_interpreter_are_known_here(sandbox, acme: str, tmp_path: Path) -> None:
+    """Where the package is installed beside the target's torch alone, its metrics have their meaning too."""
+    there = tmp_path / "there"
+    venv.EnvBuilder(with_pip=False, symlinks=True).create(there)
+    (site,) = there.glob("lib/python*/site-packages")
+    (site / "torch.pth").write_text(f"{sysconfig.get_path('purelib')}\n", encoding="utf-8")
+    for each in Path(acme).iterdir():
+        (site / each.name).symlink_to(each)
+    words = ("acme", "--models", "declared,unknown,name", "--mode", "check", "--device", "cpu")
+    done = sandbox.measure(*words, "--config", "eager", "--python", str(there / "bin" / "python"))
+    assert done.returncode == 1, done.stderr
+    rows = {row.case.workload.model: row for row in sandbox.rows()}
+    (rate,) = rows["declared"].summaries
+    assert (rate.metric, rate.unit, rate.better) == ("acme_rate", "1/s", Better.HIGHER)
+    assert "undeclared" not in dict(rows["declared"].facts)
+    assert "acme_tokens" in dict(rows["unknown"].facts)["undeclared"]
+    assert rows["name"].status is Status.ERROR
+    assert "suite acme" in rows["name"].reason
+
+
+BACKEND = """
+import os
+
+from torchgauge.harness.backends.backend import BackendDescriptor
+from torchgauge.records import Better, Measurement, Metric
+from torchgauge.records.metrics import Compared
+
+RULE = {"compared": Compared.RATIO, "tolerance": 0.1, "launches": 2}
+RATE = Metric("acme_rate", "1/s", Better.HIGHER, "for tests", **RULE)
+BACKEND = BackendDescriptor("acme", "for tests", __name__)
+
+
+def prepare(subject, configuration, session):
+    from torchgauge.harness.backends.prepared import Prepared
+
+    rate = float(os.environ["ACME_RATE"])
+    return Prepared(subject.module, measurements=[Measurement("acme_rate", "1/s", (rate,) * 6)])
+"""
+
+
+@pytest.mark.torch
+def test_a_metric_of_a_package_is_judged_where_two_builds_are_compared(sandbox, tmp_path: Path) -> None:
+    """By the rule and in the direction that the package declares: half of a rate is a regression."""
+    info = tmp_path / "plugin" / "acme-1.0.dist-info"
+    info.mkdir(parents=True)
+    (info.parent / "acme_backend.py").write_text(BACKEND)
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 1.0\n")
+    (info / "entry_points.txt").write_text(
+        "[torchgauge.backends]\nacme = acme_backend:BACKEND\n"
+        "[torchgauge.metrics]\nacme_rate = acme_backend:RATE\n"
+    )
+    (tmp_path / "mine.yaml").write_text("configurations:\n  - {name: mine, doc: x, backend: acme}\n")
+    done = sandbox.run(
+        *("ab", "toy", "--models", "mlp", "--device", "cpu", "--config", "mine", "--json"),
+        *("--config-file", str(tmp_path / "mine.yaml"), "--base-env", "ACME_RATE=10"),
+        *("--head-env", "ACME_RATE=5", "--max-launches", "2", "--no-control", *sandbox.quick),
+        *("--store", str(sandbox.store_path)),
+        PYTHONPATH=os.pathsep.join([sandbox.environment["PYTHONPATH"], str(info.parent)]),
+    )
+    found = {each["metric"]: each for each in json.loads(done.stdout)["verdicts"]}
+    assert (found["acme_rate"]["verdict"], found["acme_rate"]["ratio"]) == ("regression", 0.5), done.stderr

@@ -48,3 +48,14 @@ def test_a_bad_executor_ends_its_cases_and_loses_no_row(sandbox, name: str) -> N
     assert len(lost) == (2 if name == "idle" else 1)
     assert all(f"executor {name!r} {ENDINGS[name]}" in row.reason for row in lost), lost[0].reason
     assert sandbox.store.is_published(rows[0].run_id)
+
+
+@pytest.mark.torch
+def test_a_sweep_of_a_package_runs_point_by_point(sandbox) -> None:
+    """One data file and one function: each point of the product that is not excluded has its row."""
+    path = f"{sandbox.environment['PYTHONPATH']}:{PLUGIN}"
+    done = sandbox.measure("swept", "--device", "cpu", "--config", "eager", PYTHONPATH=path)
+    assert done.returncode == 0, done.stderr
+    found = {tuple(sorted(dict(row.case.workload.shape).items())): row.status for row in sandbox.rows()}
+    wanted = [(("kind", kind), ("width", width)) for kind, width in (("relu", 8), ("relu", 16), ("tanh", 8))]
+    assert found == dict.fromkeys(wanted, Status.PASS)
