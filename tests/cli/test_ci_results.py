@@ -111,7 +111,9 @@ def test_what_a_real_job_says_of_its_steps_follows_from_its_times(
     (row,) = [each for each in results(store.run(taken[0].run_id).journal_path) if each.case_id == compiled]
     counts = {each.metric: len(each.samples) for each in row.measurements}
     assert counts["throughput"] == counts["flops_rate"] == counts["latency"] > 1
-    assert counts["speedup"] > 1
+    assert counts["speedup"] > 1 or [
+        each.absent for each in row.measurements if each.metric == "speedup"
+    ] == ["eager and this configuration share no round"]  # beside busy neighbours
     assert json.loads((store.run(row.run_id).path / "provenance.json").read_text())["recomputed"] == 0
 
 

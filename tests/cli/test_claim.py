@@ -212,8 +212,9 @@ def test_one_real_model_is_measured_and_asked(process, tmp_path):
     )
     assert done.returncode == 3, done.stderr
     (answer,) = json.loads(done.stdout)["claims"][0]["answers"]
-    assert (answer["n"], answer["planned"], answer["device"]) == (1, 1, "cpu")
     (member,) = answer["members"]
-    assert member["state"] in {"yes", "no", "undecided"}
-    assert member["value"] > 0
+    steady = not member["reason"].startswith("unsteady: ")  # beside busy neighbours it has no number
+    assert (answer["n"], answer["planned"], answer["device"]) == (int(steady), 1, "cpu")
+    assert member["state"] in ({"yes", "no", "undecided"} if steady else {"unsteady"})
+    assert member["value"] > 0 if steady else member["value"] is None
     assert answer["where"][0]["torch"]
