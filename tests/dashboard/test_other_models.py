@@ -14,7 +14,7 @@ from store_builder import DAY, EAGER, NOW, RunBuilder, result
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.contrast import Side, contrast
 from torchgauge.dashboard.names import device_id
-from torchgauge.dashboard.new_failures import breaks
+from torchgauge.dashboard.new_failures import newest_failures
 from torchgauge.dashboard.pages.device_history import device_history, new_failures
 from torchgauge.dashboard.pages.geomean import usable
 from torchgauge.dashboard.site_data import read_site_data
@@ -112,7 +112,7 @@ def test_history_counts_it_nowhere_and_its_end_is_no_new_failure(store: Path) ->
     rows = np.arange(len(history.cases))
     assert device_history(history, rows).passed == (1, 1)
     assert list(new_failures(history, rows)) == []
-    assert breaks(history, 10) == ()
+    assert newest_failures(history, 10) == ()
 
 
 def test_a_pass_of_its_own_before_is_a_new_failure(tmp_path: Path) -> None:
@@ -123,7 +123,7 @@ def test_a_pass_of_its_own_before_is_a_new_failure(tmp_path: Path) -> None:
     history = read_site_data(Store.open(tmp_path / "store"), NOW).recent
     rows = np.arange(len(history.cases))
     assert {found.case.workload.model for found in new_failures(history, rows)} == {"a", "b"}
-    assert len(breaks(history, 10)) == 2
+    assert len(newest_failures(history, 10)) == 2
 
 
 def test_it_is_compared_with_nothing(store: Path) -> None:

@@ -27,7 +27,7 @@ class NewFailure:
     before: Snapshot
 
 
-def new_failures(history: History, most: int) -> tuple[NewFailure, ...]:
+def newest_failures(history: History, most: int) -> tuple[NewFailure, ...]:
     """New failures of the newest ``most`` snapshots that have any, newest first, then by device and case."""
     if len(history.snapshots) < 2 or not len(history.cases):
         return ()

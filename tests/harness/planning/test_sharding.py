@@ -61,8 +61,8 @@ def test_processes_agree_without_a_word():
     groups, forecast, _ = night(5)
     script = (
         "import sys; sys.path.insert(0, sys.argv[1]); from test_sharding import night; "
-        "from torchgauge.harness.planning.sharding import cut_groups; groups, forecast, _ = night(5); "
-        "print(cut_groups(groups, 7, forecast).digest)"
+        "from torchgauge.harness.planning.sharding import shard_groups; groups, forecast, _ = night(5); "
+        "print(shard_groups(groups, 7, forecast).digest)"
     )
     here = shard_groups(groups, 7, forecast)
     done = subprocess.run(

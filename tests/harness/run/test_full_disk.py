@@ -28,7 +28,7 @@ def _wait(condition: Any, what: str) -> None:
         time.sleep(0.02)
 
 
-@pytest.mark.parametrize("ahead", ["1", "2"])
+@pytest.mark.parametrize("prefetch", ["1", "2"])
 def test_a_full_disk_in_the_middle_of_a_run_is_an_error_with_a_way_on(sandbox, prefetch: str) -> None:
     """The next file that the parent writes does not fit; its rows are there, nothing is left running."""
     gate = sandbox.store_path.parent / "gate"

@@ -1,15 +1,14 @@
 """What a check works with: the device under test, the host beside it, and words for what was found.
 
-Worker side, for vendors' checks as well as ours: a check is a function of a :class:`CheckContext`, marked
-with
-:func:`check`, in a module with a constant ``GROUP``::
+Worker side, for vendors' checks as well as ours: a check is a function of a :class:`CheckContext`,
+marked with :func:`check`, in a module with a constant ``GROUP``::
 
     GROUP = "mydevice"
 
     @check("torch.mydevice.answer")
-    def answers(bench: Bench) -> None:
+    def answers(context: CheckContext) -> None:
         '''The device answers what the host answers.'''
-        bench.same(bench.send(x) + 1, x + 1)
+        context.same(context.send(x) + 1, x + 1)
 
 The catalogue reads decorator, docstring and ``GROUP`` from the source, so they are written out literally.
 """
