@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
+import subprocess
 import sys
+from collections.abc import Iterator
 from enum import Enum
 
 import pytest
@@ -73,3 +76,36 @@ def test_what_is_no_terminal_gets_one_line_for_each_row(monkeypatch: pytest.Monk
     monkeypatch.setattr(sys.stdout, "isatty", lambda: False)
     lines = table_lines([["name"], ["x" * 3_000]], ["---"], document._UNLIMITED)
     assert lines[1] == f"  {'x' * 3_000}"
+
+
+ARGUMENTS = ["echo", "a\n\n\n\nb  c\td", "\n\n\n| x |\n\n\n"]
+
+
+@pytest.fixture
+def _template(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
+    """A document that is a command between blank lines of its own."""
+    monkeypatch.setattr(document, "_source", lambda _name: "before\n\n\n\n{{ command|command }}\n\n\n\nafter")
+    document._environment.cache_clear()
+    yield
+    document._environment.cache_clear()
+
+
+@pytest.mark.usefixtures("_template")
+def test_a_command_in_markdown_keeps_the_blank_lines_of_its_arguments() -> None:
+    """With fewer of them it would repeat something else; blank lines around it are the template's own."""
+    command = shlex.join(ARGUMENTS)
+    text = document.markdown("any", command=command)
+    assert text == f"before\n\n```text\n{command}\n```\n\nafter\n"
+
+
+@pytest.mark.usefixtures("_template")
+def test_a_command_on_a_terminal_is_one_line_that_a_shell_reads_as_the_same() -> None:
+    """Line feeds in its arguments are written as a shell's own sign for them."""
+    lines = document.terminal("any", command=shlex.join(ARGUMENTS)).splitlines()
+    assert (len(lines), lines[0], lines[-1]) == (5, "before", "after")
+    shell = [sys.executable, "-c", "import sys; print(ascii(sys.argv[1:]))", "_"]
+    said = subprocess.run(
+        ["bash", "-c", lines[2].replace("echo", shlex.join(shell), 1)],
+        capture_output=True, text=True, check=True,
+    )  # fmt: skip
+    assert said.stdout.strip() == ascii(["_", *ARGUMENTS[1:]])

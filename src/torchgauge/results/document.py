@@ -17,6 +17,7 @@ from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.results import markdown_text, units
+from torchgauge.results.hostile_text import visible
 
 if TYPE_CHECKING:
     import jinja2
@@ -28,6 +29,8 @@ _MASKS = str.maketrans("|#*<`", "\x01\x02\x03\x04\x05")
 _UNMASKS = {mask: sign for sign, mask in _MASKS.items()}
 """Signs of a store's text that are no Markdown; visible text has none of these masks."""
 _LEFT_OUT = re.compile(r"</?details>(<summary>.*</summary>)?|<!--.*-->|`{3,}\w*")
+_LINE_FEED = "\x07"
+"""One within a command, where blank lines are no template's."""
 _BLANKS = re.compile(r"\n{3,}")
 _CUT = re.compile(r"((?:\|.*\n){2})((?:\|.*\n)+)\x06([\d.]+) (.*)")
 """A table that may be cut: its head, its rows, and the mark after it, which no visible text holds."""
@@ -47,7 +50,7 @@ def markdown(template: str, limit: int | None = None, **data: Any) -> str:
 
     Tables that it ends with ``cut`` lose their last rows where it has more than ``limit`` characters.
     """
-    return _fitted(_rendered(template, "markdown", data), limit)
+    return _fitted(_rendered(template, "markdown", data), limit).replace(_LINE_FEED, "\n")
 
 
 def terminal(template: str, **data: Any) -> str:
@@ -182,7 +185,11 @@ def _linked(address: str, form: str, quote: Callable[[str, int], str]) -> str:
 
 
 def _command(text: str, form: str) -> str:
-    return markdown_text.fenced(text) if form == "markdown" else f"    {_masked(text, 4000)}"
+    """A command that does the same where it is copied to: as it is, or on one line with its quotes reopened."""
+    if form == "markdown":
+        return markdown_text.fenced(text).replace("\n", _LINE_FEED)
+    line = re.sub(r"[\n\t]+", lambda found: f"'${found[0]!r}'", visible(text))
+    return "    " + units.shortened(line, 4000).translate(_MASKS)
 
 
 def _masked(text: str, limit: int) -> str:
