@@ -20,12 +20,14 @@ from torchgauge import registry
 from torchgauge.records import Cause, Modifier, Result, Status
 from torchgauge.results.comparing.policy import Policy, load_policy
 from torchgauge.results.store import Store
+from torchgauge.results.trends.trend_findings import read_findings
 from torchgauge.workflows.campaign import CampaignPlan
 from torchgauge.workflows.gate import NightlyGate, nightly_gate
 from torchgauge.workflows.gate_verdict import GateVerdict
 from torchgauge.workflows.issues import Do, plan_issues, wanted_issues
 from torchgauge.workflows.night_absence import UNSEEN_NIGHTS
-from torchgauge.workflows.night_findings import NightOf, night_findings
+from torchgauge.workflows.night_findings import NightOf, keep_changes, night_findings
+from torchgauge.workflows.open_suspicions import open_in
 from torchgauge.workflows.planned_nights import keep_plan
 
 MODELS = ("linear", "conv", "norm", "attention")
@@ -232,6 +234,46 @@ def test_a_scenario_that_is_measured_for_another_metric_is_looked_for_by_that(tm
     found = gated(fresh, 1, rows(**UNSTEADY))
     told = "incomplete: no step time was compared: all 4 are unsteady, 4 were not before"
     assert (found.verdict, found.reasons) == (GateVerdict.INCOMPLETE, (told,))
+
+
+def words_row(model: str, throughput: float | None, mode: str = "words") -> Result:
+    """A pass of ``model`` without a latency; with a throughput, or without one too."""
+    found = {} if throughput is None else {"throughput": throughput}
+    return result(case(model, mode=mode), None, metrics=found)
+
+
+@pytest.mark.usefixtures("_words")
+def test_a_pass_without_what_its_scenario_is_measured_for_is_no_green_night(tmp_path) -> None:
+    """Where a night before had it; what another scenario has beside its latency is not asked for."""
+    fresh = Store.open(tmp_path / "store", create=True)
+    beside = [result(case(model), 1e-3, metrics={"throughput": 9.0}) for model in MODELS]
+    had = [words_row(model, 9.0) for model in MODELS]
+    assert gated(fresh, 0, [*had, *beside]).verdict is GateVerdict.PASS
+    lost = [words_row(MODELS[0], None), *had[1:]]
+    found = gated(fresh, 1, [*lost, *(result(case(model), 1e-3) for model in MODELS)])
+    told = "incomplete: 1 of the cases that passed have no throughput, which they had before: "
+    assert (found.verdict, found.reasons) == (GateVerdict.INCOMPLETE, (told + lost[0].case_id,))
+
+
+@pytest.mark.usefixtures("_words")
+def test_a_night_sees_a_change_of_what_a_scenario_is_measured_for(tmp_path) -> None:
+    """Of that scenario alone; it is measured again, and the dashboard is told."""
+    fresh = Store.open(tmp_path / "store", create=True)
+    for number in range(20):
+        level = (9.0 if number < 14 else 7.0) * (1 + 0.003 * (number % 3))
+        rows = [words_row("linear", level), words_row("conv", level, mode="inference")]
+        if number < 19:
+            stored_runs.run(fresh, f"night-{number}", rows, at=BEGIN + number * DAY)
+        else:
+            found = gated(fresh, number, rows)
+    (change,) = found.findings.changes
+    names = [each.case_id for each in change.cases]
+    assert (found.verdict, change.metric, names) == (GateVerdict.UNDECIDED, "throughput", [rows[0].case_id])
+    assert [each.series.case_id for each in open_in(fresh, Policy.default())] == names
+    keep_changes(fresh, BEGIN)
+    kept = read_findings(fresh)
+    assert kept is not None
+    assert {each.metric for each in kept.standing()} == {"throughput"}
 
 
 def test_unsteady_step_times_are_no_finding_where_none_was_ever_compared(tmp_path) -> None:

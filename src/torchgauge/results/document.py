@@ -185,7 +185,7 @@ def _linked(address: str, form: str, quote: Callable[[str, int], str]) -> str:
 
 
 def _command(text: str, form: str) -> str:
-    """A command that does the same where it is copied to: as it is, or on one line with its quotes reopened."""
+    """A command that does the same where it is copied: as it is, or on one line with its quotes reopened."""
     if form == "markdown":
         return markdown_text.fenced(text).replace("\n", _LINE_FEED)
     line = re.sub(r"[\n\t]+", lambda found: f"'${found[0]!r}'", visible(text))

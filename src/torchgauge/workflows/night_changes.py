@@ -10,10 +10,13 @@ import math
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from torchgauge.harness.scenarios.scenario import final_metric
 from torchgauge.records.codec import digest
 from torchgauge.records.comparison import Action
 from torchgauge.results.comparing.policy import Policy, Rule
-from torchgauge.results.trends.trend import Series, SeriesTrend, Suspicion, Trend
+from torchgauge.results.dataset import read_table
+from torchgauge.results.store import Store
+from torchgauge.results.trends.trend import Series, SeriesTrend, Suspicion, Trend, TrendFilter
 from torchgauge.results.trends.trend_outcomes import TrendState
 
 
@@ -61,6 +64,14 @@ class NightlyChange:
     def confirmed(self) -> bool:
         """Whether any of it was measured again and is real."""
         return any(each.state is TrendState.CONFIRMED for each in self.cases)
+
+
+def night_filters(store: Store) -> list[TrendFilter]:
+    """The series of ``store`` that a night looks at: of each scenario what it is measured for."""
+    modes: dict[str, list[str]] = {}
+    for mode in sorted(set(read_table(store, "results", columns=("mode",))["mode"].to_pylist())):
+        modes.setdefault(final_metric(mode), []).append(mode)
+    return [TrendFilter(metric, modes=tuple(of)) for metric, of in modes.items()]
 
 
 def standing(found: SeriesTrend, policy: Policy) -> list[Suspicion]:

@@ -16,11 +16,8 @@ from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Trend, TrendFilter, trend
 from torchgauge.results.trends.trend_findings import keep
 from torchgauge.workflows.night_absence import absences, has_number, is_fine
-from torchgauge.workflows.night_changes import NightlyChange, changes_of, measured_series
+from torchgauge.workflows.night_changes import NightlyChange, changes_of, measured_series, night_filters
 from torchgauge.workflows.night_clusters import FailureCluster, clusters
-
-METRICS = ("latency",)
-"""The metrics whose series a night looks at."""
 
 
 @dataclass(frozen=True)
@@ -103,11 +100,11 @@ def night_findings(
     absent = absences(store, rows, runs, of.planned, of.left_out)
     changes: list[NightlyChange] = []
     calm: set[str] = set()
-    for metric in METRICS:
-        seen = trend(store, TrendFilter(metric=metric))
+    for wanted in night_filters(store):
+        seen = trend(store, wanted)
         changes += changes_of(seen, set(runs), of.since, rules)
         calm |= measured_series(seen, set(runs))
-        found += _without(metric, seen, rows)
+        found += _without(wanted.metric, seen, rows)
     worse = {member for change in changes for member in change.members}
     return NightFindings(
         campaign_id=of.campaign_id,
@@ -133,8 +130,8 @@ def keep_changes(store: Store, now: float) -> None:
 
     Raises :class:`InfrastructureError` on a failing disk.
     """
-    for metric in METRICS:
-        wanted = TrendFilter(metric=metric)
+    for each in night_filters(store):
+        wanted = TrendFilter(each.metric)  # of every scenario, as who asks for the metric gets it
         keep(store, trend(store, wanted), wanted, now)
 
 

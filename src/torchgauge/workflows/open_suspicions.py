@@ -13,11 +13,10 @@ from torchgauge.harness.ab.confirmation import open_suspicions, ran_one_build
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store
-from torchgauge.results.trends.trend import Suspicion, TrendFilter, trend
+from torchgauge.results.trends.trend import Suspicion, trend
 from torchgauge.workflows.campaign import CampaignPlan
 from torchgauge.workflows.config import Config, Pool
-from torchgauge.workflows.night_changes import matters, rule_of, standing
-from torchgauge.workflows.night_findings import METRICS
+from torchgauge.workflows.night_changes import matters, night_filters, rule_of, standing
 from torchgauge.workflows.planning import BESIDE_STEP_MINUTES
 
 MOST_LEGS = 8
@@ -58,8 +57,8 @@ class ConfirmLeg:
 def open_in(store: Store, policy: Policy) -> list[Suspicion]:
     """Every open suspicion of ``store`` that matters to ``policy`` and still holds, the urgent ones first."""
     found: list[Suspicion] = []
-    for metric in METRICS:
-        for series in trend(store, TrendFilter(metric=metric)).series:
+    for wanted in night_filters(store):
+        for series in trend(store, wanted).series:
             worse = standing(series, policy)
             rule = rule_of(series.series, policy)
             found += [

@@ -37,7 +37,10 @@ _NEAR = 2
 
 @dataclass(frozen=True)
 class TrendFilter:
-    """Which series are wanted: globs, empty for all; ``since`` in seconds since the epoch."""
+    """Which series are wanted: globs, empty for all; ``since`` in seconds since the epoch.
+
+    ``modes`` are names of scenarios, none for all.
+    """
 
     metric: str = "latency"
     suite: str = ""
@@ -46,6 +49,7 @@ class TrendFilter:
     configuration: str = ""
     since: float = 0.0
     reference: str = ""
+    modes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -202,6 +206,8 @@ def series_of(store: Store, wanted: TrendFilter) -> list[Series]:
     results = frames.results(store)
     summaries = frames.frame_of(read_table(store, "summaries"))
     summaries = summaries[summaries["metric"] == wanted.metric]
+    if wanted.modes:
+        summaries = summaries[summaries["mode"].isin(wanted.modes)]
     if results.empty or summaries.empty:
         return []
     keys = ["run_id", "case_key"]
