@@ -26,7 +26,7 @@ from torchgauge.dashboard import build_site
 from torchgauge.dashboard.names import device_id
 from torchgauge.harness.run.progress import describe_rows
 from torchgauge.harness.run.runner import RunReport, report_as_json
-from torchgauge.harness.run.summary import brief_lines, result_lines, summary_lines
+from torchgauge.harness.run.summary import brief_text, result_lines, summary_lines
 from torchgauge.results import frames
 from torchgauge.results.store import Store
 
@@ -153,7 +153,7 @@ LINES: dict[str, tuple[str, Callable[[Path], str], str]] = {
     "progress of a run": (r", inductor", from_results(describe_rows), "about 1.4 s"),
     "one row in a line": (
         r"\ntimm/",
-        from_results(lambda rows: "\n".join(line for row in rows for line in brief_lines(row))),
+        from_results(brief_text),
         "unsteady",
     ),
     "one row in full": (

@@ -6,8 +6,26 @@ import re
 
 import pytest
 
+from torchgauge.devices.calibration_conditions import Conditions
+from torchgauge.devices.health import Check, CheckState
 from torchgauge.harness.census.view import view_text
 from torchgauge.harness.checks.check_card import Card, Deviation, GroupLine, card_lines
+from torchgauge.harness.doctor.doctor_run import Calibrated, Gap
+from torchgauge.harness.doctor.doctor_text import calibration_lines
+from torchgauge.harness.doctor.fitness import Fitness, Verdict
+from torchgauge.harness.run.runner import RunReport
+from torchgauge.harness.run.summary import brief_text, report_lines
+from torchgauge.records import (
+    Case,
+    Configuration,
+    DeviceTarget,
+    Environment,
+    Modifier,
+    Phase,
+    Result,
+    Status,
+    Workload,
+)
 from torchgauge.suites.census.data import CensusData
 from torchgauge.suites.census.record import ModelCensus
 
@@ -56,4 +74,47 @@ def test_a_census_has_as_many_lines_as_for_tame_models(text: str) -> None:
         return view_text(data, entries, 1, received=False).splitlines()
 
     assert len(lines(text)) == len(lines("tame")) >= 6
+    assert all(map(harmless, lines(text)))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_calibration_has_as_many_lines_as_on_a_tame_machine(text: str) -> None:
+    """Models of devices, reasons of gaps and names of checks are what drivers say."""
+
+    def lines(word: str) -> list[str]:
+        where = Environment(word, (("device.model", word), ("torch.version", word)))
+        gaps = (Gap(word, word, Status.ERROR, word),)
+        found = Calibrated("run", word, where, (), gaps, Conditions(cores=4, seconds=1.0), 0)
+        checks = (Check(word, CheckState.FAIL, word, word),)
+        return calibration_lines(found, Fitness(Verdict.UNFIT, word, checks))
+
+    assert len(lines(text)) == len(lines("tame")) >= 7
+    assert all(map(harmless, lines(text)))
+
+
+def rows_of(word: str) -> list[Result]:
+    """A failure, and a pass with each doubt, of which every text is ``word``."""
+
+    def row(status: Status, *modifiers: Modifier) -> Result:
+        case = Case(Workload(word, word), Configuration(word, word), DeviceTarget(word))
+        facts = tuple((each.value, word) for each in modifiers)
+        return Result(
+            "run", case.id, case, status, Phase.DONE, None, reason=word, modifiers=modifiers, facts=facts
+        )
+
+    return [row(Status.ERROR), *(row(Status.PASS, each) for each in Modifier)]
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_the_last_words_of_a_run_and_its_rows_have_as_many_lines_as_of_tame_models(text: str) -> None:
+    """Reasons and names of models come from stores and models."""
+
+    def lines(word: str) -> list[str]:
+        rows = rows_of(word)
+        report = RunReport("run", len(rows))
+        for row in rows:
+            report.add(row)
+        return [*report_lines(report), *brief_text(rows).splitlines()]
+
+    assert len(lines(text)) == len(lines("tame")) >= 15
     assert all(map(harmless, lines(text)))

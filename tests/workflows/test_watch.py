@@ -15,7 +15,9 @@ from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan
 from torchgauge.workflows.nights import due_night, moment_of, night_of, time_of_day
 from torchgauge.workflows.watch import (
     Expectations,
+    NightReport,
     NightState,
+    WatchReport,
     is_complete,
     watch,
     watch_lines,
@@ -25,6 +27,7 @@ from torchgauge.workflows.watch import (
 SIX = time(6, 0, tzinfo=timezone.utc)
 MORNING = moment_of("2027-01-31T06:30")
 EXPECTED = Expectations(SIX)
+HOSTILE = ["\x1b[2Jgone", "a\nok  b", "\u202eevil", "a | b", "**x** # `x`", "::error::no", "\x06 1"]
 
 
 def begin(store, pool, shard, of=2, *, night="2027-01-31", attempt=1, tail="a", counts=None):
@@ -135,3 +138,17 @@ def test_what_is_no_time_is_refused(read, text):
     """A person's mistake says how it is written."""
     with pytest.raises(UsageError, match="write it as"):
         read(text)
+
+
+@pytest.mark.parametrize(
+    "text", ["\x1b[2Jgone", "a\nok  b", "\u202eevil", "a | b", "**x** # `x`", "::error::no", "\x06 1"]
+)
+def test_what_pools_and_campaigns_are_called_acts_on_no_terminal(text: str) -> None:
+    """Each gap is one visible line, and so is each night."""
+
+    def lines(word: str) -> list[str]:
+        night = NightReport("2026-05-28", NightState.INCOMPLETE, word, 1, (f"pool {word}: no result",))
+        return watch_lines(WatchReport("2026-05-28T06:00", "06:00", (night,)))
+
+    assert len(lines(text)) == len(lines("tame")) >= 3
+    assert all(line.isprintable() and not line.startswith("::") for line in lines(text))

@@ -77,7 +77,7 @@ def show(name: str, store: str, as_json: bool) -> None:
 
     Example: torchgauge results show RUN_ID
     """
-    from torchgauge.harness.run.summary import brief_lines, result_lines
+    from torchgauge.harness.run.summary import brief_text, result_lines
     from torchgauge.records import to_plain
     from torchgauge.results.lookup import find_results
 
@@ -85,8 +85,11 @@ def show(name: str, store: str, as_json: bool) -> None:
     if as_json:
         say_json([to_plain(result) for result in found])
         return
+    if whole_run:
+        click.echo(brief_text(found), nl=False)
+        return
     for result in found:
-        say(brief_lines(result) if whole_run else result_lines(result))
+        say(result_lines(result))
 
 
 @command.command("query")

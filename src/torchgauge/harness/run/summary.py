@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Collection, Sequence
 from pathlib import Path
 
 from torchgauge.harness.cold_sampling import cold_count
@@ -21,7 +21,7 @@ from torchgauge.records import (
     in_view,
     inexact,
 )
-from torchgauge.results import units
+from torchgauge.results import document, units
 
 
 def summary_lines(report: RunReport, store: Path) -> list[str]:
@@ -41,73 +41,18 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
 
 def report_lines(report: RunReport) -> list[str]:
     """Headline, counts, and the cases that must not be overlooked."""
-    passed = report.passed
-    attempted = sum(report.counts[status] for status in ATTEMPTED)
-    apart = report.counts[Status.PASS] - passed
+    apart = report.counts[Status.PASS] - report.passed
     marks = {Status.PASS: f" ({apart} not counted)"} if apart else {}
-    counts = ", ".join(f"{n} {s.value}{marks.get(s, '')}" for s in Status if (n := report.counts[s]))
-    lines = [
-        f"{passed}/{report.planned} pass ({passed}/{attempted} of those attempted): {counts}",
-    ]
-    for result in report.unexpected[:20]:
-        reason = f": {units.shortened(result.reason, 160)}" if result.reason else ""
-        lines.append(
-            f"  unexpected {result.status.value} in phase {result.phase.value}  {result.case_id}{reason}"
-        )
-    if len(report.unexpected) > 20:
-        lines.append(f"  ... and {len(report.unexpected) - 20} more")
-    lines += _degraded_lines(report)
-    lines += _other_model_lines(report)
-    lines += _unchecked_lines(report)
-    lines += _unsteady_lines(report)
-    return lines + _compiled_lines(report)
-
-
-def _compiled_lines(report: RunReport) -> list[str]:
-    """Where compiled code came from; nothing where no case has any."""
-    told = [f"{count} {origin.value}" for origin in CodeOrigin if (count := report.compiled[origin])]
-    return [f"compiled: {', '.join(told)}"] if told else []
-
-
-def _degraded_lines(report: RunReport) -> list[str]:
-    """Passes by another path than the requested one, which are no passes of the feature."""
-    return _listed(
-        report.degraded,
-        "degraded: right, but not by the path that was asked for",
-        lambda each: f"  {passed_but(each)}  {each.case_id}",
+    text = document.terminal(
+        "harness/run/summary",
+        report=report,
+        attempted=sum(report.counts[status] for status in ATTEMPTED),
+        counts=", ".join(f"{n} {s.value}{marks.get(s, '')}" for s in Status if (n := report.counts[s])),
+        unchecked=Counter(each.unchecked for each in report.unchecked),
+        compiled=", ".join(f"{n} {each.value}" for each in CodeOrigin if (n := report.compiled[each])),
+        passed_but=passed_but,
     )
-
-
-def _other_model_lines(report: RunReport) -> list[str]:
-    """Rows of models that are not what their names say."""
-    return _listed(
-        report.other_models,
-        "are of another model than their name says",
-        lambda each: f"  {each.case_id}: {each.other_model}",
-    )
-
-
-def _unchecked_lines(report: RunReport) -> list[str]:
-    """Rows whose numbers nothing checked, by the reason: a run without accuracy checks has one for all."""
-    reasons = Counter(each.unchecked for each in report.unchecked)
-    return [f"{count} of them unchecked, so no pass: {why}" for why, count in reasons.items()]
-
-
-def _unsteady_lines(report: RunReport) -> list[str]:
-    """Rows whose step times are in doubt, which count as passes and are compared with nothing."""
-    return _listed(
-        report.unsteady,
-        "unsteady: their step times enter no mean, claim, trend or comparison",
-        lambda each: f"  {each.case_id}: {units.shortened(each.unsteady, 200)}",
-    )
-
-
-def _listed(found: Sequence[Result], what: str, line: Callable[[Result], str]) -> list[str]:
-    """A heading and a line for each of the first twenty; nothing where there is none."""
-    if not found:
-        return []
-    more = [f"  ... and {len(found) - 20} more"] if len(found) > 20 else []
-    return [f"{len(found)} of them {what}", *map(line, found[:20]), *more]
+    return text.splitlines()
 
 
 def passed_but(result: Result) -> str:
@@ -162,22 +107,19 @@ def result_lines(result: Result) -> list[str]:
     return lines
 
 
-def brief_lines(result: Result) -> list[str]:
-    """One result in one line, and a further one where there is a reason or where it is degraded."""
-    numbers = [
-        f"{each.metric} {units.told(each.median, each.unit, inexact(each.metric, result.modifiers))}"
-        for each in result.summaries
+def brief_text(rows: Sequence[Result]) -> str:
+    """Each row in one line, and in a further one where there is a reason or where it is degraded."""
+    return document.terminal(
+        "harness/run/brief_rows", rows=rows, numbers=_brief_numbers, passed_but=passed_but, in_doubt=_in_doubt
+    )
+
+
+def _brief_numbers(row: Result) -> str:
+    return ", ".join(
+        f"{each.metric} {units.told(each.median, each.unit, inexact(each.metric, row.modifiers))}"
+        for each in row.summaries
         if each.metric in in_view(View.BRIEF) and each.median is not None
-    ]
-    lines = [f"{result.case_id}  {result.status.value}  {', '.join(numbers)}".rstrip()]
-    if result.reason:
-        lines.append(f"  {result.phase.value}: {result.reason}")
-    if told := passed_but(result):
-        lines.append(f"  {told}")
-    if result.other_model:
-        lines.append(f"  another model than its name says: {result.other_model}")
-    lines += [f"  {name}: {why}" for name, why in _in_doubt(result)]
-    return lines
+    )
 
 
 def _in_doubt(result: Result) -> list[tuple[str, str]]:
