@@ -25,7 +25,8 @@ LONGEST_S = 7 * DAY_S
 MOST_OF_UNIT: Mapping[str, float] = {"s": LONGEST_S, "B": 2.0**53, "count": 1e9, "ratio": 1e9, "share": 1.0}
 """Largest value of a unit that can be: longer than a job may last, more memory than there is."""
 LEAST_POSITIVE: Mapping[str, float] = {"s": 1e-12}
-"""Least value of a unit above zero that can be: no clock tells less than a picosecond."""
+"""Least value of a unit above zero that can be: no clock tells less than a picosecond, but two may differ
+by less."""
 LEAST_OF_ANY = 1e-24
 """Least value above zero in any other unit, as far from one as the largest float."""
 WHOLE = frozenset({"B", "count", "FLOP"})
@@ -209,7 +210,7 @@ def _check_summary(summary: Any, counts: Mapping[str, int], case_id: str) -> Non
 def _check_limits(low: float, high: float, limits: tuple[float, float], said: Any, case_id: str) -> None:
     """Raise where values of the known metric of ``said`` between ``low`` and ``high`` cannot be."""
     least, most = limits
-    tiny = LEAST_POSITIVE.get(said.unit, LEAST_OF_ANY)
+    tiny = LEAST_OF_ANY if least < 0 else LEAST_POSITIVE.get(said.unit, LEAST_OF_ANY)
     if low < least or high > most or 0 < abs(low) < tiny or 0 < abs(high) < tiny:
         wrong = high if high > most else low
         raise RefusedSetError(Reason.NUMBER, f"{case_id}: {said.metric} of {wrong:g} {said.unit} cannot be")
