@@ -54,7 +54,8 @@ def test_a_build_that_is_gone_is_said_and_remembered(invoke, nightly):
 def test_a_confirmed_change_for_the_worse_is_exit_1(invoke, nightly):
     """What was confirmed stays an alarm."""
     from torchgauge.results.store import Store
-    from torchgauge.results.trends.trend import TrendFilter, trend
+    from torchgauge.results.trends.trend import trend
+    from torchgauge.results.trends.trend_findings import TrendFilter
     from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
 
     store = Store.open(nightly)

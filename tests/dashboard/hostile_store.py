@@ -29,7 +29,7 @@ from torchgauge.results.comparing.comparison_store import begin_comparison, fini
 from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.stats import summarise
 from torchgauge.results.store import Store
-from torchgauge.results.trends.trend_findings import Finding, Look, Question, TrendFindings, path_of
+from torchgauge.results.trends.trend_findings import Finding, Look, TrendFilter, TrendFindings, path_of
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
 
 CORPUS = (
@@ -178,7 +178,7 @@ def _trend(store: Store, runs: Sequence[RunBuilder], names: Sequence[str]) -> No
         state = list(TrendState)[number % len(TrendState)]
         outcome = TrendOutcome(text, text, text, text, text, text, state, text, NOW, 1.1, 1.05, 1.2, text)
         append_outcome(store, outcome)
-    question = Question(names[0], names[1], names[2], names[3], names[4], 0.0, names[5])
+    question = TrendFilter(names[0], names[1], names[2], names[3], names[4], 0.0, names[5])
     look = Look(question, bad, NOW - DAY, NOW, len(names), len(names), tuple(findings))
     path_of(store).write_text(to_json(TrendFindings(looks=(look,))))
 

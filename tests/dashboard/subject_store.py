@@ -8,7 +8,7 @@ from store_builder import CPU, DAY, EAGER, NOW, NPU, RunBuilder, environment, fa
 
 from torchgauge.records import Case, DeviceTarget, Status, Workload
 from torchgauge.results.store import Store
-from torchgauge.results.trends.trend_findings import Finding, Look, Question, TrendFindings
+from torchgauge.results.trends.trend_findings import Finding, Look, TrendFilter, TrendFindings
 from torchgauge.results.trends.trend_outcomes import TrendState
 
 HOSTILE = (
@@ -90,7 +90,7 @@ def keep_findings(path: Path, *findings: Finding) -> None:
     """Write ``findings`` as what trend found last."""
     from torchgauge.records.codec import to_json
 
-    look = Look(Question("latency"), "night-002", NOW - 28 * DAY, NOW, 3, 2, findings)
+    look = Look(TrendFilter("latency"), "night-002", NOW - 28 * DAY, NOW, 3, 2, findings)
     folder = Store.open(path, create=True).path / "trend"
     folder.mkdir(exist_ok=True)
     (folder / "findings.json").write_text(to_json(TrendFindings(looks=(look,))))

@@ -14,7 +14,8 @@ import nightly_store
 
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.store import Store
-from torchgauge.results.trends.trend import Suspicion, TrendFilter, trend
+from torchgauge.results.trends.trend import Suspicion, trend
+from torchgauge.results.trends.trend_findings import TrendFilter
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
 from torchgauge.workflows.night_changes import standing
 from torchgauge.workflows.open_suspicions import open_in

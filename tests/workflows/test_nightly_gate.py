@@ -28,7 +28,8 @@ from torchgauge.records import Cause, Failure, Status, to_json
 from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.results.comparing.policy import load_policy
 from torchgauge.results.store import Store
-from torchgauge.results.trends.trend import TrendFilter, trend
+from torchgauge.results.trends.trend import trend
+from torchgauge.results.trends.trend_findings import TrendFilter
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, campaign_json
 from torchgauge.workflows.collect import Collection, MissingShard

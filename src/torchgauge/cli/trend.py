@@ -38,7 +38,8 @@ def command(**options: Any) -> None:
     """
     from torchgauge.registry import metrics
     from torchgauge.results.store import Store
-    from torchgauge.results.trends.trend import TrendFilter, trend
+    from torchgauge.results.trends.trend import trend
+    from torchgauge.results.trends.trend_findings import TrendFilter
     from torchgauge.results.trends.trend_text import trend_plain, trend_text
 
     known = metrics()

@@ -16,7 +16,8 @@ from torchgauge.records.comparison import Action
 from torchgauge.results.comparing.policy import Policy, Rule
 from torchgauge.results.dataset import read_table
 from torchgauge.results.store import Store
-from torchgauge.results.trends.trend import Series, SeriesTrend, Suspicion, Trend, TrendFilter
+from torchgauge.results.trends.trend import Series, SeriesTrend, Suspicion, Trend
+from torchgauge.results.trends.trend_findings import TrendFilter
 from torchgauge.results.trends.trend_outcomes import TrendState
 
 

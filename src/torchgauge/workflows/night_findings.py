@@ -13,8 +13,8 @@ from torchgauge.records import INCOMPLETE, Result, Status
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.journal import results
 from torchgauge.results.store import Store
-from torchgauge.results.trends.trend import Trend, TrendFilter, trend
-from torchgauge.results.trends.trend_findings import keep
+from torchgauge.results.trends.trend import Trend, trend
+from torchgauge.results.trends.trend_findings import TrendFilter, keep
 from torchgauge.workflows.night_absence import absences, has_number, is_fine
 from torchgauge.workflows.night_changes import NightlyChange, changes_of, measured_series, night_filters
 from torchgauge.workflows.night_clusters import FailureCluster, clusters

@@ -11,7 +11,8 @@ import pytest
 
 from torchgauge.errors import DamagedJournalError
 from torchgauge.results.store import Store
-from torchgauge.results.trends.trend import TrendFilter, trend
+from torchgauge.results.trends.trend import trend
+from torchgauge.results.trends.trend_findings import TrendFilter
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, append_outcome, read_outcomes
 from torchgauge.results.trends.trend_text import summary_line, trend_plain, trend_text
 

@@ -12,8 +12,8 @@ import pytest
 
 from torchgauge.errors import DamagedJournalError
 from torchgauge.results.store import Store
-from torchgauge.results.trends.trend import Trend, TrendFilter, trend
-from torchgauge.results.trends.trend_findings import Question, keep, path_of, read_findings
+from torchgauge.results.trends.trend import Trend, trend
+from torchgauge.results.trends.trend_findings import TrendFilter, keep, path_of, read_findings
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
@@ -75,7 +75,7 @@ def test_the_same_question_replaces_its_answer(store, found):
     keep(store, found, TrendFilter(suite="to*"), NOW + 2)
     looks = read_findings(store).looks
     assert [each.generated_at for each in looks] == [NOW + 2, NOW + 1]
-    assert looks[0].question == Question("latency", suite="to*")
+    assert looks[0].question == TrendFilter("latency", suite="to*")
 
 
 def test_a_newer_look_counts_for_the_series_that_it_selects(store, found):

@@ -8,7 +8,6 @@ store, its runs are a series of their own and never mix with those of the builds
 
 from __future__ import annotations
 
-import fnmatch
 import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
@@ -24,6 +23,7 @@ from torchgauge.results import frames
 from torchgauge.results.dataset import read_table
 from torchgauge.results.store import Store
 from torchgauge.results.trends.change_points import ChangePoint, DetectorSettings, Findings, change_points
+from torchgauge.results.trends.trend_findings import TrendFilter
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, read_outcomes
 
 _MACHINE_FACTS = (
@@ -33,23 +33,6 @@ _MACHINE_FACTS = (
 _PASSED = ("pass", "fail_accuracy")
 _NEAR = 2
 """Nights by which more history may move a change that was confirmed."""
-
-
-@dataclass(frozen=True)
-class TrendFilter:
-    """Which series are wanted: globs, empty for all; ``since`` in seconds since the epoch.
-
-    ``modes`` are names of scenarios, none for all.
-    """
-
-    metric: str = "latency"
-    suite: str = ""
-    model: str = ""
-    device: str = ""
-    configuration: str = ""
-    since: float = 0.0
-    reference: str = ""
-    modes: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -224,7 +207,7 @@ def series_of(store: Store, wanted: TrendFilter) -> list[Series]:
     found: dict[tuple[str, str], list[dict[str, Any]]] = {}
     ordered = rows.sort_values(["run_created_at", "run_id"], kind="stable").to_dict("records")
     for row in cast("list[dict[str, Any]]", ordered):
-        if _selected(row, wanted):
+        if row["run_created_at"].timestamp() >= wanted.since and wanted.fits(row):
             machine = machines.get((row["run_id"], _text(row["environment_id"])), "")
             found.setdefault((row["case_key"], machine), []).append(row)
     _join_unknown(found)
@@ -266,18 +249,6 @@ def _join_unknown(found: dict[tuple[str, str], list[dict[str, Any]]]) -> None:
         if len(others) == 1:
             rows = found[others[0]] + found.pop((case_key, machine))
             found[others[0]] = sorted(rows, key=lambda row: (row["run_created_at"], row["run_id"]))
-
-
-def _selected(row: dict[str, Any], wanted: TrendFilter) -> bool:
-    patterns = (
-        (wanted.suite, row["suite"]),
-        (wanted.model, row["model"]),
-        (wanted.device, row["device"]),
-        (wanted.configuration, row["configuration"]),
-    )
-    return row["run_created_at"].timestamp() >= wanted.since and all(
-        not pattern or fnmatch.fnmatchcase(value, pattern) for pattern, value in patterns
-    )
 
 
 def _series(rows: Sequence[dict[str, Any]], metric: str, machine: str) -> Series:

@@ -14,11 +14,11 @@ import fcntl
 import fnmatch
 import json
 import math
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from torchgauge.errors import DamagedJournalError
 from torchgauge.records import RecordError, from_plain
@@ -29,7 +29,7 @@ from torchgauge.results.store import Store
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState
 
 if TYPE_CHECKING:
-    from torchgauge.results.trends.trend import SeriesTrend, Suspicion, Trend, TrendFilter
+    from torchgauge.results.trends.trend import SeriesTrend, Suspicion, Trend
 
 SCHEMA = 1
 """Version of the file's layout."""
@@ -46,27 +46,30 @@ _LAST = 9.5e10
 
 
 @dataclass(frozen=True)
-class Question:
-    """Which series were asked for; globs, empty for all. ``since`` is in seconds since the epoch."""
+class TrendFilter:
+    """Which series are wanted: globs, empty for all; ``since`` in seconds since the epoch.
 
-    metric: str
+    ``modes`` are names of scenarios, none for all.
+    """
+
+    metric: str = "latency"
     suite: str = ""
     model: str = ""
     device: str = ""
     configuration: str = ""
     since: float = 0.0
     reference: str = ""
+    modes: tuple[str, ...] = ()
 
     def selects(self, found: Finding) -> bool:
         """Whether the series of ``found`` is among those asked for."""
-        pairs = (
-            (self.suite, found.suite),
-            (self.model, found.model),
-            (self.device, found.device),
-            (self.configuration, found.configuration),
-        )
-        return self.metric == found.metric and all(
-            not pattern or fnmatch.fnmatchcase(value, pattern) for pattern, value in pairs
+        return self.metric == found.metric and self.fits(vars(found))
+
+    def fits(self, names: Mapping[str, Any]) -> bool:
+        """Whether the globs fit suite, model, device and configuration among ``names``."""
+        return all(
+            not (pattern := getattr(self, name)) or fnmatch.fnmatchcase(names[name], pattern)
+            for name in ("suite", "model", "device", "configuration")
         )
 
     @property
@@ -132,7 +135,7 @@ class Look:
     looked. Of ``series`` series ``ready`` were long enough to say anything.
     """
 
-    question: Question
+    question: TrendFilter
     as_of: str
     as_of_at: float
     generated_at: float
@@ -210,17 +213,14 @@ def look_of(found: Trend, wanted: TrendFilter, now: float) -> Look:
     nights = [each.series.nights[-1] for each in found.series]
     newest = max(nights, key=lambda night: (night.at, night.run_id), default=None)
     return Look(
-        question=Question(
-            wanted.metric, wanted.suite, wanted.model, wanted.device, wanted.configuration,
-            wanted.since, wanted.reference,
-        ),
+        question=wanted,
         as_of=newest.run_id if newest else "",
         as_of_at=newest.at if newest else 0.0,
         generated_at=now,
         series=len(found.series),
         ready=sum(each.findings.ready for each in found.series),
         findings=tuple(_finding(each, trend) for trend in found.series for each in trend.suspicions),
-    )  # fmt: skip
+    )
 
 
 def _finding(each: Suspicion, trend: SeriesTrend) -> Finding:
