@@ -17,8 +17,7 @@ sys.path.insert(
 import stored_runs as stored
 
 from torchgauge.records import METRICS, Cause, Measurement, Modifier, Status
-from torchgauge.results.claims.aggregate import wilson
-from torchgauge.results.stats import summarise
+from torchgauge.results.stats import summarise, wilson
 from torchgauge.results.store import Store
 
 ROOT = Path(__file__).resolve().parents[2]

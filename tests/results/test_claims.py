@@ -19,13 +19,12 @@ import stored_runs as stored
 
 from torchgauge.errors import UsageError
 from torchgauge.records import Cause, Modifier, Phase, Realised, Status
-from torchgauge.results.claims.aggregate import mean, wilson
 from torchgauge.results.claims.answer import Verdict, judge
 from torchgauge.results.claims.answering import answer_claim
 from torchgauge.results.claims.claim import Aggregation, Expect, Over, Select, Side
 from torchgauge.results.claims.claim_text import json_of, markdown_of, terminal_of
 from torchgauge.results.claims.member import Number, quotient
-from torchgauge.results.stats import Estimate
+from torchgauge.results.stats import Estimate, mean, wilson
 from torchgauge.results.store import Store
 
 FASTER = {f"m{number:02d}": 1.2 for number in range(40)}

@@ -183,14 +183,29 @@ def geometric_mean(
         raise ValueError(f"{bad}: a geometric mean needs positive finite values, not {kept[bad]}")
     if not kept:
         return GeometricMean(None, None, None, 0, confidence, ABSENT, dropped)
-    logs = np.log(np.fromiter(kept.values(), dtype=np.float64))
-    _check(logs.tolist(), confidence)
-    estimate = math.exp(float(logs.mean()))
-    if len(kept) == 1:
-        return GeometricMean(estimate, None, None, 1, confidence, TOO_FEW, dropped)
-    picks = np.random.default_rng(SEED).integers(0, len(logs), size=(RESAMPLES, len(logs)))
-    low, high = np.exp(np.quantile(logs[picks].mean(axis=1), _tails(confidence)))
-    return GeometricMean(estimate, float(low), float(high), len(kept), confidence, BOOTSTRAP, dropped)
+    found = _exp(mean([math.log(value) for value in kept.values()], confidence))
+    return GeometricMean(**vars(found), dropped=dropped)
+
+
+def mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
+    """The arithmetic mean with the percentile bootstrap, whose seed is fixed; one value has no interval."""
+    _check(values, confidence)
+    numbers, n = np.asarray(values, dtype=np.float64), len(values)
+    estimate = float(numbers.mean())
+    if n == 1:
+        return Estimate(estimate, None, None, 1, confidence, TOO_FEW)
+    picks = np.random.default_rng(SEED).integers(0, n, size=(RESAMPLES, n))
+    low, high = np.quantile(numbers[picks].mean(axis=1), _tails(confidence))
+    return Estimate(estimate, float(low), float(high), n, confidence, BOOTSTRAP)
+
+
+def wilson(count: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
+    """Wilson's score interval of the share ``count`` / ``total`` (Wilson, JASA 22, 1927)."""
+    z = _normal(confidence)
+    p, spread = count / total, z * z / total
+    centre = (p + spread / 2) / (1 + spread)
+    half = z * math.sqrt(p * (1 - p) / total + spread / (4 * total)) / (1 + spread)
+    return (0.0 if count == 0 else centre - half), (1.0 if count == total else centre + half)
 
 
 def common_set(*sides: Mapping[str, float | None]) -> frozenset[str]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterable
 from dataclasses import dataclass
 from enum import Enum
@@ -10,13 +9,12 @@ from enum import Enum
 from torchgauge.records import ATTEMPTED, Status
 from torchgauge.records.case import AUTOCAST
 from torchgauge.results.blockers.verdicts import Judge, OperatorState, OperatorVerdict
+from torchgauge.results.stats import wilson
 from torchgauge.suites.census.record import ModelCensus
 
 WIDE = "float32"
 """What autocast computes in where it does not narrow."""
 NO_CENSUS = "the census has no such model"
-Z = 1.959963984540054
-"""The normal quantile of a 95 % interval."""
 
 
 class Forecast(str, Enum):
@@ -41,7 +39,7 @@ class Prediction:
 
 @dataclass(frozen=True)
 class Share:
-    """``hits`` of ``n``, with Wilson's 95 % interval (Wilson, JASA 22, 1927); no ends where ``n`` is 0."""
+    """``hits`` of ``n``, with Wilson's 95 % interval; no ends where ``n`` is 0."""
 
     hits: int
     n: int
@@ -54,12 +52,7 @@ class Share:
     @property
     def interval(self) -> tuple[float, float] | None:
         """Lower and upper end."""
-        if not self.n:
-            return None
-        p, n, z = self.hits / self.n, self.n, Z
-        middle, half = p + z * z / (2 * n), z * math.sqrt(p * (1 - p) / n + z * z / (4 * n * n))
-        scale = 1 + z * z / n
-        return max(0.0, (middle - half) / scale), min(1.0, (middle + half) / scale)
+        return wilson(self.hits, self.n) if self.n else None
 
 
 @dataclass(frozen=True)

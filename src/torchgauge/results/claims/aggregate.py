@@ -13,11 +13,7 @@ None of these covers what differs between launches or machines.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Sequence
-from statistics import NormalDist
-
-import numpy as np
 
 from torchgauge.results import stats
 from torchgauge.results.claims.claim import Aggregation, Over, Question
@@ -43,7 +39,7 @@ def aggregate(members: Sequence[Member], question: Question) -> Estimate:
     if question.aggregation is Aggregation.MEDIAN:
         return stats.median_interval([value for value in values.values() if value is not None], confidence)
     if question.aggregation is Aggregation.MEAN:
-        return mean([value for value in values.values() if value is not None], confidence)
+        return stats.mean(sorted(value for value in values.values() if value is not None), confidence)
     return stats.geometric_mean(values, confidence=confidence)
 
 
@@ -51,29 +47,8 @@ def share(sure: int, likely: int, possible: int, total: int, confidence: float) 
     """The share of ``likely`` in ``total``, between what is ``sure`` and what is ``possible``."""
     if not total:
         return Estimate(None, None, None, 0, confidence, stats.ABSENT)
-    low, high = wilson(sure, total, confidence)[0], wilson(possible, total, confidence)[1]
+    low, high = stats.wilson(sure, total, confidence)[0], stats.wilson(possible, total, confidence)[1]
     return Estimate(likely / total, low, high, total, confidence, WILSON)
-
-
-def wilson(count: int, total: int, confidence: float = 0.95) -> tuple[float, float]:
-    """Wilson's score interval of the proportion ``count`` / ``total``."""
-    z = NormalDist().inv_cdf((1 + confidence) / 2)
-    p, spread = count / total, z * z / total
-    middle = (p + spread / 2) / (1 + spread)
-    half = z * math.sqrt(p * (1 - p) / total + spread / (4 * total)) / (1 + spread)
-    return (0.0 if count == 0 else middle - half), (1.0 if count == total else middle + half)
-
-
-def mean(values: Sequence[float], confidence: float = 0.95) -> Estimate:
-    """The arithmetic mean of one value or more, with the percentile bootstrap; one alone has no interval."""
-    numbers = np.asarray(sorted(values), dtype=np.float64)
-    estimate, n = float(numbers.mean()), len(numbers)
-    if n == 1:
-        return Estimate(estimate, None, None, 1, confidence, stats.TOO_FEW)
-    picks = np.random.default_rng(stats.SEED).integers(0, n, size=(stats.RESAMPLES, n))
-    tail = (1 - confidence) / 2
-    low, high = np.quantile(numbers[picks].mean(axis=1), (tail, 1 - tail))
-    return Estimate(estimate, float(low), float(high), n, confidence, stats.BOOTSTRAP)
 
 
 def _share_of(counted: Sequence[Member], question: Question) -> Estimate:
