@@ -240,7 +240,7 @@ def test_files_of_two_campaigns_do_not_fit(tmp_path, monkeypatch) -> None:
     (tmp_path / "collect.json").write_text(json.dumps({**collected, "campaign_digest": "0" * 16}))
     assert isinstance(invoke("gate", *options).exception, DataFileError)
     (tmp_path / "collect.json").write_text('{"campaign_id": ')
-    assert "is no collection" in str(invoke("gate", *options).exception)
+    assert "collect.json: the file is no JSON" in str(invoke("gate", *options).exception)
 
 
 # --- issues ------------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from typing import Any
 
 from torchgauge.errors import DataFileError, UsageError
 from torchgauge.records import INCOMPLETE, Scalar
+from torchgauge.results.json_file import read_object
 from torchgauge.results.store import Store
 
 LAST = 5
@@ -164,13 +165,10 @@ def read_durations_file(path: Path) -> History:
     Raises :class:`DataFileError` where it is none.
     """
     hint = "torchgauge plan ... --store STORE --save-durations FILE writes one"
-    try:
-        data = json.loads(path.read_bytes())
-    except FileNotFoundError:
-        raise UsageError(f"there is neither a store nor a file at {path}", hint=hint) from None
-    except (OSError, ValueError) as error:
-        raise DataFileError(str(path), f"no file of durations: {error}", hint=hint) from error
-    if not isinstance(data, dict) or data.get("form") != FORM or not isinstance(data.get("seconds"), dict):
+    if not path.exists():
+        raise UsageError(f"there is neither a store nor a file at {path}", hint=hint)
+    data = read_object(path, hint)
+    if data.get("form") != FORM or not isinstance(data.get("seconds"), dict):
         raise DataFileError(str(path), f'no file of durations: "form": "{FORM}" is not in it', hint=hint)
     cases: dict[str, CaseHistory] = {}
     for case, seconds in data["seconds"].items():

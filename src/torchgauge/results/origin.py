@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any
 
+from torchgauge.results.json_file import object_if_any
 from torchgauge.results.store import Store
 
 PROVENANCE = "provenance.json"
@@ -50,11 +50,7 @@ class Origin:
 
 def read_provenance(store: Store, run_id: str) -> dict[str, Any]:
     """What is known of where ``run_id`` came from; empty for a run that no campaign brought."""
-    try:
-        found = json.loads((store.path / "runs" / run_id / PROVENANCE).read_bytes())
-    except (OSError, ValueError):
-        return {}
-    return found if isinstance(found, dict) else {}
+    return object_if_any(store.path / "runs" / run_id / PROVENANCE)
 
 
 def origin_of(store: Store, run_id: str) -> Origin:

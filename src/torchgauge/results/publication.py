@@ -42,6 +42,7 @@ from torchgauge.results.atomic_file import (
     writing_aside,
 )
 from torchgauge.results.journal import Kind, RunState, read
+from torchgauge.results.json_file import object_if_any
 from torchgauge.results.rows import Row, RunContext
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.results.tables import TABLES, Table
@@ -195,11 +196,7 @@ def _survey(folder: RunFolder, version: int) -> _Survey:
 
 def _interrupted_before(folder: RunFolder) -> bool:
     """Whether the tables were written of an interrupted run, which a resumed one may replace."""
-    try:
-        info = json.loads(folder.info_path.read_bytes())
-    except (OSError, ValueError):
-        return False
-    return isinstance(info, dict) and info.get("state") in {state.value for state in CUT_SHORT}
+    return object_if_any(folder.info_path).get("state") in {state.value for state in CUT_SHORT}
 
 
 def unreached_row(plan: Plan, planned: PlannedCase, cause: Cause, reason: str) -> Result:

@@ -31,6 +31,7 @@ from torchgauge.results.atomic_file import (
     write_atomically,
 )
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
+from torchgauge.results.json_file import RESTORE, read_object
 from torchgauge.results.migrations import PLAN, check_version, migrate_record
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
 
@@ -105,7 +106,7 @@ class Store:
         store = cls(Path(path))
         marker = store.path / "store.json"
         if marker.is_file():
-            check_version(_read_json(marker).get("schema_version"), str(marker))
+            check_version(read_object(marker).get("schema_version"), str(marker))
         elif create:
             with storage_errors(store.path):
                 (store.path / "runs").mkdir(parents=True, exist_ok=True)
@@ -161,7 +162,7 @@ class Store:
         folder = RunFolder(self.path / "runs" / run_id)
         published = self.is_published(run_id)
         if published and folder.info_path.is_file():
-            data = _read_json(folder.info_path)
+            data = read_object(folder.info_path)
             counts = {str(status): int(count) for status, count in data["counts"].items()}
             state = RunState(data["state"])
             return RunInfo(run_id, state, data["created_at"], data["planned"], counts, published)
@@ -187,13 +188,13 @@ class Store:
     def _claim(self) -> None:
         """Say that files of today's schema are in the store, which older readers must refuse."""
         marker = self.path / "store.json"
-        if not marker.is_file() or _read_json(marker).get("schema_version") != SCHEMA_VERSION:
+        if not marker.is_file() or read_object(marker).get("schema_version") != SCHEMA_VERSION:
             write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
 
 
 def read_plan(path: Path) -> Plan:
     """The plan in the file ``path``; raises :class:`DataFileError` where it does not fit its schema."""
-    data = _read_json(path)
+    data = read_object(path)
     version = check_version(data.get("schema_version"), str(path))
     data = migrate_record(PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
     groups = data.get("groups")
@@ -205,12 +206,12 @@ def read_plan(path: Path) -> Plan:
         decoded = tuple(from_plain(Group, item, f"Plan.groups[{i}]") for i, item in _drained(groups))
         return replace(plan, groups=decoded)
     except RecordError as error:
-        raise DataFileError(str(path), str(error), hint="restore the file") from error
+        raise DataFileError(str(path), str(error), hint=RESTORE) from error
 
 
 def plan_version(path: Path) -> int:
     """The schema version that wrote the plan in the file ``path``; raises as :func:`read_plan`."""
-    return check_version(_read_json(path).get("schema_version"), str(path))
+    return check_version(read_object(path).get("schema_version"), str(path))
 
 
 def _drained(items: list[Any]) -> Iterator[tuple[int, Any]]:
@@ -221,7 +222,7 @@ def _drained(items: list[Any]) -> Iterator[tuple[int, Any]]:
 
 
 def _planned(folder: RunFolder) -> tuple[float, int]:
-    data = _read_json(folder.plan_path)
+    data = read_object(folder.plan_path)
     return float(data["created_at"]), sum(len(group["cases"]) for group in data["groups"])
 
 
@@ -242,15 +243,3 @@ def _progress(
 
 def _journal_records(folder: RunFolder) -> Iterator[Any]:
     return read(folder.journal_path) if folder.journal_path.is_file() else iter(())
-
-
-def _read_json(path: Path) -> dict[str, Any]:
-    try:
-        data = json.loads(path.read_bytes())
-    except FileNotFoundError as error:
-        raise DataFileError(str(path), "the file is missing", hint="restore it from a copy") from error
-    except (ValueError, RecursionError) as error:
-        raise DataFileError(str(path), f"the file is no JSON: {error}", hint="restore it") from error
-    if not isinstance(data, dict):
-        raise DataFileError(str(path), "expected a JSON object", hint="restore it from a copy")
-    return data

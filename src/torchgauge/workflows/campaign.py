@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchgauge.errors import DataFileError, UnknownNameError, UsageError
-from torchgauge.records import Case, PlannedCase, RecordError, Status, digest, from_plain, to_plain
+from torchgauge.records import Case, PlannedCase, Status, digest, to_plain
+from torchgauge.results.json_file import as_record, read_object
 
 CAMPAIGN_SCHEMA = 3
 """Version of ``campaign.json``."""
@@ -127,21 +128,12 @@ def read_campaign(path: Path | str, wanted: str = "") -> CampaignPlan:
 
     Raises :class:`DataFileError` where it cannot be trusted.
     """
-    where = str(path)
-    try:
-        data = json.loads(Path(path).read_bytes())
-    except OSError as error:
-        hint = "torchgauge ci plan writes it"
-        raise DataFileError(where, f"cannot be read: {error.strerror}", hint=hint) from error
-    except (ValueError, RecursionError) as error:
-        raise DataFileError(where, f"is no JSON: {error}", hint="torchgauge ci plan writes it") from error
-    if not isinstance(data, dict) or data.get("schema") != CAMPAIGN_SCHEMA:
+    where, hint = str(path), "torchgauge ci plan writes it"
+    data = read_object(path, hint)
+    if data.get("schema") != CAMPAIGN_SCHEMA:
         raise DataFileError(where, f"is no campaign of schema {CAMPAIGN_SCHEMA}", hint="plan it again")
     said = data.pop("digest", None)
-    try:
-        plan = from_plain(CampaignPlan, data)
-    except RecordError as error:
-        raise DataFileError(where, str(error), hint="torchgauge ci plan writes it") from error
+    plan = as_record(CampaignPlan, data, path, hint)
     if said != plan.digest:
         raise DataFileError(where, "its digest is not of what it says", hint="plan it again, edit nothing")
     if wanted and wanted != plan.digest:

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
 from torchgauge.errors import DataFileError
-from torchgauge.records import RecordError, from_plain
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.dataset import row_count
 from torchgauge.results.journal import Kind, read
+from torchgauge.results.json_file import read_record
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import CampaignPlan, no_case
 from torchgauge.workflows.collect import COLLECTION_SCHEMA, Collection
@@ -23,15 +22,10 @@ UNPLANNED = (
 
 def read_collection(path: Path | str) -> Collection:
     """The collection in ``collect.json`` at ``path``; raises :class:`DataFileError`."""
-    where, hint = str(path), "torchgauge ci collect writes it"
-    try:
-        found: Collection = from_plain(Collection, json.loads(Path(path).read_bytes()))
-    except OSError as error:
-        raise DataFileError(where, f"cannot be read: {error.strerror or error}", hint=hint) from error
-    except (ValueError, RecursionError, RecordError) as error:
-        raise DataFileError(where, f"is no collection: {error}", hint=hint) from error
+    hint = "torchgauge ci collect writes it"
+    found = read_record(Collection, path, hint)
     if found.schema != COLLECTION_SCHEMA:
-        raise DataFileError(where, f"is no collection of schema {COLLECTION_SCHEMA}", hint=hint)
+        raise DataFileError(str(path), f"is no collection of schema {COLLECTION_SCHEMA}", hint=hint)
     return found
 
 

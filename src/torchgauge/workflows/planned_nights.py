@@ -10,12 +10,11 @@ says what should have.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass
 
-from torchgauge.errors import DataFileError
-from torchgauge.records import RecordError, from_plain, to_json
+from torchgauge.records import to_json
 from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.json_file import read_record
 from torchgauge.results.store import Store
 from torchgauge.workflows.campaign import CampaignPlan
 from torchgauge.workflows.job_statements import job_name
@@ -105,12 +104,6 @@ def keep_plan(store: Store, plan: CampaignPlan, ended: EndedJobs = UNASKED) -> N
 
 def planned_nights(store: Store) -> list[PlannedNight]:
     """Every plan that ``store`` keeps, night by night; raises :class:`DataFileError` for a damaged one."""
-    found = []
-    for file in sorted((store.path / FOLDER).glob("*.json")):
-        try:
-            plan: PlannedNight = from_plain(PlannedNight, json.loads(file.read_bytes()))
-        except (OSError, ValueError, RecursionError, RecordError) as error:
-            hint = "restore it from the last commit of the branch"
-            raise DataFileError(str(file), f"is no plan that was kept: {error}", hint=hint) from error
-        found.append(plan)
+    hint = "restore it from the last commit of the branch"
+    found = [read_record(PlannedNight, file, hint) for file in (store.path / FOLDER).glob("*.json")]
     return sorted(found, key=lambda plan: (plan.night, plan.campaign_id, plan.digest))

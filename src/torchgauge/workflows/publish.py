@@ -15,10 +15,11 @@ from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import DataFileError, InfrastructureError
-from torchgauge.records import RecordError, from_plain, to_plain
+from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.comparing.comparison_store import comparison_ids
 from torchgauge.results.dataset import row_count
+from torchgauge.results.json_file import as_record, read_object
 from torchgauge.results.origin import read_provenance
 from torchgauge.results.run_id import is_run_id
 from torchgauge.results.store import Store
@@ -68,23 +69,12 @@ def read_state(path: Path) -> PublishedState | None:
 
     Raises :class:`DataFileError` for a file that is cut off, edited or of another schema.
     """
-    try:
-        raw = path.read_bytes()
-    except FileNotFoundError:
+    if not path.exists():
         return None
-    except OSError as error:
-        raise DataFileError(
-            str(path), f"cannot be read: {error.strerror}", hint="fix the permissions"
-        ) from error
     hint = "restore it from the last commit of its branch; a publication without it could lose history"
-    try:
-        data = json.loads(raw)
-        said = data.pop("digest")
-        state = from_plain(PublishedState, data)
-    except (ValueError, KeyError, AttributeError, RecordError, RecursionError) as error:
-        raise DataFileError(
-            str(path), f"the history file is cut off or no history: {error}", hint=hint
-        ) from error
+    data = read_object(path, hint)
+    said = data.pop("digest", None)
+    state = as_record(PublishedState, data, path, hint)
     if said != _digest(data) or state.schema != STATE_SCHEMA:
         raise DataFileError(str(path), "the history file does not match its own digest", hint=hint)
     return state

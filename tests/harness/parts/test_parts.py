@@ -208,8 +208,8 @@ def with_a_group_twice(plan: Path) -> None:
         (with_a_group_twice, "has a case or a group twice", "plan it again"),
         (of_another_version, "was planned by an older torchgauge", "plan again with this version"),
         (cut_off, "the file is no JSON", "restore it"),
-        (with_a_number_as_device, "groups[0].cases[0].case.device", "restore the file"),
-        (Path.unlink, "the file is missing", "restore it"),
+        (with_a_number_as_device, "groups[0].cases[0].case.device", "restore it"),
+        (Path.unlink, "cannot be read: No such file", "restore it"),
     ],
 )
 def test_a_plan_that_is_not_this_version_s_or_damaged_is_refused(

@@ -19,10 +19,11 @@ from torchgauge.errors import DataFileError
 from torchgauge.harness.ab.reading import Answer, Reading
 from torchgauge.harness.bisect.builds import BuildFailedError, Builds, make_build
 from torchgauge.harness.bisect.search import Ending, Search, begin, search
-from torchgauge.records import RecordError, from_plain, to_plain
+from torchgauge.records import to_plain
 from torchgauge.records.codec import digest
 from torchgauge.records.comparison import SideSpec
 from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.json_file import read_record
 from torchgauge.results.store import Store
 
 Compare = Callable[[SideSpec, SideSpec], Reading]
@@ -62,10 +63,7 @@ class Bisection:
         if not self.path.is_file():
             return begin(self.builds.labels)
         hint = "repeat with --fresh to begin anew"
-        try:
-            state = from_plain(BisectionState, json.loads(self.path.read_bytes()))
-        except (ValueError, RecordError) as error:
-            raise DataFileError(str(self.path), str(error), hint=hint) from error
+        state = read_record(BisectionState, self.path, hint)
         if (state.builds, state.search.labels) != (self.builds.digest, self.builds.labels):
             raise DataFileError(str(self.path), "belongs to other builds", hint=hint)
         return state.search

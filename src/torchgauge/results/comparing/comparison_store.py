@@ -12,7 +12,6 @@ Beside ``runs/`` and not among them: an A/B run has pairs where a run has cases.
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
@@ -21,8 +20,8 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError
-from torchgauge.records import Environment, RecordError, from_plain
+from torchgauge.errors import DamagedJournalError, UnknownNameError
+from torchgauge.records import Environment
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
 from torchgauge.results.atomic_file import publish, storage_errors
 from torchgauge.results.comparing.comparison_tables import (
@@ -33,6 +32,7 @@ from torchgauge.results.comparing.comparison_tables import (
 )
 from torchgauge.results.comparing.launch_facts import launch_facts
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
+from torchgauge.results.json_file import as_record, read_object
 from torchgauge.results.migrations import check_version
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
 from torchgauge.results.publication import TableWriter
@@ -55,13 +55,9 @@ class ComparisonFolder(PlannedFolder):
 
     def plan(self) -> ComparisonPlan:
         """The plan; raises :class:`DataFileError` where it does not fit its schema."""
-        path = self.plan_path
-        try:
-            data = json.loads(path.read_bytes())
-            check_version(data.get("schema_version"), str(path))
-            return from_plain(ComparisonPlan, data)
-        except (OSError, ValueError, RecordError) as error:
-            raise DataFileError(str(path), str(error), hint="restore the file from a copy") from error
+        data = read_object(self.plan_path)
+        check_version(data.get("schema_version"), str(self.plan_path))
+        return as_record(ComparisonPlan, data, self.plan_path)
 
     def open_journal(self) -> Journal:
         """The journal, created with the stamp of the plan or recovered, locked for writing."""

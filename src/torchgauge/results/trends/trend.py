@@ -8,7 +8,6 @@ store, its runs are a series of their own and never mix with those of the builds
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, cast
@@ -21,6 +20,8 @@ from torchgauge.records import Better, doubt, number_counts
 from torchgauge.records.codec import digest
 from torchgauge.results import frames
 from torchgauge.results.dataset import read_table
+from torchgauge.results.json_file import object_if_any
+from torchgauge.results.origin import read_provenance
 from torchgauge.results.store import Store
 from torchgauge.results.trends.change_points import ChangePoint, DetectorSettings, Findings, change_points
 from torchgauge.results.trends.trend_findings import TrendFilter
@@ -217,20 +218,12 @@ def series_of(store: Store, wanted: TrendFilter) -> list[Series]:
 
 def interpreter_of(store: Store, run_id: str) -> str:
     """The interpreter of the workers of ``run_id``; empty where its plan is gone."""
-    return _told(store, run_id, "plan.json", "python")
+    return str(object_if_any(store.path / "runs" / run_id / "plan.json").get("python", ""))
 
 
 def commit_of(store: Store, run_id: str) -> str:
     """The commit that the campaign of ``run_id`` was planned for; empty where no campaign brought it."""
-    return _told(store, run_id, "provenance.json", "sha")
-
-
-def _told(store: Store, run_id: str, file: str, field_: str) -> str:
-    try:
-        data = json.loads((store.path / "runs" / run_id / file).read_bytes())
-    except (OSError, ValueError):
-        return ""
-    return str(data.get(field_, "")) if isinstance(data, dict) else ""
+    return str(read_provenance(store, run_id).get("sha", ""))
 
 
 def _machines(store: Store) -> dict[tuple[str, str], str]:
