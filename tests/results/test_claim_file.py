@@ -228,10 +228,10 @@ def test_every_field_and_measure_is_in_the_guide():
     kinds = (
         "ClaimFileFields",
         "ClaimFields",
-        "PublishedFields",
+        "Published",
         "QuestionFields",
         "SelectFields",
-        "SideFields",
+        "Side",
     )
     fields = {field.name for kind in kinds for field in msgspec.structs.fields(getattr(claim_file, kind))}
     wanted = fields | set(MEASURES) | {each.value for each in Aggregation}

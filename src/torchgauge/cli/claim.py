@@ -66,11 +66,12 @@ def command(words: tuple[str, ...], **options: Any) -> None:
 
 
 def _list(claims: tuple[Claim, ...], *, as_json: bool) -> None:
-    from torchgauge.records import to_plain
+    import msgspec
+
     from torchgauge.results.claims.claim_text import listing_lines
 
     if as_json:
-        say_json(to_plain(claims))
+        say_json(msgspec.to_builtins(claims))
         return
     say(listing_lines(claims))
 
@@ -110,6 +111,8 @@ def _asked(claim: Claim, options: dict[str, Any]) -> Claim:
     """``claim`` with what the options replace."""
     from dataclasses import replace
 
+    import msgspec
+
     from torchgauge.harness.planning.selection import DTYPE_ALIASES
     from torchgauge.results.claims.claim import fault_of_sides
 
@@ -129,23 +132,20 @@ def _asked(claim: Claim, options: dict[str, Any]) -> Claim:
         question = replace(question, head=_side("head", options["head"]))
     if (fault := fault_of_sides(question.sides)) is not None:
         raise UsageError(f"--base and --head: {fault[0]}", hint=fault[1])
-    return replace(claim, select=replace(claim.select, **given), question=question)
+    return replace(claim, select=msgspec.structs.replace(claim.select, **given), question=question)
 
 
 def _side(name: str, text: str) -> Side:
     """``torch=2.12*,system=Linux`` as a side."""
-    from dataclasses import fields
-
     from torchgauge.errors import UnknownNameError
     from torchgauge.results.claims.claim import Side
 
-    known = [field.name for field in fields(Side)]
     found: dict[str, str] = {}
     for item in filter(None, (part.strip() for part in text.split(","))):
         key, sign, value = item.partition("=")
         if not sign or not value:
             raise UsageError(f"--{name} {text!r}: {item!r} selects nothing", hint=f"--{name} torch=2.12*")
-        if key not in known:
-            raise UnknownNameError(f"key of --{name}", key, known)
+        if key not in Side.__struct_fields__:
+            raise UnknownNameError(f"key of --{name}", key, Side.__struct_fields__)
         found[key] = value
     return Side(**found)

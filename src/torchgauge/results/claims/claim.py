@@ -5,9 +5,19 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from enum import Enum
 from types import MappingProxyType
+from typing import Annotated, Literal
+
+import msgspec
 
 from torchgauge import registry
 from torchgauge.records import Compared, View
+from torchgauge.suites.schema import Link
+
+Text = Annotated[str, msgspec.Meta(min_length=1)]
+Texts = Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
+Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$")]
+Count = Annotated[int, msgspec.Meta(ge=1)]
+Positive = Annotated[float, msgspec.Meta(gt=0)]
 
 
 class Aggregation(str, Enum):
@@ -64,19 +74,18 @@ MEASURES = MappingProxyType(
 """What a claim may be about, by the name that its file uses."""
 
 
-@dataclass(frozen=True)
-class Published:
+class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Who said it, where and when; ``number`` and ``models`` are None where they were not given.
 
-    ``number`` is a share between 0 and 1, or in the base unit of the measure. ``settings`` are theirs, in
-    our words.
+    ``date`` may be a year or a month where no day is known. ``number`` is a share between 0 and 1, or in the
+    base unit of the measure. ``settings`` are theirs, in our words.
     """
 
-    by: str
-    link: str
-    date: str
-    number: float | None = None
-    models: int | None = None
+    by: Text
+    link: Link
+    date: Day
+    number: Positive | None = None
+    models: Count | None = None
     settings: str = ""
 
 
@@ -100,8 +109,7 @@ class Condition:
         return value < self.value if self.operator == "<" else value <= self.value
 
 
-@dataclass(frozen=True)
-class Side:
+class Side(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One of two sides, by globs; empty selects everything.
 
     ``torch`` may also be ``newest`` or ``previous``: the version that was measured last, and the one
@@ -118,14 +126,14 @@ class Side:
     @property
     def given(self) -> dict[str, str]:
         """What is asked for, by name."""
-        return {name: value for name, value in vars(self).items() if value}
+        return {name: value for name, value in msgspec.structs.asdict(self).items() if value}
 
     def __str__(self) -> str:
         return ", ".join(f"{name} {value}" for name, value in self.given.items()) or "everything"
 
 
 _KEY_OF = MappingProxyType(
-    {name: "configuration" if name == "configuration" else "environment" for name in vars(Side())}
+    {name: "configuration" if name == "configuration" else "environment" for name in Side.__struct_fields__}
 )
 """Which of the keys of a number each field of a side selects by."""
 
@@ -140,7 +148,7 @@ def fault_of_sides(sides: tuple[Side, Side] | None) -> tuple[str, str] | None:
     for name in ("device", "configuration"):
         if bool(base.given.get(name)) != bool(head.given.get(name)):
             return f"only one side says its {name}", "say it for both, or in `select`"
-    keys = {_KEY_OF[name] for name in vars(base) if base.given.get(name) != head.given.get(name)}
+    keys = {_KEY_OF[name] for name in Side.__struct_fields__ if base.given.get(name) != head.given.get(name)}
     if len(keys) > 1:
         hint = "let the environment (torch, system, machine, device) differ, or the configuration"
         return f"the sides differ in {' and '.join(sorted(keys))}", hint
@@ -179,26 +187,29 @@ class Question:
         return None if self.base is None or self.head is None else (self.base, self.head)
 
 
-@dataclass(frozen=True)
-class Select:
+class SelectFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """Which rows are asked; globs but for suites, tier, mode, dtype and size, and empty selects everything.
 
     ``suites`` may hold ``all``: every suite of models. ``models`` are names, globs or ``/regex/`` instead
-    of a tier. ``size`` is empty for the one that most models were measured in. ``since`` is in seconds
-    since the epoch.
+    of a tier. ``size`` is empty for the one that most models were measured in.
     """
 
-    suites: tuple[str, ...] = ("all",)
-    models: tuple[str, ...] = ()
-    tier: str = "full"
-    mode: str = "inference"
-    dtype: str = "float32"
-    size: str = ""
-    configurations: tuple[str, ...] = ("inductor",)
-    devices: tuple[str, ...] = ()
+    suites: Texts = ("all",)
+    models: tuple[Text, ...] = ()
+    tier: Literal["smoke", "standard", "full"] = "full"
+    mode: Text = "inference"
+    dtype: Text = "float32"
+    size: Literal["", "small", "full"] = ""
+    configurations: Texts = ("inductor",)
+    devices: tuple[Text, ...] = ()
     torch: str = ""
     system: str = ""
     machine: str = ""
+
+
+class Select(SelectFields, frozen=True, forbid_unknown_fields=True):
+    """What a file selects, and since when, in seconds since the epoch: only a person asks for that."""
+
     since: float = 0.0
 
 

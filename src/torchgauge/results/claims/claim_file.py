@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from functools import cache
 from pathlib import Path
-from typing import Annotated, Literal
+from typing import Annotated
 
 import msgspec
 
@@ -16,50 +16,27 @@ from torchgauge.results.claims.claim import (
     Aggregation,
     Claim,
     Condition,
+    Count,
     Expect,
     Over,
+    Positive,
     Published,
     Question,
     Select,
+    SelectFields,
     Side,
+    Text,
     fault_of_sides,
 )
 from torchgauge.suites.document import Document, read_document
-from torchgauge.suites.schema import Link, Reason, convert, refuse
+from torchgauge.suites.schema import Reason, convert, refuse
 
 DATA = Path(__file__).parent / "data"
 """Folder of the claims that ship with the package."""
 
 _CONDITION = re.compile(r"\s*([a-z_]+)\s*(>=|<=|>|<)\s*([0-9]+(?:\.[0-9]+)?(?:[eE][-+]?[0-9]+)?)\s*")
 
-Text = Annotated[str, msgspec.Meta(min_length=1)]
 ClaimName = Annotated[str, msgspec.Meta(pattern=r"^[a-z0-9][a-z0-9.-]*$")]
-Texts = Annotated[tuple[Text, ...], msgspec.Meta(min_length=1)]
-Day = Annotated[str, msgspec.Meta(pattern=r"^\d{4}(-(0[1-9]|1[0-2])(-(0[1-9]|[12]\d|3[01]))?)?$")]
-Count = Annotated[int, msgspec.Meta(ge=1)]
-Positive = Annotated[float, msgspec.Meta(gt=0)]
-
-
-class PublishedFields(msgspec.Struct, forbid_unknown_fields=True):
-    """Where the sentence stands; ``date`` may be a year or a month where no day is known."""
-
-    by: Text
-    link: Link
-    date: Day
-    number: Positive | None = None
-    models: Count | None = None
-    settings: str = ""
-
-
-class SideFields(msgspec.Struct, forbid_unknown_fields=True):
-    """One side of two; the fields are those of :class:`Side`."""
-
-    torch: str = ""
-    system: str = ""
-    machine: str = ""
-    environment: str = ""
-    device: str = ""
-    configuration: str = ""
 
 
 class QuestionFields(msgspec.Struct, forbid_unknown_fields=True):
@@ -73,24 +50,8 @@ class QuestionFields(msgspec.Struct, forbid_unknown_fields=True):
     minimum: Count = 10
     confidence: Annotated[float, msgspec.Meta(ge=0.5, le=0.999)] = 0.95
     over: Over | None = None
-    base: SideFields | None = None
-    head: SideFields | None = None
-
-
-class SelectFields(msgspec.Struct, forbid_unknown_fields=True):
-    """Which rows are asked; the fields are those of :class:`Select`."""
-
-    suites: Texts = ("all",)
-    models: tuple[Text, ...] = ()
-    tier: Literal["smoke", "standard", "full"] = "full"
-    mode: Text = "inference"
-    dtype: Text = "float32"
-    size: Literal["", "small", "full"] = ""
-    configurations: Texts = ("inductor",)
-    devices: tuple[Text, ...] = ()
-    torch: str = ""
-    system: str = ""
-    machine: str = ""
+    base: Side | None = None
+    head: Side | None = None
 
 
 class ClaimFields(msgspec.Struct, forbid_unknown_fields=True):
@@ -99,7 +60,7 @@ class ClaimFields(msgspec.Struct, forbid_unknown_fields=True):
     name: ClaimName
     title: Text
     statement: Reason
-    published: PublishedFields
+    published: Published
     question: QuestionFields
     select: SelectFields = msgspec.field(default_factory=SelectFields)
     counts: str = ""
@@ -129,7 +90,7 @@ def load_claims(path: Path) -> tuple[Claim, ...]:
             name=each.name,
             title=each.title.strip(),
             statement=" ".join(each.statement.split()),
-            published=Published(**msgspec.structs.asdict(each.published)),
+            published=each.published,
             question=_question(document, f"{at}.question", each),
             select=Select(**msgspec.structs.asdict(each.select)),
             counts=" ".join(each.counts.split()),
@@ -192,8 +153,8 @@ def _question(document: Document, at: str, claim: ClaimFields) -> Question:
         minimum=asked.minimum,
         confidence=asked.confidence,
         over=asked.over or Over.ATTEMPTED,
-        base=None if asked.base is None else _side(asked.base),
-        head=None if asked.head is None else _side(asked.head),
+        base=asked.base,
+        head=asked.head,
     )
 
 
@@ -240,10 +201,6 @@ def _check_sides(document: Document, at: str, asked: QuestionFields) -> None:
         raise refuse(document, f"{at}.aggregation", f"a {kind.value} has no two sides", hint)
     assert asked.base is not None
     assert asked.head is not None
-    fault = fault_of_sides((_side(asked.base), _side(asked.head)))
+    fault = fault_of_sides((asked.base, asked.head))
     if fault is not None:
         raise refuse(document, f"{at}.head", *fault)
-
-
-def _side(fields: SideFields) -> Side:
-    return Side(**msgspec.structs.asdict(fields))

@@ -7,8 +7,9 @@ import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
+import msgspec
+
 from torchgauge.clock import utc
-from torchgauge.records import to_plain
 from torchgauge.results import document
 from torchgauge.results.claims.answer import Answer, Answers, Part, Where
 from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Expect, Over, Question
@@ -44,7 +45,7 @@ def markdown_of(found: Answers, *, every: bool = False) -> str:
 
 def json_of(found: Sequence[Answers]) -> str:
     """One object: ``schema``, ``version``, and each claim as it was asked, with its answers and notes."""
-    claims = [{"exit_code": each.exit_code, **to_plain(each)} for each in found]
+    claims = [{"exit_code": each.exit_code, **msgspec.to_builtins(each)} for each in found]
     plain = {"schema": SCHEMA, "version": VERSION, "claims": claims}
     return json.dumps(plain, indent=1, allow_nan=False) + "\n"
 
