@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from torchgauge.harness.doctor.doctor_run import DoctorOptions, calibration_campaign, run_calibration
+from torchgauge.harness.doctor.doctor_run import calibration_campaign, run_calibration
 from torchgauge.harness.run.progress import Progress
 from torchgauge.records import Calibration, Status
 from torchgauge.results.journal import End, Kind, RunState
@@ -57,7 +57,8 @@ def doctor(folder: Path, *arguments: str, **variables: str) -> subprocess.Comple
 
 def calibrate(folder: Path, device: str, **more: Any) -> Any:
     """A quick calibration of ``device`` in this process's name, its progress thrown away."""
-    options = DoctorOptions(device, str(folder / "store"), threads=1, quick=True, **more)
+    options = {"device": device, "store": str(folder / "store"), "threads": 1, "quick": True}
+    options |= {"python": None, "timeout": None, **more}
     return run_calibration(calibration_campaign(options, Progress(io.StringIO())))
 
 
@@ -207,7 +208,8 @@ def test_a_device_that_never_answers_is_asked_once(tmp_path, monkeypatch) -> Non
         "from torchgauge.harness.doctor.fitness import fitness\n"
         "from torchgauge.harness.run.progress import Progress\n"
         "from torchgauge.records import to_plain\n"
-        "options = DoctorOptions('silent', sys.argv[1], threads=1, timeout_s=3.0, quick=True)\n"
+        "options = {'device': 'silent', 'store': sys.argv[1], 'threads': 1, 'timeout': 3.0, 'quick': True}\n"
+        "options['python'] = None\n"
         "found = run_calibration(calibration_campaign(options, Progress()))\n"
         "print(json.dumps(to_plain([found, fitness(found)])))\n"
     )

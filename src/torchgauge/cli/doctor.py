@@ -67,26 +67,13 @@ def command(**options: Any) -> None:
 
 def _calibrate(options: dict[str, Any], checks: list[Any]) -> int:
     """Calibrate the device, print what came of it; the exit code."""
-    from torchgauge.harness.doctor.doctor_run import (
-        DEADLINE_S,
-        DoctorOptions,
-        calibration_campaign,
-        run_calibration,
-    )
+    from torchgauge.harness.doctor.doctor_run import calibration_campaign, run_calibration
     from torchgauge.harness.doctor.doctor_text import calibration_lines
     from torchgauge.harness.doctor.fitness import Verdict, fitness
     from torchgauge.harness.run.progress import Progress
     from torchgauge.records import to_plain
 
-    asked = DoctorOptions(
-        options["device"],
-        options["store"],
-        options["python"],
-        options["threads"],
-        options["timeout"] or DEADLINE_S,
-        options["quick"],
-    )
-    calibrated = run_calibration(calibration_campaign(asked, Progress()))
+    calibrated = run_calibration(calibration_campaign(options, Progress()))
     found = fitness(calibrated)
     if options["as_json"]:
         plain = to_plain({"checks": checks, "calibration": calibrated, "fitness": found})

@@ -314,7 +314,7 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
     """Run settings, and where each one that is not a default came from."""
     from dataclasses import fields, replace
 
-    from torchgauge.harness.run.defaults import CAMPAIGN_MEASURE_S, default_prefetch
+    from torchgauge.harness.run.defaults import CAMPAIGN_MEASURE_S, default_prefetch, sources_of
     from torchgauge.records import Deadlines
 
     flags: dict[str, Any] = {
@@ -341,15 +341,7 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
     campaign = {"measure_budget_s": CAMPAIGN_MEASURE_S} if "prefetch" in options else {}
     settings = replace(RunSettings(), **{**campaign, **machine, **_compilation_of(options), **given})
     typed = {*given, *(name for name in ("cold_compile", "compile_cache") if options.get(name))}
-    sources = tuple(
-        Provenance(
-            item.name,
-            timeout if item.name == "deadlines" else getattr(settings, item.name),
-            "flag" if item.name in typed else "machine" if item.name in machine else "default",
-        )
-        for item in fields(RunSettings)
-    )
-    return settings, sources
+    return settings, sources_of(settings, typed, timeout, machine)
 
 
 def _absolute(path: str | None) -> str | None:

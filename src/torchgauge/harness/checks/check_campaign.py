@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.harness.planning.selection import Selection, is_wild
 from torchgauge.harness.run.campaigns import new_campaign
+from torchgauge.harness.run.defaults import check_settings
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.runner import Campaign
-from torchgauge.records import Provenance, RunSettings
 from torchgauge.suites.conformance.catalogue import catalogue, groups
 from torchgauge.suites.conformance.suite import NAME
 
@@ -24,10 +23,7 @@ def check_campaign(options: Mapping[str, Any], progress: Progress) -> Campaign:
     """
     if not options["device"]:
         raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
-    settings = RunSettings(threads=options.get("threads"), memory_probe=False, calibrate=False)
-    if options.get("timeout") is not None:
-        settings = replace(settings, deadlines=replace(settings.deadlines, check_s=options["timeout"]))
-    given = [name for name in ("threads", "timeout") if options.get(name) is not None]
+    settings, provenance = check_settings(options, calibrate=False)
     selection = Selection(
         suites=(NAME,),
         devices=tuple(options["device"]),
@@ -37,7 +33,7 @@ def check_campaign(options: Mapping[str, Any], progress: Progress) -> Campaign:
     return new_campaign(
         selection,
         settings,
-        tuple(Provenance(name, options[name], "flag") for name in given),
+        provenance,
         store=options["store"],
         progress=progress,
         python=options["python"],

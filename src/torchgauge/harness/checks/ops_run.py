@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import fields, replace
 from typing import Any
 
 from torchgauge.errors import UnknownNameError, UsageError
@@ -11,9 +10,9 @@ from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.plan import select_groups
 from torchgauge.harness.planning.selection import Selection, parse_case_id
 from torchgauge.harness.run.campaigns import expand_devices, find_devices, placed, plan_of, resumed_campaign
+from torchgauge.harness.run.defaults import check_settings
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.runner import Campaign
-from torchgauge.records import Deadlines, Provenance, RunSettings
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.ops.script import script
 from torchgauge.suites.ops.suite import OpsSuite
@@ -42,7 +41,7 @@ def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campai
     )
     devices = find_devices(selection.devices, there)
     groups = select_groups(selection, devices, {suite.name: suite})
-    settings, provenance = _settings(options)
+    settings, provenance = check_settings(options, calibrate=False, warm_compile=False)
     plan = placed(plan_of(groups, settings, [suite], selection.shard, provenance), there)
     store = Store.open(options["store"], create=True)
     return Campaign(plan, store, devices, {suite.name: suite}, progress, there.path), None
@@ -80,23 +79,4 @@ def case_script(case: str) -> str:
         name.mode,
         f"{known.torch_type}:{index}" if index else str(known.torch_type),
         0,
-    )
-
-
-def _settings(options: Mapping[str, Any]) -> tuple[RunSettings, tuple[Provenance, ...]]:
-    """Settings of a run of checks: nothing is timed, so nothing is calibrated."""
-    given: dict[str, Any] = {"calibrate": False, "memory_probe": False, "warm_compile": False}
-    if options["threads"] is not None:
-        given["threads"] = options["threads"]
-    if options["timeout"] is not None:
-        given["deadlines"] = replace(Deadlines(), check_s=options["timeout"])
-    settings = replace(RunSettings(), **given)
-    flags = {"threads", "timeout", "deadlines"} & set(given)
-    return settings, tuple(
-        Provenance(
-            item.name,
-            options["timeout"] if item.name == "deadlines" else getattr(settings, item.name),
-            "flag" if item.name in flags else "default",
-        )
-        for item in fields(RunSettings)
     )

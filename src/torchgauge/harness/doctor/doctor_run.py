@@ -7,6 +7,7 @@ import os
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
+from typing import Any
 
 from torchgauge.devices.calibration_conditions import Conditions, ConditionWatch
 from torchgauge.devices.discover import parse_target
@@ -17,6 +18,7 @@ from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.plan import check_groups, select_groups
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.run.campaigns import find_devices, placed, plan_of
+from torchgauge.harness.run.defaults import check_settings
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rows import unattempted
 from torchgauge.harness.run.runner import Campaign
@@ -24,9 +26,7 @@ from torchgauge.records import (
     Cause,
     Environment,
     Group,
-    Provenance,
     Result,
-    RunSettings,
     Status,
     Summary,
 )
@@ -39,18 +39,6 @@ from torchgauge.suites.calibration import ANSWER, NAME, PARTS, QUICK_SAMPLES, SA
 
 DEADLINE_S = 30.0
 """Seconds that one part may take: a hundred times what it needs."""
-
-
-@dataclass(frozen=True)
-class DoctorOptions:
-    """What a person asked for; ``timeout_s`` is the deadline of each part."""
-
-    device: str
-    store: str
-    python: str | None = None
-    threads: int | None = None
-    timeout_s: float = DEADLINE_S
-    quick: bool = False
 
 
 @dataclass(frozen=True)
@@ -131,24 +119,21 @@ def check_store(path: str) -> None:
         )
 
 
-def calibration_campaign(options: DoctorOptions, progress: Progress) -> CalibrationCampaign:
-    """The campaign of ``options``; nothing is written before all names are known to be right.
+def calibration_campaign(options: Mapping[str, Any], progress: Progress) -> CalibrationCampaign:
+    """The campaign that the options of ``torchgauge doctor`` describe; a name that is wrong writes nothing.
 
     Raises :class:`UsageError` for a name that nothing answers to, and what opening the store raises.
     """
-    there = interpreter(options.python)
-    suite = CalibrationSuite(samples=QUICK_SAMPLES if options.quick else SAMPLES)
+    there = interpreter(options["python"])
+    suite = CalibrationSuite(samples=QUICK_SAMPLES if options["quick"] else SAMPLES)
     dtypes = tuple(dict.fromkeys(dtype for listed in PARTS.values() for dtype in listed))
-    selection = Selection(suites=(NAME,), devices=(options.device,), dtypes=dtypes)
-    found = find_devices([options.device], there)
+    selection = Selection(suites=(NAME,), devices=(options["device"],), dtypes=dtypes)
+    found = find_devices([options["device"]], there)
     groups = refuse(there, select_groups(selection, found, {NAME: suite}), found)
-    settings = RunSettings(threads=options.threads, memory_probe=False, warm_compile=False)
-    deadlines = replace(settings.deadlines, check_s=options.timeout_s, measure_s=options.timeout_s)
-    settings = replace(settings, deadlines=deadlines)
-    given = {"threads": options.threads, "timeout": options.timeout_s}
-    sources = tuple(Provenance(n, value, "flag") for n, value in given.items() if value is not None)
+    limited = {**options, "timeout": options["timeout"] or DEADLINE_S}
+    settings, sources = check_settings(limited, "measure_s", warm_compile=False)
     plan = placed(plan_of(_answer_first(groups), settings, [suite], provenance=sources), there)
-    store = Store.open(options.store, create=True)
+    store = Store.open(options["store"], create=True)
     return CalibrationCampaign(plan, store, found, {NAME: suite}, progress, there.path)
 
 

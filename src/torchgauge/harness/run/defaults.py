@@ -1,10 +1,14 @@
-"""What campaigns do where nobody says: how many groups they prepare at once, how long they measure a case."""
+"""What campaigns do where nobody says, and where each of their settings came from."""
 
 from __future__ import annotations
 
 import os
+from collections.abc import Collection, Mapping
+from dataclasses import fields, replace
+from typing import Any
 
 from torchgauge.harness.pool.watch import default_memory_limit
+from torchgauge.records import Deadlines, Provenance, RunSettings
 
 MOST = 8
 """More workers than this wait for each other's timing."""
@@ -23,3 +27,35 @@ def default_prefetch(cores: int | None = None, memory: int | None = None) -> int
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     free = default_memory_limit() if memory is None else memory
     return max(1, min(cores + 1, free // MEMORY_OF_ONE, MOST)) if cores > 1 else 1
+
+
+def check_settings(
+    options: Mapping[str, Any], *parts: str, **others: Any
+) -> tuple[RunSettings, tuple[Provenance, ...]]:
+    """Settings of a run of checks with ``others``; ``options`` has ``threads`` and the deadline ``timeout``.
+
+    The deadline, in seconds, is that of a check and of further ``parts`` of a case.
+    """
+    given = {name: options[name] for name in ("threads", "timeout") if options[name] is not None}
+    timeout = given.pop("timeout", None)
+    if timeout is not None:
+        given["deadlines"] = replace(Deadlines(), **dict.fromkeys(("check_s", *parts), timeout))
+    settings = replace(RunSettings(), memory_probe=False, **others, **given)
+    return settings, sources_of(settings, given, timeout)
+
+
+def sources_of(
+    settings: RunSettings, typed: Collection[str], timeout: float | None, machine: Collection[str] = ()
+) -> tuple[Provenance, ...]:
+    """Where each setting came from: a flag that was ``typed``, the ``machine`` or a default.
+
+    What was typed for all deadlines is ``timeout``, in seconds.
+    """
+    return tuple(
+        Provenance(
+            item.name,
+            timeout if item.name == "deadlines" else getattr(settings, item.name),
+            "flag" if item.name in typed else "machine" if item.name in machine else "default",
+        )
+        for item in fields(RunSettings)
+    )
