@@ -50,12 +50,6 @@ def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
     return night
 
 
-@pytest.fixture(scope="module")
-def good(night: Night) -> Files:
-    """The files of a set that is taken."""
-    return files_of(night.pack(1))
-
-
 def refusal(night: Night, path: Path) -> Reason:
     """Why the artifact at ``path`` is refused; fails where it is taken or anything of it is in the store."""
     before = bytes_of(night.store.path)

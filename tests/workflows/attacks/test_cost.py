@@ -48,16 +48,6 @@ GIT_HOST_BYTES = 100_000_000
 """GitHub refuses a file of more."""
 
 
-@pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
-    return Night(tmp_path_factory.mktemp("night"))
-
-
-@pytest.fixture(scope="module")
-def good(night: Night) -> Files:
-    return files_of(night.pack(1))
-
-
 def facts(count: int) -> Callable[[list[Line]], list[Line]]:
     """The environment with ``count`` conditions more."""
 

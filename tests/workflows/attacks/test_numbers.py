@@ -11,7 +11,7 @@ from click.testing import CliRunner
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from campaign_sets import Files, Night, files_of, rerowed
+from campaign_sets import Files, Night, rerowed
 from stored_runs import BEGIN, DAY, case, environment, result, run
 from submitted_sets import kept, measured, refused
 
@@ -23,16 +23,6 @@ from torchgauge.workflows.ingest.refusal import Reason
 
 LEAST, MOST = 5e-324, 6e5
 MODELS = ("linear", "conv")
-
-
-@pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
-    return Night(tmp_path_factory.mktemp("night"))
-
-
-@pytest.fixture(scope="module")
-def good(night: Night) -> Files:
-    return files_of(night.pack(1))
 
 
 @pytest.mark.parametrize("seconds", [LEAST, 1e-300, 1e-24, 9e-13])

@@ -51,17 +51,6 @@ WIDE = [1e-3 * (1 + 0.9 * (i * 7 % 10)) for i in range(20)]
 DRIFT = [1e-3 * (1 + 0.0001 * i) for i in range(40)]
 
 
-@pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
-    return Night(tmp_path_factory.mktemp("night"))
-
-
-@pytest.fixture(scope="module")
-def good(night: Night) -> Files:
-    """The files of a set that is taken as it is."""
-    return files_of(night.pack(1))
-
-
 def summary(**changes: object) -> Edit:
     return lambda row: row["summaries"][0].update(changes)
 

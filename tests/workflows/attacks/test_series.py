@@ -23,17 +23,6 @@ from torchgauge.workflows.ingest.refusal import Reason
 from torchgauge.workflows.ingest.series_check import FOLLOWS
 
 
-@pytest.fixture(scope="module")
-def night(tmp_path_factory: pytest.TempPathFactory) -> Night:
-    return Night(tmp_path_factory.mktemp("night"))
-
-
-@pytest.fixture(scope="module")
-def good(night: Night) -> Files:
-    """The files of a set that is taken as it is."""
-    return files_of(night.pack(1))
-
-
 def series(facts: dict[str, Any] | None = None, **found: Any) -> Edit:
     """Samples of some metrics, with their summaries, and facts beside them."""
 
