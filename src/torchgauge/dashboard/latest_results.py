@@ -18,7 +18,7 @@ import numpy as np
 from torchgauge.dashboard import arrow_columns
 from torchgauge.dashboard.case_index import CaseIndex
 from torchgauge.dashboard.dashboard_error import DashboardError
-from torchgauge.dashboard.names import CaseName, Column, json_object
+from torchgauge.dashboard.names import CaseName, Column
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.records import Modifier, Status, Subject, Workload, counts_as_pass, doubt, inexact, why_marked
@@ -26,6 +26,7 @@ from torchgauge.results import units
 from torchgauge.results.dataset import read_table
 from torchgauge.results.latest import STALE_AFTER_S
 from torchgauge.results.origin import IMPORTED_FROM, Origin, origin_of
+from torchgauge.results.row_case import json_object
 from torchgauge.results.store import Store
 
 __all__ = ["LatestResults", "Column", "Entry", "latest_of"]

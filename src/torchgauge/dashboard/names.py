@@ -5,10 +5,8 @@ A raw name reaches no path: ids are a slug and eight hex digits of a hash.
 
 from __future__ import annotations
 
-import json
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
 
 from torchgauge.records import Workload
 from torchgauge.results.hostile_text import slug
@@ -64,12 +62,3 @@ def device_id(device: str) -> str:
 def model_id(group: tuple[str, str]) -> str:
     """The id of a suite's model in paths."""
     return slug("/".join(group))
-
-
-def json_object(text: str) -> dict[str, Any]:
-    """The JSON object in ``text``; what is none stands whole under ``shape``."""
-    try:
-        value = json.loads(text)
-    except ValueError:
-        return {"shape": text}
-    return value if isinstance(value, dict) else {"shape": text}

@@ -7,7 +7,6 @@ rows, since a store of nightly runs holds millions, of which a few thousand stan
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -21,6 +20,7 @@ import pyarrow.compute as pc
 from torchgauge.errors import DamagedJournalError, UsageError
 from torchgauge.records import INCOMPLETE, DeviceTarget, Environment
 from torchgauge.results.dataset import read_run
+from torchgauge.results.environments import environments_in
 from torchgauge.results.store import Store
 
 STALE_AFTER_S = 14 * 86_400.0
@@ -102,17 +102,8 @@ class Reading:
 
     def environments(self, run: StoredRun) -> dict[str, Environment] | None:
         """The environments of ``run`` by id; None, and a gap, where they cannot be read."""
-        facts: dict[tuple[str, str], Row] = {}
         table = self.table(run, "environments")
-        if table is None:
-            return None
-        for row in table.to_pylist():
-            if row["kind"] == "identity":
-                of = facts.setdefault((row["environment_id"], row["device"]), {})
-                of[row["key"]] = json.loads(row["value"])
-        return {
-            key: Environment(device, tuple(sorted(each.items()))) for (key, device), each in facts.items()
-        }
+        return None if table is None else environments_in(table)
 
 
 @dataclass(frozen=True)

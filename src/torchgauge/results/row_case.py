@@ -32,12 +32,15 @@ def columns_of(workload: Workload) -> dict[str, Any]:
     return {name: getattr(workload, name) for name in WORKLOAD} | {"shape": json.dumps(dict(workload.shape))}
 
 
-def _shape(text: str | None) -> Shape:
-    """The sizes and words in the JSON object ``text``; what is none stands whole under ``shape``."""
+def json_object(text: str | None) -> dict[str, Any]:
+    """The JSON object in ``text``, empty for none; what is no object stands whole under ``shape``."""
     try:
         found = json.loads(text or "{}")
     except ValueError:
-        found = text
-    if not isinstance(found, dict):
-        found = {"shape": text}
-    return tuple(sorted((name, value if type(value) is int else str(value)) for name, value in found.items()))
+        return {"shape": text}
+    return found if isinstance(found, dict) else {"shape": text}
+
+
+def _shape(text: str | None) -> Shape:
+    found = json_object(text).items()
+    return tuple(sorted((name, value if type(value) is int else str(value)) for name, value in found))

@@ -21,10 +21,11 @@ from torchgauge.results.comparing.noise import NoiseHistory, Prior
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.comparing.run_names import resolve_run
 from torchgauge.results.comparing.run_pairs import Difference, RunSide
-from torchgauge.results.comparing.two_runs import compare_runs, compare_sides, history_of
+from torchgauge.results.comparing.two_runs import compare_sides, history_of
 from torchgauge.results.journal import RunState
 
 NONE = NoiseHistory.empty()
+SIDES = RunSide("a"), RunSide("b")
 OLD, NEW = environment(torch="2.9.0"), environment(torch="2.10.0")
 
 
@@ -49,7 +50,7 @@ def two(store, base, head, **options):
             run(store, f"earlier{number}", steps, options.get("old", OLD), at=BEGIN - DAY)
     run(store, "a", as_list[0], options.pop("old", OLD))
     run(store, "b", as_list[1], options.pop("new", NEW), at=BEGIN + DAY)
-    return compare_runs(store, "a", "b", Policy.default(), options.pop("history", NONE))
+    return compare_sides(store, *SIDES, Policy.default(), options.pop("history", NONE)).verdicts
 
 
 def test_without_history_nothing_is_decided(store) -> None:
@@ -110,7 +111,7 @@ def test_the_history_of_the_store_is_found(store) -> None:
     run(store, "a", [result(case(), 1e-3)], OLD)
     run(store, "b", [result(case(), 1.2e-3)], NEW, at=BEGIN + DAY)
     known = history_of(store, RunSide("b"), BEGIN + 5 * DAY)
-    found = latency(compare_runs(store, "a", "b", Policy.default(), known))
+    found = latency(compare_sides(store, *SIDES, Policy.default(), known).verdicts)
     assert found.prior_spread == pytest.approx(0.02 * math.sqrt(2), rel=0.6)
     assert found.prior_df == 7
     assert "earlier runs" in found.reason
@@ -149,7 +150,7 @@ def test_the_suite_has_a_geometric_mean_over_the_common_set(store) -> None:
     assert suite.verdict is Verdict.REGRESSION
     assert suite.low < 1.2 < suite.high
     assert [name.partition(":")[0] for name in found.dropped] == ["toy/c1", "toy/d1"]
-    without = compare_runs(store, "a", "b", Policy.default(), NONE)[-1]
+    without = compare_sides(store, *SIDES, Policy.default(), NONE).verdicts[-1]
     assert (without.verdict, without.low) == (Verdict.UNDECIDED, None)
     assert "2 of them without noise history" in without.reason
 
@@ -396,7 +397,7 @@ def test_what_an_incomplete_run_did_not_measure_has_a_row(store) -> None:
     run(store, "a", [result(case()), result(case("conv"))], OLD)
     late = result(case("conv"), status=Status.NOT_RUN, cause=Cause.BUDGET, reason="the budget is spent")
     run(store, "b", [result(case()), late], NEW, state=RunState.OUT_OF_BUDGET)
-    found = latency(compare_runs(store, "a", "b", Policy.default(), NONE), "conv")
+    found = latency(compare_sides(store, *SIDES, Policy.default(), NONE).verdicts, "conv")
     assert found.verdict is Verdict.NOT_COMPARABLE
     assert "not_run (budget)" in found.reason
 

@@ -21,7 +21,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from enum import Enum
 
 from torchgauge.records import Status
@@ -199,17 +199,8 @@ class Judge:
         hidden = [row for row in rows if row.missing and not self._is_among(row.missing, row.entry)]
         for row in hidden:
             if self._charged(operator, row):
-                because = f"{row.entry} needs {row.missing}"
-                return OperatorVerdict(
-                    operator,
-                    dtype,
-                    OperatorState.MISSING,
-                    because,
-                    row.missing,
-                    frozenset({row.error}),
-                    frozenset({row.status}),
-                    row.age_s,
-                )
+                verdict = self._against(operator, dtype, OperatorState.MISSING, [row])
+                return replace(verdict, because=f"{row.entry} needs {row.missing}", blocker=row.missing)
         for state, found in (
             (OperatorState.FAILS, [row for row in rows if row.status in BROKEN and not row.missing]),
             (OperatorState.FAILS, [row for row in rows if row.status is Status.UNSUPPORTED]),

@@ -116,9 +116,7 @@ def member_of_two(
 def number_of(found: Measured, measure: Measure) -> Number:
     """The number of ``measure``, or the reason why there is none."""
     own = found.case.numbers.get(measure.metric, Number(None, None, None, f"{measure.metric} has no row"))
-    if not measure.against_eager:
-        return own
-    if own.median is None:
+    if own.median is None or not measure.against_eager:
         return own
     if found.eager is None:
         return Number(None, None, None, "eager was not measured beside it")
@@ -202,17 +200,8 @@ def _judged(key: tuple[str, str], case: StoredCase, number: Number, question: Qu
         state, reason = decided(question.condition, number, exact=exact)
     elif question.aggregation in _LOGARITHMIC and not number.median > 0:
         return _of(key, case, MemberState.NOT_MEASURED, f"{number.median:g} has no logarithm")
-    return Member(
-        *key,
-        state,
-        reason,
-        number.median,
-        number.low,
-        number.high,
-        case.status,
-        case.case_id,
-        case.run_id,
-    )
+    found = _of(key, case, state, reason)
+    return replace(found, value=number.median, low=number.low, high=number.high)
 
 
 def _of(key: tuple[str, str], case: StoredCase, state: MemberState, reason: str) -> Member:

@@ -83,18 +83,6 @@ class TwoRuns:
     dropped: tuple[str, ...]
 
 
-def compare_runs(  # noqa: PLR0917  the agreed form of both ways to compare
-    store: Store,
-    run_a: str,
-    run_b: str,
-    policy: Policy,
-    history: NoiseHistory,
-    metric: str = "latency",
-) -> list[MetricVerdict]:
-    """The verdicts on two runs: every case of either, and the suite last. Run ids are whole ones."""
-    return compare_sides(store, RunSide(run_a), RunSide(run_b), policy, history, metric=metric).verdicts
-
-
 def compare_sides(
     store: Store,
     base: RunSide,

@@ -32,8 +32,8 @@ from torchgauge.results.interchange.upstream_statuses import (
     NO_SPEEDUP,
     PASSED,
     Ending,
-    close_words,
     ending_of,
+    meant,
 )
 
 
@@ -143,13 +143,8 @@ def _accuracy(row: Row, device: str) -> Said:
         raise row.refuse("accuracy", "the cell is empty", "take the row out, or write what the runner said")
     ending = ending_of(word)
     if ending is None:
-        close = close_words(word)
-        meant = f"; did you mean {' or '.join(close)}?" if close else ""
-        raise row.refuse(
-            "accuracy",
-            f"{word!r} is no word of the dynamo runner{meant}",
-            "fix the cell, or take the row out",
-        )
+        problem = f"{word!r} is no word of the dynamo runner{meant(word)}"
+        raise row.refuse("accuracy", problem, "fix the cell, or take the row out")
     measurements, facts = _numbers(row, device) if ending.status is Status.PASS else ((), ())
     return ending, measurements, ((FACT, word), *facts)
 

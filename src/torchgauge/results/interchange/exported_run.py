@@ -12,6 +12,7 @@ from typing import Any
 from torchgauge.errors import NothingSelectedError
 from torchgauge.records import doubt
 from torchgauge.results.dataset import read_table
+from torchgauge.results.environments import environments_of
 from torchgauge.results.store import Store
 
 EAGER = "eager"
@@ -105,8 +106,4 @@ def read_run(store: Store, run_id: str) -> ExportedRun:
 
 
 def _environments(store: Store, run_id: str) -> dict[str, dict[str, Any]]:
-    found: dict[str, dict[str, Any]] = defaultdict(dict)
-    for row in read_table(store, "environments", run_id).to_pylist():
-        if row["kind"] == "identity":
-            found[row["environment_id"]][row["key"]] = json.loads(row["value"])
-    return dict(found)
+    return {key: dict(each.identity) for key, each in environments_of(store, run_id).items()}

@@ -36,8 +36,8 @@ from torchgauge.results.interchange.upstream_statuses import (
     NO_SPEEDUP,
     PASSED,
     Ending,
-    close_words,
     ending_of,
+    meant,
 )
 
 FORM = "hud-v3"
@@ -330,10 +330,8 @@ def _ending(place: Place, record: RecordFields) -> Ending:
         ) from error
     ending = ending_of(word)
     if ending is None:
-        close = close_words(word)
-        meant = f"; did you mean {' or '.join(close)}?" if close else ""
         raise place.refuse(
-            f"{word!r} is no verdict on accuracy{meant}",
+            f"{word!r} is no verdict on accuracy{meant(word)}",
             "metric.extra_info.benchmark_values",
             "fix or leave out the record",
         )

@@ -71,9 +71,10 @@ def ending_of(word: str) -> Ending | None:
     return Ending(ending.status, ending.phase, ending.cause, f"PyTorch's runner says {word}")
 
 
-def close_words(word: str) -> list[str]:
-    """Words of upstream's that look like ``word``."""
-    return difflib.get_close_matches(word, KNOWN, n=3, cutoff=0.5)
+def meant(word: str) -> str:
+    """The end of a sentence that refuses ``word``: which words of upstream's look like it."""
+    close = difflib.get_close_matches(word, KNOWN, n=3, cutoff=0.5)
+    return f"; did you mean {' or '.join(close)}?" if close else ""
 
 
 def upstream_word(row: Mapping[str, Any], facts: Mapping[str, Any]) -> str | None:
