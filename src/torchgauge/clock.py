@@ -10,6 +10,9 @@ import time
 from datetime import datetime, timezone
 from typing import Protocol
 
+DAY_S = 86_400.0
+"""Seconds of a day; days are those of UTC, which have no other length."""
+
 
 class Clock(Protocol):
     """What the harness needs of time."""

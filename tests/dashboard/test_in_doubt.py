@@ -25,7 +25,7 @@ from torchgauge.cli.main import cli
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.names import device_id
 from torchgauge.harness.run.progress import describe_rows
-from torchgauge.harness.run.runner import RunReport, report_as_json
+from torchgauge.harness.run.runner import RunReport, report_plain
 from torchgauge.harness.run.summary import brief_text, result_lines, summary_lines
 from torchgauge.results import frames
 from torchgauge.results.store import Store
@@ -149,7 +149,7 @@ LINES: dict[str, tuple[str, Callable[[Path], str], str]] = {
         from_rows(lambda report: "\n".join(summary_lines(report, Path("store")))),
         "1 of them unsteady",
     ),
-    "run --json": (r"\n", from_rows(report_as_json), '"unsteady"'),
+    "run --json": (r"\n", from_rows(lambda report: json.dumps(report_plain(report), indent=1)), '"unsteady"'),
     "progress of a run": (r", inductor", from_results(describe_rows), "about 1.4 s"),
     "one row in a line": (
         r"\ntimm/",

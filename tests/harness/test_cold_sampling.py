@@ -6,8 +6,9 @@ from dataclasses import replace
 
 import pytest
 
+from torchgauge.clock import DAY_S
 from torchgauge.errors import UsageError
-from torchgauge.harness.cold_sampling import DAY_S, checked, cold_count, is_cold_sampled
+from torchgauge.harness.cold_sampling import checked, cold_count, is_cold_sampled
 from torchgauge.records import (
     Case,
     Configuration,

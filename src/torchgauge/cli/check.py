@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from typing import Any
 
@@ -32,7 +31,7 @@ def command(**options: Any) -> None:
     from torchgauge.harness.checks.check_campaign import check_campaign
     from torchgauge.harness.checks.check_card import card_lines, card_of, catalogue_lines
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.runner import report_plain
     from torchgauge.harness.run.summary import summary_lines
     from torchgauge.records import to_plain
     from torchgauge.results.lookup import find_results
@@ -49,8 +48,7 @@ def command(**options: Any) -> None:
     ]
     aside(summary_lines(report, campaign.store.path))
     if options["as_json"]:
-        data = json.loads(report_as_json(report))
-        say_json({**data, "cards": to_plain(cards)})
+        say_json({**report_plain(report), "cards": to_plain(cards)})
     else:
         click.echo("\n".join(line for card in cards for line in card_lines(card)))
     sys.exit(report.exit_code)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -53,7 +52,7 @@ def command(**options: Any) -> None:
     from torchgauge.harness.checks.ops_matrix import causes, matrix, matrix_lines
     from torchgauge.harness.checks.ops_run import case_script, ops_campaign
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.runner import report_plain
     from torchgauge.harness.run.summary import summary_lines
     from torchgauge.results.lookup import results_of
 
@@ -65,7 +64,7 @@ def command(**options: Any) -> None:
     results = results_of(campaign.store, report.run_id)
     aside((*matrix_lines(results), *summary_lines(report, Path(campaign.store.path))))
     if options["as_json"]:
-        data = json.loads(report_as_json(report))
+        data = report_plain(report)
         data["matrix"] = [
             {**asdict(row), "planned": row.planned, "passed": row.passed} for row in matrix(results)
         ]

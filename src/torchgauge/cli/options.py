@@ -180,10 +180,10 @@ def moment_of(text: str) -> float | None:
     """A date, or days back such as ``90d``, in seconds since the epoch; None for what is neither."""
     from datetime import datetime, timezone
 
-    from torchgauge.clock import SYSTEM_CLOCK
+    from torchgauge.clock import DAY_S, SYSTEM_CLOCK
 
     if re.fullmatch("[0-9]{1,9}d?", text):
-        return max(0.0, SYSTEM_CLOCK.now() - 86_400.0 * int(text.removesuffix("d")))
+        return max(0.0, SYSTEM_CLOCK.now() - DAY_S * int(text.removesuffix("d")))
     try:
         found = datetime.fromisoformat(text)
     except ValueError:

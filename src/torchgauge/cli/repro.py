@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, aside
+from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.options import (
     EXPECTATIONS,
     NO_FALLBACK_CHECK,
@@ -37,7 +37,7 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     """
     from torchgauge.harness.run.campaigns import repro_campaign
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.runner import report_plain
     from torchgauge.harness.run.summary import result_lines, summary_lines
     from torchgauge.results.journal import results
 
@@ -52,5 +52,5 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
                 click.echo(line, err=as_json)
     aside(summary_lines(report, campaign.store.path))
     if as_json:
-        click.echo(report_as_json(report))
+        say_json(report_plain(report))
     sys.exit(report.exit_code)

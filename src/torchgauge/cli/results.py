@@ -50,7 +50,7 @@ def merge(parts: tuple[str, ...], store: str, as_json: bool) -> None:
     Example: torchgauge results merge parts/first parts/second
     """
     from torchgauge.harness.parts.part_merge import merge_parts
-    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.runner import report_plain
     from torchgauge.harness.run.summary import summary_lines
     from torchgauge.records import Status
     from torchgauge.results.store import Store
@@ -64,7 +64,7 @@ def merge(parts: tuple[str, ...], store: str, as_json: bool) -> None:
         )
     aside(summary_lines(report, into.path))
     if as_json:
-        click.echo(report_as_json(report))
+        say_json(report_plain(report))
     sys.exit(report.exit_code)
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, aside
+from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.options import (
     DURATIONS,
     EXPECTATIONS,
@@ -53,7 +53,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     from torchgauge.harness.planning.sharding import other_shardings
     from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.runner import report_plain
     from torchgauge.harness.run.summary import summary_lines
 
     progress = Progress()
@@ -87,5 +87,5 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     if report.out_of_budget:
         aside(left_lines(campaign.store, campaign.plan))
     if options["as_json"]:
-        click.echo(report_as_json(report))
+        say_json(report_plain(report))
     sys.exit(report.exit_code)

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, aside
+from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.options import PYTHON
 
 
@@ -31,7 +31,7 @@ def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **o
 
     from torchgauge.harness.parts.part_run import node_name, part_campaign, run_part
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_as_json
+    from torchgauge.harness.run.runner import report_plain
     from torchgauge.harness.run.summary import report_lines
 
     campaign, whole = part_campaign(
@@ -44,5 +44,5 @@ def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **o
         err=True,
     )
     if options["as_json"]:
-        click.echo(report_as_json(report))
+        say_json(report_plain(report))
     sys.exit(report.exit_code)

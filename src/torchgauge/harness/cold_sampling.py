@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import re
 
+from torchgauge.clock import DAY_S
 from torchgauge.errors import UsageError
 from torchgauge.harness.backends.backend import compiler_of
 from torchgauge.records import Group, Plan
@@ -16,7 +17,6 @@ NIGHTLY = "1/14"
 """What campaigns use unless they are told: every case every two weeks. A sampled case has the machine to
 itself: with each case once a week, a second night took over a fifth of its peer (docs/performance.md)."""
 NOT_SAMPLED = "not sampled today: compiled beside other work; --cold-compile all measures every case"
-DAY_S = 86_400.0
 
 
 def checked(text: str) -> str:

@@ -17,13 +17,14 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from torchgauge.clock import DAY_S
 from torchgauge.errors import DamagedJournalError, UsageError
 from torchgauge.records import INCOMPLETE, DeviceTarget, Environment
 from torchgauge.results.dataset import read_run
 from torchgauge.results.environments import environments_in
 from torchgauge.results.store import Store
 
-STALE_AFTER_S = 14 * 86_400.0
+STALE_AFTER_S = 14 * DAY_S
 """Seconds after which a result counts as stale unless the caller says otherwise: two weeks of nightlies."""
 
 KEYS = ("run_id", "case_key", "device", "device_index", "status", "started_at", "run_created_at")

@@ -16,11 +16,10 @@ import secrets
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
-from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.clock import DAY_S, SYSTEM_CLOCK, Clock
 
 MOST_SHARDS, MOST_ATTEMPTS = 999, 50
 """Largest numbers in an id; 50 is how often GitHub runs a workflow again."""
-DAY_S = 86_400.0
 _POOL = r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?"
 _LAST = r"[0-9a-f]{8}"
 _GRAMMAR = re.compile(rf"(\d{{8}}T\d{{6}}Z)-(?:{_LAST}|{_POOL}-\d{{3}}-\d{{2}}-{_LAST})", re.ASCII)

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.clock import DAY_S, SYSTEM_CLOCK, Clock
 from torchgauge.errors import DataFileError, InfrastructureError
 from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
@@ -27,7 +27,6 @@ from torchgauge.workflows.ingest.provenance import REJECTED, SUPERSEDED
 from torchgauge.workflows.ingest.removal import retire_replaced, tombstones
 from torchgauge.workflows.plain_text import plain
 
-DAY_S = 86_400.0
 STATE_SCHEMA = 1
 
 

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from torchgauge.clock import DAY_S
 from torchgauge.dashboard.history import NOTHING_PLANNED
 from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.pages import geomean, links
@@ -35,7 +36,7 @@ if TYPE_CHECKING:
 SILENT_AFTER = 3
 """Snapshots in which only other devices spoke, after which a device is silent, if two days passed too."""
 
-TWO_DAYS_S = 2 * 86_400.0
+TWO_DAYS_S = 2 * DAY_S
 MOST_LISTED = 40
 """Rows of a table of the overview; the matrix has them all."""
 

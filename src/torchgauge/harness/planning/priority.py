@@ -16,6 +16,7 @@ from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from torchgauge.clock import DAY_S
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.records import Group
 from torchgauge.results.durations import CaseHistory
@@ -23,7 +24,7 @@ from torchgauge.results.durations import CaseHistory
 TIER_WEIGHTS = {"smoke": 4.0, "standard": 2.0, "full": 1.0}
 NEVER_MEASURED = 2.0
 """Need of a case that no run has measured; one that was measured a week ago or earlier has half of it."""
-STALE_AFTER_S = 7 * 86_400.0
+STALE_AFTER_S = 7 * DAY_S
 LEAST_NEED = 1e-4
 """Need of a case that was measured a minute ago or later: runs that follow each other take turns, too."""
 ENDED_BADLY = 1.0

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import signal
 import sys
 import threading
@@ -244,9 +243,9 @@ def _left(group: Group, done: set[str]) -> Group:
     return replace(group, cases=cases)
 
 
-def report_as_json(report: RunReport) -> str:
-    """The machine output of ``torchgauge run --json``."""
-    data: dict[str, Any] = {
+def report_plain(report: RunReport) -> dict[str, Any]:
+    """``report`` in JSON values, as ``torchgauge run --json`` prints it."""
+    return {
         "run_id": report.run_id,
         "planned": report.planned,
         "passed": report.passed,
@@ -264,4 +263,3 @@ def report_as_json(report: RunReport) -> str:
         "incomplete": report.incomplete,
         "exit_code": report.exit_code,
     }
-    return json.dumps(data, indent=1)

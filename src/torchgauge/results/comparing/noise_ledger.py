@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from torchgauge.clock import DAY_S
 from torchgauge.records.comparison import Verdict
 from torchgauge.results.comparing.comparison_store import read_comparisons
 from torchgauge.results.comparing.quarantine import WINDOW_DAYS, Night, quarantine_state
@@ -24,7 +25,6 @@ from torchgauge.results.frames import frame_of
 from torchgauge.results.runner_class import UNKNOWN
 from torchgauge.results.store import Store
 
-DAY_S = 86_400.0
 ALARMS = frozenset(each.value for each in CHANGED)
 """Verdicts that are false alarms where head was measured against head."""
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from torchgauge.clock import DAY_S
 from torchgauge.results import document
-from torchgauge.results.comparing.noise_ledger import DAY_S, AlarmRate, Ledger
+from torchgauge.results.comparing.noise_ledger import AlarmRate, Ledger
 from torchgauge.results.comparing.quarantine import CLEAN_NIGHTS, WINDOW_DAYS
 from torchgauge.results.document import Ours
 

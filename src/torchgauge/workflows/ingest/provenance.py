@@ -8,8 +8,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 
+from torchgauge.clock import DAY_S
 from torchgauge.results.origin import PROVENANCE, read_provenance
-from torchgauge.results.run_id import DAY_S
 from torchgauge.results.store import Store
 
 REJECTED, SUPERSEDED, TOMBSTONES = "rejected", "superseded", "tombstones"

@@ -11,12 +11,12 @@ from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from torchgauge.clock import DAY_S
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.harness.run.rows import DERIVED
 from torchgauge.harness.scenarios.scenario import final_metric
 from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Modifier, Phase, RunSettings, Status, is_metric_name
 from torchgauge.registry import metrics
-from torchgauge.results.run_id import DAY_S
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import is_plain_command
 
