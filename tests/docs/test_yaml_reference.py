@@ -14,8 +14,8 @@ sys.path.insert(0, str(ROOT / "docs"))
 
 import yaml_keys  # noqa: E402
 
-WITHOUT_KEYS = {"AnyRecipe", "_Strict"}
-"""The recipe of a suite that reads none, and a base of others."""
+WITHOUT_KEYS = {"AnyRecipe", "_Strict", "Select"}
+"""The recipe of a suite that reads none, a base of others, and a file's selection with what a command adds."""
 
 
 def strict_structures() -> set[str]:

@@ -207,7 +207,7 @@ class SelectFields(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     machine: str = ""
 
 
-class Select(SelectFields, frozen=True, forbid_unknown_fields=True):
+class Select(SelectFields, frozen=True):
     """What a file selects, and since when, in seconds since the epoch: only a person asks for that."""
 
     since: float = 0.0
