@@ -15,7 +15,7 @@ sys.path.insert(0, str(ROOT / "docs"))
 import yaml_keys  # noqa: E402
 
 WITHOUT_KEYS = {"AnyRecipe", "_Strict", "Select"}
-"""The recipe of a suite that reads none, a base of others, and a file's selection with what a command adds."""
+"""The recipe of a suite that reads none, a base of others, and a file's selection with what options add."""
 
 
 def strict_structures() -> set[str]:
