@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -14,7 +15,7 @@ from torchgauge.harness.doctor.doctor_run import Calibrated, Gap
 from torchgauge.harness.doctor.doctor_text import calibration_lines
 from torchgauge.harness.doctor.fitness import Fitness, Verdict
 from torchgauge.harness.run.runner import RunReport
-from torchgauge.harness.run.summary import brief_text, report_lines
+from torchgauge.harness.run.summary import brief_text, report_lines, result_lines
 from torchgauge.records import (
     Case,
     Configuration,
@@ -99,7 +100,17 @@ def rows_of(word: str) -> list[Result]:
         case = Case(Workload(word, word), Configuration(word, word), DeviceTarget(word))
         facts = tuple((each.value, word) for each in modifiers)
         return Result(
-            "run", case.id, case, status, Phase.DONE, None, reason=word, modifiers=modifiers, facts=facts
+            "run",
+            case.id,
+            case,
+            status,
+            Phase.DONE,
+            None,
+            reason=word,
+            modifiers=modifiers,
+            facts=facts,
+            teardown=word,
+            reproduce=f"torchgauge run '{word}'",
         )
 
     return [row(Status.ERROR), *(row(Status.PASS, each) for each in Modifier)]
@@ -118,3 +129,18 @@ def test_the_last_words_of_a_run_and_its_rows_have_as_many_lines_as_of_tame_mode
 
     assert len(lines(text)) == len(lines("tame")) >= 15
     assert all(map(harmless, lines(text)))
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_all_of_a_row_has_as_many_lines_as_of_a_tame_model(text: str) -> None:
+    """But for its traceback and its log, which have lines of their own, each after four blanks."""
+
+    def lines(word: str) -> list[str]:
+        return [line for row in rows_of(word) for line in result_lines(row)]
+
+    assert len(lines(text)) == len(lines("tame")) >= 15
+    assert all(map(harmless, lines(text)))
+    logged = result_lines(replace(rows_of("tame")[0], log_excerpt=f"first\n{text}"))
+    quoted = logged[logged.index("  end of log") + 1 :]
+    assert quoted[0] == "    first"
+    assert all(harmless(line) and line.startswith("    ") for line in quoted)

@@ -188,8 +188,12 @@ def _command(text: str, form: str) -> str:
     """A command that does the same where it is copied: as it is, or on one line with its quotes reopened."""
     if form == "markdown":
         return markdown_text.fenced(text).replace("\n", _LINE_FEED)
-    line = re.sub(r"[\n\t]+", lambda found: f"'${found[0]!r}'", visible(text))
-    return "    " + units.shortened(line, 4000).translate(_MASKS)
+    return "    " + units.shortened(shell_line(text), 4000).translate(_MASKS)
+
+
+def shell_line(command: str) -> str:
+    """``command``, as ``shlex.join`` makes it, visible on one line and the same to a shell."""
+    return re.sub(r"[\n\t]+", lambda found: f"'${found[0]!r}'", visible(command))
 
 
 def _masked(text: str, limit: int) -> str:

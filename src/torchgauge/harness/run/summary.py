@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -22,6 +23,9 @@ from torchgauge.records import (
     inexact,
 )
 from torchgauge.results import document, units
+from torchgauge.results.hostile_text import visible
+
+_BREAKS = re.compile(r"[\n\t]")
 
 
 def summary_lines(report: RunReport, store: Path) -> list[str]:
@@ -99,12 +103,17 @@ def result_lines(result: Result) -> list[str]:
     if result.realised is not None:
         lines.append(f"  model      {result.realised.parameters} parameters, realised {result.realised.hash}")
     lines += [f"  {name:<16} {value}" for name, value in result.facts]
-    lines.append(f"  reproduce  {result.reproduce}")
+    lines = [_BREAKS.sub(" ", visible(line)) for line in lines]
+    lines.append(f"  reproduce  {document.shell_line(result.reproduce)}")
     if result.failure is not None and result.failure.traceback:
-        lines += ["  traceback", *(f"    {line}" for line in result.failure.traceback.splitlines())]
+        lines += ["  traceback", *_quoted(result.failure.traceback)]
     elif result.log_excerpt:
-        lines += ["  end of log", *(f"    {line}" for line in result.log_excerpt.splitlines()[-20:])]
+        lines += ["  end of log", *_quoted(result.log_excerpt)[-20:]]
     return lines
+
+
+def _quoted(text: str) -> list[str]:
+    return [f"    {line}" for line in visible(text).expandtabs().splitlines()]
 
 
 def brief_text(rows: Sequence[Result]) -> str:
