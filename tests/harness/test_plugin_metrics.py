@@ -12,7 +12,7 @@ import pytest
 
 from torchgauge.records import Better, Status
 
-SUITE = """
+SUITE = r"""
 from torchgauge.records import Better, Measurement, Metric
 from torchgauge.records.metrics import Compared
 from torchgauge.suites.suite import ModelEntry
@@ -30,10 +30,10 @@ class Suite:
     notes = ()
 
     def models(self):
-        names = "declared unknown unit name twice text fact nothing number many long last".split()
+        names = "declared unknown unit name twice below escapes text fact nothing number many long last"
         return tuple(
             ModelEntry(name, ("smoke",), {"check": 1}, framework="check", dtypes=("float32",))
-            for name in names
+            for name in names.split()
         )
 
 
@@ -42,6 +42,7 @@ RATE = Metric("acme_rate", "1/s", Better.HIGHER, "what Acme counts", compared=Co
 
 
 def check(workload, session):
+    from torchgauge.errors import UsageError
     from torchgauge.suites.check import CheckOutcome
 
     said = {
@@ -50,6 +51,8 @@ def check(workload, session):
         "unit": [Measurement("acme_rate", "1/h", (3.0,)), Measurement("acme_late", "s", (4.0,))],
         "name": [Measurement("../acme rate", "s", (3.0,))],
         "twice": [Measurement("acme_rate", "1/s", (3.0,)), Measurement("acme_rate", "1/s", (4.0,))],
+        "below": [Measurement("acme_rate", "1/s", (3.0, -1.0))],
+        "escapes": [],
         "text": ["acme_rate"],
         "fact": [],
         "many": [Measurement("acme_rate", "1/s", tuple(map(float, range(20_001))))],
@@ -58,6 +61,8 @@ def check(workload, session):
     }
     if workload.model == "nothing":
         return None
+    if workload.model == "escapes":
+        raise UsageError("\x1b[2Kacme\rforged: pass\nin two lines")
     if workload.model == "number":
         return CheckOutcome(measurements=7)
     facts = {"fact": (("told", [1, 2]),), "long": (("told", "x" * 70_000),)}.get(workload.model, ())
@@ -69,6 +74,8 @@ NAMES = (
     "unit",
     "name",
     "twice",
+    "below",
+    "escapes",
     "text",
     "fact",
     "nothing",
@@ -105,7 +112,7 @@ def test_what_a_package_reports_of_its_own_never_ends_a_run(sandbox, acme: str) 
     assert done.returncode == 1, done.stderr
     rows = {row.case.workload.model: row for row in sandbox.rows()}
     assert set(rows) == set(NAMES)
-    wrong = {"unit", "name", "twice", "text", "fact", "nothing", "number", "many", "long"}
+    wrong = set(NAMES) - {"declared", "unknown", "last"}
     assert {name for name, row in rows.items() if row.status is Status.ERROR} == wrong
     assert {name for name, row in rows.items() if row.status is Status.PASS} == set(NAMES) - wrong
     (rate,) = rows["declared"].summaries
@@ -115,6 +122,9 @@ def test_what_a_package_reports_of_its_own_never_ends_a_run(sandbox, acme: str) 
     assert (tokens.metric, tokens.better, tokens.median) == ("acme_tokens", Better.NEITHER, 3.0)
     assert known.better is Better.HIGHER
     note = dict(rows["unknown"].facts)["undeclared"]
+    assert "which is never below 0" in rows["below"].reason
+    assert rows["escapes"].reason.startswith("acme forged: pass in two lines")
+    assert "\x1b" not in done.stderr
     assert "acme_tokens" in note
     assert "suite acme" in note
     assert all("acme" in rows[name].reason for name in wrong), [rows[name].reason for name in wrong]

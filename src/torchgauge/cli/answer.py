@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 import click
 
 from torchgauge.errors import UsageError
+from torchgauge.results.hostile_text import visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -23,13 +24,13 @@ def say_json(value: Any) -> None:
 def say(lines: Iterable[object]) -> None:
     """Print ``lines`` on standard output."""
     for line in lines:
-        click.echo(line)
+        click.echo(visible(str(line)))
 
 
 def aside(lines: Iterable[object]) -> None:
     """Print ``lines`` on standard error, where they are in no program's way."""
     for line in lines:
-        click.echo(line, err=True)
+        click.echo(visible(str(line)), err=True)
 
 
 def asides(notes: Iterable[str], gaps: Iterable[str]) -> None:

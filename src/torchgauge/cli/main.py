@@ -99,7 +99,9 @@ def main() -> None:
     except KeyboardInterrupt:
         code = 130
     except TorchgaugeError as error:
-        click.echo(f"error: {error}", err=True)
+        from torchgauge.cli.answer import aside
+
+        aside([f"error: {error}"])
         code = error.exit_code
     except BrokenPipeError:
         code = 0

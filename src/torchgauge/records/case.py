@@ -30,6 +30,9 @@ CHECK_MODE = "check"
 PROCESSES = "processes"
 """The size of a workload that says how many processes compute it together."""
 
+MOST_PROCESSES = 64
+"""That many are started on one machine: each holds the libraries in memory."""
+
 
 class Subject(str, Enum):
     """What a case asks about; they are counted apart."""

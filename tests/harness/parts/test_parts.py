@@ -163,6 +163,9 @@ def test_a_killed_worker_that_is_started_again_loses_nothing(sandbox: Any, plann
     again = parts.merge("first", "second")
     assert again.returncode == 2
     assert "is complete" in again.stderr
+    more = parts.measure("first", parts.groups[-1])
+    assert more.returncode == 2
+    assert "name another folder" in more.stderr
 
 
 def wait_for_row(journal: Path) -> None:

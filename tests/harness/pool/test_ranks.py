@@ -51,6 +51,14 @@ def test_a_case_of_two_processes_has_one_row_that_says_which_rank(sandbox: Any) 
 
 
 @pytest.mark.torch
+def test_processes_meet_in_a_store_of_any_name(sandbox: Any) -> None:
+    """The default one is relative; and what a URL takes for something else is a letter here."""
+    words = ("run", "ranks", "--models", "agrees", "--device", "cpu", "--config", "eager", *sandbox.quick)
+    done = sandbox.run(*words, "--timeout", "45", "--store", "my store #1")
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.mark.torch
 def test_a_rank_that_hangs_is_a_timeout_of_all_that_wait(sandbox: Any) -> None:
     """Nobody can tell from outside who waits for whom, so all are named; none of them lives on."""
     found = rows(sandbox, "hangs", more=("--timeout", "25"))

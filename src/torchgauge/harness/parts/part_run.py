@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TypeVar
+from typing import ClassVar, TypeVar
 
 from torchgauge import registry
 from torchgauge.errors import UnknownNameError, UsageError
@@ -35,6 +35,7 @@ class PartCampaign(Campaign):
     """
 
     node: str = ""
+    instead: ClassVar[str] = "name another folder for other groups: --into DIR"
 
     def _publish(self) -> None:
         """A part has no tables."""

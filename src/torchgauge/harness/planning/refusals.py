@@ -7,6 +7,7 @@ from torchgauge.devices.device import Device
 from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.backends.backend import EAGER, as_compiled, backend_named
 from torchgauge.records import Case, Cause, Refusal, Status
+from torchgauge.records.case import MOST_PROCESSES, PROCESSES
 from torchgauge.suites.capabilities import SCENARIOS
 from torchgauge.suites.suite import ModelEntry, Suite
 
@@ -21,6 +22,9 @@ def refused(case: Case, entry: ModelEntry | None, device: Device) -> Refusal | N
         return Refusal(Status.UNSUPPORTED, f"device {device.name!r} runs no torch")
     if entry is not None and entry.framework != "torch" and configuration.backend != EAGER:
         return Refusal(Status.UNSUPPORTED, "a workload without torch cannot be compiled")
+    asked = dict(workload.shape).get(PROCESSES, 1)
+    if not isinstance(asked, int) or not 1 <= asked <= MOST_PROCESSES:
+        return Refusal(Status.ERROR, f"{PROCESSES}={asked}: 1 to {MOST_PROCESSES} processes compute a case")
     said = f"backend {configuration.backend!r}"
     try:
         if entry is not None:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TextIO
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.records import Group, Plan, Result, Status, Workload, inexact
 from torchgauge.results import units
+from torchgauge.results.hostile_text import visible
 
 if TYPE_CHECKING:
     from torchgauge.harness.run.runner import RunReport
@@ -60,7 +61,8 @@ class LiveLines:
         self.say(f"note: {text}")
 
     def say(self, text: str) -> None:
-        """Write one line at once, above the live one."""
+        """Write one line at once, above the live one; what would act on the terminal is left out."""
+        text = visible(text)
         if self.bar is not None:
             self.bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
             return

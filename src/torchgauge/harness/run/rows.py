@@ -31,6 +31,7 @@ from torchgauge.records import (
     is_metric_name,
 )
 from torchgauge.registry import declared_metric
+from torchgauge.results.hostile_text import visible
 from torchgauge.results.stats import summarise
 
 EXCERPT_BYTES = 4096
@@ -102,7 +103,7 @@ def row(plan: Plan, planned: PlannedCase, outcome: Outcome, context: RowContext)
         phase=outcome.phase,
         expected=added.expected,
         cause=outcome.cause,
-        reason=_reason(plan, planned, outcome),
+        reason=visible(" ".join(_reason(plan, planned, outcome).split())),  # one line: a stranger may speak
         failure=outcome.failure,
         modifiers=added.modifiers,
         measurements=outcome.measurements,
@@ -168,9 +169,12 @@ def _of_known_units(planned: PlannedCase, outcome: Outcome, known: Mapping[str, 
     kept: dict[str, Measurement] = {}
     wrong = []
     for each in outcome.measurements:
-        unit = known[each.metric].unit if each.metric in known else each.unit
-        if each.metric in kept or each.unit != unit or not each.unit or not is_metric_name(each.metric):
-            why = "twice" if each.metric in kept else f"where the unit is {unit}" if each.unit != unit else ""
+        metric = known.get(each.metric)
+        unit = metric.unit if metric else each.unit
+        why = "twice" if each.metric in kept else f"where the unit is {unit}" if each.unit != unit else ""
+        if metric and not metric.signed and min(each.samples, default=0.0) < 0:
+            why = why or "which is never below 0"
+        if why or not each.unit or not is_metric_name(each.metric):
             what = ", ".join(f"{sample:g}" for sample in each.samples[:8]) or each.absent
             wrong.append(" ".join(filter(None, (f"{each.metric!r} in {each.unit!r} ({what})", why))))
         else:

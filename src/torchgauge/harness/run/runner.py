@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, field, replace
 from types import FrameType
-from typing import Any
+from typing import Any, ClassVar
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
@@ -109,6 +109,8 @@ class Campaign:
     python: str
     executor: str = "local"
     clock: Clock = SYSTEM_CLOCK
+    instead: ClassVar[str] = "start a new run"
+    """What to do where nothing is left to resume."""
 
     def run(self, folder: RunFolder | None = None) -> RunReport:
         """Run the plan, or what is left of it in ``folder``; returns when the run is published."""
@@ -133,7 +135,7 @@ class Campaign:
             if journal.state is RunState.COMPLETE:
                 raise UsageError(
                     f"run {self.plan.run_id} is complete: there is nothing to resume",
-                    hint="start a new run",
+                    hint=self.instead,
                 )
             for result in journal.results():
                 report.add(result)

@@ -39,12 +39,10 @@ class Ranks:
         kind = session.torch_device.type
         known = getattr(distributed, "get_default_backend_for_device", None)
         backend = _CPU_BACKEND if kind == HOST or known is None else known(torch.device(kind))
+        place = distributed.FileStore(job.rendezvous, job.processes)  # a URL cannot hold every path
+        place.set_timeout(PATIENCE)
         distributed.init_process_group(
-            backend,
-            init_method=f"file://{job.rendezvous}",
-            rank=job.rank,
-            world_size=job.processes,
-            timeout=PATIENCE,
+            backend, store=place, rank=job.rank, world_size=job.processes, timeout=PATIENCE
         )
         # a group of its own: the model's collectives and ours must not be taken for each other
         self._group = distributed.new_group(backend=_CPU_BACKEND, timeout=PATIENCE)
