@@ -65,39 +65,26 @@ DURATIONS = click.option(
 )
 
 
+def _list(name: str, what: str, *default: str) -> Callable[[Command], Command]:
+    """An option of words that are separated by commas."""
+    return click.option(*name.split(), type=CommaList(), default=default, help=what)
+
+
 def selectors(command: Command) -> Command:
     """Suites and the filters on their cases."""
     options = [
         click.argument("suite", nargs=-1),
-        click.option(
-            "--suite",
-            "more_suites",
-            type=CommaList(),
-            default=(),
-            help="the same as SUITE; `all` is every suite",
-        ),
-        click.option(
-            "--device",
-            type=CommaList(),
-            default=(),
-            help="devices, for example D or D1,D2 or D.1; `all` is every one present",
-        ),
-        click.option(
-            "--models", type=CommaList(), default=(), help="names, globs or /regex/ instead of a tier"
-        ),
-        click.option("--mode", type=CommaList(), default=("inference",), help="inference,training"),
-        click.option(
+        _list("--suite more_suites", "the same as SUITE; `all` is every suite"),
+        _list("--device", "devices, for example D or D1,D2 or D.1; `all` is every one present"),
+        _list("--models", "names, globs or /regex/ instead of a tier"),
+        _list("--mode", "inference,training", "inference"),
+        _list(
             "--config",
-            type=CommaList(),
-            default=("eager", "inductor"),
-            help="named configurations: eager,inductor,... (an unknown name lists them all)",
+            "named configurations: eager,inductor,... (an unknown name lists them all)",
+            "eager",
+            "inductor",
         ),
-        click.option(
-            "--dtype",
-            type=CommaList(),
-            default=("float32",),
-            help="float32,bfloat16,float16,amp (autocast to bfloat16),amp_float16",
-        ),
+        _list("--dtype", "float32,bfloat16,float16,amp (autocast to bfloat16),amp_float16", "float32"),
         click.option("--tier", default="smoke", help="smoke, standard or full"),
         click.option("--size", default="small", help="small or full models"),
         click.option(
