@@ -15,16 +15,23 @@ from torchgauge.harness.doctor.doctor_run import Calibrated, Gap
 from torchgauge.harness.doctor.doctor_text import calibration_lines
 from torchgauge.harness.doctor.fitness import Fitness, Verdict
 from torchgauge.harness.run.runner import RunReport
-from torchgauge.harness.run.summary import brief_text, report_lines, result_lines
+from torchgauge.harness.run.summary import brief_text, plan_lines, report_lines, result_lines
 from torchgauge.records import (
     Case,
     Configuration,
     DeviceTarget,
     Environment,
+    Expectation,
+    Group,
     Modifier,
     Phase,
+    Plan,
+    PlannedCase,
+    Refusal,
     Result,
+    RunSettings,
     Status,
+    Tolerance,
     Workload,
 )
 from torchgauge.suites.census.data import CensusData
@@ -144,3 +151,21 @@ def test_all_of_a_row_has_as_many_lines_as_of_a_tame_model(text: str) -> None:
     quoted = logged[logged.index("  end of log") + 1 :]
     assert quoted[0] == "    first"
     assert all(harmless(line) and line.startswith("    ") for line in quoted)
+
+
+@pytest.mark.parametrize("text", HOSTILE)
+def test_a_plan_has_as_many_lines_as_of_tame_models(text: str) -> None:
+    """A device's refusal and the reason of an expectation are texts of packages and files."""
+
+    def lines(word: str) -> list[str]:
+        (row, *_) = rows_of(word)
+        planned = PlannedCase(
+            row.case,
+            Tolerance(1e-3, 1e-3, 2.0, word),
+            refusal=Refusal(Status.UNSUPPORTED, word),
+            expectation=Expectation(Status.ERROR, word),
+        )
+        return plan_lines(Plan("run", 1.0, ("torchgauge",), RunSettings(), (Group(word, (planned,)),)))
+
+    assert len(lines(text)) == len(lines("tame")) == 2
+    assert all(map(harmless, lines(text)))

@@ -68,20 +68,8 @@ def passed_but(result: Result) -> str:
 
 def plan_lines(plan: Plan) -> list[str]:
     """One line per case, marked where it will not be attempted, and the totals."""
-    lines = []
-    for planned in plan.cases:
-        refusal = planned.refusal
-        mark = f"  ({refusal.status.value}: {refusal.reason})" if refusal is not None else ""
-        if planned.expectation is not None:
-            mark += f"  (expected {planned.expectation.status.value}: {planned.expectation.reason})"
-        lines.append(f"{planned.case.id}{mark}")
-    lines.append(
-        f"{len(plan.cases)} cases in {len(plan.groups)} groups, shard {plan.shard}, digest {plan.digest}"
-    )
     cold, compiled = cold_count(plan)
-    if cold < compiled:
-        lines.append(f"{cold} of {compiled} compiled cases compile cold today ({plan.settings.cold_compile})")
-    return lines
+    return document.terminal("harness/run/plan", plan=plan, cold=cold, compiled=compiled).splitlines()
 
 
 def result_lines(result: Result) -> list[str]:
