@@ -168,6 +168,19 @@ def test_a_killed_worker_that_is_started_again_loses_nothing(sandbox: Any, plann
     assert "name another folder" in more.stderr
 
 
+def test_other_groups_in_a_part_that_was_cut_off_are_no_cases_of_this_command(planned: Any) -> None:
+    """What it says of its own groups is not made less by what lies there; all of it is merged."""
+    parts = planned("toy", "--models", "noop,sum")
+    assert parts.measure("one", parts.groups[0]).returncode == 0
+    journal = parts.folder / "one" / "journal.jsonl"
+    journal.write_bytes(b"".join(journal.read_bytes().splitlines(keepends=True)[:-1]))
+    done = parts.measure("one", parts.groups[1])
+    assert done.returncode == 0, done.stderr
+    assert "1/1 pass (1/1 of those attempted): 1 pass\n" in done.stderr
+    assert parts.merge("one").returncode == 0
+    assert {row[0] for row in parts.published().values()} == {"pass"}
+
+
 def wait_for_row(journal: Path) -> None:
     """Return when the journal holds a row."""
     deadline = time.monotonic() + 60

@@ -131,14 +131,16 @@ class Campaign:
     def _measure(self, folder: RunFolder, report: RunReport) -> None:
         """Journal every row; raises :class:`UsageError` where the run is complete already."""
         with folder.open_journal() as journal, stop_on_interrupt() as stop:
-            done = set(journal.done)
+            mine = {each.case.key for each in self.plan.cases}  # a part may hold other groups, too
+            done = mine.intersection(journal.done)
             if journal.state is RunState.COMPLETE:
                 raise UsageError(
                     f"run {self.plan.run_id} is complete: there is nothing to resume",
                     hint=self.instead,
                 )
             for result in journal.results():
-                report.add(result)
+                if result.case.key in done:
+                    report.add(result)
             self.progress.start(self.plan, report)
             self._begin(journal)
             if done:
