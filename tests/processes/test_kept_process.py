@@ -172,8 +172,9 @@ def test_a_child_has_no_pipe_of_ours(mark: str) -> None:
 
 
 SCRATCH_PARENT = """
-import os, sys
+import os, signal, sys
 from torchgauge.processes.kept_process import run, scratch
+signal.signal(signal.SIGINT, signal.default_int_handler)  # who was started in the background ignores it
 with scratch("test", sys.argv[2]) as folder:
     (folder / "output").write_text("HF_TOKEN=secret")
     words = [sys.executable, "-c", "print('up', flush=True); " + sys.argv[1]]
