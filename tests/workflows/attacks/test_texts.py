@@ -13,7 +13,6 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-import test_hostile_sets
 from campaign_sets import Files, Night, in_row, relined, write_folder, write_zip
 from test_hostile_sets import entries, refusal
 
@@ -26,7 +25,6 @@ from torchgauge.workflows.ingest.intake import artifact_of
 from torchgauge.workflows.ingest.refusal import Reason
 from torchgauge.workflows.plain_text import is_plain_command
 
-night, good = test_hostile_sets.night, test_hostile_sets.good
 TAILS = {
     "another store": " --store /srv/history",
     "another store, joined": " --store=/srv/history",
