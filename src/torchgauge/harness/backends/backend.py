@@ -8,6 +8,7 @@ halves import it.
 from __future__ import annotations
 
 from dataclasses import dataclass, is_dataclass, replace
+from functools import cache
 from typing import Any, Protocol
 
 from torchgauge import registry
@@ -102,10 +103,12 @@ def _words(given: object) -> tuple[object, ...]:
     return given if isinstance(given, tuple) else (None,)
 
 
+@cache
 def compiler_of(configuration: Configuration) -> str:
     """The back end of ``torch.compile`` that ``configuration`` takes part with; "" for none.
 
-    A broken plugin compiles nothing: its cases end before anything is prepared for them.
+    A broken plugin compiles nothing: its cases end before anything is prepared for them. Asked once: a plugin
+    that hangs costs its patience once, and not for every case.
     """
     name = configuration.backend
     try:

@@ -127,14 +127,15 @@ def prepare(
                 f"backend {backend.name!r} needs {package!r}, which is not installed",
                 hint=f"pip install {package}",
             )
+
+    def made_by_backend() -> Prepared:
+        found = import_module(backend.implementation).prepare(subject, configuration, session)
+        return checked(found, backend)
+
     if backend.implementation.startswith("torchgauge."):  # ours say it by their frame
-        return checked(
-            import_module(backend.implementation).prepare(subject, configuration, session), backend
-        )
+        return made_by_backend()
     with _blamed(f"while backend {backend.name!r} prepared it"), _restored(backend):
-        made = checked(
-            import_module(backend.implementation).prepare(subject, configuration, session), backend
-        )
+        made = made_by_backend()
     made.context = partial(_entered, made.context, f"in backend {backend.name!r}")
     return made
 
