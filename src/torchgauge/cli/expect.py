@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torchgauge.cli.answer import asides
+from torchgauge.cli.answer import asides, say
 from torchgauge.cli.options import STORES, CommaList
 
 if TYPE_CHECKING:
@@ -138,8 +138,6 @@ def _show(found: Proposal) -> None:
     """The difference on standard output, what to know of it on standard error."""
     import difflib
 
-    from torchgauge.results.hostile_text import visible
-
     path = found.file.path
     old = found.file.text if path.exists() else ""
     lines = difflib.unified_diff(
@@ -149,8 +147,7 @@ def _show(found: Proposal) -> None:
         f"b/{path.name}",
         lineterm="",
     )
-    for line in lines:
-        click.echo(visible(line))
+    say(lines)
     click.echo(
         f"{found.file.table.device}: {found.added} new, {found.removed} removed, {found.marked} marked",
         err=True,

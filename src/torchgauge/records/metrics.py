@@ -9,6 +9,7 @@ The number of a metric is the median of its samples, with the interval of :mod:`
 
 from __future__ import annotations
 
+import math
 import re
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
@@ -78,6 +79,11 @@ class Metric:
     def __post_init__(self) -> None:
         if not is_metric_name(self.name) or not self.unit:
             raise ValueError(f"metric {self.name!r} in {self.unit!r}: a name is a word such as tokens_per_s")
+
+    @property
+    def least(self) -> float:
+        """No value of it is below this."""
+        return -math.inf if self.signed else 0.0
 
 
 def is_metric_name(text: str) -> bool:

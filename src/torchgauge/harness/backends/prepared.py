@@ -201,7 +201,7 @@ def check_measurements(said: str, found: Any) -> None:
                 f"{said} reports the metric {each.metric!r}, which nobody declares",
                 hint="declare it under torchgauge.metrics",
             )
-        if (least := min(each.samples, default=0.0)) < 0 and not registry.metrics()[each.metric].signed:
+        if (least := min(each.samples, default=0.0)) < registry.metrics()[each.metric].least:
             raise PluginError(
                 f"{said} reports {least:g} {each.unit} of {each.metric!r}, which is never below 0",
                 hint="declare it signed",

@@ -172,7 +172,7 @@ def _of_known_units(planned: PlannedCase, outcome: Outcome, known: Mapping[str, 
         metric = known.get(each.metric)
         unit = metric.unit if metric else each.unit
         why = "twice" if each.metric in kept else f"where the unit is {unit}" if each.unit != unit else ""
-        if metric and not metric.signed and min(each.samples, default=0.0) < 0:
+        if metric and min(each.samples, default=0.0) < metric.least:
             why = why or "which is never below 0"
         if why or not each.unit or not is_metric_name(each.metric):
             what = ", ".join(f"{sample:g}" for sample in each.samples[:8]) or each.absent

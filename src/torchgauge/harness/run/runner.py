@@ -166,7 +166,7 @@ class Campaign:
 
     def _execute(self, folder: RunFolder, done: set[str], stop: threading.Event) -> Iterator[Yield]:
         executor: Executor = load("torchgauge.executors", self.executor)
-        groups = tuple(_left(group, done) for group in self.plan.groups if _left(group, done).cases)
+        groups = tuple(each for group in self.plan.groups if (each := _left(group, done)).cases)
         submission = Submission(
             plan=self.plan,
             groups=groups,
