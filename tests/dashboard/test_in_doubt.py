@@ -312,7 +312,7 @@ def _live(browser: Any, base: str, site: Path, address: str, ready: str) -> str:
     anchor = re.search(r'data-anchor="([^"]+)"', (site / "performance-latency.html").read_text())
     model = next((site / "models").glob("timm-loud*")).relative_to(site).as_posix()
     assert anchor is not None
-    page = browser.new_page()
+    page = browser.new_page(viewport={"width": 1280, "height": 4000})  # rows out of sight have no text
     page.goto(base + address.replace("BASE", anchor[1]).replace("MODEL", model))
     if address == "MODEL":
         page.locator("[data-chart]").scroll_into_view_if_needed()

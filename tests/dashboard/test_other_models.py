@@ -14,8 +14,8 @@ from store_builder import DAY, EAGER, NOW, RunBuilder, result
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.contrast import Side, contrast
 from torchgauge.dashboard.names import device_id
-from torchgauge.dashboard.new_failures import newest_failures
-from torchgauge.dashboard.pages.device_history import device_history, new_failures
+from torchgauge.dashboard.new_failures import recent_failures, standing_failures
+from torchgauge.dashboard.pages.device_history import device_history
 from torchgauge.dashboard.pages.geomean import usable
 from torchgauge.dashboard.site_data import read_site_data
 from torchgauge.dashboard.tally import tally
@@ -108,11 +108,10 @@ def test_it_enters_no_mean(store: Path) -> None:
 
 def test_history_counts_it_nowhere_and_its_end_is_no_new_failure(store: Path) -> None:
     """The named model never passed, so nothing broke when it was built at last."""
-    history = read_site_data(Store.open(store), NOW).recent
-    rows = np.arange(len(history.cases))
-    assert device_history(history, rows).passed == (1, 1)
-    assert list(new_failures(history, rows)) == []
-    assert newest_failures(history, 10) == ()
+    data = read_site_data(Store.open(store), NOW)
+    assert device_history(data.recent, np.arange(len(data.recent.cases))).passed == (1, 1)
+    assert standing_failures(data.recent, data.latest) == ()
+    assert recent_failures(data.recent, 10) == ()
 
 
 def test_a_pass_of_its_own_before_is_a_new_failure(tmp_path: Path) -> None:
@@ -120,10 +119,9 @@ def test_a_pass_of_its_own_before_is_a_new_failure(tmp_path: Path) -> None:
     for days, status in ((1, Status.PASS), (0, Status.ERROR)):
         marks = {"modifiers": (Modifier.DEGRADED,)} if days else {}
         night(tmp_path / "store", days, a=(status, {}), b=(status, marks))
-    history = read_site_data(Store.open(tmp_path / "store"), NOW).recent
-    rows = np.arange(len(history.cases))
-    assert {found.case.workload.model for found in new_failures(history, rows)} == {"a", "b"}
-    assert len(newest_failures(history, 10)) == 2
+    data = read_site_data(Store.open(tmp_path / "store"), NOW)
+    assert {found.case.workload.model for found in data.new_failures} == {"a", "b"}
+    assert len(recent_failures(data.recent, 10)) == 2
 
 
 def test_it_is_compared_with_nothing(store: Path) -> None:

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 
 from torchgauge.clock import utc
 from torchgauge.dashboard.context import SiteContext
-from torchgauge.dashboard.new_failures import NewFailure, newest_failures
+from torchgauge.dashboard.new_failures import NewFailure, recent_failures
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.pages.regressions import STATES, build_text, interval_text
 from torchgauge.dashboard.pages.subject_links import case_link
@@ -123,7 +123,7 @@ def _regression(each: Change, builds: Mapping[str, TorchBuild]) -> FeedEntry:
 
 def _failures(context: SiteContext) -> Iterator[FeedEntry]:
     groups: dict[tuple[str, str], list[NewFailure]] = {}
-    for found in newest_failures(context.recent, MOST_ENTRIES):
+    for found in recent_failures(context.recent, MOST_ENTRIES):
         groups.setdefault((found.snapshot.id, found.case.device), []).append(found)
     created = {run.run_id: run.created_at for run in context.dated}
     for (_, device), members in groups.items():

@@ -111,7 +111,8 @@ class History:
     def ending(self, row: int, place: int) -> str:
         """How a case ended: its status, or ``degraded`` where it passed by another path."""
         status = STATUSES[self.status[row, place]]
-        degraded = status is Status.PASS and self.mark(Modifier.DEGRADED.value)[row, place]
+        marks = self.marks.get(Modifier.DEGRADED.value)
+        degraded = status is Status.PASS and marks is not None and marks[row, place]
         return Modifier.DEGRADED.value if degraded else status.value
 
     @cached_property

@@ -160,6 +160,14 @@ class LatestResults:
             return self
         return replace(self, entries=kept, planned=len(kept) + self.superseded)
 
+    def marked(self, keys: Collection[str], mark: str) -> LatestResults:
+        """The same results, with ``mark`` first among the marks of the cases whose keys are ``keys``."""
+        entries = {
+            key: replace(entry, marks=(mark, *entry.marks)) if entry.newest["case_key"] in keys else entry
+            for key, entry in self.entries.items()
+        }
+        return replace(self, entries=entries)
+
     def of_device(self, device: str) -> tuple[Entry, ...]:
         """The entries of one device."""
         return tuple(entry for entry in self.entries.values() if entry.column.device == device)

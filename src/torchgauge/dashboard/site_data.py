@@ -16,6 +16,7 @@ from torchgauge.dashboard.case_index import CaseIndex
 from torchgauge.dashboard.epoch import Epoch, planned_cases, standing, window
 from torchgauge.dashboard.history import History, joined
 from torchgauge.dashboard.latest_results import LatestResults, latest_of
+from torchgauge.dashboard.new_failures import MARK, NewFailure, standing_failures
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.dashboard.plan_check import check_history
@@ -47,7 +48,8 @@ class SiteData:
     ``now`` is what ages are counted from, in seconds since the epoch. ``recent`` covers the open epoch and
     the one before it, with the numbers of :data:`RECENT_PARTS` only; ``snapshots`` are all of the store,
     ``runs`` all runs newest first, ``dated`` the published ones in order of creation. ``metrics`` are all
-    that the store has, ``case_index`` its cases with their numbers. ``environments`` and ``calibrations`` map
+    that the store has, ``case_index`` its cases with their numbers. ``new_failures`` are those that stand,
+    whose cases have the mark ``new`` in ``latest``. ``environments`` and ``calibrations`` map
     a run to its rows of these tables, for the runs in ``described``: those that hold a row of the latest
     results, the newest ones and the unfinished ones.
     """
@@ -56,6 +58,7 @@ class SiteData:
     now: float
     latest: LatestResults
     recent: History
+    new_failures: tuple[NewFailure, ...]
     snapshots: tuple[Snapshot, ...]
     runs: tuple[RunInfo, ...]
     dated: tuple[DatedRun, ...]
@@ -82,21 +85,24 @@ def read_site_data(
     at = _now(runs, newest) if now is None else now
     latest = latest_of(store, at, case_index, newest, [run.run_id for run in dated])
     snapshots = snapshots_of(dated)
-    recent: list[History] = []
+    windows: list[History] = []
     metrics: dict[str, MetricFacts] = {}
     for epoch, seen in _epochs(store, rows, dated, snapshots, case_index):
         metrics |= seen
-        recent = [*recent[-1:], _compared(epoch.window)]
+        windows = [*windows[-1:], _compared(epoch.window)]
         if each is not None:
             each(epoch)
         del epoch
+    recent = joined(tuple(windows))
+    failures = standing_failures(recent, latest)
     described = _described(runs, newest, dated)
     there = sorted(described & {info.run_id for info in published})
     return SiteData(
         store=store,
         now=at,
-        latest=latest,
-        recent=joined(tuple(recent)),
+        latest=latest.marked({failure.case.key for failure in failures}, MARK),
+        recent=recent,
+        new_failures=failures,
         snapshots=snapshots,
         runs=tuple(reversed(runs)),
         dated=tuple(dated),

@@ -71,6 +71,7 @@ BADNESS: dict[Status, int] = {
 """Order in which sorting a column puts the worst first."""
 
 MARKS: dict[str, str] = {
+    "new": "failed at its newest result, and did better at the one before",
     "unexpected": "differs from what the data file promises for this device (a pass where it says nothing)",
     "expected": "no pass, as the data file says in advance, with a reason",
     "degraded": "ran, but not by the requested path (a silent fallback, a recompile limit): no pass",

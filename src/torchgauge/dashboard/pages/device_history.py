@@ -1,30 +1,14 @@
-"""What the recent snapshots say of one device: pass counts, new failures, and whether it still reports."""
+"""What the recent snapshots say of one device: pass counts, and whether it still reports."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 import numpy.typing as npt
 
-from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
-from torchgauge.dashboard.names import CaseName
-from torchgauge.records import Status, Subject
-
-
-@dataclass(frozen=True)
-class NewFailure:
-    """A case whose newest result is a failure and whose result before passed.
-
-    ``ended`` is its status, or ``degraded``: to pass by another path than the requested one is not to pass.
-    """
-
-    case: CaseName
-    status: Status
-    ended: str
-    failed: str
-    passed: str
+from torchgauge.dashboard.history import NOTHING_PLANNED, History
+from torchgauge.records import Subject
 
 
 @dataclass(frozen=True)
@@ -66,24 +50,3 @@ def device_history(history: History, rows: npt.NDArray[np.int64]) -> DeviceHisto
         missed=int(others[last + 1 :].sum()),
         last=history.snapshots[last].date if last >= 0 else "",
     )
-
-
-def new_failures(history: History, rows: npt.NDArray[np.int64]) -> Iterator[NewFailure]:
-    """The cases in ``rows`` whose newest result is a failure while the result before it passed."""
-    if not len(rows) or len(history.snapshots) < 2:
-        return
-    status = history.status[rows]
-    said = history.said[rows]
-    places = np.maximum.accumulate(np.where(said, np.arange(status.shape[1]), -1), axis=1)
-    newest = places[:, -1]
-    at = np.arange(len(rows))
-    before = np.where(newest > 0, places[at, np.maximum(newest - 1, 0)], -1)
-    hit = (newest >= 0) & (before >= 0) & history.became_worse((rows, before), (rows, newest))
-    for i in np.flatnonzero(hit).tolist():
-        yield NewFailure(
-            case=history.cases[rows[i]],
-            status=STATUSES[status[i, newest[i]]],
-            ended=history.ending(int(rows[i]), int(newest[i])),
-            failed=history.snapshots[newest[i]].date,
-            passed=history.snapshots[before[i]].date,
-        )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
@@ -46,22 +47,21 @@ class FailureGroup:
     href: str
 
 
-def failure_groups(entries: Iterable[Entry]) -> tuple[FailureGroup, ...]:
-    """The groups of ``entries``, none of which passed, largest first."""
-    found = [_group(key, members) for key, members in grouped(entries, _row).items()]
+def failure_groups(
+    entries: Iterable[Entry], row_of: Callable[[Entry], Row] = attrgetter("newest")
+) -> tuple[FailureGroup, ...]:
+    """The groups of ``entries``, largest first, by what ``row_of`` them says, which is no pass."""
+    found = [_group(key, members, row_of) for key, members in grouped(entries, row_of).items()]
     return tuple(sorted(found, key=lambda group: (-group.cases, group.title, group.fingerprint)))
 
 
-def _row(entry: Entry) -> Row:
-    return entry.newest
-
-
-def _group(key: ClusterKey, members: Sequence[Entry]) -> FailureGroup:
-    row = members[0].newest
+def _group(key: ClusterKey, members: Sequence[Entry], row_of: Callable[[Entry], Row]) -> FailureGroup:
+    row = row_of(members[0])
     said = row["error_message"] or row["reason"] or row["accuracy_detail"] or row["cause"] or ""
     if key.kind in ("timeout", "oom", "accuracy"):  # what is said of one case is no name of the others
         said = ": ".join(filter(None, (title_of(row, key), said)))
-    looks = {look: sum(entry.status is status for entry in members) for status, look in LOOKS.items()}
+    ended = [row_of(entry)["status"] for entry in members]
+    looks = {look: ended.count(status.value) for status, look in LOOKS.items()}
     models: dict[tuple[str, str], list[Entry]] = {}
     for entry in members:
         models.setdefault(entry.workload.group, []).append(entry)

@@ -10,24 +10,19 @@ from typing import TYPE_CHECKING, Any
 from torchgauge.clock import DAY_S
 from torchgauge.dashboard.history import NOTHING_PLANNED
 from torchgauge.dashboard.latest_results import Entry, LatestResults
+from torchgauge.dashboard.new_failures import MARK
 from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.calibration import newest_calibration
-from torchgauge.dashboard.pages.device_history import (
-    DeviceHistory,
-    NewFailure,
-    device_history,
-    new_failures,
-    rows_of,
-)
+from torchgauge.dashboard.pages.device_history import DeviceHistory, device_history, rows_of
+from torchgauge.dashboard.pages.findings import Finding, failure_finding, reason_of
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import change, spread
 from torchgauge.dashboard.pages.pass_line import PassLine, pass_line
 from torchgauge.dashboard.plain_rows import Row
-from torchgauge.dashboard.statuses import LOOKS, Look
+from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.tally import Tally, tally
 from torchgauge.records import Status, Subject, apart, left_out
 from torchgauge.results import units
-from torchgauge.results.hostile_text import first_line
 from torchgauge.results.latest import STALE_AFTER_S
 
 if TYPE_CHECKING:
@@ -64,18 +59,6 @@ class DeviceCard:
     calibration_run: str
 
 
-@dataclass(frozen=True)
-class Finding:
-    """A case that somebody should look at; ``expected`` or dates say against what."""
-
-    href: str
-    workload: str
-    column: str
-    look: Look
-    against: str
-    detail: str
-
-
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The first page."""
     page = context.renderer.page("overview", "index.html", page=_overview(context))
@@ -86,13 +69,13 @@ def _overview(context: SiteContext) -> dict[str, Any]:
     """Cards, what is new, surprises and the runs that are not finished."""
     latest = context.latest.of_models()
     moved = context.moved
-    failures: list[NewFailure] = []
-    cards = [_card(context, latest, device, moved, failures) for device in _devices(context, latest)]
+    failures = [each for each in context.new_failures if each.case.workload.subject is Subject.MODELS]
+    cards = [_card(context, latest, device, moved) for device in _devices(context, latest)]
     cards.sort(key=lambda card: not card.silence)
     surprises = _surprises(latest)
     return {
         "cards": cards,
-        "failures": [_failure(latest, found) for found in failures[:MOST_LISTED]],
+        "failures": [failure_finding(latest, found) for found in failures[:MOST_LISTED]],
         "failures_in_all": len(failures),
         "surprises": [_surprise(entry) for entry in surprises[:MOST_LISTED]],
         "surprises_in_all": len(surprises),
@@ -112,23 +95,21 @@ def _card(
     latest: LatestResults,
     device: str,
     moved: Mapping[str, Movement],
-    failures: list[NewFailure],
 ) -> DeviceCard:
     entries = latest.of_device(device)
     rows = rows_of(context.recent, device, Subject.MODELS)
     history = device_history(context.recent, rows)
-    fresh = list(new_failures(context.recent, rows))
-    failures += fresh
     counted = tally(entries)
+    fresh = counted.marks.get(MARK, 0)
     run, calibrations = newest_calibration(context, device)
     return DeviceCard(
         device=device,
         href=links.device_page(device),
-        sentence=f"{device}: {_sentence(counted, entries, len(fresh), moved)}",
+        sentence=f"{device}: {_sentence(counted, entries, fresh, moved)}",
         silence=silence(latest, entries, history, context.now),
         tally=counted,
         line=pass_line(history.passed, history.planned, [s.date for s in context.recent.snapshots]),
-        new_failures=len(fresh),
+        new_failures=fresh,
         incomplete=_incomplete(counted),
         oldest=units.age(max((entry.age_s for entry in entries), default=0.0)),
         apart=tuple(_apart(context, device)),
@@ -237,31 +218,5 @@ def _surprise(entry: Entry) -> Finding:
         column=entry.column.name,
         look=LOOKS[entry.status],
         against=entry.newest["expected"] or "pass",
-        detail=_detail(entry),
+        detail=reason_of(entry.newest),
     )
-
-
-def _failure(latest: LatestResults, found: NewFailure) -> Finding:
-    entry = latest.entries.get((found.case.workload, found.case.column))
-    return Finding(
-        href=links.case_link(entry) if entry else links.model_page(found.case.workload.group),
-        workload=found.case.workload.name,
-        column=found.case.column.name,
-        look=LOOKS[found.status],
-        against=f"passed {found.passed}, {_broke(found)} {found.failed}",
-        detail=_detail(entry) if entry else "",
-    )
-
-
-def _broke(found: NewFailure) -> str:
-    return found.ended if found.status is Status.PASS else "failed"
-
-
-def _detail(entry: Entry) -> str:
-    row = entry.newest
-    if entry.degraded and row["status"] == Status.PASS:
-        return first_line(entry.degraded)
-    message = first_line(
-        row["error_message"] or row["reason"] or row["accuracy_detail"] or row["cause"] or ""
-    )
-    return ": ".join(part for part in (row["error_type"], message) if part) or f"in phase {row['phase']}"

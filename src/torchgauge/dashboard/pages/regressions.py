@@ -5,12 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator, Mapping
+from itertools import product
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.ab_runs import BADGES, ab_runs
-from torchgauge.dashboard.pages.device_history import new_failures, rows_of
 from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.snapshots import DatedRun, TorchBuild
@@ -61,7 +62,8 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         now=context.now,
         others=found.others[:MOST_CHANGES],
         fresh=tuple(
-            (title, len(members), failure_groups(members)[:MOST_GROUPS]) for title, members in _new(context)
+            (title, len(members), failure_groups(members, attrgetter("shown"))[:MOST_GROUPS])
+            for title, members in _new(context)
         ),
         ab=ab_runs(context),
         badges=BADGES,
@@ -156,15 +158,15 @@ def _question(look: Look) -> str:
 
 def _new(context: SiteContext) -> Iterator[tuple[str, list[Entry]]]:
     """The newest rows of the cases that fail now and passed before, by device and what they ask about."""
-    for device in sorted({case.column.device for case in context.recent.cases}):
-        for subject in Subject:
-            found = [
-                entry
-                for failure in new_failures(context.recent, rows_of(context.recent, device, subject))
-                if (entry := context.latest.entries.get((failure.case.workload, failure.case.column)))
-            ]
-            if found:
-                yield f"{device}: {subject.value}", found
+    for device, subject in product(dict.fromkeys(each.case.device for each in context.new_failures), Subject):
+        cases = (each.case for each in context.new_failures if each.case.device == device)
+        found = [
+            context.latest.entries[case.workload, case.column]
+            for case in cases
+            if case.workload.subject is subject
+        ]
+        if found:
+            yield f"{device}: {subject.value}", found
 
 
 def _json(context: SiteContext, found: TrendChanges) -> bytes:

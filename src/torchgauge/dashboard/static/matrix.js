@@ -129,7 +129,7 @@ class Matrix {
       ["count(fail)>=3", "so many cells; fail is any status of an attempt that did not pass"],
       ["seq(pass error)", "passed, and at its next result raised an error"],
       [`speedup<1 ${device}:latency>10ms`, "numbers, with units"],
-      ["or(unexpected degraded other_model unchecked unsteady flaky contributed imported stale none)", "marks; none is a combination that nobody planned"],
+      ["or(new unexpected degraded other_model unchecked unsteady flaky contributed imported stale none)", "marks; none is a combination that nobody planned"],
     ]) {
       const button = element("button", { type: "button", className: "example", textContent: query });
       button.addEventListener("click", () => {
