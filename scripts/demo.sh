@@ -13,6 +13,6 @@ case $code in
 esac
 "$torchgauge" dashboard build "$store" --out "$site" || exit $?
 echo
-echo "The dashboard is in $(pwd)/$site/index.html"
+echo "The dashboard is in $(cd "$site" && pwd)/index.html"
 echo "Open that file in a browser, or type: $torchgauge dashboard serve $site"
 echo "Every number there carries the command that reproduces it; \`$torchgauge results list --store $store\` lists the runs."
