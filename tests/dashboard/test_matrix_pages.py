@@ -29,6 +29,7 @@ from torchgauge.records import Workload as PlannedWorkload
 from torchgauge.results import stats
 
 SITE = {"version": "0", "generated": "now", "empty": False, "pages": (("index.html", "Overview"),)}
+SITE |= {"lost_nights": ()}
 FIRST_LOAD = 60_000
 """Bytes, compressed, of a page with all that it loads before anybody does anything."""
 

@@ -3,7 +3,8 @@
 Why the newest row of each case and not the newest run: nightly plans are sharded over several runs, and a
 run of three models by hand must not empty the page. The status that is counted is always the newest row's;
 where that row says nothing of the case (``infra``, ``not_run``), the last known result stands beside it with
-its age.
+its age. Where a run says nothing of any case of a device its runner died: that is one event, which
+:mod:`~torchgauge.dashboard.lost_nights` tells, and what was known before stands, as ``stale``.
 """
 
 from __future__ import annotations
@@ -11,7 +12,7 @@ from __future__ import annotations
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -46,7 +47,8 @@ class Entry:
 
     ``age_s`` is the age of ``newest`` and ``known_age_s`` that of ``known``, in seconds. ``known`` is None
     where no attempt is on record. ``numbers`` are rows of ``summaries`` by metric: each has a median, or the
-    reason ``absent`` why there is none.
+    reason ``absent`` why there is none. ``lost`` says that the newest attempt was lost with its device's
+    whole run.
     """
 
     workload: Workload
@@ -58,6 +60,12 @@ class Entry:
     known: Row | None
     known_age_s: float
     numbers: Mapping[str, Row]
+    lost: bool = False
+
+    @property
+    def counted(self) -> Row:
+        """The row whose status is counted."""
+        return self.shown if self.lost else self.newest
 
     @property
     def stands_in(self) -> bool:
@@ -182,7 +190,7 @@ def latest_of(
     a table that cannot be read.
     """
     chosen = _chosen(case_index, newest, runs)
-    newest_run, known_run = newest.run.tolist(), newest.known_run.tolist()
+    newest_run, known_run, lost = newest.run.tolist(), newest.known_run.tolist(), newest.lost.tolist()
     wanted: dict[str, set[str]] = {}
     for index in chosen.values():
         for rank in {newest_run[index], known_run[index]} - {NONE}:
@@ -194,7 +202,7 @@ def latest_of(
         case, rank = case_index[index], known_run[index]
         last = rows[runs[newest_run[index]], case.key]
         known = rows[runs[rank], case.key] if rank != NONE else None
-        entries[key] = _entry(case, last, known, numbers, now)
+        entries[key] = _entry(case, _Standing(last, known, lost[index]), numbers, now)
     return LatestResults(entries, len(case_index), len(case_index) - len(entries))
 
 
@@ -248,31 +256,38 @@ def _of_cases(table: Any, wanted: Mapping[str, Collection[str]]) -> Any:
     return table.take(arrow_columns.of_integers(rows))
 
 
+class _Standing(NamedTuple):
+    """The newest row of a case, the last that says something of it, and whether the newest was lost."""
+
+    newest: Row
+    known: Row | None
+    lost: bool
+
+
 def _entry(
-    case: CaseName,
-    newest: Row,
-    known: Row | None,
-    numbers: Mapping[tuple[str, str], dict[str, Row]],
-    now: float,
+    case: CaseName, rows: _Standing, numbers: Mapping[tuple[str, str], dict[str, Row]], now: float
 ) -> Entry:
+    newest, known, lost = rows
     shown = known or newest
+    counted = shown if lost else newest
     known_age_s = now - shown["when"].timestamp()
-    marks = [mark for mark in newest["modifiers"] or () if mark != "stale"]
-    if newest["unexpected"]:
+    marks = [mark for mark in counted["modifiers"] or () if mark != "stale"]
+    if counted["unexpected"]:
         marks.insert(0, "unexpected")
-    marks += newest["origin"].kind.marks
+    marks += counted["origin"].kind.marks
     if shown["run_id"] != newest["run_id"] or known_age_s > STALE_AFTER_S:
         marks.append("stale")
     return Entry(
         workload=case.workload,
         column=case.column,
-        status=_status(newest),
+        status=_status(counted),
         marks=tuple(dict.fromkeys(marks)),
         newest=newest,
         age_s=now - newest["when"].timestamp(),
         known=known,
         known_age_s=known_age_s,
         numbers=numbers.get((shown["run_id"], shown["case_key"]), {}),
+        lost=lost,
     )
 
 

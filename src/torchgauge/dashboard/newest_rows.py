@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from torchgauge.dashboard.arrow_columns import Bits, Integers
+from torchgauge.dashboard.case_index import CaseIndex
 from torchgauge.dashboard.history import STATUSES
 from torchgauge.dashboard.run_rows import Rows
 from torchgauge.records import INCOMPLETE
@@ -20,17 +21,28 @@ _SAYS_NOTHING = np.array([status in INCOMPLETE for status in STATUSES])
 
 @dataclass(frozen=True)
 class NewestRows:
-    """By index of the case: rank of a run, and when the case started there, in microseconds."""
+    """By index of the case: rank of a run, and when the case started there, in microseconds.
+
+    ``lost`` says where the newest row is of a run that says nothing of any case of its device.
+    """
 
     run: Integers
     when: Integers
     known_run: Integers
+    lost: Bits
 
     @classmethod
-    def of(cls, rows: Rows, cases: int) -> NewestRows:
-        """Those of ``rows``; ``cases`` is the number of cases."""
-        run, when = _newest(rows, cases)
-        return cls(run, when, _newest(rows.take(np.flatnonzero(says_something(rows))), cases)[0])
+    def of(cls, rows: Rows, case_index: CaseIndex) -> NewestRows:
+        """Those of ``rows``, whose cases are all in ``case_index``."""
+        cases, says = len(case_index), says_something(rows)
+        run, when = np.full(cases, NONE, np.int64), np.full(cases, NONE, np.int64)
+        known_run, lost = run.copy(), np.zeros(cases, np.bool_)
+        newest, known = _newest(rows), np.flatnonzero(says)
+        run[rows.case[newest]], when[rows.case[newest]] = rows.run[newest], rows.when[newest]
+        known = known[_newest(rows.take(known))]
+        known_run[rows.case[known]] = rows.run[known]
+        lost[rows.case[newest]] = _lost(rows, says, case_index)[newest]
+        return cls(run, when, known_run, lost)
 
 
 def says_something(rows: Rows) -> Bits:
@@ -39,8 +51,18 @@ def says_something(rows: Rows) -> Bits:
     return found
 
 
-def _newest(rows: Rows, cases: int) -> tuple[Integers, Integers]:
-    run, when = np.full(cases, NONE, np.int64), np.full(cases, NONE, np.int64)
-    places = last_of([rows.case], [rows.run, rows.when])
-    run[rows.case[places]], when[rows.case[places]] = rows.run[places], rows.when[places]
-    return run, when
+def _newest(rows: Rows) -> Integers:
+    """The place of the newest row of every case."""
+    return last_of([rows.case], [rows.run, rows.when])
+
+
+def _lost(rows: Rows, says: Bits, case_index: CaseIndex) -> Bits:
+    """Which rows are of a run and a device of which no row says anything: its runner died."""
+    names, device = np.unique([case.device for case in case_index], return_inverse=True)
+    if not len(rows):
+        return says
+    night = rows.run * len(names) + device[rows.case]
+    told = np.zeros(int(night.max()) + 1, np.bool_)
+    told[night[says]] = True
+    found: Bits = ~told[night]
+    return found

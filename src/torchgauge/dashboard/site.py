@@ -28,6 +28,7 @@ from torchgauge.dashboard import (
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.epoch import Epoch
 from torchgauge.dashboard.latest_results import LatestResults
+from torchgauge.dashboard.lost_nights import lost_nights
 from torchgauge.dashboard.pages import (
     about,
     checks,
@@ -211,6 +212,7 @@ def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
         "empty": not data.latest.entries,
         "pages": _navigation(data.latest),
         "device_pages": True,
+        "lost_nights": lost_nights(data.latest),
     }
     return SiteContext(**vars(data), renderer=Renderer(site), charts=charts, base_url=base_url)
 

@@ -81,7 +81,7 @@ def read_site_data(
     published = [info for info in runs if info.published]
     case_index = CaseIndex()
     rows, dated = _read_runs(store, published, case_index)
-    newest = NewestRows.of(rows, len(case_index))
+    newest = NewestRows.of(rows, case_index)
     at = _now(runs, newest) if now is None else now
     latest = latest_of(store, at, case_index, newest, [run.run_id for run in dated])
     snapshots = snapshots_of(dated)

@@ -8,8 +8,9 @@ from dataclasses import dataclass
 
 from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
+from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import LOOKS, MARKS, Look
-from torchgauge.records import ATTEMPTED, INCOMPLETE, Status
+from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, counts_as_pass
 
 
 @dataclass(frozen=True)
@@ -88,6 +89,13 @@ def tally(entries: Iterable[Entry]) -> Tally:
         marks.update(entry.marks)
         passed += entry.fully_passed
     return Tally({status: statuses[status] for status in LOOKS}, passed, _in_order(marks))
+
+
+def tally_of_rows(rows: Collection[Row]) -> Tally:
+    """The counts over ``rows`` as they ended, whatever stands for their cases since; without marks."""
+    statuses = [Status(row["status"]) for row in rows]
+    passed = sum(counts_as_pass(row["status"], row["modifiers"] or ()) for row in rows)
+    return Tally({status: statuses.count(status) for status in LOOKS}, passed, {})
 
 
 def _in_order(marks: Counter[str]) -> dict[str, int]:

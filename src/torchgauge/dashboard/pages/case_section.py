@@ -13,6 +13,7 @@ from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.cells import known_note
 from torchgauge.dashboard.pages.environments import LastPass
+from torchgauge.dashboard.pages.findings import reason_of
 from torchgauge.dashboard.pages.html_text import facts_html, repeated, scroll_html, shown
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import LOOKS, MARKS
@@ -126,15 +127,21 @@ def _stand_in(entry: Entry) -> str:
     if entry.stands_in and entry.known is not None:
         code = LOOKS[Status(entry.known["status"])].code
         return (
-            '<p class="notice">The newest attempt says nothing of this case. What follows is the last known '
-            f"result: {code}, {units.age(entry.known_age_s)} ago.</p>"
+            '<p class="notice">The newest attempt says nothing of this case'
+            f"{_lost(entry)}. What follows is the last known result: {code}, "
+            f"{units.age(entry.known_age_s)} ago.</p>"
         )
     note = known_note(entry)
     return f'<p class="notice">This result is stale: {note}.</p>' if note else ""
 
 
+def _lost(entry: Entry) -> str:
+    """Why a whole night was lost, whose row tells nothing else here."""
+    return f" ({repeated(reason_of(entry.newest))})" if entry.lost else ""
+
+
 def _why(entry: Entry) -> Facts:
-    row = entry.newest
+    row = entry.counted
     quiet = row["status"] == Status.PASS.value
     apart = [(name, getattr(entry, name)) for name in ("degraded", "unchecked", "unsteady")]
     if quiet and not (row["error_type"] or row["reason"] or row["teardown"] or row["expected"]):

@@ -39,10 +39,10 @@ def status_cell(entry: Entry) -> StatusCell:
 
 def known_note(entry: Entry) -> str:
     """What stands in for a row that says nothing, or how old a stale row is; else empty."""
-    if entry.stands_in and entry.known is not None:
+    if entry.stands_in and entry.known is not None and not entry.lost:
         code = LOOKS[type(entry.status)(entry.known["status"])].code
         return f"last {code}, {units.age(entry.known_age_s)} ago"
-    return f"{units.age(entry.age_s)} old" if "stale" in entry.marks else ""
+    return f"{units.age(entry.known_age_s)} old" if "stale" in entry.marks else ""
 
 
 def host_note(entry: Entry) -> str:

@@ -48,7 +48,7 @@ class FailureGroup:
 
 
 def failure_groups(
-    entries: Iterable[Entry], row_of: Callable[[Entry], Row] = attrgetter("newest")
+    entries: Iterable[Entry], row_of: Callable[[Entry], Row] = attrgetter("counted")
 ) -> tuple[FailureGroup, ...]:
     """The groups of ``entries``, largest first, by what ``row_of`` them says, which is no pass."""
     found = [_group(key, members, row_of) for key, members in grouped(entries, row_of).items()]

@@ -217,6 +217,6 @@ def _surprise(entry: Entry) -> Finding:
         workload=entry.workload.name,
         column=entry.column.name,
         look=LOOKS[entry.status],
-        against=entry.newest["expected"] or "pass",
-        detail=reason_of(entry.newest),
+        against=entry.counted["expected"] or "pass",
+        detail=reason_of(entry.counted),
     )

@@ -21,7 +21,7 @@ from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.environments import fact, plugin_of
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import LOOKS
-from torchgauge.dashboard.tally import Tally, tally
+from torchgauge.dashboard.tally import Tally, tally_of_rows
 from torchgauge.records import Status
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
@@ -146,7 +146,8 @@ def last_runs(context: SiteContext) -> list[dict[str, Any]]:
     found = []
     for (device, suite), runs in sorted(members.items()):
         run_id = min(runs, key=lambda run: rank.get(run, len(rank)))
-        rows, counted = [entry.newest for entry in runs[run_id]], tally(runs[run_id])
+        rows = [entry.newest for entry in runs[run_id]]
+        counted = tally_of_rows(rows)
         found.append(
             {
                 "device": device,
