@@ -6,7 +6,11 @@ without sleeping. The worker's timed blocks read the same steady clock directly 
 
 from __future__ import annotations
 
+import signal
+import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime, timezone
 from typing import Protocol
 
@@ -42,3 +46,23 @@ SYSTEM_CLOCK: Clock = SystemClock()
 def utc(seconds: float) -> datetime:
     """The moment ``seconds`` after the epoch, in UTC."""
     return datetime.fromtimestamp(seconds, tz=timezone.utc)
+
+
+@contextmanager
+def alarm(every_s: float, ring: Callable[[], None]) -> Iterator[None]:
+    """Call ``ring`` every ``every_s`` seconds (0: never), amid whatever runs or waits inside, where it may raise.
+
+    An alarm within another one silences that until it is over. None rings outside of the main thread.
+    """
+    timed = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
+    if not every_s or not timed:
+        yield
+        return
+    handler = signal.signal(signal.SIGALRM, lambda _number, _frame: ring())
+    outer = signal.setitimer(signal.ITIMER_REAL, every_s, every_s)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, handler)
+        signal.setitimer(signal.ITIMER_REAL, *outer)

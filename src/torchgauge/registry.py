@@ -8,9 +8,7 @@ from __future__ import annotations
 
 import configparser
 import re
-import signal
 import sys
-import threading
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout
 from functools import cache
@@ -18,6 +16,7 @@ from importlib import metadata, resources
 from inspect import getattr_static
 from typing import Any
 
+from torchgauge.clock import alarm
 from torchgauge.errors import InfrastructureError, TorchgaugeError, UnknownNameError
 from torchgauge.records import METRICS, Metric
 
@@ -115,24 +114,16 @@ def stranger(said: str, *, hint: str = "") -> Iterator[None]:
     longer than :data:`PATIENCE_S`.
     """
 
-    def end(_number: int, _frame: object) -> None:
+    def end() -> None:
         raise TimeoutError(f"it takes longer than {PATIENCE_S:g} s")
 
-    timed = threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer")
-    before = signal.signal(signal.SIGALRM, end) if timed else None
-    if timed:
-        signal.setitimer(signal.ITIMER_REAL, PATIENCE_S)
     try:
-        with redirect_stdout(sys.stderr):
+        with alarm(PATIENCE_S, end), redirect_stdout(sys.stderr):
             yield
     except (TorchgaugeError, KeyboardInterrupt):
         raise
     except BaseException as error:
         raise InfrastructureError(f"{said} {type(error).__name__}: {error}", hint=hint) from error
-    finally:
-        if timed:
-            signal.setitimer(signal.ITIMER_REAL, 0)
-            signal.signal(signal.SIGALRM, before)
 
 
 def asked(said: str, plugin: Any, method: str, *arguments: Any) -> str:

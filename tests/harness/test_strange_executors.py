@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
 
-from torchgauge.records import Status
+from torchgauge.records import Cause, Status
 
 PLUGIN = Path(__file__).parents[1] / "backends_plugin"
 SUMS = ("toy", "--models", "noop,sum", "--device", "cpu", "--config", "eager")
@@ -20,10 +21,10 @@ ENDINGS = {
 }
 
 
-def run(sandbox, name: str):
+def run(sandbox, name: str, *more: str):
     """Two cases without torch by the executor ``name``."""
     path = f"{sandbox.environment['PYTHONPATH']}:{PLUGIN}"
-    done = sandbox.measure(*SUMS, "--executor", name, "--json", PYTHONPATH=path)
+    done = sandbox.measure(*SUMS, "--executor", name, "--json", *more, PYTHONPATH=path)
     assert "Traceback" not in done.stderr, done.stderr
     assert "I execute" not in done.stdout
     return done
@@ -48,6 +49,24 @@ def test_a_bad_executor_ends_its_cases_and_loses_no_row(sandbox, name: str) -> N
     assert len(lost) == (2 if name == "idle" else 1)
     assert all(f"executor {name!r} {ENDINGS[name]}" in row.reason for row in lost), lost[0].reason
     assert sandbox.store.is_published(rows[0].run_id)
+
+
+def test_an_executor_that_hangs_ends_when_its_groups_would_have(sandbox) -> None:
+    """It has as long as its longest group by all deadlines; the rows say who left them, and that it is not green."""
+    done = run(sandbox, "hangs", "--timeout", "0.1")
+    assert done.returncode == 3
+    kept, lost = sorted(sandbox.rows(), key=lambda row: row.status is Status.INFRA)
+    assert kept.status is not Status.INFRA
+    assert lost.cause is Cause.LOST_WORKER
+    assert lost.reason.startswith("executor 'hangs' was silent for 2 s, in which its longest group would")
+    assert json.loads(done.stdout)["incomplete"]
+
+
+def test_an_executor_that_waits_for_long_says_that_it_is_alive(sandbox) -> None:
+    """Whoever asks whether it is cancelled may wait for hours."""
+    run(sandbox, "waits", "--timeout", "0.1")
+    assert len(sandbox.rows()) == 2
+    assert not [row for row in sandbox.rows() if "waits" in row.reason]
 
 
 @pytest.mark.torch

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -31,6 +32,10 @@ class Executor:
                 raise ValueError("I stumbled")
             if rows and self.name == "leaves":
                 sys.exit(0)
+            if rows and self.name == "hangs":
+                time.sleep(600)
+            if rows and self.name == "waits":
+                self._wait(submission)
             if rows and self.name == "repeats":
                 yield [rows[0]]
             if rows and self.name == "invents":
@@ -39,6 +44,13 @@ class Executor:
             if rows and self.name == "mumbles":
                 yield 3
 
+    def _wait(self, submission: Submission) -> None:
+        """Longer than all deadlines of a case, and alive."""
+        end = submission.clock.steady() + 4
+        while submission.clock.steady() < end and not submission.cancelled():
+            time.sleep(0.1)
 
+
+HANGS, WAITS = Executor("hangs"), Executor("waits")
 FAIR, IDLE, STUMBLES, LEAVES = Executor("fair"), Executor("idle"), Executor("stumbles"), Executor("leaves")
 REPEATS, INVENTS, MUMBLES = Executor("repeats"), Executor("invents"), Executor("mumbles")

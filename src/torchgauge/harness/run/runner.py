@@ -16,6 +16,7 @@ from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
 from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.executors.executor import BudgetSpent, Executor, RunNote, Submission, Yield
+from torchgauge.harness.executors.silence import Silence, SilentExecutorError
 from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rows import unattempted
@@ -148,23 +149,38 @@ class Campaign:
             for text in (note for suite in self.suites.values() for note in suite.notes):
                 self._keep(journal, RunNote(text), report, {})
             left = {each.case.key: each for each in self.plan.cases if each.case.key not in done}
+            how, silence = "ended without a word on it", Silence.within(self.plan)
             try:
-                with redirect_stdout(sys.stderr):  # what a stranger prints is no answer of ours
-                    for item in self._execute(folder, done, stop):
+                # what a stranger prints is no answer of ours
+                with redirect_stdout(sys.stderr), silence.ended():
+                    for item in self._execute(folder, done, stop, silence):
+                        silence.heard()
                         self._keep(journal, item, report, left)
             except (TorchgaugeError, KeyboardInterrupt):
                 raise
+            except SilentExecutorError as error:
+                how, report.out_of_budget = str(error), False
             except BaseException as error:  # noqa: BLE001  a stranger's executor: its cases end by it
-                self._lose(journal, report, left, f"raised {type(error).__name__}: {error}")
+                how, report.out_of_budget = f"raised {type(error).__name__}: {error}", False
             report.interrupted = stop.is_set()
             if not (report.interrupted or report.out_of_budget):
-                self._lose(journal, report, left, "ended without a word on it")
+                self._lose(journal, report, left, how)
             journal.append(Kind.END, [End(_state(report), self.clock.now())])
 
     def _begin(self, journal: Journal) -> None:
         """Say what is not in the plan, before anything runs."""
 
-    def _execute(self, folder: RunFolder, done: set[str], stop: threading.Event) -> Iterator[Yield]:
+    def _execute(
+        self, folder: RunFolder, done: set[str], stop: threading.Event, silence: Silence
+    ) -> Iterator[Yield]:
+        def cancelled() -> bool:
+            silence.heard()
+            return stop.is_set()
+
+        def on_event(group: Group, event: dict[str, Any]) -> None:
+            silence.heard()
+            self.progress.event(group, event)
+
         executor: Executor = load("torchgauge.executors", self.executor)
         groups = tuple(each for group in self.plan.groups if (each := _left(group, done)).cases)
         submission = Submission(
@@ -175,8 +191,8 @@ class Campaign:
             suites=self.suites,
             python=self.python,
             clock=self.clock,
-            cancelled=stop.is_set,
-            on_event=self.progress.event,
+            cancelled=cancelled,
+            on_event=on_event,
         )
         return executor.submit(submission)
 
