@@ -47,6 +47,7 @@ POLITE = _named("polite", options=PoliteOptions)
 WRONG, RAISES, HANDS_A_NUMBER = _named("wrong"), _named("raises"), _named("hands_a_number")
 UNDECLARED, HANGS, NUMBERED = _named("undeclared"), _named("hangs"), _named("numbered")
 BLIND, TORN = _named("blind"), _named("torn")
+INDEBTED, WANDERS = _named("indebted"), _named("wanders")
 LEAVES, TRIPS, MEDDLES = _named("leaves"), _named("trips"), _named("meddles")
 LISTED: Any = BackendDescriptor("listed", "for tests only", __name__, options=["word"])  # type: ignore[arg-type]
 QUITS = _Quitting("quits", "for tests only", __name__)
@@ -67,6 +68,10 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
         raise ValueError("I cannot do this")
     if configuration.backend == "undeclared":
         return Prepared(subject.module, measurements=[Measurement("swiftness", "1/s", (1.0,))])
+    if configuration.backend == "indebted":
+        return Prepared(subject.module, measurements=[Measurement("cache_hits", "count", (-4.0,))])
+    if configuration.backend == "wanders":
+        return Prepared(lambda *args, **kwargs: _wander(subject.module(*args, **kwargs)))
     if configuration.backend == "numbered":
         return Prepared(subject.module, evidence={1: "one", "two": 2})
     if configuration.backend == "blind":
@@ -86,6 +91,15 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     if configuration.backend == "hangs":
         time.sleep(600)
     return 3
+
+
+def _wander(result: Any) -> Any:
+    """``result``, somewhere else and by another number of threads."""
+    import torch
+
+    os.chdir("/")
+    torch.set_num_threads(torch.get_num_threads() + 1)
+    return result
 
 
 def _trip(*args: Any, **kwargs: Any) -> Any:

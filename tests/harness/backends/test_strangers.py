@@ -21,6 +21,8 @@ NAMES = (
     "numbered",
     "blind",
     "torn",
+    "indebted",
+    "wanders",
     "refuses",
     "refuses_badly",
     "needy",
@@ -45,6 +47,14 @@ ENDINGS = {
     "numbered": (Status.ERROR, "backend 'numbered': evidence is a dict of facts by name"),
     "blind": (Status.PASS, ""),
     "torn": (Status.PASS, ""),
+    "indebted": (
+        Status.ERROR,
+        "backend 'indebted' reports -4 count of 'cache_hits', which is never below 0",
+    ),
+    "wanders": (
+        Status.ERROR,
+        "backend 'wanders' changes the working directory, the number of threads of the whole process",
+    ),
     "refuses": (Status.UNSUPPORTED, "no mlp on cpu"),
     "refuses_badly": (Status.ERROR, "backend 'refuses_badly' raised ValueError: I do not know"),
     "needy": (Status.SKIPPED, "backend 'needy' needs 'torchgauge_no_such_package', which is not installed"),

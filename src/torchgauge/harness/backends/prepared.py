@@ -98,7 +98,8 @@ class Prepared:
     ``degraded`` by what it is another path than was asked for; all three are read when the case ends.
     ``judged`` is called when the result has been compared, before another configuration is prepared.
     ``settled`` says that its next step compiles nothing. ``retry`` prepares once more in another way, where
-    what was kept from earlier runs may be to blame for a wrong result; it is told what was wrong.
+    what was kept from earlier runs may be to blame for a wrong result; it is told what was wrong. ``stranger``
+    is whose code it is where it is not ours, and empty otherwise: :func:`prepare` says so.
     """
 
     call: Callable[..., Any]
@@ -111,6 +112,7 @@ class Prepared:
     look: Look | None = None
     retry: Callable[[str], Prepared] | None = None
     close: Callable[[], None] = _nothing
+    stranger: str = ""
 
 
 def prepare(
@@ -134,9 +136,12 @@ def prepare(
 
     if backend.implementation.startswith("torchgauge."):  # ours say it by their frame
         return made_by_backend()
-    with _blamed(f"while backend {backend.name!r} prepared it"), _restored(backend):
+    changed: list[str] = []
+    stranger = f"backend {backend.name!r}"
+    with _blamed(f"while {stranger} prepared it"), restored(changed):
         made = made_by_backend()
-    made.context = partial(_entered, made.context, f"in backend {backend.name!r}")
+    refuse_changes(stranger, changed)
+    made.context, made.stranger = partial(_entered, made.context, f"in {stranger}"), stranger
     return made
 
 
@@ -157,10 +162,10 @@ def _entered(context: Callable[[], AbstractContextManager[Any]], said: str) -> I
 
 
 @contextmanager
-def _restored(backend: Backend) -> Iterator[None]:
+def restored(changed: list[str]) -> Iterator[None]:
     """Put back what the whole process shares: the other cases of the group are measured in it.
 
-    Raises :class:`PluginError` where ``backend`` has changed it.
+    ``changed`` is told what that was.
     """
     torch = sys.modules.get("torch")
     shared = {"the working directory": (os.getcwd, os.chdir)} | {
@@ -170,11 +175,16 @@ def _restored(backend: Backend) -> Iterator[None]:
     try:
         yield
     finally:
-        changed = [what for what, (get, _) in shared.items() if get() != before[what]]
-        for what in changed:
-            shared[what][1](before[what])
+        for what, (get, put) in shared.items():
+            if get() != before[what]:
+                put(before[what])
+                changed += [] if what in changed else [what]
+
+
+def refuse_changes(said: str, changed: Iterable[str]) -> None:
+    """Raise :class:`PluginError` where ``said`` has ``changed`` what :func:`restored` put back."""
     if changed:
-        raise PluginError(f"backend {backend.name!r} changes {', '.join(changed)} of the whole process")
+        raise PluginError(f"{said} changes {', '.join(changed)} of the whole process")
 
 
 def checked(made: Any, backend: Backend) -> Prepared:

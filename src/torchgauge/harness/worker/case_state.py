@@ -15,7 +15,7 @@ def _not_prepared() -> None:
 
 @dataclass
 class CaseState:
-    """What is known of one case of the group so far."""
+    """What is known of one case of the group so far; ``changed`` is what its calls did to the whole process."""
 
     planned: PlannedCase
     index: int
@@ -25,6 +25,7 @@ class CaseState:
     degraded: list[str] = field(default_factory=list)
     accuracy: Accuracy | None = None
     ended: bool = False
+    changed: list[str] = field(default_factory=list)
     prepared: Prepared = field(default_factory=lambda: Prepared(_not_prepared))
 
     @property

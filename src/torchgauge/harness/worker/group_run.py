@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.devices.session import DeviceSession
+from torchgauge.errors import PluginError
 from torchgauge.harness.backends.backend import as_compiled
-from torchgauge.harness.backends.prepared import BackendSession
+from torchgauge.harness.backends.prepared import BackendSession, refuse_changes, restored
 from torchgauge.harness.derived_series import ITEMS
 from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
@@ -118,10 +119,21 @@ class GroupRun:
         try:
             if self.checks is not None:
                 self.checks.restore()
-            with state.prepared.context():
+            with self._restored(state), state.prepared.context():
                 yield
         finally:
             self.events.point(NOBODY)
+
+    def _restored(self, state: CaseState) -> AbstractContextManager[None]:
+        """Notice what strangers change of the process while they run, and put it back; ours do not."""
+        return restored(state.changed) if self._strangers(state) else nullcontext()
+
+    def _strangers(self, state: CaseState) -> str:
+        """Whose code runs beside ours where ``state`` does, by kind and name."""
+        workload = self.group.workload
+        suite = "" if self.job.builder.startswith("torchgauge.") else f"suite {workload.suite!r}"
+        scenario = "" if self.job.scenario.startswith("torchgauge.") else f"scenario {workload.mode!r}"
+        return " or ".join(filter(None, (suite, scenario, state.prepared.stranger)))
 
     def backend_session(self, state: CaseState) -> BackendSession:
         """What the backend of ``state`` may use."""
@@ -231,8 +243,9 @@ class GroupRun:
         with self.timing_lock.held():
             try:
                 assert self.own_run is not None
-                name = self.group.workload.mode
-                found = measured(name, self.own_run, list(all_series.values()), self.session, self.settings)
+                name, own = self.group.workload.mode, list(all_series.values())
+                with self._restored(self.live[0]):
+                    found = measured(name, self.own_run, own, self.session, self.settings)
             except Exception as error:  # noqa: BLE001  the scenario's own failure: it becomes their status
                 for state in self.live:
                     self.end_raised(state, error)
@@ -297,7 +310,12 @@ class GroupRun:
             self.pass_(state)
 
     def pass_(self, state: CaseState) -> None:
-        """Report that ``state`` passed."""
+        """Report that ``state`` passed, unless what it changed of the process came into its numbers, or others'."""
+        try:
+            refuse_changes(self._strangers(state), state.changed)
+        except PluginError as error:
+            self.end_raised(state, error)
+            return
         state.phase = Phase.DONE
         self.closer_look.expect(state)
         self.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
