@@ -20,6 +20,8 @@ SUITE = YamlSuite(
     builder="torchgauge_faults.ranks:build",
 )
 
+SIGNALS = {"killed": signal.SIGKILL, "segfaults": signal.SIGSEGV}
+
 
 def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
     """A linear layer, summed over all processes; the second process does what the name says."""
@@ -36,7 +38,8 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
                 misbehave(workload.model)
             found = self.layer(batch)
             distributed.all_reduce(found)
-            return found
+            second = distributed.get_rank() == 1
+            return found * float("nan") if second and workload.model == "nan" else found
 
     torch.manual_seed(workload.seed + distributed.get_rank())
     return BuiltWorkload(module=Summed().eval(), args=(torch.randn(workload.batch, 8),))
@@ -48,5 +51,9 @@ def misbehave(name: str) -> None:
         raise ValueError("the second process has had enough")
     if name == "hangs":
         time.sleep(600)
-    if name == "killed":
-        os.kill(os.getpid(), signal.SIGKILL)
+    if name in SIGNALS:
+        os.kill(os.getpid(), SIGNALS[name])
+    if name == "leaves":
+        from torch import distributed
+
+        distributed.destroy_process_group()

@@ -28,8 +28,9 @@ def rows(sandbox: Any, *models: str, more: tuple[str, ...] = ()) -> dict[str, Re
 
 @pytest.mark.torch
 def test_a_case_of_two_processes_has_one_row_that_says_which_rank(sandbox: Any) -> None:
-    """One that raises, early or while others time, and one that is killed: the other is not blamed."""
-    found = rows(sandbox, "agrees", "raises", "raises_while_measured", "killed")
+    """One that raises, leaves the others, dies or is wrong, early or while others time: they are not blamed."""
+    wrong = ("segfaults", "leaves", "nan")
+    found = rows(sandbox, "agrees", "raises", "raises_while_measured", "killed", *wrong)
     agrees = found["agrees"]
     assert agrees.status is Status.PASS, agrees.reason
     facts = dict(agrees.facts)
@@ -43,6 +44,11 @@ def test_a_case_of_two_processes_has_one_row_that_says_which_rank(sandbox: Any) 
         assert row.status is Status.ERROR, row.reason
         assert row.reason.startswith("rank 1 of 2: ValueError: the second process has had enough")
         assert dict(row.facts)["failed_rank"] == 1
+    assert {name: found[name].status for name in wrong} == dict(
+        zip(wrong, (Status.CRASH, Status.ERROR, Status.FAIL_ACCURACY), strict=True)
+    )
+    assert all(found[name].reason.startswith("rank 1 of 2: ") for name in wrong), found["leaves"].reason
+    assert "NaN" in found["nan"].reason
     killed = found["killed"]
     assert (killed.status, killed.cause) == (Status.INFRA, Cause.KILLED)
     assert killed.reason.startswith("rank 1 of 2: ")

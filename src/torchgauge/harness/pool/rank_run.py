@@ -2,7 +2,7 @@
 
 A rank that fails leaves the others waiting for it in a collective, where they raise or hang: they are given a
 moment to say what they saw, and are then ended. Blamed is who failed first: a rank that died, else one that
-passed its deadline, else the first that raised.
+passed its deadline, else the first that raised. Who says that it lost its peer raised because of another one.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ GRACE_S = 5.0
 """Seconds that the other ranks have, once one has failed."""
 PEER = "peer"
 """Why a rank was killed that had done nothing wrong."""
+LOST_PEER = ("by peer", "remote peer", "remote process exited", "Broken pipe")
+"""Words of libraries for collectives about a connection that the other side ended."""
 
 
 @dataclass(frozen=True)
@@ -115,12 +117,13 @@ def _has_failed(watch: Watch) -> bool:
 
 
 def _blame(each: RankEnding, outcome: Outcome) -> tuple[int, float]:
-    """Who is blamed first: it died, it hung, it raised (the first that did); one that passed comes last."""
+    """Who is blamed first: it died, it hung, it raised, it lost a peer; the first that did. Who passed, last."""
     said = [event["t"] for event in each.ending.events if event["ev"] in ("outcome", "no_device")]
     if outcome.status is Status.PASS:
-        return 3, 0.0
+        return 4, 0.0
     if said:
-        return 2, said[-1]
+        echo = outcome.failure is not None and any(words in outcome.failure.message for words in LOST_PEER)
+        return (3 if echo else 2), said[-1]
     return (1 if each.ending.killed == "timeout" else 0), 0.0
 
 
