@@ -50,7 +50,7 @@ def utc(seconds: float) -> datetime:
 
 @contextmanager
 def alarm(every_s: float, ring: Callable[[], None]) -> Iterator[None]:
-    """Call ``ring`` every ``every_s`` seconds (0: never), amid whatever runs or waits inside, where it may raise.
+    """Call ``ring`` every ``every_s`` seconds (0: never) amid what runs or waits inside, where it may raise.
 
     An alarm within another one silences that until it is over. None rings outside of the main thread.
     """

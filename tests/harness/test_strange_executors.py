@@ -52,13 +52,13 @@ def test_a_bad_executor_ends_its_cases_and_loses_no_row(sandbox, name: str) -> N
 
 
 def test_an_executor_that_hangs_ends_when_its_groups_would_have(sandbox) -> None:
-    """It has as long as its longest group by all deadlines; the rows say who left them, and that it is not green."""
+    """It has as long as its longest group by all deadlines; the rows say who left them, and nothing is green."""
     done = run(sandbox, "hangs", "--timeout", "0.1")
     assert done.returncode == 3
     kept, lost = sorted(sandbox.rows(), key=lambda row: row.status is Status.INFRA)
     assert kept.status is not Status.INFRA
     assert lost.cause is Cause.LOST_WORKER
-    assert lost.reason.startswith("executor 'hangs' was silent for 2 s, in which its longest group would")
+    assert lost.reason.startswith("executor 'hangs' was silent for 2 s: its longest group would")
     assert json.loads(done.stdout)["incomplete"]
 
 

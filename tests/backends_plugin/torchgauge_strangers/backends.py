@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import SimpleNamespace
@@ -62,26 +62,12 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     print(f"{configuration.backend} prepares\n" * 1000)
     if configuration.backend == "polite":
         return _polite(subject, configuration, session)
-    if configuration.backend == "wrong":
-        return Prepared(lambda *args, **kwargs: subject.module(*args, **kwargs) + 1.0)
+    if configuration.backend in MADE:
+        return MADE[configuration.backend](subject.module)
     if configuration.backend == "raises":
         raise ValueError("I cannot do this")
-    if configuration.backend == "undeclared":
-        return Prepared(subject.module, measurements=[Measurement("swiftness", "1/s", (1.0,))])
-    if configuration.backend == "indebted":
-        return Prepared(subject.module, measurements=[Measurement("cache_hits", "count", (-4.0,))])
-    if configuration.backend == "wanders":
-        return Prepared(lambda *args, **kwargs: _wander(subject.module(*args, **kwargs)))
-    if configuration.backend == "numbered":
-        return Prepared(subject.module, evidence={1: "one", "two": 2})
-    if configuration.backend == "blind":
-        return Prepared(subject.module, look=Look("blind_look_unknown", lambda step, eager: None))
-    if configuration.backend == "torn":
-        return Prepared(subject.module, close=_tear)
     if configuration.backend == "leaves":
         os._exit(3)
-    if configuration.backend == "trips":
-        return Prepared(_trip)
     if configuration.backend == "meddles":
         import torch
 
@@ -91,6 +77,19 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     if configuration.backend == "hangs":
         time.sleep(600)
     return 3
+
+
+MADE: dict[str, Callable[[Any], Prepared]] = {
+    "wrong": lambda module: Prepared(lambda *args, **kwargs: module(*args, **kwargs) + 1.0),
+    "undeclared": lambda module: Prepared(module, measurements=[Measurement("swiftness", "1/s", (1.0,))]),
+    "indebted": lambda module: Prepared(module, measurements=[Measurement("cache_hits", "count", (-4.0,))]),
+    "numbered": lambda module: Prepared(module, evidence={1: "one", "two": 2}),
+    "blind": lambda module: Prepared(module, look=Look("blind_look_unknown", lambda step, eager: None)),
+    "torn": lambda module: Prepared(module, close=_tear),
+    "trips": lambda module: Prepared(_trip),
+    "wanders": lambda module: Prepared(lambda *args, **kwargs: _wander(module(*args, **kwargs))),
+}
+"""What is no more than what it hands back."""
 
 
 def _wander(result: Any) -> Any:

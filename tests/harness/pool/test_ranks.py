@@ -28,7 +28,7 @@ def rows(sandbox: Any, *models: str, more: tuple[str, ...] = ()) -> dict[str, Re
 
 @pytest.mark.torch
 def test_a_case_of_two_processes_has_one_row_that_says_which_rank(sandbox: Any) -> None:
-    """One that raises, leaves the others, dies or is wrong, early or while others time: they are not blamed."""
+    """One that raises, leaves the others, dies or is wrong, early or late: the others are not blamed."""
     wrong = ("segfaults", "leaves", "nan")
     found = rows(sandbox, "agrees", "raises", "raises_while_measured", "killed", *wrong)
     agrees = found["agrees"]

@@ -98,8 +98,8 @@ class Prepared:
     ``degraded`` by what it is another path than was asked for; all three are read when the case ends.
     ``judged`` is called when the result has been compared, before another configuration is prepared.
     ``settled`` says that its next step compiles nothing. ``retry`` prepares once more in another way, where
-    what was kept from earlier runs may be to blame for a wrong result; it is told what was wrong. ``stranger``
-    is whose code it is where it is not ours, and empty otherwise: :func:`prepare` says so.
+    what was kept from earlier runs may be to blame for a wrong result; it is told what was wrong.
+    ``stranger`` says whose code it is where it is not ours.
     """
 
     call: Callable[..., Any]

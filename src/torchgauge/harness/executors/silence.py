@@ -30,7 +30,7 @@ class Silence:
 
     @classmethod
     def within(cls, plan: Plan) -> Silence:
-        """The one that ``plan`` allows: its longest group starts, and each of its cases passes its deadlines."""
+        """The one that ``plan`` allows: its longest group starts, and each case of it takes all it may."""
         deadlines = plan.settings.deadlines
         once = sum(astuple(deadlines))
         cases = (len(each.cases) * (deadlines.check_s if each.checks else once) for each in plan.groups)
@@ -42,7 +42,7 @@ class Silence:
 
     @contextmanager
     def ended(self) -> Iterator[None]:
-        """Raise :class:`SilentExecutorError` amid what the executor does, where nothing is heard for too long."""
+        """Raise :class:`SilentExecutorError` inside, where nothing is heard for too long."""
         with alarm(self.limit_s / LOOKS, self._look):
             yield
 
@@ -51,5 +51,5 @@ class Silence:
         if self.looks > LOOKS:
             self.looks = 0  # what is raised may take as long to leave, and no longer
             raise SilentExecutorError(
-                f"was silent for {self.limit_s:g} s, in which its longest group would have passed all deadlines"
+                f"was silent for {self.limit_s:g} s: its longest group would have passed all deadlines"
             )

@@ -15,7 +15,7 @@ def _not_prepared() -> None:
 
 @dataclass
 class CaseState:
-    """What is known of one case of the group so far; ``changed`` is what its calls did to the whole process."""
+    """What is known of one case of the group so far; ``changed`` is what it did to the whole process."""
 
     planned: PlannedCase
     index: int

@@ -310,7 +310,7 @@ class GroupRun:
             self.pass_(state)
 
     def pass_(self, state: CaseState) -> None:
-        """Report that ``state`` passed, unless what it changed of the process came into its numbers, or others'."""
+        """Report that ``state`` passed, unless it changed what it was to be measured under."""
         try:
             refuse_changes(self._strangers(state), state.changed)
         except PluginError as error:
