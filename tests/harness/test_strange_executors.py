@@ -52,7 +52,7 @@ def test_a_bad_executor_ends_its_cases_and_loses_no_row(sandbox, name: str) -> N
 
 
 def test_an_executor_that_hangs_ends_when_its_groups_would_have(sandbox) -> None:
-    """It has as long as its longest group by all deadlines; the rows say who left them, and nothing is green."""
+    """It has as long as its longest group by all deadlines; rows say who left them, and nothing is green."""
     done = run(sandbox, "hangs", "--timeout", "0.1")
     assert done.returncode == 3
     kept, lost = sorted(sandbox.rows(), key=lambda row: row.status is Status.INFRA)

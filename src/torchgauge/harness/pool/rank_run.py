@@ -117,7 +117,7 @@ def _has_failed(watch: Watch) -> bool:
 
 
 def _blame(each: RankEnding, outcome: Outcome) -> tuple[int, float]:
-    """Who is blamed first: it died, hung, raised, lost a peer; of two, who did so first. Who passed comes last."""
+    """Who is blamed first: it died, hung, raised, lost a peer; of two, the first. Who passed is last."""
     said = [event["t"] for event in each.ending.events if event["ev"] in ("outcome", "no_device")]
     if outcome.status is Status.PASS:
         return 4, 0.0
