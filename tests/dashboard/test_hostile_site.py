@@ -19,6 +19,8 @@ from patience import until
 from store_builder import NOW
 
 from torchgauge.dashboard import build_site
+from torchgauge.dashboard.pictures.ink import style
+from torchgauge.dashboard.pictures.svg import CARD, NARROW, WIDE
 from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Wanted, bring
 from torchgauge.errors import MissingPackageError
 from torchgauge.results.hostile_text import brief, visible
@@ -30,14 +32,14 @@ TAGS = frozenset((
     "details", "summary", "pre", "code", "b", "i", "em", "strong", "small", "abbr", "time", "figure",
     "figcaption", "label", "fieldset", "legend", "input", "select", "option", "optgroup", "button",
     "output", "form", "br", "hr", "wbr", "img", "sub", "sup", "kbd", "var", "svg", "defs", "pattern",
-    "path", "g", "line", "rect", "polyline", "polygon", "circle", "text", "desc",
+    "path", "g", "line", "rect", "polyline", "polygon", "circle", "text", "desc", "picture", "source",
 ))  # fmt: skip
 """The elements that pages are made of: no frame, object, style, base or embedded thing."""
 
 ATTRIBUTES = re.compile(
     r"(?:class|id|href|rel|lang|charset|content|name|http-equiv|src|type|media|title|role|tabindex|scope"
-    r"|alt|loading|colspan|rowspan|headers|datetime|hidden|open|for|value|label|selected|checked|disabled"
-    r"|placeholder|autocomplete"
+    r"|alt|loading|srcset|colspan|rowspan|headers|datetime|hidden|open|for|value|label|selected|checked"
+    r"|disabled|placeholder|autocomplete"
     r"|spellcheck|autocapitalize|autocorrect|enterkeyhint|inputmode|list|integrity|crossorigin|aria-[a-z]+"
     r"|data-[a-z-]+|download|size|min|max|step|maxlength|dir|translate"
     r"|viewBox|preserveAspectRatio|width|height|d|points|x|y|x1|x2|y1|y2|r|cx|cy|xmlns|fill|stroke|focusable"
@@ -45,8 +47,11 @@ ATTRIBUTES = re.compile(
 )
 
 _SCRIPT = re.compile(r"(?:\.\./)*static/[a-z_]+\.js")
-_IMAGE = re.compile(r"(?:\.\./)*badge/[A-Za-z0-9_.-]+\.svg")
+_IMAGE = re.compile(r"(?:\.\./)*(?:badge|pictures)/[A-Za-z0-9_.-]+\.svg")
 _LINK = re.compile(r"(?:(?:\.\./)*[A-Za-z0-9_.-][A-Za-z0-9_./-]*)?")
+
+STYLES = frozenset(style(frame.size) for frame in (WIDE, NARROW, CARD))
+"""What stands in the styles of pictures: nothing of a store."""
 
 _SURVEY = """
 () => {
@@ -282,7 +287,9 @@ def test_every_file_is_well_formed(site: Path) -> None:
             assert tags <= {
                 "feed", "id", "title", "updated", "published", "link", "author", "name", "generator", "entry",
                 "category", "content", "svg", "rect", "path", "text", "g", "clipPath", "desc",
+                "circle", "defs", "pattern", "style",
             }, name  # fmt: skip
+            assert {each.text for each in tree.iter("{http://www.w3.org/2000/svg}style")} <= STYLES, name
             for element in tree.iter():
                 assert not [key for key in element.attrib if key.startswith("on")], name
                 href = element.get("href")

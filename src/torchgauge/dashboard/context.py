@@ -5,12 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.names import device_id, model_id
 from torchgauge.dashboard.pages.noise import Movement, movements
 from torchgauge.dashboard.plotly_bundle import Charts
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.site_data import SiteData
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.pictures.gallery import Gallery
 
 
 @dataclass(frozen=True)
@@ -29,6 +33,13 @@ class SiteContext(SiteData):
     def moved(self) -> Mapping[str, Movement]:
         """The newest change of latency of every case, by its key."""
         return movements(self.recent, "latency")
+
+    @cached_property
+    def pictures(self) -> Gallery:
+        """The pictures of the site, which are also shown on other pages than their own."""
+        from torchgauge.dashboard.pictures.gallery import gallery_of  # it reads this context
+
+        return gallery_of(self)
 
     def device_id(self, device: str) -> str:
         """The id of ``device`` in paths."""

@@ -44,6 +44,7 @@ from torchgauge.dashboard.pages import (
     support_style,
     trends,
 )
+from torchgauge.dashboard.pictures import pages as pictures
 from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.site_data import SiteData, read_site_data
@@ -84,6 +85,7 @@ BUILDERS: tuple[Builder, ...] = (
     regressions.build,
     checks.build,
     operators.build,
+    pictures.build,
     support_style.build,
     about.build,
     feeds.build,
@@ -114,6 +116,7 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
     ("regressions.html", "Regressions"),
     ("checks.html", "Device checks"),
     ("operators.html", "Operators"),
+    ("pictures/index.html", "Pictures"),
     ("runs.html", "Runs"),
     ("about.html", "Data & about"),
 )

@@ -12,14 +12,12 @@ from torchgauge.dashboard.badges import Badge, badges_of
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.downloads import FILES
 from torchgauge.dashboard.manifest import MANIFEST
+from torchgauge.dashboard.markdown_image import markdown_image
 from torchgauge.dashboard.pages import regressions
 from torchgauge.records import METRICS, Subject
 from torchgauge.results import units
 from torchgauge.results.latest import STALE_AFTER_S
 from torchgauge.results.tables import RESULTS
-
-PLACEHOLDER = "https://YOUR-SITE/"
-"""The address in Markdown where nobody said what the site's own is."""
 
 _ADDED = (
     ("marks", "string", "the marks beside the status, separated by spaces"),
@@ -87,9 +85,8 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 
 
 def _badge(context: SiteContext, badge: Badge) -> ShownBadge:
-    base = context.base_url or PLACEHOLDER
-    label = "".join(f"\\{c}" if c in "\\`*_[]()<>!#|" else c for c in badge.label)
-    return ShownBadge(badge, f"[![{label}]({base}{badge.file}.svg)]({base}index.html)")
+    line = markdown_image(badge.label, f"{badge.file}.svg", "index.html", context.base_url)
+    return ShownBadge(badge, line)
 
 
 def _citation(context: SiteContext) -> str:

@@ -1,0 +1,97 @@
+"""How cases ended over the snapshots of a window, as plain counts."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+import numpy as np
+
+from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
+from torchgauge.dashboard.snapshots import Snapshot
+from torchgauge.dashboard.statuses import LOOKS
+from torchgauge.records import Status
+
+_RELEASE = re.compile(r"(\d+\.\d+)(?:\.\d+)?((?:a|b|rc|\.dev)\d*)?")
+
+APART = "pass, but apart"
+"""What passed and is no pass of what was asked for: degraded, unchecked, or another model."""
+
+
+@dataclass(frozen=True)
+class Layer:
+    """One part of the stack: its words, the class of its colour, and its count in every snapshot."""
+
+    text: str
+    css: str
+    counts: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Course:
+    """The layers over ``snapshots``, bottom first.
+
+    ``lost`` are places of snapshots in which nothing was said of any case, ``releases`` places at which
+    another release of torch begins, with its name.
+    """
+
+    snapshots: tuple[Snapshot, ...]
+    layers: tuple[Layer, ...]
+    planned: tuple[int, ...]
+    lost: tuple[int, ...]
+    releases: tuple[tuple[int, str], ...]
+
+    @property
+    def heard(self) -> tuple[int, ...]:
+        """Places of the snapshots that are not lost."""
+        return tuple(place for place in range(len(self.snapshots)) if place not in set(self.lost))
+
+    @property
+    def passed(self) -> tuple[int, ...]:
+        """Passes by snapshot."""
+        return self.layers[0].counts
+
+
+def course_of(history: History, rows: Sequence[int]) -> Course:
+    """How the cases in ``rows`` ended over the snapshots of ``history``."""
+    members = np.array(rows, np.int64)
+    status, counted = history.status[members], history.counted[members]
+    passes = counted.sum(axis=0)
+    is_pass = (status == STATUSES.index(Status.PASS)).sum(axis=0)
+    layers = [Layer(LOOKS[Status.PASS].code, "pass", tuple(passes.tolist()))]
+    layers.append(Layer(APART, "apart", tuple((is_pass - passes).tolist())))
+    for css, looks in groupby(list(LOOKS.values())[1:], key=lambda look: look.css):
+        codes = list(looks)
+        counts = sum((status == STATUSES.index(look.status)).sum(axis=0) for look in codes)
+        layers.append(Layer(", ".join(look.code for look in codes), css, tuple(np.asarray(counts).tolist())))
+    planned = (status != NOTHING_PLANNED).sum(axis=0)
+    lost = np.flatnonzero(~history.said[members].any(axis=0))
+    shown = tuple(layer for layer in layers if any(layer.counts) or layer.css == "pass")
+    return Course(
+        history.snapshots,
+        shown,
+        tuple(planned.tolist()),
+        tuple(lost.tolist()),
+        tuple(_releases(history.snapshots)),
+    )
+
+
+def _releases(snapshots: Sequence[Snapshot]) -> Iterator[tuple[int, str]]:
+    """Where another release of torch begins: nightly builds of one release are one."""
+    before = ""
+    for place, snapshot in enumerate(snapshots):
+        name = release_of(snapshot.build.version)
+        if name and name != before:
+            if before:
+                yield place, name
+            before = name
+
+
+def release_of(version: str) -> str:
+    """The release that a build of torch is or leads to: ``2.13``, ``2.14 dev``; empty where unknown."""
+    found = _RELEASE.match(version)
+    if found is None:
+        return ""
+    return f"{found[1]} dev" if found[2] else found[1]

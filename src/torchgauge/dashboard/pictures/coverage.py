@@ -1,0 +1,85 @@
+"""Coverage over time: how the planned cases of models ended, snapshot by snapshot, on one device or all."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import TYPE_CHECKING
+
+from torchgauge.dashboard.names import device_id
+from torchgauge.dashboard.pictures.course import Course, course_of
+from torchgauge.dashboard.pictures.coverage_drawing import draw_coverage
+from torchgauge.dashboard.pictures.picture import Numbers, Picture, dated, nothing
+from torchgauge.records import Subject
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
+
+KIND = "coverage"
+FEWEST = 2
+"""Snapshots without which there is no course to show."""
+
+MOST_DEVICES = 4
+"""Devices that have a picture of their own."""
+
+METHOD = (
+    "Each column is one snapshot: a UTC day and a build of torch. Its height is the number of cases that "
+    "were planned in it, stacked by how they ended; what passed but is no pass of what was asked for "
+    "(degraded, unchecked, another model) stands apart from the passes. A hatched column is lost: "
+    "nothing was said of any of its cases. A dashed line marks the first snapshot of another release of "
+    "torch."
+)
+
+
+def pictures(context: SiteContext) -> Iterator[Picture]:
+    """All devices together, then each alone where there are several."""
+    rows: dict[str, list[int]] = {}
+    for row, case in enumerate(context.recent.cases):
+        if case.workload.subject is Subject.MODELS:
+            rows.setdefault(case.device, []).append(row)
+    snapshots = len(context.recent.snapshots)
+    if not rows or snapshots < FEWEST:
+        why = f"There are {snapshots} snapshots with results of models; a course needs {FEWEST}."
+        if not rows:
+            why = "No model has a result yet."
+        yield nothing(KIND, "Coverage over time", why.replace("are 1 snapshots", "is 1 snapshot"))
+        return
+    several = len(rows) > 1
+    everything = sorted(row for members in rows.values() for row in members)
+    yield _picture(context, "all devices" if several else next(iter(rows)), KIND, everything)
+    for device in list(rows)[: MOST_DEVICES if several else 0]:
+        yield _picture(context, device, f"{KIND}-{device_id(device)}", rows[device])
+
+
+def _picture(context: SiteContext, of: str, name: str, rows: list[int]) -> Picture:
+    course = course_of(context.recent, rows)
+    title, says = f"Coverage over time, {of}", _says(of, course)
+    footer = dated(context).replace("95 % intervals, ", "")
+    description = f"Stacked columns, one per snapshot, by status. {says}"
+    draw = partial(draw_coverage, course, (title, says, footer), description=description)
+    return Picture(KIND, name, title, says, description, METHOD, _numbers(course), draw)
+
+
+def _says(of: str, course: Course) -> str:
+    heard = course.heard
+    if not heard:
+        return f"None of {len(course.snapshots)} snapshots said anything of {of}."
+    first, last = heard[0], heard[-1]
+    there, here = (f"{course.passed[place]} of {course.planned[place]}" for place in (first, last))
+    says = f"{of}: {here} planned cases pass on {course.snapshots[last].date}"
+    if first != last:
+        says += f", {there} did on {course.snapshots[first].date}"
+    if course.lost:
+        says += f", {len(course.lost)} of {len(course.snapshots)} snapshots are lost"
+    return f"{says}."
+
+
+def _numbers(course: Course) -> Numbers:
+    releases, lost = dict(course.releases), set(course.lost)
+    rows = []
+    for place, snapshot in reversed(list(enumerate(course.snapshots))):
+        note = ["lost"] if place in lost else []
+        note += [f"torch {releases[place]}"] if place in releases else []
+        counts = (str(layer.counts[place]) for layer in course.layers)
+        rows.append((snapshot.id, str(course.planned[place]), *counts, ", ".join(note)))
+    return Numbers(("snapshot", "planned", *(layer.text for layer in course.layers), "note"), tuple(rows))

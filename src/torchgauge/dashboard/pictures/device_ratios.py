@@ -1,0 +1,136 @@
+"""Device against device: the latency of every workload on one as a ratio to that on another."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
+from torchgauge.dashboard.names import device_id
+from torchgauge.dashboard.pages import geomean, links
+from torchgauge.dashboard.pages.views import EAGER
+from torchgauge.dashboard.pictures.picture import Picture, dated, nothing
+from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
+from torchgauge.dashboard.pictures.ratios import (
+    Edge,
+    Lack,
+    Ratio,
+    RatioChart,
+    counts_text,
+    group_of,
+    labels_of,
+    lack_of,
+    tone_of,
+)
+from torchgauge.records import Status
+from torchgauge.results import units
+from torchgauge.results.log_ratio import ratio_interval, ratio_of
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
+
+KIND = "devices"
+METRIC = "latency"
+MOST_PAIRS = 4
+"""Devices that are drawn against the first one."""
+
+METHOD = (
+    "Each row is one workload that passed on both devices in the same configuration: its latency on the one "
+    "over its latency on the other, so that 0.5 takes half of the time. The whisker is the 95 % interval of "
+    "the ratio, made of the intervals of both sides; a colour says that it leaves 1 out. The intervals cover "
+    "the samples of one process and not what differs between two launches. A number in doubt, or without an "
+    "interval, is drawn as no ratio: it stands at the edge of the side that lacks it, with the reason."
+)
+
+
+def pictures(context: SiteContext) -> Iterator[Picture]:
+    """The first device against each of the others, or why there is no such picture."""
+    latest = context.latest.of_models()
+    pairs = list(_pairs(latest))[:MOST_PAIRS]
+    for there, here in pairs:
+        yield _picture(context, latest, there, here)
+    if not pairs:
+        why = (
+            "Fewer than two devices have results of models in the same configuration."
+            if latest.devices
+            else "No model has a result yet."
+        )
+        yield nothing(KIND, "Device against device", why)
+
+
+def _pairs(latest: LatestResults) -> Iterator[tuple[Column, Column]]:
+    """Columns of the same configuration: eager where both devices have it, else the first that both have."""
+    by_device: dict[str, dict[str, Column]] = {}
+    for column in latest.columns:
+        by_device.setdefault(column.device, {})[column.configuration] = column
+    first, *others = by_device.values() or ({},)
+    for other in others:
+        shared = [name for name in first if name in other]
+        if shared:
+            name = EAGER if EAGER in shared else shared[0]
+            yield first[name], other[name]
+
+
+def _picture(context: SiteContext, latest: LatestResults, there: Column, here: Column) -> Picture:
+    a, b = there.device, here.device
+    found = [
+        ratio_of_entries(base, own, alike=workload.name not in latest.built_differently)
+        for workload in latest.workloads
+        if (base := latest.entries.get((workload, there))) and (own := latest.entries.get((workload, here)))
+    ]
+    labels = labels_of(latest.workloads)
+    group = group_of("", [replace(each, label=labels[each.name]) for each in found])
+    chart = RatioChart(
+        f"{b} against {a}, {here.configuration}",
+        f"{b} faster",
+        f"{b} slower",
+        ("workload", a, b),
+        (group,),
+        dated(context),
+    )
+    counts = counts_text(group, "faster", "slower")
+    mean = chart.mean_text(group)
+    says = f"{b} takes {mean} of the time of {a} (geometric mean): {counts}." if mean else f"{b}: {counts}."
+    return ratio_picture(KIND, f"devices-{device_id(b)}-{device_id(a)}", replace(chart, says=says), METHOD)
+
+
+def ratio_of_entries(base: Entry, own: Entry, *, alike: bool) -> Ratio | Lack:
+    """The latency of ``own`` over that of ``base``; without it why, at the side that lacks a number."""
+    name = own.workload.name
+    lacks = [_lack(entry) for entry in (base, own)]
+    sides = (_text(base), _text(own))
+    if any(lacks):
+        edge = Edge.NOWHERE if all(lacks) else Edge.RIGHT if lacks[1] else Edge.LEFT
+        lack = lacks[1] or lacks[0] or Lack(name, edge, "")
+        return replace(lack, edge=edge, sides=sides, href=links.case_link(own))
+    if not alike:
+        return Lack(name, Edge.NOWHERE, "built differently", sides=sides, href=links.case_link(own))
+    below, above = (
+        tuple(entry.numbers[METRIC][part] for part in ("median", "low", "high")) for entry in (base, own)
+    )
+    ratio, low, high = (ratio_of(float(each)) for each in ratio_interval(below, above))
+    tone = tone_of(low, high, lower_is_better=True)
+    return Ratio(name, ratio, low, high, tone, sides, href=links.case_link(own))
+
+
+def _lack(entry: Entry) -> Lack | None:
+    """Why ``entry`` has no latency that may be drawn; None where it has one."""
+    if entry.status is not Status.PASS:
+        return lack_of(entry.workload.name, Edge.NOWHERE, entry.status)
+    why = geomean.usable(entry, METRIC)[1]
+    if not why:
+        number = entry.numbers[METRIC]
+        ends = [number[part] for part in ("low", "high")]
+        why = "" if all(end is not None and end > 0 and math.isfinite(end) for end in ends) else "no interval"
+    return Lack(entry.workload.name, Edge.NOWHERE, why) if why else None
+
+
+def _text(entry: Entry) -> str:
+    number = entry.numbers.get(METRIC)
+    if number is None or number["median"] is None:
+        return ""
+    if doubt := entry.doubt(METRIC):
+        return f"{entry.told(number)}, {doubt}"
+    return units.interval(number["median"], number["low"], number["high"], number["unit"])

@@ -1,0 +1,100 @@
+"""A picture: what it is called and says, what it draws, and the table of its numbers."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from torchgauge.dashboard.pictures.svg import CARD, NARROW, WIDE, Drawing, Frame
+from torchgauge.results import units
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
+
+
+@dataclass(frozen=True)
+class Numbers:
+    """The table beside a picture: the same numbers as text.
+
+    ``hrefs`` lead from rows, relative to the root, where there is somewhere to go. ``name`` is the column
+    that names a row.
+    """
+
+    columns: tuple[str, ...] = ()
+    rows: tuple[tuple[str, ...], ...] = ()
+    hrefs: tuple[str, ...] = ()
+    name: int = 0
+
+
+@dataclass(frozen=True)
+class Picture:
+    """One picture of ``kind``; ``name`` is its file's stem.
+
+    ``says`` is the sentence that it shows, ``description`` what a reader is told who does not see it, and
+    ``method`` what it rests on. ``draw`` makes the SVG for a frame; it is None where there is nothing to
+    draw, and then ``says`` says why.
+    """
+
+    kind: str
+    name: str
+    title: str
+    says: str
+    description: str
+    method: str = ""
+    numbers: Numbers = Numbers()
+    draw: Callable[[Frame], Drawing] | None = None
+
+    @property
+    def page(self) -> str:
+        """Its page, relative to the root."""
+        return f"pictures/{self.name}.html"
+
+    @property
+    def file(self) -> str:
+        """The drawing, relative to the root."""
+        return f"pictures/{self.name}.svg"
+
+    @property
+    def narrow_file(self) -> str:
+        """The drawing for a phone, relative to the root."""
+        return f"pictures/{self.name}-narrow.svg"
+
+    @property
+    def card(self) -> str:
+        """The image that a link to its page is shown with, relative to the root."""
+        return f"pictures/{self.name}.png"
+
+    @cached_property
+    def wide(self) -> Drawing:
+        """The drawing."""
+        return self._drawn(WIDE)
+
+    @cached_property
+    def narrow(self) -> Drawing:
+        """The drawing for a phone."""
+        return self._drawn(NARROW)
+
+    @cached_property
+    def shared(self) -> Drawing:
+        """The drawing of the card, whose pixels are :attr:`card`."""
+        return self._drawn(CARD)
+
+    def _drawn(self, frame: Frame) -> Drawing:
+        assert self.draw is not None, self.says
+        return self.draw(frame)
+
+
+def nothing(kind: str, title: str, why: str) -> Picture:
+    """What stands where a picture of ``kind`` would: the reason why there is none."""
+    return Picture(kind, kind, title, why, why)
+
+
+def dated(context: SiteContext) -> str:
+    """Of when and of what a picture is: it is seen away from its page."""
+    if not context.snapshots:
+        return f"torchgauge, {units.day(context.now)}"
+    newest = context.snapshots[-1]
+    version = f"torch {newest.build.version}, " if newest.build.version else ""
+    return f"{version}{newest.date}, 95 % intervals, torchgauge"

@@ -1,0 +1,271 @@
+"""Pictures: what is drawn is what the store holds, for every reader; nothing unknown is drawn."""
+
+from __future__ import annotations
+
+import math
+import re
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import doubt_store
+import pyarrow.parquet as pq
+import pytest
+from picture_file import SVG, PictureFile, words
+from site_files import generator, small_shape
+from store_builder import CPU, DAY, EAGER, NOW, NPU, RunBuilder, environment, result, timings, workloads
+
+from torchgauge.dashboard import build_site
+from torchgauge.dashboard.pages.number_text import TIMES
+from torchgauge.dashboard.pictures import ink
+from torchgauge.dashboard.pictures.axis import CountAxis, LogAxis
+from torchgauge.dashboard.pictures.course import release_of
+from torchgauge.dashboard.pictures.svg import cut, wrapped
+from torchgauge.records import Case, Measurement, Workload
+
+STATIC = Path(ink.__file__).parents[1] / "static"
+
+
+def pictures(site: Path, kind: str) -> list[Path]:
+    found = sorted((site / "pictures").glob(f"{kind}*.svg"))
+    return [path for path in found if not path.stem.endswith("-narrow")]
+
+
+@pytest.fixture(scope="module")
+def long_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
+    """A store of nine nights, of which one device was lost in some, and its site."""
+    folder = tmp_path_factory.mktemp("long")
+    generator().generate(folder, small_shape(nights=9, models=6, silent=2))
+    build_site(folder / "store", folder / "site")
+    return folder / "store", folder / "site"
+
+
+def test_each_ratio_stands_where_its_number_says(store: Path, site: Path) -> None:
+    """Dots and whiskers, read back from the axis of the picture, are ratios of the store's numbers."""
+    (path,) = pictures(site, "devices")
+    picture = PictureFile(path)
+    one, unit = picture.log_axis()
+    by_device = [
+        {row["case_key"]: row for row in pq.read_table(path).to_pylist() if row["metric"] == "latency"}
+        for path in sorted((store / "tables" / "summaries").glob("20260101*.parquet"))
+    ]
+    summaries = {key: row for part in by_device for key, row in part.items()}
+    rows, whiskers = picture.rows(), picture.whiskers()
+    assert len(rows) == 15
+    for workload in workloads():
+        cases = [Case(workload, EAGER, device) for device in (CPU, NPU)]
+        if workload.name not in rows:
+            continue
+        base, own = (summaries[case.key] for case in cases)
+        ratio = own["median"] / base["median"]
+        said, x, y = rows[workload.name]
+        assert math.isclose(x, one + unit * math.log(ratio), abs_tol=0.5)
+        assert said.startswith(f"{ratio:.3f}{TIMES}")
+        down = math.hypot(math.log(own["median"] / own["low"]), math.log(base["high"] / base["median"]))
+        up = math.hypot(math.log(own["high"] / own["median"]), math.log(base["median"] / base["low"]))
+        ends = [one + unit * (math.log(ratio) + each) for each in (-down, up)]
+        assert whiskers[y] == pytest.approx(ends, abs=0.5)
+    assert sorted(rows, key=lambda name: rows[name][2]) == sorted(rows, key=lambda name: rows[name][1:])
+    codes = Counter(words(each) for each in picture.texts if each.attrib["class"].startswith("i-"))
+    assert codes == Counter(["acc", "err", "OOM", "T/O", "crash", "n/a", "skip", "infra", "not run"])
+
+
+def test_each_column_is_as_high_as_the_store_counts(long_site: tuple[Path, Path]) -> None:
+    """The passes of every snapshot, and the snapshots in which a device was lost."""
+    store, site = long_site
+    passed: dict[str, int] = {}
+    for path in sorted((store / "tables" / "results").glob("*.parquet")):
+        rows = pq.read_table(path).to_pylist()
+        number = sum(
+            row["status"] == "pass"
+            and not {"degraded", "unchecked", "other_model"} & set(row["modifiers"] or ())
+            for row in rows
+            if row["device"] == "cpu"
+        )
+        date = f"{rows[0]['run_created_at']:%Y-%m-%d}"
+        passed[date] = passed.get(date, 0) + number
+    path = next(path for path in pictures(site, "coverage-cpu"))
+    picture = PictureFile(path)
+    columns = picture.columns("pass")
+    (top,) = (each for each in picture.texts if words(each) == "10")
+    (zero,) = (each for each in picture.texts if words(each) == "0")
+    unit = (float(zero.attrib["y"]) - float(top.attrib["y"])) / 10
+    assert [round(height / unit) for _, height in columns] == [count for count in passed.values() if count]
+    other = PictureFile(next(path for path in pictures(site, "coverage-cuda")))
+    assert "2 of 9 snapshots are lost" in other.description
+    hatched = [
+        each.attrib["d"] for each in other.root.iter(f"{SVG}path") if each.get("fill") == "url(#hatching)"
+    ]
+    assert hatched[-1].count("M") == 2
+
+
+def test_what_is_in_doubt_is_no_point_of_a_picture(tmp_path: Path) -> None:
+    """It stands at the edge with its reason, and moves nothing else."""
+    found = []
+    for place, factor in enumerate((1.0, 50.0)):
+        build_site(
+            doubt_store.doubtful_store(tmp_path / f"s{place}", factor), tmp_path / f"o{place}", now=NOW
+        )
+        (path,) = pictures(tmp_path / f"o{place}", "devices")
+        picture = PictureFile(path)
+        assert len(picture.rows()) == 3
+        chips = {words(each) for each in picture.texts if each.attrib["class"].startswith("i-lack")}
+        assert chips == {"unsteady", "unchecked"}
+        found.append(path.read_bytes())
+    assert found[0] == found[1]
+
+
+def _one_night(path: Path, devices: tuple[Any, ...], samples: int) -> Path:
+    run = RunBuilder("20260101T100000Z-bbbbbbbb", NOW - DAY)
+    for device in devices:
+        run.environments.append(environment(device.name))
+        walls = tuple(0.01 * (1 + i / 100) for i in range(samples))
+        series = Measurement("latency", "s", walls, tuple(range(samples)), "perf_counter")
+        result(run, Case(Workload("toy", "mlp"), EAGER, device), measurements=[series])
+    run.write(path)
+    return path
+
+
+@pytest.mark.parametrize(
+    ("devices", "samples", "why"),
+    [
+        ((CPU,), 9, "Fewer than two devices have results of models in the same configuration."),
+        ((CPU, NPU), 3, "There is no ratio to draw: 1 no interval."),
+    ],
+)
+def test_where_there_is_nothing_to_draw_a_sentence_says_why(
+    devices: tuple[Any, ...], samples: int, why: str, tmp_path: Path
+) -> None:
+    """Also for numbers without an interval: a ratio of them would look sure."""
+    build_site(_one_night(tmp_path / "s", devices, samples), tmp_path / "o", now=NOW)
+    assert pictures(tmp_path / "o", "devices") == []
+    text = (tmp_path / "o" / "pictures" / "index.html").read_text()
+    assert why in text
+    assert "a course needs 2" in text
+
+
+def test_a_picture_has_a_name_a_description_and_a_table(site: Path) -> None:
+    """Each is named for those who do not see it, and its page has the same rows as text."""
+    drawn = pictures(site, "")
+    assert len(drawn) == 4
+    for path in drawn:
+        picture = PictureFile(path)
+        assert picture.root.attrib["role"] == "img"
+        assert picture.root.attrib["aria-labelledby"] == "title desc"
+        assert len(picture.title) > 5
+        assert len(picture.description) > 60
+        page = path.with_suffix(".html").read_text()
+        assert f'alt="{picture.description}"' in page
+        assert picture.title in page
+        assert page.count("<tr>") > 2
+        assert not re.search(r"https?://(?!www\.w3\.org|YOUR-SITE)", page + path.read_text())
+
+
+def test_a_long_name_is_cut_in_its_middle_and_whole_in_its_title(tmp_path: Path) -> None:
+    run = RunBuilder("20260101T100000Z-bbbbbbbb", NOW - DAY)
+    import random
+
+    for device in (CPU, NPU):
+        run.environments.append(environment(device.name))
+        for model in ("a" * 80 + "<b>&end", "short"):
+            case = Case(Workload("toy", model), EAGER, device)
+            result(run, case, measurements=timings(random.Random(3), 0.01, None, device.name))
+    run.write(tmp_path / "s")
+    build_site(tmp_path / "s", tmp_path / "o", now=NOW)
+    (path,) = pictures(tmp_path / "o", "devices")
+    shown = [words(each) for each in PictureFile(path).texts]
+    (short,) = (each for each in shown if each.endswith("<b>&end"))
+    assert re.fullmatch(r"a+…a+<b>&end", short)
+    assert len(short) < 40
+    assert any("a" * 80 in name for name in PictureFile(path).rows())
+    assert "<b>" not in path.read_text()
+
+
+def test_the_colours_are_those_of_the_pages() -> None:
+    """Of both schemes, name by name: a picture cannot ask the style of a page."""
+    style = (STATIC / "style.css").read_text() + (STATIC / "charts.css").read_text()
+    for place, colours in enumerate((ink.LIGHT, ink.DARK)):
+        for name, colour in colours.items():
+            css = {"better": "series-1", "worse": "series-2"}.get(name, name)
+            assert re.findall(rf"--{css}: (#\w+);", style)[place] == colour, name
+
+
+@pytest.mark.parametrize("colours", [ink.LIGHT, ink.DARK])
+def test_the_colours_can_be_told_from_what_is_behind_them(colours: dict[str, str]) -> None:
+    """Text by 4.5 to 1 and marks by 3 to 1, as WCAG asks."""
+    for ground, text in (
+        ("page", "ink"),
+        ("page", "muted"),
+        ("head", "muted"),
+        ("page", "better"),
+        ("page", "worse"),
+    ):
+        assert _contrast(colours[ground], colours[text]) >= 4.5, (ground, text)
+    for name in ("pass", "acc", "err", "limit", "none"):
+        assert _contrast(colours[name], colours[f"{name}-ink"]) >= 4.5, name
+
+
+def _contrast(one: str, other: str) -> float:
+    def luminance(colour: str) -> float:
+        parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+        linear = [part / 12.92 if part <= 0.03928 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+        return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+    low, high = sorted((luminance(one), luminance(other)))
+    return (high + 0.05) / (low + 0.05)
+
+
+@pytest.mark.parametrize(
+    ("low", "high"), [(0.001, 400.0), (0.97, 1.04), (0.5, 1.6), (0.1, 12.0), (0.9999, 1.0001), (1e-9, 1e9)]
+)
+def test_an_axis_of_ratios_has_one_and_few_labels(low: float, high: float) -> None:
+    """Whatever it spans, 1 is labelled, and no two labels are the same."""
+    axis = LogAxis.around([math.log(low), math.log(high)], 0.0, 400.0)
+    ticks = axis.ticks(7)
+    assert 1 in ticks
+    assert 1 <= len(ticks) <= 7
+    assert len({f"{tick:g}" for tick in ticks}) == len(ticks)
+    assert 0 <= axis.at(math.log(low)) <= axis.at(0.0) <= axis.at(math.log(high)) <= 400
+
+
+@pytest.mark.parametrize("most", [0, 1, 5, 96, 1_234, 400_000])
+def test_an_axis_of_counts_has_whole_labels(most: int) -> None:
+    ticks = list(CountAxis(most, 100, 0).ticks(5))
+    assert ticks[0] == 0
+    assert len(ticks) <= 5
+    assert all(tick <= most for tick in ticks)
+
+
+def test_text_is_cut_and_wrapped_by_its_width() -> None:
+    assert cut("resnet18", 200, 13) == "resnet18"
+    assert cut("x" * 50 + "tail", 100, 13).endswith("…xxtail")
+    assert wrapped("one two three four five six", 60, 13, 2) == ["one two", "three…"]
+
+
+@pytest.mark.parametrize(
+    ("version", "release"),
+    [("2.13.0+cpu", "2.13"), ("2.14.0.dev20260101", "2.14 dev"), ("2.14.0a0+git1", "2.14 dev"), ("", "")],
+)
+def test_a_release_is_the_first_two_numbers(version: str, release: str) -> None:
+    assert release_of(version) == release
+
+
+def test_a_reader_sees_the_picture_in_both_schemes_and_the_narrow_one_on_a_phone(
+    site: Path, browser: Any, serve: Callable[[Path], str]
+) -> None:
+    """The image is there, in its own colours, and nothing of the page is wider than the screen."""
+    base = serve(site)
+    page_name = pictures(site, "devices")[0].with_suffix(".html").name
+    for width, scheme, end in ((1440, "light", ".svg"), (390, "dark", "-narrow.svg")):
+        context = browser.new_context(viewport={"width": width, "height": 900}, color_scheme=scheme)
+        page = context.new_page()
+        page.goto(f"{base}pictures/{page_name}")
+        image = page.locator("img.picture")
+        assert image.evaluate("(each) => each.decode().then(() => each.currentSrc)").endswith(end)
+        assert image.evaluate("(each) => each.naturalWidth") > 300
+        assert page.evaluate("document.documentElement.scrollWidth") <= width
+        page.goto(image.evaluate("(each) => each.currentSrc"))
+        fill = page.evaluate("getComputedStyle(document.querySelector('rect.page')).fill")
+        assert fill == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(18, 22, 27)")
+        context.close()
