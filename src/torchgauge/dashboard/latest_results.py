@@ -18,6 +18,7 @@ import numpy as np
 
 from torchgauge.dashboard import arrow_columns
 from torchgauge.dashboard.case_index import CaseIndex
+from torchgauge.dashboard.column_ages import set_apart
 from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.names import CaseName, Column
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
@@ -142,6 +143,11 @@ class LatestResults:
     def devices(self) -> tuple[str, ...]:
         """The devices, in order."""
         return tuple(dict.fromkeys(column.device for column in self.columns))
+
+    @cached_property
+    def apart(self) -> Mapping[Column, str]:
+        """What sets a column apart from the rest, in words; those that nothing does are left out."""
+        return set_apart(self.entries.values())
 
     @cached_property
     def grid(self) -> tuple[tuple[Entry | None, ...], ...]:

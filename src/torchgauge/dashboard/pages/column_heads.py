@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 from torchgauge.dashboard.latest_results import Column
@@ -11,7 +12,10 @@ from torchgauge.dashboard.pages import links
 
 @dataclass(frozen=True)
 class ColumnHead:
-    """One column: ``anchor`` is the column's part of its cases' anchors, ``first`` opens a device."""
+    """One column: ``anchor`` is the column's part of its cases' anchors, ``first`` opens a device.
+
+    ``apart`` says of which torch or date it is, where the rest is of another.
+    """
 
     device: str
     device_id: str
@@ -19,9 +23,10 @@ class ColumnHead:
     anchor: str
     compiled: bool
     first: bool
+    apart: str
 
 
-def column_heads(columns: tuple[Column, ...]) -> tuple[ColumnHead, ...]:
+def column_heads(columns: tuple[Column, ...], apart: Mapping[Column, str]) -> tuple[ColumnHead, ...]:
     """The headings of ``columns``, which are sorted by device."""
     before = (None, *(column.device for column in columns))
     return tuple(
@@ -32,6 +37,7 @@ def column_heads(columns: tuple[Column, ...]) -> tuple[ColumnHead, ...]:
             links.column_anchor(column),
             column.compiled,
             column.device != device,
+            apart.get(column, ""),
         )
         for column, device in zip(columns, before, strict=False)
     )

@@ -60,7 +60,7 @@ def compatibility_page(latest: LatestResults) -> CompatibilityPage:
     tallies = tally_by_column(latest)
     return CompatibilityPage(
         total=Tally.sum(tallies.values()),
-        columns=column_heads(latest.columns),
+        columns=column_heads(latest.columns, latest.apart),
         rows=tuple(
             MatrixRow(row_head(workload), matrix_row(entries))
             for workload, entries in zip(latest.workloads, latest.grid, strict=True)

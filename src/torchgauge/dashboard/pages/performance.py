@@ -116,7 +116,7 @@ def performance_page(
         doc=metric.doc,
         better=metric.better.value,
         metrics={other.metric: METRICS[other.metric].unit for other in others},
-        columns=column_heads(columns),
+        columns=column_heads(columns, latest.apart),
         rows=tuple(
             NumberRow(
                 row_head(workload, comparable=workload.name not in latest.built_differently),
