@@ -88,7 +88,7 @@ def test_a_column_of_which_nothing_is_known_is_not_compared(tmp_path: Path) -> N
     assert _said(tmp_path) == {}
 
 
-@pytest.mark.parametrize("page", ["compatibility.html", "performance-latency.html"])
+@pytest.mark.parametrize("page", ["compatibility.html", "performance.html"])
 def test_the_headings_say_it_beside_the_name(tmp_path: Path, page: str) -> None:
     """In every matrix; a hostile version is text."""
     measured(tmp_path / "store", 0.1, "2.13.0", (CPU, EAGER))
