@@ -241,10 +241,10 @@ def test_no_file_of_a_site_depends_on_a_time_in_doubt(sites: tuple[Path, ...]) -
 PAGES = {
     "index.html": ("2 unchecked, 2 unsteady", "1 unsteady left out"),
     "performance.html": ("\N{EN DASH}unsteady", "about 1,900"),
-    "performance-latency.html": ("about 1,900", "2 unchecked, 2 unsteady left out"),
+    "performance-latency.html": ("about 1,900", "n 3; left out: 1 unchecked, 1 unsteady"),
     "performance-device.html": ("unsteady",),
     "performance-previous.html": ("\N{EN DASH}unsteady",),
-    "performance-speedup.html": ("about 57", "1 unchecked, 1 unsteady left out"),
+    "performance-speedup.html": ("about 57", "n 3; left out: 1 unchecked, 1 unsteady"),
     "compatibility.html": ("unsteady",),
     "trends.html": ("1 unchecked, 1 unsteady left out",),
     "compare.html": ("unsteady on B",),

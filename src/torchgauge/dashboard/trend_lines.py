@@ -14,7 +14,6 @@ from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from torchgauge.dashboard.arrow_columns import Bits, Floats, Integers
 from torchgauge.dashboard.epoch import Epoch
@@ -136,26 +135,26 @@ def mean_and_half(values: Floats, counted: Bits) -> tuple[Floats, Floats]:
     return mean, np.where(n > 1, quantiles * error, np.nan)
 
 
-def _student(freedom: int) -> float:
-    """The 97.5 % quantile of Student's t, to four digits: closed forms, then Hill's expansion (1970)."""
-    if freedom < 1:
-        return math.nan
-    if freedom == 1:
-        return math.tan(math.pi * 0.475)
-    if freedom == 2:
-        return 0.95 * math.sqrt(2 / (1 - 0.95**2))
-    z, v = 1.959963985, float(freedom)
-    return (
+def student(freedom: Integers) -> Floats:
+    """The 97.5 % quantile of Student's t to 0.12 %: closed forms, then Hill's expansion (1970).
+
+    ``static/contrast.js`` has the same, so that a mean in the browser has the digits of the page.
+    """
+    z, v = 1.959963985, np.maximum(freedom, 1).astype(np.float64)
+    found: Floats = (
         z
         + (z**3 + z) / (4 * v)
         + (5 * z**5 + 16 * z**3 + 3 * z) / (96 * v**2)
         + (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / (384 * v**3)
         + (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / (92160 * v**4)
     )
+    found[v == 1] = math.tan(math.pi * 0.475)
+    found[v == 2] = 0.95 * math.sqrt(2 / (1 - 0.95**2))
+    return np.where(freedom < 1, np.nan, found)
 
 
-_QUANTILES: npt.NDArray[np.float64] = np.array([math.nan, *(_student(n - 1) for n in range(1, 400)), 1.96])
-"""By the number of values; the last stands for all larger ones."""
+_QUANTILES = student(np.arange(-1, 10_000))
+"""By the number of values; one device has no more models."""
 
 
 def files(epoch: Epoch) -> Iterator[tuple[str, bytes]]:

@@ -5,17 +5,17 @@ Each file repeats the order of the matrices: all rows one after the other, with 
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from itertools import chain
 
 import msgspec
 import numpy as np
 
 from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
-from torchgauge.dashboard.latest_results import LatestResults
+from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.pages.number_text import half_percent
+from torchgauge.dashboard.pages.views import Against, Reader, View
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.statuses import NOTHING_PLANNED as BLANK
 from torchgauge.records import METRICS
@@ -23,34 +23,45 @@ from torchgauge.records import METRICS
 SCHEMA = 1
 
 
-def metric_shard(latest: LatestResults, metric: str) -> tuple[str, bytes]:
-    """The newest number of every case: median in the base unit, half of its interval in percent.
+def own_numbers(view: View) -> bool:
+    """Whether the cells of ``view`` have numbers of their own, and are no ratios of those of other cells."""
+    return view.against in (Against.NOTHING, Against.BEFORE)
 
-    A number that may not be compared is none here; ``apart`` names the modifier by its place.
+
+def numbers_of(view: View) -> str:
+    """The name of the file with the numbers from which the cells of ``view`` are made."""
+    return f"{view.metric}-changes" if view.against is Against.BEFORE else view.metric
+
+
+def numbers_shard(latest: LatestResults, view: View, read: Reader) -> tuple[str, bytes]:
+    """The newest number of every case, as ``read`` reads it, with half of its interval in percent.
+
+    A number that may not be compared is none here; ``apart`` names the modifier by its place. ``out`` has the
+    places that enter no mean, by the reason, and ``built`` what was built, by row, a number for each hash.
     """
-    medians: list[float | None] = []
-    halves: list[float | None] = []
-    apart: dict[str, str] = {}
-    for place, entry in enumerate(chain.from_iterable(latest.grid)):
-        number = entry.numbers.get(metric) if entry else None
-        if entry and number and number["median"] is not None and (doubt := entry.doubt(metric)):
-            apart[str(place)], number = doubt, None
-        medians.append(_rounded(number["median"], 4) if number else None)
-        halves.append(_rounded(half_percent(number), 2) if number else None)
+    readings = [read(entry) if entry else None for entry in chain.from_iterable(latest.grid)]
+    out: dict[str, list[int]] = {}
+    for place, reading in enumerate(readings):
+        if reading and reading.out:
+            out.setdefault(reading.out, []).append(place)
+    metric = METRICS[view.metric]
     data = {
         "schema": SCHEMA,
-        "metric": metric,
-        "unit": METRICS[metric].unit,
-        "better": METRICS[metric].better.value,
+        "metric": view.metric,
+        "unit": "change" if view.against is Against.BEFORE else metric.unit,
+        "better": metric.better.value,
         "columns": [links.column_anchor(column) for column in latest.columns],
-        "median": medians,
-        "half": halves,
-        "apart": apart,
-        "built_differently": [
-            i for i, w in enumerate(latest.workloads) if w.name in latest.built_differently
-        ],
+        "median": [each.value if each and not each.doubt else None for each in readings],
+        "half": [each.half if each and not each.doubt else None for each in readings],
+        "apart": {str(i): each.doubt for i, each in enumerate(readings) if each and each.doubt},
+        "out": out,
+        "built": {
+            str(i): _built(latest.grid[i])
+            for i, workload in enumerate(latest.workloads)
+            if workload.name in latest.built_differently
+        },
     }
-    return f"latest/{metric}.json", msgspec.json.encode(data)
+    return f"latest/{numbers_of(view)}.json", msgspec.json.encode(data)
 
 
 def history_shards(latest: LatestResults, recent: History) -> Iterator[tuple[str, bytes]]:
@@ -77,5 +88,8 @@ def history_shards(latest: LatestResults, recent: History) -> Iterator[tuple[str
         yield f"latest/history-{device_id(device)}.json", msgspec.json.encode(data)
 
 
-def _rounded(value: float | None, digits: int) -> float | None:
-    return None if value is None else float(f"{value:.{digits}g}")
+def _built(row: Sequence[Entry | None]) -> list[int | None]:
+    """What each cell of ``row`` built: equal numbers for equal hashes, None where nobody knows."""
+    hashes = [entry.shown["realised_hash"] or "" if entry else "" for entry in row]
+    numbers = {name: place for place, name in enumerate(dict.fromkeys(filter(None, hashes)))}
+    return [numbers.get(name) for name in hashes]

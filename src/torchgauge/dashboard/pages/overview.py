@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -14,14 +13,14 @@ from torchgauge.dashboard.new_failures import MARK
 from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.calibration import newest_calibration
 from torchgauge.dashboard.pages.device_history import DeviceHistory, device_history, rows_of
+from torchgauge.dashboard.pages.device_means import mean_change, speedups
 from torchgauge.dashboard.pages.findings import Finding, failure_finding, reason_of
 from torchgauge.dashboard.pages.noise import Movement
-from torchgauge.dashboard.pages.number_text import change, spread
 from torchgauge.dashboard.pages.pass_line import PassLine, pass_line
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.tally import Tally, tally
-from torchgauge.records import Status, Subject, apart, left_out
+from torchgauge.records import Subject
 from torchgauge.results import units
 from torchgauge.results.latest import STALE_AFTER_S
 
@@ -40,8 +39,8 @@ MOST_LISTED = 40
 class DeviceCard:
     """What is said of one device.
 
-    ``apart`` counts what is no model: a subject, passes and all. ``speedups`` are the means of configurations
-    over the workloads common to all of the device, with how many numbers are left out, in words.
+    ``apart`` counts what is no model: a subject, passes and all. ``speedups`` are means of configurations,
+    each over its own workloads, with how many numbers are left out, in words.
     """
 
     device: str
@@ -113,7 +112,7 @@ def _card(
         incomplete=_incomplete(counted),
         oldest=units.age(max((entry.age_s for entry in entries), default=0.0)),
         apart=tuple(_apart(context, device)),
-        speedups=_speedups(entries),
+        speedups=speedups(entries),
         calibrations=calibrations,
         calibration_run=run,
     )
@@ -125,36 +124,12 @@ def _sentence(counted: Tally, entries: tuple[Entry, ...], fresh: int, moved: Map
     parts = [f"{counted.passed}/{counted.planned} pass"]
     parts.append(f"{fresh or 'no'} new failure{'' if fresh == 1 else 's'}")
     parts += [f"{number} {mark}" for mark in _TOLD if (number := counted.marks.get(mark))]
-    parts += _moved(entries, moved)
+    parts += mean_change(entries, moved)
     return ", ".join([*parts, f"data {units.age(min(_said_age(entry) for entry in entries))} old"])
 
 
 _TOLD = ("unexpected", "unchecked", "unsteady")
 """The marks that the sentence of a device counts."""
-
-
-def _moved(entries: tuple[Entry, ...], moved: Mapping[str, Movement]) -> list[str]:
-    """The mean change of the latency since the result before, where any workload has two.
-
-    The configurations of one workload are averaged first: they move together, so that taking them for
-    independent would make the interval too narrow.
-    """
-    logs: dict[str, list[float]] = {}
-    for entry in entries:
-        movement = moved.get(entry.newest["case_key"])
-        if movement is not None and geomean.usable(entry, "latency")[0] is not None:
-            logs.setdefault(entry.workload.name, []).append(math.log(movement.ratio))
-    ratios = {name: math.exp(math.fsum(found) / len(found)) for name, found in logs.items()}
-    mean = geomean.means_over({"": ratios}, ratios.keys()).get("")
-    if mean is None:
-        return []
-    half = geomean.half_percent(mean)
-    text = (
-        f"{change(mean.estimate, half)} {spread(half)}" if half is not None else change(mean.estimate, None)
-    )
-    apart = left_out(entry.doubt("latency") for entry in entries if "latency" in entry.numbers)
-    beside = f"; {apart}" if apart else ""
-    return [f"geomean latency {text} since the results before (n = {mean.n}{beside})"]
 
 
 def _said_age(entry: Entry) -> float:
@@ -191,19 +166,6 @@ def _apart(context: SiteContext, device: str) -> Iterator[tuple[Subject, int, in
             planned = context.recent.status[rows] != NOTHING_PLANNED
             last = planned.shape[1] - 1 - planned[:, ::-1].argmax(axis=1)
             yield subject, int(context.recent.counted[rows, last].sum()), len(rows)
-
-
-def _speedups(entries: tuple[Entry, ...]) -> tuple[tuple[str, geomean.Mean, str], ...]:
-    numbers: dict[str, dict[str, float | None]] = {}
-    doubts: dict[str, list[str]] = {}
-    for entry in entries:
-        if entry.column.compiled:
-            if entry.status is Status.PASS and "speedup" in entry.numbers:
-                doubts.setdefault(entry.column.configuration, []).append(apart("speedup", entry.marks))
-            side = numbers.setdefault(entry.column.configuration, {})
-            side[entry.workload.name] = geomean.usable(entry, "speedup")[0]
-    means = geomean.means_over(numbers, geomean.common(numbers, ()))
-    return tuple((name, found, left_out(doubts[name])) for name, found in sorted(means.items()))
 
 
 def _surprises(latest: LatestResults) -> list[Entry]:

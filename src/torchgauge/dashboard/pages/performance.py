@@ -1,4 +1,4 @@
-"""The performance matrix: a page per view, with intervals, and a mean over the common set."""
+"""The performance matrix: a page per view, with intervals, and a mean under each column."""
 
 from __future__ import annotations
 
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING
 from markupsafe import Markup
 
 from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
-from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.cells import NOT_PLANNED, escaped, known_note, row_head
 from torchgauge.dashboard.pages.column_heads import ColumnHead, column_heads
-from torchgauge.dashboard.pages.latest import metric_shard
+from torchgauge.dashboard.pages.column_means import ColumnMeans, column_means
+from torchgauge.dashboard.pages.heat import heat
+from torchgauge.dashboard.pages.latest import numbers_of, numbers_shard, own_numbers
 from torchgauge.dashboard.pages.number_text import (
     NO_NUMBER,
     SCALES,
@@ -25,18 +26,10 @@ from torchgauge.dashboard.pages.number_text import (
     rounded,
     spread,
 )
-from torchgauge.dashboard.pages.views import (
-    Against,
-    Reader,
-    Readers,
-    Reading,
-    View,
-    baseline_columns,
-    for_mean,
-    views,
-)
+from torchgauge.dashboard.pages.views import Readers, Reading, View, views
+from torchgauge.dashboard.pages.whisker import whisker
 from torchgauge.dashboard.statuses import LOOKS, MARKS
-from torchgauge.records import METRICS, Modifier, Status, apart, left_out
+from torchgauge.records import METRICS, Metric, Modifier, Status
 from torchgauge.results.hostile_text import first_line
 
 if TYPE_CHECKING:
@@ -55,18 +48,8 @@ class NumberRow:
 
 
 @dataclass(frozen=True)
-class ColumnMean:
-    """The means under one column: over the common set, and over the column's own workloads."""
-
-    common: str
-    interval: str
-    own: str
-    own_n: int
-
-
-@dataclass(frozen=True)
 class PerformancePage:
-    """One view with its table; ``means`` is empty where no mean is meaningful."""
+    """One view with its table; ``means`` is None where no mean is meaningful."""
 
     view: View
     views: tuple[View, ...]
@@ -76,10 +59,7 @@ class PerformancePage:
     metrics: Mapping[str, str]
     columns: tuple[ColumnHead, ...]
     rows: tuple[NumberRow, ...]
-    means: tuple[ColumnMean, ...]
-    left_out: str
-    common: int
-    excluded: tuple[geomean.Exclusion, ...]
+    means: ColumnMeans | None
     provenance: tuple[str, ...]
 
 
@@ -89,18 +69,18 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     found = views(latest)
     readers, notes = Readers(latest, context.moved), notes_of(latest)
     for view in found:
-        page = performance_page(latest, view, found, readers.of(view), notes)
+        page = performance_page(latest, view, found, readers, notes)
         text = context.renderer.page("performance", view.file, section="performance.html", page=page)
         yield view.file, text.encode()
-    for metric in dict.fromkeys(view.metric for view in found):
-        yield metric_shard(latest, metric)
+    for view in {numbers_of(view): view for view in found if own_numbers(view)}.values():
+        yield numbers_shard(latest, view, readers.of(view))
 
 
 def performance_page(
-    latest: LatestResults, view: View, others: tuple[View, ...], read: Reader, notes: Mapping[int, str]
+    latest: LatestResults, view: View, others: tuple[View, ...], readers: Readers, notes: Mapping[int, str]
 ) -> PerformancePage:
-    """The table of one view, whose cells ``read`` reads; ``notes`` are those of :func:`notes_of`."""
-    metric = METRICS[view.metric]
+    """The table of one view, whose cells ``readers`` read; ``notes`` are those of :func:`notes_of`."""
+    metric, read = METRICS[view.metric], readers.of(view)
     places = [place for place, column in enumerate(latest.columns) if view.eager or column.compiled]
     columns = tuple(latest.columns[place] for place in places)
     scale = SECONDS if view.metric.startswith("compile") else SCALES[metric.unit]
@@ -108,7 +88,6 @@ def performance_page(
         [(entry, read(entry)) if (entry := row[place]) is not None else None for place in places]
         for row in latest.grid
     ]
-    means, common, excluded = _means(latest, view, columns, readings, scale)
     return PerformancePage(
         view=view,
         views=others,
@@ -120,14 +99,11 @@ def performance_page(
         rows=tuple(
             NumberRow(
                 row_head(workload, comparable=workload.name not in latest.built_differently),
-                Markup("".join([_cell(found, scale, notes) for found in row])),  # noqa: S704
+                Markup("".join([_cell(found, metric, scale, notes) for found in row])),  # noqa: S704
             )
             for workload, row in zip(latest.workloads, readings, strict=True)
         ),
-        means=means,
-        left_out=_left_out(readings, view) if means else "",
-        common=common,
-        excluded=excluded,
+        means=column_means(latest, view.averaged, columns, readers) if view.mean else None,
         provenance=_provenance(columns, readings, view.metric) if view.metric == "peak_memory" else (),
     )
 
@@ -147,7 +123,7 @@ def notes_of(latest: LatestResults) -> dict[int, str]:
     return found
 
 
-def _cell(found: _Found, scale: Scale, notes: Mapping[int, str]) -> str:
+def _cell(found: _Found, metric: Metric, scale: Scale, notes: Mapping[int, str]) -> str:
     """One cell as HTML in few bytes: thousands of them are one page. What the store says is escaped."""
     if found is None:
         return NOT_PLANNED
@@ -165,9 +141,20 @@ def _cell(found: _Found, scale: Scale, notes: Mapping[int, str]) -> str:
         main, beside = _number(reading, scale)
     small = f"<small>{escaped(apart)}</small>" if apart else ""
     detail = f"<i>{beside}</i>" if beside else ""
+    colour = _heat(reading, metric) if passed else ""
     loud = " x" if reading.factor is not None and reading.factor > 1 else ""
-    why = f' title="{escaped(_why_apart(entry, reading.doubt))}"' if reading.doubt else ""
-    return f'<td class="{look.letter}{loud}{" d" if why else ""}"{why}>{main}{detail}{small}'
+    if reading.doubt:
+        why = escaped(_why_apart(entry, reading.doubt))
+        drawn = whisker(reading.half) if reading.doubt == Modifier.UNSTEADY else ""
+        return f'<td class="{look.letter} d" title="{why}">{main}<i>{beside}{drawn}</i>{small}'
+    return f'<td class="{look.letter}{loud}{colour}">{main}{detail}{small}'
+
+
+def _heat(reading: Reading, metric: Metric) -> str:
+    if reading.value is None or not (reading.relative or metric.unit == "ratio"):
+        return ""
+    found = heat(reading.value, reading.half, metric.better)
+    return f" {found}" if found else ""
 
 
 def _why_apart(entry: Entry, doubt: str) -> str:
@@ -193,54 +180,6 @@ def _number(reading: Reading, scale: Scale) -> tuple[str, str]:
     if reading.relative:
         return f"{digits(value, reading.half)}{TIMES}", spread(reading.half)
     return digits(value / scale.factor, reading.half), spread(reading.half)
-
-
-def _means(
-    latest: LatestResults, view: View, columns: Sequence[Column], readings: _Readings, scale: Scale
-) -> tuple[tuple[ColumnMean, ...], int, tuple[geomean.Exclusion, ...]]:
-    if not view.mean:
-        return (), 0, ()
-    numbers: dict[Column, dict[str, float | None]] = {column: {} for column in columns}
-    for workload, row in zip(latest.workloads, readings, strict=True):
-        for column, found in zip(columns, row, strict=True):
-            if found is not None:
-                numbers[column][workload.name] = for_mean(*found, view.metric)
-    within = geomean.common(numbers, latest.built_differently)
-    averages = geomean.means_over(numbers, within)
-    baselines = baseline_columns(latest).values() if view.against is Against.EAGER else ()
-    means = []
-    for column in columns:
-        mean, own = averages.get(column), geomean.plain_mean(numbers[column])
-        relative = view.against is not Against.NOTHING and column not in baselines
-        if view.against is Against.DEVICE:
-            relative = column.device != view.device
-        means.append(
-            ColumnMean(
-                common=_mean_text(mean.estimate, view, scale, relative=relative) if mean else "",
-                interval=geomean.interval_text(mean) if mean else "",
-                own=_mean_text(own[0], view, scale, relative=relative) if own[0] else "",
-                own_n=own[1],
-            )
-        )
-    return tuple(means), len(within), geomean.left_out(numbers, within)
-
-
-def _left_out(readings: _Readings, view: View) -> str:
-    """How many numbers of passes are in no mean of this page, by the modifier that keeps them out."""
-    cells = [cell[0] for row in readings for cell in row if cell and view.metric in cell[0].numbers]
-    return left_out(
-        apart(view.metric, entry.marks) or entry.doubt(view.metric)
-        for entry in cells
-        if entry.status is Status.PASS
-    )
-
-
-def _mean_text(value: float | None, view: View, scale: Scale, *, relative: bool) -> str:
-    if value is None:
-        return ""
-    if view.against is Against.BEFORE:
-        return change(value, None)
-    return f"{digits(value, None)}{TIMES}" if relative else digits(value / scale.factor, None)
 
 
 def _provenance(columns: Sequence[Column], readings: _Readings, metric: str) -> tuple[str, ...]:

@@ -14,7 +14,7 @@ from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import half_percent, together
-from torchgauge.records import METRICS, Workload
+from torchgauge.records import METRICS
 
 EAGER = "eager"
 """The configuration that is the baseline of its device where a device has it."""
@@ -26,6 +26,7 @@ class Against(Enum):
     NOTHING = "absolute"
     EAGER = "eager"
     DEVICE = "device"
+    COLUMN = "column"
     BEFORE = "previous"
 
 
@@ -42,6 +43,12 @@ class View:
     eager: bool = True
     mean: bool = False
 
+    @property
+    def averaged(self) -> View:
+        """The view whose cells the means are of: ratios, since numbers of different sets do not compare."""
+        absolute = self.against is Against.NOTHING and METRICS[self.metric].unit != "ratio"
+        return replace(self, against=Against.COLUMN) if absolute else self
+
 
 class Reading(NamedTuple):
     """What one cell of a view shows.
@@ -49,6 +56,7 @@ class Reading(NamedTuple):
     ``value`` is in the metric's base unit, or a ratio where ``relative``; ``half`` is half of its interval in
     percent. Without a value ``why`` says why there is none. ``factor`` is set where a change exceeds the
     noise of its series. ``doubt`` is the modifier that keeps the number apart: it is shown, in no ratio.
+    ``out`` says why the number enters no mean; empty where it does.
     """
 
     value: float | None
@@ -57,6 +65,7 @@ class Reading(NamedTuple):
     why: str = ""
     factor: float | None = None
     doubt: str = ""
+    out: str = ""
 
 
 Reader = Callable[[Entry], Reading]
@@ -117,6 +126,24 @@ def baseline_columns(latest: LatestResults) -> Mapping[str, Column]:
     return found
 
 
+def first_baseline(latest: LatestResults) -> Column:
+    """What all columns are compared with where nobody chose: the baseline of the first device with one."""
+    return next(iter(baseline_columns(latest).values()), latest.columns[0])
+
+
+def baselines(latest: LatestResults, view: View) -> Mapping[Column, Column]:
+    """The column that each column of ``view`` is compared with; those that have none are not in it."""
+    if view.against is Against.EAGER:
+        found = baseline_columns(latest)
+        return {column: found[column.device] for column in latest.columns if column.device in found}
+    if view.against is Against.DEVICE:
+        by_name = {c.configuration: c for c in latest.columns if c.device == view.device}
+        return {c: by_name[c.configuration] for c in latest.columns if c.configuration in by_name}
+    if view.against is Against.COLUMN:
+        return dict.fromkeys(latest.columns, first_baseline(latest))
+    return {}
+
+
 class Readers:
     """How the cells of views are read; what several views share is read once."""
 
@@ -133,8 +160,12 @@ class Readers:
             return lambda entry: _before(entry, absolute(entry), self._moved)
         if view.against is Against.NOTHING:
             return absolute
-        base = _base_of(self._latest, view)
-        return lambda entry: _ratio(entry, base(entry.workload, entry.column), absolute)
+        base, entries = baselines(self._latest, view), self._latest.entries
+        return lambda entry: _ratio(
+            entry,
+            entries.get((entry.workload, base[entry.column])) if entry.column in base else None,
+            absolute,
+        )
 
 
 def _read_once(metric: str) -> Reader:
@@ -149,25 +180,14 @@ def _read_once(metric: str) -> Reader:
     return read
 
 
-def _base_of(latest: LatestResults, view: View) -> Callable[[Workload, Column], Entry | None]:
-    if view.against is Against.EAGER:
-        baselines = baseline_columns(latest)
-        return lambda workload, column: (
-            latest.entries.get((workload, baselines[column.device])) if column.device in baselines else None
-        )
-    by_name = {c.configuration: c for c in latest.columns if c.device == view.device}
-    return lambda workload, column: (
-        latest.entries.get((workload, by_name[column.configuration]))
-        if column.configuration in by_name
-        else None
-    )
-
-
 def _absolute(entry: Entry, metric: str) -> Reading:
-    number = entry.numbers.get(metric)
+    number, out = entry.numbers.get(metric), geomean.why_out(entry, metric)
     if number is None or number["median"] is None:
-        return Reading(None, None, relative=False, why=number["absent"] if number else "not measured")
-    return Reading(number["median"], half_percent(number), relative=False, doubt=entry.doubt(metric))
+        return Reading(
+            None, None, relative=False, why=number["absent"] if number else "not measured", out=out
+        )
+    doubt = entry.doubt(metric)
+    return Reading(number["median"], half_percent(number), relative=False, doubt=doubt, out=out)
 
 
 def _ratio(entry: Entry, base: Entry | None, absolute: Reader) -> Reading:
@@ -175,17 +195,22 @@ def _ratio(entry: Entry, base: Entry | None, absolute: Reader) -> Reading:
     if own.value is None or base is entry:
         return own
     if own.doubt:
-        return Reading(None, None, relative=True, why=own.doubt)
+        return _none(own.doubt, own.out)
     if base is None:
-        return Reading(None, None, relative=True, why="no baseline planned")
+        return _none("no baseline planned", own.out)
     below = absolute(base)
+    out = own.out or (f"baseline {below.out}" if below.out else "")
     if below.value is None or below.value <= 0:
-        return Reading(None, None, relative=True, why="no baseline")
+        return _none("no baseline", out)
     if below.doubt:
-        return Reading(None, None, relative=True, why=f"baseline {below.doubt}")
+        return _none(f"baseline {below.doubt}", out)
     if not _built_alike(entry, base):
-        return Reading(None, None, relative=True, why="built differently")
-    return Reading(own.value / below.value, together(own.half, below.half), relative=True)
+        return _none("built differently", out)
+    return Reading(own.value / below.value, together(own.half, below.half), relative=True, out=out)
+
+
+def _none(why: str, out: str) -> Reading:
+    return Reading(None, None, relative=True, why=why, out=out or why)
 
 
 def _built_alike(entry: Entry, base: Entry) -> bool:
@@ -197,10 +222,10 @@ def _before(entry: Entry, own: Reading, moved: Mapping[str, Movement]) -> Readin
     if own.value is None:
         return own
     if own.doubt:
-        return Reading(None, None, relative=True, why=own.doubt)
+        return _none(own.doubt, own.out)
     movement = moved.get(entry.newest["case_key"])
     if movement is None:
-        return Reading(None, None, relative=True, why="nothing before")
+        return _none("nothing before", own.out)
     factor = movement.factor
     return Reading(
         movement.ratio,
@@ -208,11 +233,5 @@ def _before(entry: Entry, own: Reading, moved: Mapping[str, Movement]) -> Readin
         relative=True,
         why="" if factor is not None else "too little history for a threshold",
         factor=factor,
+        out=own.out,
     )
-
-
-def for_mean(entry: Entry, reading: Reading, metric: str) -> float | None:
-    """The value of ``reading`` where it may enter a geometric mean."""
-    if reading.value is None or not reading.value > 0:
-        return None
-    return reading.value if geomean.usable(entry, metric)[0] is not None else None

@@ -119,7 +119,7 @@ def _lack(entry: Entry) -> Lack | None:
     """Why ``entry`` has no latency that may be drawn; None where it has one."""
     if entry.status is not Status.PASS:
         return lack_of(entry.workload.name, Edge.NOWHERE, entry.status)
-    why = geomean.usable(entry, METRIC)[1]
+    why = geomean.why_out(entry, METRIC)
     if not why:
         number = entry.numbers[METRIC]
         ends = [number[part] for part in ("low", "high")]

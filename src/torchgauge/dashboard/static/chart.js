@@ -1,7 +1,8 @@
 // Charts: plotly.js is loaded when the first of them comes into view. A line is broken where a number is
 // missing and the gap is shaded; the interval is a band; behind every chart stands its table.
 
-import { choice, complaint, element, load, manifest, root, scale, told, visible } from "./data.js";
+import { choice, complaint, element, load, manifest, root, visible } from "./data.js";
+import { scale, told } from "./number_text.js";
 
 /**
  * @typedef {{name: string, median: (number | null)[], low?: (number | null)[], high?: (number | null)[],
@@ -193,7 +194,7 @@ function paint(Plotly, plot, chart) {
       tickcolor: muted,
     },
     yaxis: {
-      ticksuffix: unit === "×" || unit === "%" ? unit : unit ? ` ${escaped(unit)}` : "",
+      ticksuffix: escaped(unit),
       rangemode: chart.fromZero ? "tozero" : "normal",
       gridcolor: faded(muted, 0.25),
       zeroline: false,

@@ -1,6 +1,7 @@
 // The page of comparisons: two sides, each a snapshot, a device and a configuration; one address for each view.
 
-import { change, choice, complaint, element, load, manifest, told, visible } from "./data.js";
+import { choice, complaint, element, load, manifest, visible } from "./data.js";
+import { change, told } from "./number_text.js";
 import { judge, mean, reason } from "./contrast.js";
 import { commit, follow, read } from "./state.js";
 

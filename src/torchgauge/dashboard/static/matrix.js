@@ -47,6 +47,8 @@ class Matrix {
     this.base = "";
     this.typing = false;
     this.turn = 0;
+    this.averages = 0;
+    this.averaged = false;
     this.grid = makeGrid(table);
     this.makeControls(controls);
     this.makeSort();
@@ -195,6 +197,7 @@ class Matrix {
       await this.rebase(found.base ?? "");
     } catch (error) {
       failed = `The baseline cannot be loaded: ${error instanceof Error ? error.message : error}.`;
+      if (this.base === found.base) this.base = ""; // the cells are as they were
     }
     // What was chosen while the numbers of a baseline were on their way is in the address, and holds.
     const { q = "", sort = "" } = state.read();
@@ -254,6 +257,7 @@ class Matrix {
     this.tell(shown === 0 && all > 0 ? "No row matches." : text ? `${shown} of ${all} rows` : `${all} rows`);
     if (this.reset) this.reset.hidden = !text;
     this.input?.removeAttribute("aria-invalid");
+    void this.average();
   }
 
   /** @param {string} text */
@@ -405,7 +409,28 @@ class Matrix {
     if (anchor !== this.base) return; // another one was chosen meanwhile
     if (anchor === "") showOriginal(this.table);
     else await showRatios(this.table, this.lines.map((line) => line.tr), places, anchor);
+    (await import("./means.js")).relabel(this.baseName());
     this.sort = "-";
+  }
+
+  baseName() {
+    const found = this.columns.find((column) => column.anchor === this.base);
+    return found ? `${found.device} · ${found.configuration}` : "";
+  }
+
+  /** The means beneath the table follow its rows and the baseline. */
+  async average() {
+    const orders = this.lines.filter(({ tr }) => !tr.hidden).map(({ order }) => order);
+    if (orders.length === this.lines.length && !this.base && !this.averaged) return; // as the page was built
+    this.averaged = true;
+    const turn = (this.averages += 1);
+    try {
+      const { showMeans } = await import("./means.js");
+      const chosen = { anchor: this.base, name: this.baseName() };
+      await showMeans(this.table, orders, chosen, this.columns.map(({ anchor }) => anchor), () => turn === this.averages);
+    } catch (error) {
+      this.tell(`The means cannot be loaded, and those beneath are of all rows: ${error instanceof Error ? error.message : error}.`);
+    }
   }
 }
 

@@ -1,9 +1,13 @@
 // Numbers behind a matrix, loaded when somebody asks for them, and ratios to a column that the reader chose.
 
+import { digits, spread, together } from "./number_text.js";
+
 /** @typedef {{schema: number, metric: string, unit: string, better: string, columns: string[],
- *   median: (number | null)[], half: (number | null)[], apart: Record<string, string>, built_differently: number[]}} MetricShard
+ *   median: (number | null)[], half: (number | null)[], apart: Record<string, string>, out: Record<string, number[]>,
+ *   built: Record<string, (number | null)[]>}} MetricShard
  * Rows of the page one after the other, `columns` values each. `half` is half of the interval in percent, the
- * wider side; null where there are too few samples. `apart` has the modifier of each number that may not be compared.
+ * wider side; null where there are too few samples. `apart` has the modifier of each number that may not be compared,
+ * `out` the places that enter no mean by the reason, and `built` of some rows which cells built the same.
  * @typedef {{schema: number, columns: string[], snapshots: string[], status: string[]}} HistoryShard */
 
 /** @type {Map<string, Promise<any>>} */
@@ -33,25 +37,36 @@ export function loadHistory(device) {
   return load(`latest/history-${encodeURIComponent(device)}.json`);
 }
 
-/** @param {number} value as many digits as its interval warrants @param {number | null} half in percent */
-export function digits(value, half) {
-  const wanted = half !== null && half < 1 ? 4 : 3;
-  const magnitude = value > 0 ? Math.floor(Math.log10(value)) : 0;
-  return value.toLocaleString("en-GB", {
-    minimumFractionDigits: Math.max(0, wanted - 1 - magnitude),
-    maximumFractionDigits: Math.max(0, wanted - 1 - magnitude),
-  });
+/** @type {WeakMap<MetricShard, Map<number, string>>} */
+const reasons = new WeakMap();
+
+/** Why a number of `shard` enters no mean, by its place. @param {MetricShard} shard */
+export function reasonsOf(shard) {
+  const known = reasons.get(shard);
+  if (known) return known;
+  /** @type {Map<number, string>} */
+  const found = new Map();
+  for (const [why, places] of Object.entries(shard.out)) for (const place of places) found.set(place, why);
+  reasons.set(shard, found);
+  return found;
 }
 
-/** @param {number | null} half in percent */
-export function spread(half) {
-  if (half === null) return "n<6";
-  return `±${half >= 10 ? half.toFixed(0) : Number(half.toPrecision(half >= 1 ? 2 : 1))}%`;
+/**
+ * Whether two cells of a row built the same model, as far as is known.
+ * @param {MetricShard} shard @param {number} order of the row @param {number} place @param {number} base
+ */
+export function builtAlike(shard, order, place, base) {
+  const [left, right] = [shard.built[order]?.[place] ?? null, shard.built[order]?.[base] ?? null];
+  return left === null || right === null || left === right;
 }
 
-/** Half of the interval of a ratio of two independent numbers. @param {number | null} a @param {number | null} b */
-export function together(a, b) {
-  return a === null || b === null ? null : Math.hypot(a, b);
+/** The class of the colour of a ratio: only where its interval excludes 1. @param {number} ratio @param {number | null} half @param {string} better */
+function heat(ratio, half, better) {
+  if (half === null || better === "neither" || !(ratio > 0)) return "";
+  if (!(ratio * (1 - half / 100) > 1 || ratio * (1 + half / 100) < 1)) return "";
+  const size = Math.abs(Math.log(ratio));
+  const depth = 1 + [Math.log(1.1), Math.log(1.5)].filter((step) => size > step).length;
+  return ` ${ratio > 1 === (better === "higher") ? "b" : "w"}${depth}`;
 }
 
 /**
@@ -67,10 +82,12 @@ export async function showRatios(table, rows, columns, anchor) {
   const width = shard.columns.length;
   const places = columns.map((column) => shard.columns.indexOf(column));
   const base = shard.columns.indexOf(anchor);
-  const different = new Set(shard.built_differently);
+  const out = reasonsOf(shard);
   rows.forEach((row, order) => {
-    const below = shard.median[order * width + base];
-    const doubt = shard.apart[order * width + base];
+    const at = order * width + base;
+    const below = shard.median[at];
+    const doubt = shard.apart[at];
+    const planned = below !== null || doubt || out.has(at);
     places.forEach((place, i) => {
       const cell = row.cells[i + 1];
       const value = shard.median[order * width + place];
@@ -78,35 +95,43 @@ export async function showRatios(table, rows, columns, anchor) {
       if (typeof value !== "number" && !own) return;
       keep(table, cell);
       if (own || typeof value !== "number") return write(cell, "–", own);
-      if (place !== base && different.has(order)) return write(cell, "–", "built differently");
+      if (!planned) return write(cell, "–", "no baseline planned");
       if (doubt) return write(cell, "–", `baseline ${doubt}`);
       if (typeof below !== "number" || !(below > 0)) return write(cell, "–", "no baseline");
-      const half = together(shard.half[order * width + place], shard.half[order * width + base]);
-      write(cell, `${digits(value / below, half)}×`, place === base ? "baseline" : spread(half));
+      if (!builtAlike(shard, order, place, base)) return write(cell, "–", "built differently");
+      const half = together(shard.half[order * width + place], shard.half[at]);
+      if (place === base) return write(cell, "1×", "baseline");
+      write(cell, `${digits(value / below, half)}×`, spread(half), cell.className.startsWith("p") ? heat(value / below, half, shard.better) : "");
     });
   });
-  table.querySelectorAll("tfoot").forEach((foot) => (foot.hidden = true));
 }
 
-/** @param {HTMLTableCellElement} cell @param {string} value @param {string} beside */
-function write(cell, value, beside) {
-  const small = document.createElement("i");
-  small.textContent = beside;
-  cell.replaceChildren(value, small);
+/**
+ * A cell with another number; the marks beneath it stay, and what they say is not said twice.
+ * @param {HTMLTableCellElement} cell @param {string} value @param {string} beside @param {string} [colour]
+ */
+function write(cell, value, beside, colour = "") {
+  const marks = cell.querySelector("small");
+  const said = document.createElement("i");
+  said.textContent = marks?.textContent?.split(" ").includes(beside) ? "" : beside;
+  cell.replaceChildren(value, ...(said.textContent ? [said] : []), ...(marks ? [marks] : []));
+  cell.className = cell.className.charAt(0) + colour;
 }
 
-/** @type {WeakMap<HTMLTableElement, Map<HTMLTableCellElement, ChildNode[]>>} */
+/** @type {WeakMap<HTMLTableElement, Map<HTMLTableCellElement, {nodes: ChildNode[], look: string}>>} */
 const before = new WeakMap();
 
 /** @param {HTMLTableElement} table @param {HTMLTableCellElement} cell */
 function keep(table, cell) {
   const kept = before.get(table) ?? new Map();
   before.set(table, kept);
-  if (!kept.has(cell)) kept.set(cell, [...cell.childNodes]);
+  if (!kept.has(cell)) kept.set(cell, { nodes: [...cell.childNodes], look: cell.className });
 }
 
 /** The cells as the page was built. @param {HTMLTableElement} table */
 export function showOriginal(table) {
-  for (const [cell, nodes] of before.get(table) ?? []) cell.replaceChildren(...nodes);
-  table.querySelectorAll("tfoot").forEach((foot) => (foot.hidden = false));
+  for (const [cell, { nodes, look }] of before.get(table) ?? []) {
+    cell.replaceChildren(...nodes);
+    cell.className = look;
+  }
 }
