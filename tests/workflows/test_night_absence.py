@@ -257,7 +257,7 @@ def test_a_pass_without_what_its_scenario_is_measured_for_is_no_green_night(tmp_
 
 @pytest.mark.usefixtures("_words")
 def test_a_night_sees_a_change_of_what_a_scenario_is_measured_for(tmp_path) -> None:
-    """Of that scenario alone; it is measured again, and the dashboard is told."""
+    """Of that scenario alone; it is measured again, and the dashboard is told of it and of no other one."""
     fresh = Store.open(tmp_path / "store", create=True)
     for number in range(20):
         level = (9.0 if number < 14 else 7.0) * (1 + 0.003 * (number % 3))
@@ -273,7 +273,7 @@ def test_a_night_sees_a_change_of_what_a_scenario_is_measured_for(tmp_path) -> N
     keep_changes(fresh, BEGIN)
     kept = read_findings(fresh)
     assert kept is not None
-    assert {each.metric for each in kept.standing()} == {"throughput"}
+    assert {(each.metric, each.case_id) for each in kept.standing()} == {("throughput", names[0])}
 
 
 def test_unsteady_step_times_are_no_finding_where_none_was_ever_compared(tmp_path) -> None:

@@ -14,7 +14,7 @@ from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.journal import results
 from torchgauge.results.store import Store
 from torchgauge.results.trends.trend import Trend, trend
-from torchgauge.results.trends.trend_findings import TrendFilter, keep
+from torchgauge.results.trends.trend_findings import keep
 from torchgauge.workflows.night_absence import absences, has_number, is_fine
 from torchgauge.workflows.night_changes import NightlyChange, changes_of, measured_series, night_filters
 from torchgauge.workflows.night_clusters import FailureCluster, clusters
@@ -130,8 +130,7 @@ def keep_changes(store: Store, now: float) -> None:
 
     Raises :class:`InfrastructureError` on a failing disk.
     """
-    for each in night_filters(store):
-        wanted = TrendFilter(each.metric)  # of every scenario, as who asks for the metric gets it
+    for wanted in night_filters(store):
         keep(store, trend(store, wanted), wanted, now)
 
 

@@ -77,6 +77,7 @@ class Series:
     better: str
     machine: str
     nights: tuple[Night, ...]
+    mode: str = ""
 
     def worse(self, size: float) -> bool | None:
         """Whether a relative change of ``size`` is for the worse; None where neither direction is better."""
@@ -252,6 +253,7 @@ def _series(rows: Sequence[dict[str, Any]], metric: str, machine: str) -> Series
         case_id=last["case_id"],
         suite=last["suite"],
         model=last["model"],
+        mode=last["mode"],
         device=last["device"],
         configuration=last["configuration"],
         metric=metric,

@@ -62,8 +62,9 @@ class TrendFilter:
     modes: tuple[str, ...] = ()
 
     def selects(self, found: Finding) -> bool:
-        """Whether the series of ``found`` is among those asked for."""
-        return self.metric == found.metric and self.fits(vars(found))
+        """Whether the series of ``found`` is among those asked for; an older one has no scenario."""
+        of_it = not self.modes or found.mode in ("", *self.modes)
+        return self.metric == found.metric and of_it and self.fits(vars(found))
 
     def fits(self, names: Mapping[str, Any]) -> bool:
         """Whether the globs fit suite, model, device and configuration among ``names``."""
@@ -75,7 +76,8 @@ class TrendFilter:
     @property
     def asked(self) -> tuple[str, ...]:
         """What makes two questions the same one, however far back they look."""
-        return (self.metric, self.suite, self.model, self.device, self.configuration, self.reference)
+        names = (self.suite, self.model, self.device, self.configuration, self.reference)
+        return (self.metric, *names, *self.modes)
 
 
 @dataclass(frozen=True)
@@ -120,6 +122,7 @@ class Finding:
     reason: str = ""
     comparison: str = ""
     decided_at: float | None = None
+    mode: str = ""
 
     @property
     def series(self) -> tuple[str, str, str]:
@@ -234,6 +237,7 @@ def _finding(each: Suspicion, trend: SeriesTrend) -> Finding:
         case_id=series.case_id,
         suite=series.suite,
         model=series.model,
+        mode=series.mode,
         device=series.device,
         configuration=series.configuration,
         metric=series.metric,
