@@ -100,7 +100,7 @@ def test_only_what_imports_for_the_first_time_can_fail_of_it(torchaudio: Path) -
         assert outcome_of(error, "case", phase, FakeSession(), Remedies("", KNOWN)).status is status
     endless = Suspect("torchaudio", "1", "torchaudio", "uninstall -y torchaudio", "why " * 500, unneeded=True)
     outcome = outcome_of(error, "case", Phase.IMPORT, FakeSession(), Remedies("", (endless,)))
-    assert outcome.cause is Cause.POISON_PACKAGE
+    assert outcome.cause is Cause.CONFLICTING_PACKAGE
     assert len(outcome.reason) == 500
     assert outcome.reason.endswith("; try: pip uninstall -y torchaudio")
 
@@ -118,7 +118,7 @@ def test_a_model_of_transformers_fails_of_a_torchaudio_that_does_not_fit(sandbox
     rows = {row.case.workload.model: row for row in sandbox.rows()}
     assert rows["resnet18"].status is Status.PASS
     bert = rows["BertForMaskedLM"]
-    assert (bert.status, bert.cause) == (Status.SKIPPED, Cause.POISON_PACKAGE)
+    assert (bert.status, bert.cause) == (Status.SKIPPED, Cause.CONFLICTING_PACKAGE)
     assert "torchaudio 2.1.0 is built for torch 2.1" in bert.reason
     assert bert.reason.endswith("; try: pip uninstall -y torchaudio")
     assert bert.failure is not None

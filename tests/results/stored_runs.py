@@ -127,8 +127,8 @@ def blocks(log_ratio: float, abba_blocks: int = 4, base: float = 1e-3) -> tuple[
     times = {Side.BASE: base, Side.HEAD: base * math.exp(log_ratio)}
     order = (Side.BASE, Side.HEAD, Side.HEAD, Side.BASE)
     return tuple(
-        Block(side, quad, position, (times[side],), (times[side],), (0.0,))
-        for quad in range(abba_blocks)
+        Block(side, abba_block, position, (times[side],), (times[side],), (0.0,))
+        for abba_block in range(abba_blocks)
         for position, side in enumerate(order)
     )
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import json
 import shutil
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from torchgauge.errors import UsageError
+from torchgauge.harness.planning.sharding import other_shardings
 from torchgauge.records import SCHEMA_VERSION
 from torchgauge.results import frames, migrations
+from torchgauge.results.comparing.comparison_store import (
+    comparison,
+    comparison_ids,
+    finish_comparison,
+    read_comparisons,
+)
 from torchgauge.results.dataset import read_table
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
@@ -37,7 +45,7 @@ def test_tables_of_version_0_have_the_columns_of_today(old, build):
     assert frames.calibrations(old).empty
 
 
-@pytest.mark.parametrize("version", ["v0", "v1"])
+@pytest.mark.parametrize("version", ["v0", "v1", "v4"])
 @pytest.mark.parametrize("name", TABLES)
 def test_a_column_of_an_old_table_is_the_same_alone(tmp_path, version, name):
     """Also one that a step renames, adds or changes: builds of sites read a few columns of each run."""
@@ -105,6 +113,34 @@ def test_a_store_of_version_1_is_read_as_today(tmp_path):
     again = read_table(store, "results").to_pylist()
     assert [row["status"] for row in again] == [row["status"] for row in rows]
     assert {row["schema_version"] for row in again} == {SCHEMA_VERSION}
+
+
+def test_private_words_of_version_4_are_read_as_those_of_today(tmp_path):
+    """Settings, a schedule, a cause and ABBA blocks, from plans, journals and tables."""
+    shutil.copytree(V0.with_name("v4"), tmp_path / "v4")
+    store = Store.open(tmp_path / "v4")
+    (run_id,), (ab_id,) = store.run_ids(), comparison_ids(store)
+    plan = store.run(run_id).plan()
+    assert (plan.settings.prefetch, plan.provenance[0].name) == (3, "prefetch")
+    assert plan.schedule is not None
+    assert plan.schedule.sharding == "bb"
+    assert other_shardings(store, replace(plan, schedule=replace(plan.schedule, sharding="cc"))) == [run_id]
+    assert other_shardings(store, plan) == []
+    compared = comparison(store, ab_id)
+    assert compared.plan().settings.prefetch == 1
+    numbers = [block.abba_block for launch in compared.launches() for block in launch.blocks]
+    assert numbers == [number for number in range(4) for _ in range(4)]
+    assert [each.metric for each in compared.verdicts()] == ["latency"]
+    for source in ("tables", "journal"):
+        if source == "journal":
+            shutil.rmtree(tmp_path / "v4" / "tables")
+            store.finish(run_id)
+            finish_comparison(store, compared, compared.plan())
+        causes = [row["cause"] for row in read_table(store, "results", run_id).to_pylist()]
+        assert causes == [None, "conflicting_package"], source
+        steps = read_comparisons(store, "steps", columns=["abba_block"])
+        assert steps["abba_block"].to_pylist() == numbers, source
+        assert read_comparisons(store, "launches")["abba_blocks"].to_pylist() == [4], source
 
 
 @pytest.mark.parametrize(("version", "few"), [("v0", 1), ("v1", 5)])

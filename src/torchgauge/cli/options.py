@@ -310,7 +310,7 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
         "measure_budget_s": options.get("measure_seconds"),
         "quiet_wait_s": options.get("quiet_wait"),
         "memory_limit_bytes": options.get("memory_limit"),
-        "ahead": options.get("prefetch"),
+        "prefetch": options.get("prefetch"),
         "budget_s": options.get("budget"),
         "configuration_file": _absolute(options.get("config_file")),
         "torchbench": _absolute(options.get("torchbench")),
@@ -324,7 +324,7 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
     if timeout is not None:
         flags["deadlines"] = Deadlines(**{item.name: timeout for item in fields(Deadlines)})
     given = {name: value for name, value in flags.items() if value is not None}
-    machine: dict[str, Any] = {"ahead": default_prefetch()} if options.get("prefetch", 0) is None else {}
+    machine: dict[str, Any] = {"prefetch": default_prefetch()} if options.get("prefetch", 0) is None else {}
     campaign = {"measure_budget_s": CAMPAIGN_MEASURE_S} if "prefetch" in options else {}
     settings = replace(RunSettings(), **{**campaign, **machine, **_compilation_of(options), **given})
     typed = {*given, *(name for name in ("cold_compile", "compile_cache") if options.get(name))}

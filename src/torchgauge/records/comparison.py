@@ -84,7 +84,7 @@ class Pair:
 
 @dataclass(frozen=True)
 class Block:
-    """Steps of one side that ran without a pause: ``quad`` counts from 0, ``position`` is 0 to 3 in it.
+    """Steps of one side that ran without a pause: ``abba_block`` counts from 0, ``position`` is 0 to 3 in it.
 
     One value per step. ``delay`` is the time its threads waited for a core and ``switches`` how often one
     was taken from them, both empty where the system does not tell; ``device`` is event time, empty where
@@ -92,7 +92,7 @@ class Block:
     """
 
     side: Side
-    quad: int
+    abba_block: int
     position: int
     wall: tuple[float, ...]
     cpu: tuple[float, ...]

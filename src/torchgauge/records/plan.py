@@ -114,8 +114,8 @@ class Deadlines:
 class RunSettings:
     """Everything about a run that is not a case; every field is recorded with where it came from.
 
-    ``ahead`` groups of a device are built, checked and compiled at once; one of them is timed at a time, and
-    the others stand still meanwhile. ``cold_compile`` says which groups compile into an empty cache while
+    ``prefetch`` groups of a device are built, checked and compiled at once; one of them is timed at a time,
+    and the others stand still meanwhile. ``cold_compile`` says which groups compile into an empty cache while
     nothing else runs: ``all``, ``none`` or ``1/n``, an n-th of them each day in turn. ``compile_cache`` is
     the folder of caches that outlive the run; None keeps none. ``quiet_wait_s`` is how much longer a group is
     sampled where others have its cores; all groups of a run together wait no more than that and a quarter of
@@ -144,7 +144,7 @@ class RunSettings:
     budget_s: float | None = None
     configuration_file: str | None = None
     torchbench: str | None = None
-    ahead: int = 1
+    prefetch: int = 1
     cold_compile: str = "all"
     compile_cache: str | None = None
 

@@ -14,8 +14,8 @@ class Schedule:
     ``startup_s`` passes before the first group of a device and ``closing_s`` after its last. ``left`` are
     groups that are not expected to fit into the budget, in the order in which they would come.
 
-    ``whole`` is a digest of all groups that were shared out and ``cut`` one of who got which: shards of one
-    plan have both in common, or they do not fit together. Both are empty where the plan is no shard.
+    ``whole`` is a digest of all groups that were shared out and ``sharding`` one of who got which: shards of
+    one plan have both in common, or they do not fit together. Both are empty where the plan is no shard.
     """
 
     order: str
@@ -26,4 +26,4 @@ class Schedule:
     closing_s: float = 0.0
     left: tuple[str, ...] = ()
     whole: str = ""
-    cut: str = ""
+    sharding: str = ""

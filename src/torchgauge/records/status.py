@@ -51,7 +51,7 @@ class Cause(str, Enum):
 
     DECLARED = "declared"
     MISSING_PACKAGE = "missing_package"
-    POISON_PACKAGE = "poison_package"
+    CONFLICTING_PACKAGE = "conflicting_package"
     MISSING_DATA = "missing_data"
     NO_NETWORK = "no_network"
     DEVICE = "device"
@@ -73,7 +73,7 @@ CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
         {
             Cause.DECLARED,
             Cause.MISSING_PACKAGE,
-            Cause.POISON_PACKAGE,
+            Cause.CONFLICTING_PACKAGE,
             Cause.MISSING_DATA,
             Cause.NO_NETWORK,
         }

@@ -14,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from torchgauge.errors import DamagedJournalError, UnknownNameError
-from torchgauge.results.migrations import APPENDED_SINCE, check_version, migrate_table
+from torchgauge.results.migrations import appended_since, check_version, migrate_table
 from torchgauge.results.publication import VERSION_KEY
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
@@ -32,7 +32,7 @@ def read_table(store: Store, name: str, runs: Runs = None, columns: Sequence[str
     if name not in TABLES:
         raise UnknownNameError("table", name, TABLES)
     schema = _schema(name, columns)
-    parts = [_read_part(path, name, schema) for path in _paths(store, name, runs)]
+    parts = [read_part(path, name, schema) for path in _paths(store, name, runs)]
     return pa.concat_tables(parts) if parts else pa.Table.from_batches([], schema=schema)
 
 
@@ -44,7 +44,7 @@ def read_run(store: Store, name: str, run_id: str, columns: Sequence[str] | None
     """
     schema = _schema(name, columns)
     path = store.table_path(name, run_id)
-    return _read_part(path, name, schema) if path.is_file() else pa.Table.from_batches([], schema=schema)
+    return read_part(path, name, schema) if path.is_file() else pa.Table.from_batches([], schema=schema)
 
 
 def read_encoded(
@@ -67,7 +67,7 @@ def read_encoded(
     for run_id in runs:
         path = store.table_path(name, run_id)
         if path.is_file():
-            parts.append(_read_part(path, name, encoded, strings))
+            parts.append(read_part(path, name, encoded, strings))
         lengths.append(parts[-1].num_rows if path.is_file() else 0)
     whole = pa.concat_tables(parts) if parts else pa.Table.from_batches([], schema=encoded)
     return whole.unify_dictionaries().combine_chunks(), lengths
@@ -105,12 +105,17 @@ def _opened(path: Path, dictionaries: Sequence[str] | None) -> Any:
         return pq.ParquetFile(path)  # an older version, whose columns had other names
 
 
-def _read_part(path: Path, name: str, schema: Any, dictionaries: Sequence[str] | None = None) -> Any:
+def read_part(path: Path, name: str, schema: Any, dictionaries: Sequence[str] | None = None) -> Any:
+    """The columns of ``schema`` in the file ``path`` of table ``name``, of whatever version it is.
+
+    Raises :class:`DamagedJournalError`.
+    """
     try:
         file = _opened(path, dictionaries)
         version = check_version(int((file.metadata.metadata or {}).get(VERSION_KEY, b"-1")), str(path))
         there = set(file.schema_arrow.names)
-        wanted = [column for column in schema.names if column in there] if version >= APPENDED_SINCE else None
+        some = version >= appended_since(name)
+        wanted = [column for column in schema.names if column in there] if some else None
         part = file.read(wanted, use_threads=False)
         return migrate_table(name, part, version).select(schema.names).cast(schema)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:

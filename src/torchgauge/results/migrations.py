@@ -6,7 +6,8 @@ format of the prototype: ``error`` in place of ``failure`` in a result, a column
 ``device``, and no ``modifiers``, ``realised_notes``, ``block``, ``observation`` or calibrations. Version 1
 had random weights only, configurations without compile mode and pinning, and in a plan the text
 ``unsupported`` in place of a ``refusal``. Until version 2 two to five samples had an interval, by a bootstrap
-that covers less than it says: it is not read. Version 3 had no nodes: one machine measured each run.
+that covers less than it says: it is not read. Version 3 had no nodes: one machine measured each run. Until
+version 4 some names were private words (:data:`_WORDS_UNTIL_4`).
 """
 
 from __future__ import annotations
@@ -20,6 +21,8 @@ from torchgauge.records import SCHEMA_VERSION
 Plain = dict[str, Any]
 PLAN = "plan"
 """The kind of a ``plan.json``, which is no line of a journal."""
+COMPARISON_PLAN = "comparison_plan"
+"""The same of an A/B run."""
 ArrowTable = Any
 """A ``pyarrow.Table``; not named, so that the journal can be read without pyarrow."""
 
@@ -44,8 +47,12 @@ def migrate_record(kind: str, data: Plain, version: int) -> Plain:
     return data
 
 
-APPENDED_SINCE = 3
-"""From this version on steps over tables only append columns: of older tables a part can be read as well."""
+_APPENDED_SINCE, _RENAMED_IN_5 = 3, ("launches", "steps")
+
+
+def appended_since(name: str) -> int:
+    """The version from which on steps over table ``name`` only append columns: a part of it can be read."""
+    return 5 if name in _RENAMED_IN_5 else _APPENDED_SINCE
 
 
 def migrate_table(name: str, table: ArrowTable, version: int) -> ArrowTable:
@@ -150,15 +157,62 @@ def _table_3_to_4(name: str, table: ArrowTable) -> ArrowTable:
     return table.append_column("node", pa.nulls(table.num_rows, pa.string()))
 
 
+_WORDS_UNTIL_4 = {
+    "ahead": "prefetch",
+    "cut": "sharding",
+    "quad": "abba_block",
+    "quads": "abba_blocks",
+    "poison_package": "conflicting_package",
+}
+"""Names of fields and columns, and a cause, with what they are called since."""
+
+
+def _renamed(data: Plain) -> Plain:
+    return {_WORDS_UNTIL_4.get(name, name): value for name, value in data.items()}
+
+
+def _record_4_to_5(kind: str, data: Plain) -> Plain:
+    """Words of the field; nothing else changed."""
+    if kind == "result":
+        data = data | {"cause": _WORDS_UNTIL_4.get(data["cause"], data["cause"])}
+    elif kind == "launch":
+        data = data | {"blocks": [_renamed(each) for each in data["blocks"]]}
+    elif kind in (PLAN, COMPARISON_PLAN):
+        data = data | {"settings": _renamed(data["settings"])}
+        if data.get("schedule"):
+            data["schedule"] = _renamed(data["schedule"])
+        if "provenance" in data:
+            named = (
+                each | {"name": _WORDS_UNTIL_4.get(each["name"], each["name"])} for each in data["provenance"]
+            )
+            data["provenance"] = list(named)
+    return data | {"schema_version": 5} if "schema_version" in data else data
+
+
+def _table_4_to_5(name: str, table: ArrowTable) -> ArrowTable:
+    import pyarrow.compute as pc
+
+    if name in _RENAMED_IN_5:
+        return table.rename_columns([_WORDS_UNTIL_4.get(column, column) for column in table.column_names])
+    if name == "results" and "cause" in table.column_names:
+        causes = table["cause"]
+        said = pc.equal(causes, "poison_package")
+        told = pc.if_else(said, "conflicting_package", causes.cast("string"))
+        return table.set_column(table.column_names.index("cause"), "cause", told)
+    return table
+
+
 RECORD_STEPS: Mapping[int, Callable[[str, Plain], Plain]] = {
     0: _record_0_to_1,
     1: _record_1_to_2,
     2: _record_2_to_3,
     3: _record_3_to_4,
+    4: _record_4_to_5,
 }
 TABLE_STEPS: Mapping[int, Callable[[str, ArrowTable], ArrowTable]] = {
     0: _table_0_to_1,
     1: _table_1_to_2,
     2: _table_2_to_3,
     3: _table_3_to_4,
+    4: _table_4_to_5,
 }

@@ -72,8 +72,8 @@ def test_a_seed_is_drawn_where_none_is_given(arena: Any) -> None:
     plans = [planned(arena, seed=None).plan for _ in range(2)]
     assert plans[0].seed != plans[1].seed
     hosts = [LaunchHosts({}, {}, "launch 1 of 7") for _ in range(2)]
-    hosts[0].dice("quads of another").random()
-    assert hosts[0].dice("quads of one").random() == hosts[1].dice("quads of one").random()
+    hosts[0].dice("abba_blocks of another").random()
+    assert hosts[0].dice("abba_blocks of one").random() == hosts[1].dice("abba_blocks of one").random()
 
 
 def test_two_configurations_are_one_pair_for_each_workload(arena: Any) -> None:
@@ -134,4 +134,4 @@ def test_a_block_lasts_four_milliseconds_on_the_faster_side() -> None:
     assert steps_per_block({Side.BASE: 0.001, Side.HEAD: 0.002}) == 4
     assert steps_per_block({Side.BASE: 3.0, Side.HEAD: 2.0}) == 1
     assert steps_per_block({Side.BASE: 0.0, Side.HEAD: 2.0}) == MAX_STEPS
-    assert {"".join(side.value[0] for side in quad) for quad in ABBA.values()} == {"bhhb", "hbbh"}
+    assert {"".join(side.value[0] for side in abba_block) for abba_block in ABBA.values()} == {"bhhb", "hbbh"}

@@ -34,7 +34,7 @@ def abba_blocks(launch: Launch) -> list[str]:
     """Each ABBA block as ``bhhb`` or ``hbbh``, in the order in which its blocks ran."""
     found: dict[int, str] = {}
     for block in launch.blocks:
-        found[block.quad] = found.get(block.quad, "") + block.side.value[0]
+        found[block.abba_block] = found.get(block.abba_block, "") + block.side.value[0]
     return list(found.values())
 
 
@@ -58,7 +58,7 @@ def test_each_launch_is_measured_in_abba_blocks_and_kept(measured: tuple[Any, An
     """Blocks of equal numbers of steps, both sides in turn; journal and tables hold what the judge heard."""
     arena, script = measured
     assert [launch.number for launch in script.heard] == [1, 2, 3]
-    assert {quad for launch in script.heard for quad in abba_blocks(launch)} == {"bhhb", "hbbh"}
+    assert {abba_block for launch in script.heard for abba_block in abba_blocks(launch)} == {"bhhb", "hbbh"}
     for launch in script.heard:
         assert (launch.base.status, launch.head.status) == (Status.PASS, Status.PASS)
         assert launch.base.realised == launch.head.realised

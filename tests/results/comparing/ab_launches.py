@@ -36,7 +36,7 @@ class Machine:
         """
         factor = ratio * math.exp(self.rng.gauss(0, self.spread))
         blocks = []
-        for quad in range(ABBA_BLOCKS if rare is None else MANY):
+        for abba_block in range(ABBA_BLOCKS if rare is None else MANY):
             for position, letter in enumerate(self.rng.choice(("ABBA", "BAAB"))):
                 side = Side.BASE if letter == "A" else Side.HEAD
                 length = 1e-3 * (factor if side is Side.HEAD else 1.0)
@@ -48,7 +48,7 @@ class Machine:
                     for _ in range(STEPS)
                 )
                 wall = tuple(wait + each + (asleep if side is Side.HEAD else 0) for each in cpu)
-                blocks.append(Block(side, quad, position, wall, cpu))
+                blocks.append(Block(side, abba_block, position, wall, cpu))
         fields = {
             "base": outcome(of.base),
             "head": outcome(of.head),

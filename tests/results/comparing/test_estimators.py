@@ -27,14 +27,14 @@ def launch(abba_blocks=12, ratio=1.0, *, wait=0.0, noise=0.002, seed=0, change=l
     """A launch of 1 ms steps whose head takes ``ratio``; every step waits ``wait`` seconds for a core."""
     rng = random.Random(seed)
     blocks = []
-    for quad in range(abba_blocks):
+    for abba_block in range(abba_blocks):
         order = rng.choice(("ABBA", "BAAB"))
         for position, letter in enumerate(order):
             side = Side.BASE if letter == "A" else Side.HEAD
             length = 1e-3 * (ratio if side is Side.HEAD else 1.0)
             cpu = tuple(length * math.exp(rng.gauss(0, noise)) for _ in range(STEPS))
             wall = tuple(each + 1e-6 + wait for each in cpu)
-            blocks.append(change(Block(side, quad, position, wall, cpu)))
+            blocks.append(change(Block(side, abba_block, position, wall, cpu)))
     return Launch("pair", "pair", 1, Side.BASE, PASSED, PASSED, tuple(each for each in blocks if each))
 
 
@@ -72,7 +72,7 @@ def test_events_of_the_device_come_first():
     assert choose_estimator(timed) is Estimator.DEVICE
     assert estimate(timed, Estimator.DEVICE).base == pytest.approx(3e-3, rel=0.01)
     lacking = launch(
-        change=lambda block: altered(block, device=() if block.quad == 3 else tuple(block.cpu)),
+        change=lambda block: altered(block, device=() if block.abba_block == 3 else tuple(block.cpu)),
     )
     assert choose_estimator(lacking) is not Estimator.DEVICE
 
@@ -104,7 +104,7 @@ def test_a_few_wild_abba_blocks_are_counted_and_left_out():
 
     def wild(block):
         long = tuple(100 * each for each in block.cpu)
-        return altered(block, cpu=long) if block.quad == 5 and block.side is Side.HEAD else block
+        return altered(block, cpu=long) if block.abba_block == 5 and block.side is Side.HEAD else block
 
     found = estimate(launch(change=wild), Estimator.CPU)
     assert found.outliers == 1
@@ -116,7 +116,7 @@ def test_impossible_times_are_left_out_and_counted(value):
     """Zero, negative and non-finite times are no times; the rest of the launch counts."""
 
     def broken(block):
-        return altered(block, cpu=(value, *block.cpu[1:])) if block.quad == 0 else block
+        return altered(block, cpu=(value, *block.cpu[1:])) if block.abba_block == 0 else block
 
     found = estimate(launch(change=broken), Estimator.CPU)
     assert isinstance(found, LaunchEstimate)
@@ -145,7 +145,7 @@ def test_a_missing_side_has_no_estimate():
 
 def test_abba_blocks_that_ended_early_do_not_count():
     """AB without its BA is not balanced against a machine that becomes slower."""
-    half = launch(change=lambda block: None if block.quad == 11 and block.position > 1 else block)
+    half = launch(change=lambda block: None if block.abba_block == 11 and block.position > 1 else block)
     found = estimate(half, Estimator.CPU)
     assert (found.abba_blocks + found.outliers, found.incomplete) == (11, 1)
 
@@ -158,7 +158,7 @@ def test_three_abba_blocks_are_too_few():
 
 def test_a_block_whose_columns_differ_in_length_does_not_count():
     """Steps cannot be told apart in it."""
-    short = launch(change=lambda block: altered(block, cpu=block.cpu[:2]) if block.quad == 0 else block)
+    short = launch(change=lambda block: altered(block, cpu=block.cpu[:2]) if block.abba_block == 0 else block)
     assert estimate(short, Estimator.CPU).incomplete == 1
 
 

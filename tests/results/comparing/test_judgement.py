@@ -313,7 +313,7 @@ def test_impossible_times_make_no_verdict(value):
     one = pair()
     judge, machine = judge_of([one]), Machine()
     bad = tuple(
-        Block(each.side, each.quad, each.position, (value,) * STEPS, (value,) * STEPS)
+        Block(each.side, each.abba_block, each.position, (value,) * STEPS, (value,) * STEPS)
         for each in machine.launch(one).blocks
     )
     assert machine.run(judge, [one], blocks=bad) == 2

@@ -205,7 +205,7 @@ SETTINGS: dict[str, Row] = {
     "a budget of years": {"budget_s": 1e24},
     "measuring for years": {"measure_budget_s": 1e24},
     "no threads": {"threads": 0},
-    "nothing ahead": {"ahead": 0},
+    "nothing at once": {"prefetch": 0},
     "no memory": {"memory_limit_bytes": -1},
     "no accuracy, beside rows that have one": {"accuracy": False},
     "a deadline of years": {"deadlines": dict.fromkeys(to_plain(Deadlines()), 1e24)},
@@ -228,7 +228,7 @@ def test_settings_that_no_run_has_are_refused(name: str, tmp_path: Path) -> None
 def scheduled(**changes: object) -> dict[str, object]:
     """A schedule of the two groups with ``changes``."""
     return {"order": "longest", "expected_s": [], "known": 0, "source": "", "startup_s": 0.0,
-            "closing_s": 0.0, "left": [], "whole": "", "cut": "", **changes}  # fmt: skip
+            "closing_s": 0.0, "left": [], "whole": "", "sharding": "", **changes}  # fmt: skip
 
 
 PLANS: dict[str, tuple[Reason, Change]] = {

@@ -173,8 +173,8 @@ class PairLaunch:
                 return
         clock = self._clock
         until = clock.steady() + len(step_s) * self._settings.measure_budget_s
-        for quad in range(self.order.abba_blocks):
-            if quad >= FEWEST_ABBA_BLOCKS and clock.steady() > until:
+        for abba_block in range(self.order.abba_blocks):
+            if abba_block >= FEWEST_ABBA_BLOCKS and clock.steady() > until:
                 return
             for position, side in enumerate(ABBA[self.dice.random() < 0.5]):
                 if self.cancelled():
@@ -183,7 +183,7 @@ class PairLaunch:
                 columns = self.live[side].block(steps)
                 if columns is None:
                     return
-                self._keep(_block(side, quad, position, columns), columns["refused"])
+                self._keep(_block(side, abba_block, position, columns), columns["refused"])
 
     def _keep(self, block: Block, refused: int) -> None:
         """Keep ``block``; one without any step would say nothing."""
@@ -225,10 +225,10 @@ def refusal(planned: PlannedCase) -> Outcome | None:
     return Outcome(planned.case.key, why.status, Phase.START, why.cause, why.reason)
 
 
-def _block(side: Side, quad: int, position: int, columns: Mapping[str, Any]) -> Block:
+def _block(side: Side, abba_block: int, position: int, columns: Mapping[str, Any]) -> Block:
     return Block(
         side=side,
-        quad=quad,
+        abba_block=abba_block,
         position=position,
         wall=tuple(columns["wall"]),
         cpu=tuple(columns["cpu"]),

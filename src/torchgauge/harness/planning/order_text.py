@@ -26,9 +26,9 @@ def order_lines(plan: Plan) -> list[str]:
         lines.append(
             f"expected: {units.duration(whole)} for the groups, {units.duration(beside_s(plan))} beside"
         )
-    if schedule.cut:
+    if schedule.sharding:
         lines.append(
-            f"shard {plan.shard} of sharding {schedule.cut}: every shard of this plan must name the same"
+            f"shard {plan.shard} of sharding {schedule.sharding}: every shard of this plan must name the same"
         )
     if plan.settings.budget_s is not None:
         lines += _budget_lines(plan, plan.settings.budget_s)

@@ -50,17 +50,18 @@ def other_shardings(store: Store, plan: Plan) -> list[str]:
     Together with them the run of ``plan`` would leave groups out and repeat others.
     """
     ours = plan.schedule
-    if ours is None or not ours.cut:
+    if ours is None or not ours.sharding:
         return []
     found = []
     for run_id in store.run_ids()[-MOST_RUNS:]:
         try:
             said = json.loads((store.path / "runs" / run_id / "plan.json").read_bytes())
             theirs, of = said["schedule"] or {}, said["shard"].partition("/")[2]
+            theirs.setdefault("sharding", theirs.get("cut"))  # its name until version 4
         except (OSError, ValueError, KeyError, TypeError, AttributeError):
             continue  # of an older torchgauge, or not whole yet
         if of == plan.shard.partition("/")[2] and theirs.get("whole") == ours.whole:
-            found += [run_id] if theirs.get("cut") != ours.cut else []
+            found += [run_id] if theirs.get("sharding") != ours.sharding else []
     return found
 
 

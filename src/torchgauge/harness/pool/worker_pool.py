@@ -63,7 +63,7 @@ class WorkerPool:
 
     def __post_init__(self) -> None:
         self.runnable = [g for g in self.groups if any(p.declined is None for p in g.cases)]
-        self.count = groups_at_once(self.runnable, self.submission.plan.settings.ahead)
+        self.count = groups_at_once(self.runnable, self.submission.plan.settings.prefetch)
         self.lock = TimingLock() if self.count > 1 else None
         self.caches = CodeCaches(self.submission.plan, self.work / "shared_budget")
 

@@ -68,7 +68,7 @@ def make_plan(
     groups = refuse(there, sharding.shard(selection.shard), devices)
     groups, schedule = ordered(groups, known, settings.budget_s)
     if len(sharding.shards) > 1:
-        schedule = replace(schedule, whole=sharding.whole, cut=sharding.digest)
+        schedule = replace(schedule, whole=sharding.whole, sharding=sharding.digest)
     plan = plan_of(groups, settings, suites.values(), selection.shard, provenance)
     return replace(placed(plan, there), schedule=schedule), devices, suites
 

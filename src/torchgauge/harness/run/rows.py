@@ -211,7 +211,7 @@ def _reason(plan: Plan, planned: PlannedCase, outcome: Outcome) -> str:
     if outcome.status is Status.OOM and planned.parameters is not None:
         size = f"{planned.parameters:,} parameters alone are {planned.parameters * 4 / 1e9:.1f} GB in float32"
         return f"{outcome.reason}; its {size}"
-    packages = outcome.cause in (Cause.MISSING_PACKAGE, Cause.POISON_PACKAGE)
+    packages = outcome.cause in (Cause.MISSING_PACKAGE, Cause.CONFLICTING_PACKAGE)
     return hint_for(plan.python, outcome.reason) if packages else outcome.reason
 
 

@@ -30,7 +30,7 @@ def outcome_of(
     conflict = blamed(error, remedies.suspects) if phase in _BUILDING else None
     if conflict is not None:
         said = conflict_reason(conflict, error)
-        return Outcome(case, Status.SKIPPED, phase, Cause.POISON_PACKAGE, said, describe(error))
+        return Outcome(case, Status.SKIPPED, phase, Cause.CONFLICTING_PACKAGE, said, describe(error))
     if isinstance(error, ModuleNotFoundError) and phase in (Phase.IMPORT, Phase.BUILD):
         hint = remedies.install_hint or f"pip install {error.name}"
         reason = f"package {error.name!r} is not installed; try: {hint}"

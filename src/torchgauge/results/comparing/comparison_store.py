@@ -18,10 +18,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.parquet as pq
 
-from torchgauge.errors import DamagedJournalError, UnknownNameError
-from torchgauge.records import Environment
+from torchgauge.errors import UnknownNameError
+from torchgauge.records import SCHEMA_VERSION, Environment
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
 from torchgauge.results.atomic_file import publish, storage_errors
 from torchgauge.results.comparing.comparison_tables import (
@@ -31,13 +30,14 @@ from torchgauge.results.comparing.comparison_tables import (
     verdict_row,
 )
 from torchgauge.results.comparing.launch_facts import launch_facts
+from torchgauge.results.dataset import read_part
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.json_file import as_record, read_object
-from torchgauge.results.migrations import check_version
+from torchgauge.results.migrations import COMPARISON_PLAN, check_version, migrate_record
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
 from torchgauge.results.publication import TableWriter
 from torchgauge.results.runner_class import runner_class
-from torchgauge.results.store import Store
+from torchgauge.results.store import Store, plan_version
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,8 @@ class ComparisonFolder(PlannedFolder):
     def plan(self) -> ComparisonPlan:
         """The plan; raises :class:`DataFileError` where it does not fit its schema."""
         data = read_object(self.plan_path)
-        check_version(data.get("schema_version"), str(self.plan_path))
+        version = check_version(data.get("schema_version"), str(self.plan_path))
+        data = migrate_record(COMPARISON_PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
         return as_record(ComparisonPlan, data, self.plan_path)
 
     def open_journal(self) -> Journal:
@@ -65,22 +66,24 @@ class ComparisonFolder(PlannedFolder):
 
     def launches(self) -> Iterator[Launch]:
         """Every launch in the order in which they ran, with its steps."""
+        version = plan_version(self.plan_path)
         for record in read(self.journal_path):
             if record.kind is Kind.LAUNCH:
-                yield record.payload()
+                yield record.payload(version)
 
     def findings(self) -> ComparisonFindings:
         """Everything in the journal but launches, which are most of it: read once for all of them."""
         verdicts: dict[tuple[str, str], MetricVerdict] = {}
         environments: list[Environment] = []
         ended: RunState | None = None
+        version = plan_version(self.plan_path)
         for record in read(self.journal_path):
             ended = record.payload().state if record.kind is Kind.END else None
             if record.kind is Kind.VERDICT:
-                verdict: MetricVerdict = record.payload()
+                verdict: MetricVerdict = record.payload(version)
                 verdicts[verdict.pair_key, verdict.metric] = verdict
             elif record.kind is Kind.ENVIRONMENT:
-                environments.append(record.payload())
+                environments.append(record.payload(version))
         if ended is None:
             ended = RunState.RUNNING if is_being_written(self.journal_path) else RunState.INTERRUPTED
         return ComparisonFindings(tuple(verdicts.values()), tuple(environments), ended)
@@ -161,13 +164,5 @@ def read_comparisons(
         schema = pa.schema([schema.field(column) for column in columns])
     wanted = comparison_ids(store) if runs is None else runs
     paths = [path for run in wanted if (path := store.table_path(name, run)).is_file()]
-    try:
-        parts = [
-            pq.ParquetFile(path).read(schema.names, use_threads=False).select(schema.names).cast(schema)
-            for path in paths
-        ]
-    except (pa.ArrowException, OSError, KeyError) as error:
-        raise DamagedJournalError(
-            f"tables/{name} cannot be read: {error}", hint="publish the comparison again from its journal"
-        ) from error
+    parts = [read_part(path, name, schema) for path in paths]
     return pa.concat_tables(parts) if parts else schema.empty_table()

@@ -113,14 +113,14 @@ def abba_block_times(launch: Launch, estimator: Estimator) -> tuple[Floats, Floa
     for block in launch.blocks:
         readings = _readings(block, estimator)
         usable = readings[np.isfinite(readings) & (readings > 0)]
-        steps.setdefault((block.quad, block.side), []).extend(usable.tolist())
-        places.setdefault(block.quad, []).append((block.position, block.side))
+        steps.setdefault((block.abba_block, block.side), []).extend(usable.tolist())
+        places.setdefault(block.abba_block, []).append((block.position, block.side))
 
-    def of(quad: int, side: Side) -> float:
-        found = steps.get((quad, side), []) if _balanced(places[quad]) else []
+    def of(abba_block: int, side: Side) -> float:
+        found = steps.get((abba_block, side), []) if _balanced(places[abba_block]) else []
         return typical(found) if found else np.nan
 
-    base, head = (np.array([of(quad, side) for quad in sorted(places)]) for side in Side)
+    base, head = (np.array([of(abba_block, side) for abba_block in sorted(places)]) for side in Side)
     return base, head
 
 

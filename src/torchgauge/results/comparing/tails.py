@@ -44,7 +44,7 @@ def estimate_tail(launch: Launch) -> TailEstimate | None:
         log_ratio=float(np.log(head) - np.log(base)),
         base=base,
         head=head,
-        abba_blocks=len({block.quad for block in launch.blocks}),
+        abba_blocks=len({block.abba_block for block in launch.blocks}),
         slow=(base_slow, head_slow),
         steps=(len(sides[0]), len(sides[1])),
     )

@@ -39,7 +39,7 @@ _BOUNDS: Mapping[str, tuple[float, float]] = {
     "quiet_wait_s": (0.0, LONGEST_S),
     "memory_limit_bytes": (1, 1 << 53),
     "budget_s": (0.0, LONGEST_S),
-    "ahead": (1, 1 << 20),
+    "prefetch": (1, 1 << 20),
 }
 """What options take of the others, and no time longer than a campaign."""
 
