@@ -6,7 +6,7 @@ site's files hold, so that pages and what a reader computes from those files agr
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -63,6 +63,17 @@ class History:
     def number_of(self, case_key: str) -> int | None:
         """The row of a case in the arrays; None where it was not planned in this window."""
         return self._places.get(case_key)
+
+    def of_cases(self, rows: Sequence[int]) -> History:
+        """The same stretch of the time axis for the cases in ``rows`` alone."""
+        return History(
+            tuple(self.cases[row] for row in rows),
+            self.snapshots,
+            self.status[rows],
+            {name: values[:, rows] for name, values in self.values.items()},
+            {name: bits[rows] for name, bits in self.marks.items()},
+            self.when[rows],
+        )
 
     @cached_property
     def planned(self) -> npt.NDArray[np.int64]:

@@ -13,8 +13,8 @@ from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.cells import known_note
 from torchgauge.dashboard.pages.environments import LastPass
-from torchgauge.dashboard.pages.findings import reason_of
 from torchgauge.dashboard.pages.html_text import facts_html, repeated, scroll_html, shown
+from torchgauge.dashboard.pages.reason import reason_of
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import LOOKS, MARKS
 from torchgauge.records import METRICS, STEP_TIMES, Status

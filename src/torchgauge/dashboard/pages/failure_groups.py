@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
@@ -40,6 +41,7 @@ class FailureGroup:
     fingerprint: str
     looks: tuple[tuple[Look, int], ...]
     cases: int
+    devices: tuple[tuple[str, int], ...]
     configurations: tuple[str, ...]
     models: tuple[FailedModel, ...]
     models_in_all: int
@@ -77,6 +79,7 @@ def _group(key: ClusterKey, members: Sequence[Entry], row_of: Callable[[Entry], 
         fingerprint=row["fingerprint"] or "",
         looks=tuple((look, count) for look, count in looks.items() if count),
         cases=len(members),
+        devices=tuple(Counter(entry.column.device for entry in members).most_common()),
         configurations=tuple(dict.fromkeys(entry.column.configuration for entry in members)),
         models=tuple(named[:MOST_MODELS]),
         models_in_all=len(named),

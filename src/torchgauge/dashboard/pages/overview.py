@@ -1,26 +1,26 @@
-"""The overview: one sentence per device, its bar of statuses, what is newly broken, and who fell silent."""
+"""The front page: what works, how fast it is, what the newest night changed, and what was not measured."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.clock import DAY_S
 from torchgauge.dashboard.history import NOTHING_PLANNED
 from torchgauge.dashboard.latest_results import Entry, LatestResults
-from torchgauge.dashboard.new_failures import MARK
-from torchgauge.dashboard.pages import geomean, links
-from torchgauge.dashboard.pages.calibration import newest_calibration
+from torchgauge.dashboard.new_failures import MARK, NewFailure, recent_failures
+from torchgauge.dashboard.pages import links, regressions
+from torchgauge.dashboard.pages.compatibility import compatibility_page
 from torchgauge.dashboard.pages.device_history import DeviceHistory, device_history, rows_of
 from torchgauge.dashboard.pages.device_means import mean_change, speedups
-from torchgauge.dashboard.pages.findings import Finding, failure_finding, reason_of
-from torchgauge.dashboard.pages.noise import Movement
-from torchgauge.dashboard.pages.pass_line import PassLine, pass_line
+from torchgauge.dashboard.pages.failure_groups import failure_groups
+from torchgauge.dashboard.pages.night import Night, newest_night
+from torchgauge.dashboard.pages.reason import reason_of
+from torchgauge.dashboard.pictures.device_ratios import KIND as DEVICES
 from torchgauge.dashboard.plain_rows import Row
-from torchgauge.dashboard.statuses import LOOKS
-from torchgauge.dashboard.tally import Tally, tally
-from torchgauge.records import Subject
+from torchgauge.dashboard.tally import tally
+from torchgauge.records import INCOMPLETE, Status, Subject
 from torchgauge.results import units
 from torchgauge.results.latest import STALE_AFTER_S
 
@@ -31,56 +31,68 @@ SILENT_AFTER = 3
 """Snapshots in which only other devices spoke, after which a device is silent, if two days passed too."""
 
 TWO_DAYS_S = 2 * DAY_S
-MOST_LISTED = 40
-"""Rows of a table of the overview; the matrix has them all."""
 
+MOST = {"causes": 12, "changes": 8}
+"""Lines of each list; how many there are in all is said, with a link to them."""
 
-@dataclass(frozen=True)
-class DeviceCard:
-    """What is said of one device.
-
-    ``apart`` counts what is no model: a subject, passes and all. ``speedups`` are means of configurations,
-    each over its own workloads, with how many numbers are left out, in words.
-    """
-
-    device: str
-    href: str
-    sentence: str
-    silence: str
-    tally: Tally
-    line: PassLine | None
-    new_failures: int
-    incomplete: str
-    oldest: str
-    apart: tuple[tuple[Subject, int, int], ...]
-    speedups: tuple[tuple[str, geomean.Mean, str], ...]
-    calibrations: list[Row]
-    calibration_run: str
+MOST_CELLS = 320
+"""Cells of the largest matrix that stands on the front page itself: a first demo has some dozens."""
 
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The first page."""
-    page = context.renderer.page("overview", "index.html", page=_overview(context))
+    page = context.renderer.page("overview", "index.html", page=_page(context), most=MOST)
     yield "index.html", page.encode()
 
 
-def _overview(context: SiteContext) -> dict[str, Any]:
-    """Cards, what is new, surprises and the runs that are not finished."""
-    latest = context.latest.of_models()
-    moved = context.moved
-    failures = [each for each in context.new_failures if each.case.workload.subject is Subject.MODELS]
-    cards = [_card(context, latest, device, moved) for device in _devices(context, latest)]
-    cards.sort(key=lambda card: not card.silence)
-    surprises = _surprises(latest)
+def _page(context: SiteContext) -> dict[str, Any]:
+    latest, night = context.latest.of_models(), newest_night(context.recent)
+    entries = tuple(latest.entries.values())
+    fresh = [each for each in context.latest.entries.values() if MARK in each.marks]
+    unexpected = [each for each in entries if "unexpected" in each.marks and MARK not in each.marks]
+    runs = night.runs if night else frozenset()
+    nights = [each for each in (night, night and night.before) if each]
+    broke = recent_failures(context.recent, sum(each.stop - each.first for each in nights))
+    devices = [_device(context, latest, device, nights, broke) for device in _devices(context, latest)]
     return {
-        "cards": cards,
-        "failures": [failure_finding(latest, found) for found in failures[:MOST_LISTED]],
-        "failures_in_all": len(failures),
-        "surprises": [_surprise(entry) for entry in surprises[:MOST_LISTED]],
-        "surprises_in_all": len(surprises),
+        "night": night,
+        "measured": _measured(night),
+        "tally": tally(entries),
+        "passes": night and night.moved(_keys(entries)),
+        "changed": [_changed(each, broke, _keys(context.latest.entries.values())) for each in nights],
+        "latency": mean_change([each for each in entries if each.shown["run_id"] in runs], context.moved),
+        "devices": sorted(devices, key=lambda line: not line["silence"]),
         "unfinished": [info for info in context.runs if not info.published],
-        "snapshots": len(context.recent.snapshots),
+        "fresh": failure_groups((each for each in fresh if each.shown["run_id"] in runs), _row),
+        "earlier": failure_groups((each for each in fresh if each.shown["run_id"] not in runs), _row),
+        "worse": regressions.worse(context, MOST["changes"]),
+        "standing": failure_groups(each for each in unexpected if each.status is not Status.PASS),
+        "surprising_passes": sum(each.status is Status.PASS for each in unexpected),
+        "picture": next(iter(context.pictures.of(DEVICES)), None),
+        "matrix": compatibility_page(latest) if 0 < _cells(latest) <= MOST_CELLS else None,
     }
+
+
+def _measured(night: Night | None) -> tuple[int, int]:
+    """How many models and how many devices the night says something of."""
+    cases = night.cases if night else ()
+    models = {case.workload.group for case in cases if case.workload.subject is Subject.MODELS}
+    return len(models), len({case.column.device for case in cases})
+
+
+def _changed(night: Night, broke: Iterable[NewFailure], case_keys: Collection[str]) -> dict[str, int]:
+    """How many of the cases broke in a night, and how many pass again."""
+    there = frozenset(case_keys)
+    found = [each for each in broke if each.snapshot.date == night.date and each.case.key in there]
+    return {"broke": len(found), "fixed": night.moved(case_keys)[0]}
+
+
+def _keys(entries: Iterable[Entry]) -> list[str]:
+    return [entry.newest["case_key"] for entry in entries]
+
+
+def _cells(latest: LatestResults) -> int:
+    return len(latest.workloads) * len(latest.columns)
 
 
 def _devices(context: SiteContext, latest: LatestResults) -> list[str]:
@@ -89,47 +101,41 @@ def _devices(context: SiteContext, latest: LatestResults) -> list[str]:
     return [*latest.devices, *sorted(others)]
 
 
-def _card(
+def _device(
     context: SiteContext,
     latest: LatestResults,
     device: str,
-    moved: Mapping[str, Movement],
-) -> DeviceCard:
+    nights: Sequence[Night],
+    broke: Sequence[NewFailure],
+) -> dict[str, Any]:
+    """The line of one device."""
     entries = latest.of_device(device)
     rows = rows_of(context.recent, device, Subject.MODELS)
     history = device_history(context.recent, rows)
-    counted = tally(entries)
-    fresh = counted.marks.get(MARK, 0)
-    run, calibrations = newest_calibration(context, device)
-    return DeviceCard(
-        device=device,
-        href=links.device_page(device),
-        sentence=f"{device}: {_sentence(counted, entries, fresh, moved)}",
-        silence=silence(latest, entries, history, context.now),
-        tally=counted,
-        line=pass_line(history.passed, history.planned, [s.date for s in context.recent.snapshots]),
-        new_failures=fresh,
-        incomplete=_incomplete(counted),
-        oldest=units.age(max((entry.age_s for entry in entries), default=0.0)),
-        apart=tuple(_apart(context, device)),
-        speedups=speedups(entries),
-        calibrations=calibrations,
-        calibration_run=run,
-    )
+    attempted = context.latest.of_device(device)
+    return {
+        "device": device,
+        "href": links.device_page(device),
+        "silence": silence(latest, entries, history, context.now),
+        "tally": tally(entries),
+        "changed": [_changed(night, broke, _keys(entries)) for night in nights],
+        "lost": failure_groups((each for each in attempted if _lost(each)), attrgetter("newest")),
+        "age": units.age(min(_said_age(entry) for entry in entries)) if entries else "",
+        "oldest": units.age(max((_said_age(entry) for entry in entries), default=0.0)),
+        "apart": tuple(_apart(context, device)),
+        "speedups": sorted(speedups(entries), key=lambda each: -each[1].n),
+    }
 
 
-def _sentence(counted: Tally, entries: tuple[Entry, ...], fresh: int, moved: Mapping[str, Movement]) -> str:
-    if not entries:
-        return "no model was planned"
-    parts = [f"{counted.passed}/{counted.planned} pass"]
-    parts.append(f"{fresh or 'no'} new failure{'' if fresh == 1 else 's'}")
-    parts += [f"{number} {mark}" for mark in _TOLD if (number := counted.marks.get(mark))]
-    parts += mean_change(entries, moved)
-    return ", ".join([*parts, f"data {units.age(min(_said_age(entry) for entry in entries))} old"])
+def _lost(entry: Entry) -> bool:
+    """Whether the newest attempt says nothing of the case."""
+    return Status(entry.newest["status"]) in INCOMPLETE
 
 
-_TOLD = ("unexpected", "unchecked", "unsteady")
-"""The marks that the sentence of a device counts."""
+def _row(entry: Entry) -> Row:
+    """What is said of a failure; of a pass by another path than the requested one, that path."""
+    row = entry.shown
+    return {**row, "reason": reason_of(row)} if row["status"] == Status.PASS else row
 
 
 def _said_age(entry: Entry) -> float:
@@ -153,12 +159,6 @@ def silence(latest: LatestResults, entries: tuple[Entry, ...], history: DeviceHi
     return f"no data for {units.age(min(said))}: its last result is of {units.moment(now - min(said))}{since}"
 
 
-def _incomplete(counted: Tally) -> str:
-    if not counted.incomplete:
-        return ""
-    return f"incomplete: {counted.incomplete} of {counted.planned} cases were lost or never reached"
-
-
 def _apart(context: SiteContext, device: str) -> Iterator[tuple[Subject, int, int]]:
     for subject in (Subject.CHECKS, Subject.OPERATORS):
         rows = rows_of(context.recent, device, subject)
@@ -166,19 +166,3 @@ def _apart(context: SiteContext, device: str) -> Iterator[tuple[Subject, int, in
             planned = context.recent.status[rows] != NOTHING_PLANNED
             last = planned.shape[1] - 1 - planned[:, ::-1].argmax(axis=1)
             yield subject, int(context.recent.counted[rows, last].sum()), len(rows)
-
-
-def _surprises(latest: LatestResults) -> list[Entry]:
-    found = [entry for entry in latest.entries.values() if "unexpected" in entry.marks]
-    return sorted(found, key=lambda entry: (entry.column.order, entry.workload))
-
-
-def _surprise(entry: Entry) -> Finding:
-    return Finding(
-        href=links.case_link(entry),
-        workload=entry.workload.name,
-        column=entry.column.name,
-        look=LOOKS[entry.status],
-        against=entry.counted["expected"] or "pass",
-        detail=reason_of(entry.counted),
-    )

@@ -9,14 +9,17 @@ from itertools import product
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
+from markupsafe import Markup
+
 from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.ab_runs import BADGES, ab_runs
 from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.number_text import change
+from torchgauge.dashboard.pages.sparkline import Sparklines
 from torchgauge.dashboard.snapshots import DatedRun, TorchBuild
 from torchgauge.dashboard.trend_changes import Change, TrendChanges, read_changes
-from torchgauge.records import Subject
+from torchgauge.records import METRICS, Subject
 from torchgauge.records.codec import to_plain
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
@@ -78,11 +81,11 @@ def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, i
     """Title, explanation, number and rows of every table of changes that has rows."""
     runs = {run.run_id: run for run in context.dated}
     entries = _by_key(context.latest)
-    worse = [each for each in found.changes if each.open and each.finding.worse is True]
+    harmful = [each for each in found.changes if each.open and each.finding.worse is True]
     better = [each for each in found.changes if each.open and each.finding.worse is not True]
     done = [each for each in found.changes if not each.open]
     parts = (
-        ("For the worse", "Levels that hold to this day.", worse),
+        ("For the worse", "Levels that hold to this day.", harmful),
         ("For the better, or neither", "Levels that hold to this day.", better),
         ("No longer open", "The level went back, or the change was none of the software.", done),
     )
@@ -96,6 +99,32 @@ def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, i
         for title, text, members in parts
         if members
     ]
+
+
+def worse(context: SiteContext, most: int) -> dict[str, Any]:
+    """The open changes for the worse: how many, what is wrong with them, and rows of the first ``most``."""
+    found = read_changes(context.store)
+    members = [each for each in found.changes if each.open and each.finding.worse is True]
+    runs, entries = {run.run_id: run for run in context.dated}, _by_key(context.latest)
+    return {
+        "number": len(members),
+        "never": found.never,
+        "problems": found.problems,
+        "states": STATES,
+        "rows": [
+            {**_change(context, each, runs, entries), "line": _line(context, each.finding)}
+            for each in members[:most]
+        ],
+    }
+
+
+def _line(context: SiteContext, found: Finding) -> Markup:
+    """The recent past of the series of ``found`` as a drawing; empty where there is none."""
+    row = context.recent.number_of(found.case_key)
+    if row is None or found.metric not in context.recent.values or found.metric not in METRICS:
+        return Markup()
+    lines = Sparklines(context.recent.of_cases([row]), found.metric, METRICS[found.metric].unit)
+    return lines.svg(0) if lines.numbers(0) else Markup()
 
 
 def _by_key(latest: LatestResults) -> Mapping[str, Entry]:

@@ -35,7 +35,9 @@ class Sparklines:
         self._doubted: list[int] = (
             (np.isfinite(raw) & np.isnan(values[MEDIAN, :, -SHOWN:])).sum(axis=1).tolist()
         )
-        median, low, high = (values[place][:, -SHOWN:] for place in (MEDIAN, LOW, HIGH))
+        median = values[MEDIAN][:, -SHOWN:]
+        without = np.full_like(median, np.nan)
+        low, high = (values[place][:, -SHOWN:] if len(values) > 1 else without for place in (LOW, HIGH))
         there = np.isfinite(median)
         banded = there & np.isfinite(low) & np.isfinite(high)
         ends = np.where(banded, low, median), np.where(banded, high, median)

@@ -1,0 +1,273 @@
+"""The front page: a night at one glance, small and large, whole and lost, wide and on a phone."""
+
+from __future__ import annotations
+
+import random
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_text import broken_links, words
+from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, NPU, RunBuilder, environment, result, timings
+from subject_store import finding, keep_findings, night, store_of_every_page
+
+from torchgauge.dashboard import build_site
+from torchgauge.dashboard.pages.night import newest_night
+from torchgauge.dashboard.site_data import read_site_data
+from torchgauge.records import Case, Modifier, Status, Workload
+from torchgauge.results.store import Store
+
+PASS, ERROR, INFRA, OOM, SKIPPED = Status.PASS, Status.ERROR, Status.INFRA, Status.OOM, Status.SKIPPED
+
+
+def _front(store: Path) -> str:
+    build_site(store, store.parent / "site", now=NOW)
+    return words(store.parent / "site" / "index.html")
+
+
+def _part(text: str, begin: str, end: str = "Not there") -> str:
+    return text.partition(begin)[2].partition(end)[0]
+
+
+def test_the_first_screen_of_a_night(site: Path) -> None:
+    """One sentence, what works, how fast, what changed against the night before, and a line per device."""
+    text = words(site / "index.html")
+    percent = r"[+\N{MINUS SIGN}]\d\.\d+% ±\d+(\.\d+)?%"
+    assert "2 devices, torch 2.13.0+cpu, 12 models measured, 2026-01-01" in text
+    assert (
+        "Works 70/96 pass \N{MINUS SIGN}18 since 2025-12-29. 70/84 of those attempted; 6 not measured" in text
+    )
+    assert re.search(rf"Geomean latency {percent} since the results before \(n = 24.*\)\.", text)
+    assert "Changed on 2026-01-01 12 broke, 0 fixed The night before, 2025-12-29: 0 broke, 0 fixed." in text
+    devices = _part(text, "newest result", "New failures")
+    assert re.search(r"cpu 41/48.*2 broke, 0 fixed 1\.\d+\S ±\d", devices)
+    assert re.search(r"npusim 29/48.*10 broke, 0 fixed 1\.\d+\S ±\d", devices)
+    assert not broken_links(site, "index.html")
+
+
+def test_new_failures_stand_by_their_cause_and_all_are_counted(site: Path) -> None:
+    """Ten and two cases in six lines, each with what it says, where, and a way to the case."""
+    page = (site / "index.html").read_text()
+    listed = _part(page, 'id="new"', 'id="regressions"')
+    assert sum(map(int, re.findall(r'<b class="count">(\d+)</b>', listed))) == 12
+    lines = [words(line) for line in listed.split("<li>")[1:]]
+    assert any(re.match(r"3 crash SIGSEGV npusim 2, cpu 1 huggingface/", line) for line in lines)
+    assert all("<a href=" in line for line in listed.split("<li>")[1:])
+
+
+def test_a_night_that_was_lost_is_one_line_and_no_headline(tmp_path: Path) -> None:
+    """The machine went away under one of two devices: nothing broke, and what was known of it stands."""
+    store = tmp_path / "store"
+    names = [f"m{number}" for number in range(20)]
+    for number in (29, 30):
+        night(store, number, dict.fromkeys(names, PASS))
+    run = RunBuilder("npu-29", NOW - DAY)
+    for status, at in ((PASS, NOW - DAY), (INFRA, NOW - 60)):
+        run = RunBuilder(f"npu-{status.value}", at)
+        for name in names:
+            result(run, Case(Workload("toy", name), EAGER, NPU), status, reason="the machine went away")
+        run.write(store)
+    text = _front(store)
+    assert "1 of 2 devices, torch not recorded, 20 models measured, 2026-01-01" in text
+    assert "Works 40/40 pass ±0 since 2025-12-31." in text
+    assert "0 broke, 0 fixed" in text
+    assert "npusim lost the night of 2026-01-01: none of 20 cases has a result" in text
+    assert re.search(r"npusim 20/20 .*23 h old", text)
+    assert "Not measured 20 infra the machine went away npusim" in text
+    assert _part(text, "New failures", "Regressions").strip() == "None on 2026-01-01."
+
+
+def test_where_everything_was_lost_the_page_says_that_first(tmp_path: Path) -> None:
+    """Nothing is shown as failed, and nothing as fine."""
+    store = tmp_path / "store"
+    night(store, 29, {"a": PASS, "b": ERROR})
+    night(store, 30, {"a": INFRA, "b": INFRA}, reason="the machine went away")
+    text = _front(store)
+    assert "Nothing was measured, 2026-01-01" in text
+    assert "Works 1/2 pass ±0 since 2025-12-31." in text
+    assert "Not measured 2 infra the machine went away cpu" in text
+
+
+def test_a_first_night_has_its_results_and_no_difference(tmp_path: Path) -> None:
+    """One device, one model, one night: the matrix itself, and that there is nothing to compare with."""
+    store = tmp_path / "store"
+    night(store, 30, {"a": PASS})
+    text = _front(store)
+    assert "1 device, torch not recorded, 1 model measured, 2026-01-01" in text
+    assert text.count("The first night: nothing to compare with.") == 2
+    assert re.search(r"Every case .* workload cpu eager toy/a inference .*pass", text)
+    assert "since 2026" not in text
+
+
+def test_an_empty_store_says_what_to_do(tmp_path: Path) -> None:
+    """And claims nothing."""
+    Store.open(tmp_path / "store", create=True)
+    text = _front(tmp_path / "store")
+    assert "There is no published run in this store yet." in text
+    assert "Works" not in text
+
+
+def test_a_store_of_checks_alone_counts_them_apart(tmp_path: Path) -> None:
+    """No model was planned: neither nought of nought nor a matrix."""
+    run = RunBuilder("r", NOW - 60)
+    result(run, Case(Workload("conformance", "copies", "check"), EAGER, CPU))
+    run.write(tmp_path / "store")
+    text = _front(tmp_path / "store")
+    assert "1 device, torch not recorded, no model measured, 2026-01-01" in text
+    assert "cpu checks 1/1 no model was planned" in text
+
+
+def test_large_matrices_stay_on_their_page(tmp_path: Path) -> None:
+    """The front page of a hundred models has counts, that of some dozens the cases themselves."""
+    run = RunBuilder("r", NOW - 60)
+    for number in range(100):
+        for configuration in (EAGER, INDUCTOR):
+            for device in (CPU, NPU):
+                result(run, Case(Workload("toy", f"m{number}"), configuration, device))
+    run.write(tmp_path / "store")
+    assert "Every case" not in _front(tmp_path / "store")
+
+
+def test_an_open_regression_has_its_verdict_its_date_and_its_line(tmp_path: Path) -> None:
+    """With the drawing of its recent past, and a way to the model."""
+    store = tmp_path / "store"
+    for number in range(1, 7):
+        run = RunBuilder(f"night-{number:03d}", NOW - (30 - number) * DAY)
+        case = Case(Workload("toy", "mlp"), EAGER, CPU)
+        slow = 1.25e-3 if number > 3 else 1e-3
+        result(run, case, measurements=timings(random.Random(number), slow, None, "cpu"))
+        run.write(store)
+    keep_findings(store, finding("mlp"), finding("other", key="f" * 16, worse=False, size=-0.2))
+    text = _front(store)
+    line = _part(text, "Regressions", "Not measured")
+    assert re.search(r"\+25\.0% suspected latency \[\+20\.0%, \+30\.0%\] since .* cpu · eager toy/mlp", line)
+    assert "other" not in line
+    assert "1 open regression" in text
+    drawn = _part((tmp_path / "site" / "index.html").read_text(), 'id="regressions"', 'id="lost"')
+    assert re.search(r'<svg class="spark"[^>]*aria-label="6 numbers between', drawn)
+
+
+def test_what_is_expected_otherwise_and_not_new_is_kept(tmp_path: Path) -> None:
+    """A failure of many nights, and a pass where a failure was promised."""
+    store = tmp_path / "store"
+    for number in (29, 30):
+        run = RunBuilder(f"night-{number}", NOW - (30 - number) * DAY - 60)
+        for name, status, expected in (("a", ERROR, None), ("b", PASS, ERROR), ("c", ERROR, ERROR)):
+            case = Case(Workload("toy", name), EAGER, CPU)
+            marks = (Modifier.EXPECTED,) if status is expected else ()
+            result(run, case, status, expected=expected, modifiers=marks, reason="by hand")
+        run.write(store)
+    text = _front(store)
+    assert "Unexpected results that are not new: 1 that fail, 1 that pass" in text
+    assert _part(text, "New failures", "Regressions").strip() == "None on 2026-01-01."
+
+
+def test_a_night_counts_against_what_was_known_before_it(tmp_path: Path) -> None:
+    """A case that was not measured the night before is compared with the last night that has it."""
+    store = tmp_path / "store"
+    night(store, 27, {"back": ERROR, "gone": PASS, "refused": PASS, "lost": PASS, "same": PASS})
+    night(store, 28, {"same": PASS, "lost": INFRA})
+    night(
+        store, 29, {"back": PASS, "gone": OOM, "refused": SKIPPED, "lost": INFRA, "same": PASS, "young": PASS}
+    )
+    data = read_site_data(Store.open(store), NOW)
+    last = newest_night(data.recent)
+    assert last is not None
+    assert last.before is not None
+    assert (last.date, last.before.date) == ("2025-12-31", "2025-12-30")
+    keys = [entry.newest["case_key"] for entry in data.latest.entries.values()]
+    assert last.moved(keys) == (1, 2)
+    assert last.before.moved(keys) == (0, 0)
+    assert {case.workload.model for case in last.cases} == {"back", "gone", "refused", "same", "young"}
+
+
+def test_two_builds_of_torch_on_one_day_are_one_night(tmp_path: Path) -> None:
+    """Each has its snapshot; what either of them says is of the night."""
+    store = tmp_path / "store"
+    for hour, torch, model in ((1, "2.12.0", "a"), (3, "2.13.0", "b")):
+        run = RunBuilder(f"run-{hour}", NOW - DAY + hour * 3_600)
+        usual = environment("cpu")
+        identity = (*(fact for fact in usual.identity if not fact[0].startswith("torch")), ("torch", torch))
+        run.environments.append(replace(usual, identity=identity))
+        case = Case(Workload("toy", model), EAGER, CPU)
+        result(run, case, environment_id=run.environments[0].id)
+        run.write(store)
+    assert "1 device, torch 2.12.0 and 2.13.0, 2 models measured, 2025-12-31" in _front(store)
+
+
+@pytest.fixture(scope="module")
+def whole_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A site with every kind of page."""
+    folder = tmp_path_factory.mktemp("front")
+    store_of_every_page(folder / "store")
+    build_site(folder / "store", folder / "site", now=NOW)
+    return folder / "site"
+
+
+@contextmanager
+def _screen(browser: Any, width: int, height: int) -> Iterator[Any]:
+    context = browser.new_context(viewport={"width": width, "height": height})
+    try:
+        yield context.new_page()
+    finally:
+        context.close()
+
+
+FIRST_CELL = {
+    "index.html": ".tile .value",
+    "compatibility.html": ".matrix tbody td",
+    "performance.html": ".matrix tbody td",
+    "devices/{device}.html": "main svg.bar",
+}
+"""The first piece of data of a page."""
+
+
+@pytest.mark.parametrize("name", FIRST_CELL)
+def test_on_a_phone_the_first_data_is_on_the_first_screen(
+    whole_site: Path, browser: Any, serve: Callable[[Path], str], name: str
+) -> None:
+    """At 390 by 844, with the scripts' own controls in place."""
+    device = next(page.stem for page in (whole_site / "devices").iterdir() if page.stem != "index")
+    with _screen(browser, 390, 844) as page:
+        page.goto(serve(whole_site) + name.format(device=device), wait_until="networkidle")
+        box = page.locator(FIRST_CELL[name]).first.bounding_box()
+        assert box["y"] + box["height"] < 844
+
+
+@pytest.mark.parametrize("width", [390, 1440])
+def test_no_page_is_wider_than_its_screen(
+    whole_site: Path, browser: Any, serve: Callable[[Path], str], width: int
+) -> None:
+    """What is wide scrolls in its own region."""
+    base, wide = serve(whole_site), []
+    pages = sorted(whole_site.glob("*.html"))
+    for folder in ("devices", "models", "operators"):
+        pages += sorted((whole_site / folder).iterdir())[:2]
+    assert len(pages) > 15
+    with _screen(browser, width, 844) as page:
+        for path in pages:
+            page.goto(base + path.relative_to(whole_site).as_posix())
+            if page.evaluate("document.documentElement.scrollWidth > innerWidth"):
+                wide.append(path.name)
+    assert wide == []
+
+
+def test_the_menu_folds_on_a_phone_and_opens_by_the_keyboard(site: Path, address: str, browser: Any) -> None:
+    """Wide, its links stand there; narrow, they are behind one word."""
+    with _screen(browser, 1280, 900) as page:
+        page.goto(address + "index.html")
+        assert page.get_by_role("link", name="Compatibility", exact=True).is_visible()
+        assert not page.locator(".menu > summary").is_visible()
+    with _screen(browser, 390, 844) as page:
+        page.goto(address + "index.html")
+        link = page.get_by_role("link", name="Compatibility", exact=True)
+        assert not link.is_visible()
+        page.locator(".menu > summary").focus()
+        page.keyboard.press("Enter")
+        link.wait_for(state="visible")
+        link.click()
+        page.wait_for_url("**/compatibility.html")
