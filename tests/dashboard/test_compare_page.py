@@ -51,7 +51,7 @@ def compared(found: History, threshold: float, *, lower: bool = True, alike: boo
     rows = np.arange(len(found.cases))
     return contrast(
         found, Side(rows, 0), Side(rows, 1), metric="latency", lower_is_better=lower,
-        thresholds=np.full(len(rows), threshold), alike=np.full(len(rows), alike), most=100,
+        thresholds=np.full(len(rows), threshold), alike=np.full(len(rows), alike),
     )  # fmt: skip
 
 
@@ -147,8 +147,8 @@ def test_the_mean_is_over_what_has_a_number_on_both_sides() -> None:
 def test_rows_stand_in_order_of_their_factor() -> None:
     values = [(banded(1, 1), banded(1 + step, 1)) for step in (0.1, 0.5, 0.2)]
     found = compared(history(values), 0.03)
-    assert [row.case.number for row in found.rows] == [1, 2, 0]
-    assert found.rows[0].factor == pytest.approx(math.log(1.5) / 0.03)
+    assert [row.case.number for row in found.rows(9, Word.WORSE)] == [1, 2, 0]
+    assert found.rows(1, Word.WORSE)[0].factor == pytest.approx(math.log(1.5) / 0.03)
 
 
 @pytest.fixture(scope="module")
@@ -173,7 +173,7 @@ def test_a_planted_step_is_found_and_its_neighbours_are_not(tmp_path: Path) -> N
         )
         found = contrast(
             recent, Side(rows, step["night"] - 1), Side(rows, step["night"]), metric="latency",
-            lower_is_better=True, thresholds=thresholds, alike=np.ones(len(rows), np.bool_), most=100,
+            lower_is_better=True, thresholds=thresholds, alike=np.ones(len(rows), np.bool_),
         )  # fmt: skip
         for i, row in enumerate(rows.tolist()):
             case, word = recent.cases[row], found.words[i]

@@ -16,7 +16,7 @@ from torchgauge.dashboard.contrast import Side, contrast
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.new_failures import recent_failures, standing_failures
 from torchgauge.dashboard.pages.device_history import device_history
-from torchgauge.dashboard.pages.geomean import usable
+from torchgauge.dashboard.pages.geomean import why_out
 from torchgauge.dashboard.site_data import read_site_data
 from torchgauge.dashboard.tally import tally
 from torchgauge.records import Case, Cause, DeviceTarget, Measurement, Modifier, Status, Workload
@@ -96,11 +96,11 @@ def test_the_matrix_shows_it_as_what_it_is(site: Path) -> None:
 def test_it_enters_no_mean(store: Path) -> None:
     """Its number is there, with the reason why it is not used; a failure is told as a failure."""
     latest = read_site_data(Store.open(store), NOW).latest
-    said = {each.workload.model: usable(each, "latency") for each in latest.entries.values()}
-    assert said["honest"][0] is not None
-    assert said["poser"] == (None, "another model than its name says")
-    assert said["fallen"] == (None, "degraded")
-    assert said["late"] == (None, "OOM")
+    said = {each.workload.model: why_out(each, "latency") for each in latest.entries.values()}
+    assert said["honest"] == ""
+    assert said["poser"] == "another model than its name says"
+    assert said["fallen"] == "degraded"
+    assert said["late"] == "OOM"
     counted = tally(latest.entries.values())
     assert (counted.passed, counted.counts[Status.PASS]) == (1, 3)
     assert counted.marks["other_model"] == 1
@@ -136,7 +136,6 @@ def test_it_is_compared_with_nothing(store: Path) -> None:
         lower_is_better=True,
         thresholds=np.full(len(rows), 0.03),
         alike=np.ones(len(rows), np.bool_),
-        most=10,
     )
     assert found.n == 1
     assert found.reasons == {

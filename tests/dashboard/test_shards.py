@@ -54,7 +54,7 @@ def test_every_row_of_the_store_is_in_its_series(store: Path, site: Path, manife
     for row in rows:
         median = numbers.get((row["run_id"], row["case_key"]))
         shown = found[f"{row['run_created_at']:%Y-%m-%d}", row["case_key"]]
-        assert shown == (letter[row["status"]], None if median is None else float(f"{median:.4g}"))
+        assert shown == (letter[row["status"]], None if median is None else float(f"{median:.6g}"))
 
 
 def test_a_snapshot_says_the_same_as_the_series(site: Path) -> None:

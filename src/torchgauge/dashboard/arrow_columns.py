@@ -162,7 +162,7 @@ def _bitmap(there: Bits) -> Any:
     return None if bool(there.all()) else pa.py_buffer(np.packbits(there, bitorder="little"))
 
 
-def rounded(values: Floats, digits: int = 4) -> Floats:
+def rounded(values: Floats, digits: int = 6) -> Floats:
     """``values`` to ``digits`` significant digits, each the double nearest to its decimal; NaN stays."""
     found = np.full(values.shape, np.nan)
     there = np.isfinite(values)

@@ -7,6 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 import msgspec
 import numpy as np
 
+from torchgauge.dashboard.arrow_columns import Floats
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.contrast import ASSUMED, FLOOR
 from torchgauge.dashboard.epoch import Epoch
@@ -28,7 +29,7 @@ _SAYS_NOTHING = np.array([s in SAYS_NOTHING for s in STATUSES] + [True] * (256 -
 def noise(context: SiteContext, metrics: Sequence[str]) -> Iterator[tuple[str, bytes]]:
     """Thresholds and realised hashes of all cases of a device, by number; null where unknown."""
     recent = context.recent
-    found = {name: series_thresholds(recent, name) for name in metrics}
+    found = {name: thresholds_of(recent, name) for name in metrics}
     hashes = realised(context)
     sizes: dict[str, int] = {}
     for case in context.case_index:
@@ -46,14 +47,14 @@ def noise(context: SiteContext, metrics: Sequence[str]) -> Iterator[tuple[str, b
         for name, values in found.items():
             array = np.full(size, np.nan)
             array[numbers] = values[rows]
-            thresholds[name] = np.round(array, 5).tolist()
+            thresholds[name] = array.tolist()
         built: list[str | None] = [None] * size
         for row, number in zip(rows, numbers, strict=True):
             built[number] = (hashes.get(recent.cases[row].key) or "")[:8] or None
         data = {
             "schema": SCHEMA,
             "device": device,
-            "assumed": round(ASSUMED, 5),
+            "assumed": ASSUMED,
             "floor": FLOOR,
             "thresholds": thresholds,
             "realised": built,
@@ -61,6 +62,11 @@ def noise(context: SiteContext, metrics: Sequence[str]) -> Iterator[tuple[str, b
             "newest": recent.snapshots[spoke[-1]].id if (spoke := heard(recent, rows)) else None,
         }
         yield f"latest/noise-{device_id(device)}.json", msgspec.json.encode(data)
+
+
+def thresholds_of(recent: History, metric: str) -> Floats:
+    """The thresholds of all cases, as the file has them: what is prepared is judged by the same ones."""
+    return np.round(series_thresholds(recent, metric), 5)
 
 
 def realised(context: SiteContext) -> Mapping[str, str]:

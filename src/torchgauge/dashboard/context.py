@@ -12,6 +12,11 @@ from torchgauge.dashboard.pages.noise import Movement, movements
 from torchgauge.dashboard.plotly_bundle import Charts
 from torchgauge.dashboard.renderer import Renderer
 from torchgauge.dashboard.site_data import SiteData
+from torchgauge.records import METRICS, Better, Metric, Subject
+from torchgauge.registry import declared_metric
+
+DEFAULT = "latency"
+"""The metric of pages on which there is no model."""
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.pictures.gallery import Gallery
@@ -30,9 +35,29 @@ class SiteContext(SiteData):
     base_url: str
 
     @cached_property
+    def primaries(self) -> tuple[Metric, ...]:
+        """The metrics that the scenarios of models measure for: those of torchgauge's table first."""
+        models = {w.mode for w, _ in self.latest.entries if w.subject is Subject.MODELS}
+        found = {self.primary[mode] for mode in models} or {DEFAULT}
+        order = {name: place for place, name in enumerate(METRICS)}
+        return tuple(map(self.metric, sorted(found, key=lambda name: (order.get(name, len(order)), name))))
+
+    def metric(self, name: str) -> Metric:
+        """What is known of a metric, of which the store says unit and direction where nobody else does."""
+        if name not in METRICS and (declared := declared_metric(name)) and isinstance(declared, Metric):
+            return declared
+        said = self.metrics.get(name, {})
+        unknown = Metric(name, said.get("unit") or "count", Better(said.get("better") or "neither"), "")
+        return METRICS.get(name, unknown)
+
+    @cached_property
     def moved(self) -> Mapping[str, Movement]:
-        """The newest change of latency of every case, by its key."""
-        return movements(self.recent, "latency")
+        """The newest change of every case in the metric that its scenario measures for, by its key."""
+        found = {name: movements(self.recent, name) for name in set(self.primary.values())}
+        cases = [
+            (case.key, found.get(self.primary.get(case.workload.mode, ""), {})) for case in self.recent.cases
+        ]
+        return {key: moved[key] for key, moved in cases if key in moved}
 
     @cached_property
     def pictures(self) -> Gallery:

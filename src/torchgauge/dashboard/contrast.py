@@ -9,6 +9,7 @@ otherwise. ``static/contrast.js`` has the same rule for what a reader chooses.
 
 from __future__ import annotations
 
+import math
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -18,15 +19,15 @@ import numpy as np
 import numpy.typing as npt
 
 from torchgauge.dashboard.arrow_columns import Bits, Floats, Integers
-from torchgauge.dashboard.history import HIGH, LOW, MEDIAN, NOTHING_PLANNED, STATUSES, History
+from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, History
 from torchgauge.dashboard.names import CaseName
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.trend_lines import mean_and_half
-from torchgauge.records import Status
+from torchgauge.records import Status, doubt, uncounted
 from torchgauge.results.log_ratio import ratio_interval
 from torchgauge.results.stored_change import stored_change
 
-ASSUMED = float(np.log(1.1))
+ASSUMED = round(float(np.log(1.1)), 5)
 """The threshold of a series with too little history, as a log-ratio; such a row is never unchanged."""
 
 FLOOR = 0.002
@@ -54,17 +55,31 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Half:
+    """One side of a row: median, low and high in the base unit, NaN where missing.
+
+    ``lack`` says why it is no pass that counts, empty where it is one, and ``doubt`` which modifier keeps its
+    number out.
+    """
+
+    case: CaseName
+    three: tuple[float, float, float]
+    lack: str
+    doubt: str
+
+
+@dataclass(frozen=True)
 class Row:
-    """One case on both sides; numbers are median, low and high in the base unit, NaN where missing.
+    """One case on both sides, None where it was not planned; ``why`` it has no ratio, empty where it has one.
 
     ``ratio`` is B over A with its interval, ``factor`` the change over ``threshold`` (a log-ratio), which is
     assumed where ``known`` is false.
     """
 
-    case: CaseName
+    a: Half | None
+    b: Half | None
     word: Word
-    a: tuple[float, float, float]
-    b: tuple[float, float, float]
+    why: str
     ratio: float
     low: float
     high: float
@@ -72,21 +87,70 @@ class Row:
     known: bool
     factor: float
 
+    @property
+    def case(self) -> CaseName:
+        """The case: that of B where both were planned."""
+        half = self.b or self.a
+        assert half is not None  # what nobody planned is no row
+        return half.case
+
 
 @dataclass(frozen=True)
 class Contrast:
-    """All rows of a comparison: ``words`` and ``factor`` by place, and the mean over the common set."""
+    """All rows of a comparison by place, and the mean over the common set.
 
+    ``whys`` says of each why it has no ratio; ``ratios`` are logarithms of B over A with both ends of the
+    interval.
+    """
+
+    history: History
+    metric: str
+    a: Side
+    b: Side
     words: npt.NDArray[np.int64]
+    whys: Sequence[str]
+    ratios: tuple[Floats, Floats, Floats]
+    limit: Floats
+    known: Bits
     factor: Floats
-    reasons: Mapping[str, int]
     mean: tuple[float, float, float]
     n: int
-    rows: Sequence[Row]
 
-    def count(self, word: Word) -> int:
-        """How many rows are of ``word``."""
-        return int((self.words == word).sum())
+    def count(self, *words: Word) -> int:
+        """How many rows are of one of ``words``."""
+        return int(np.isin(self.words, words).sum())
+
+    @property
+    def reasons(self) -> Mapping[str, int]:
+        """How many rows are not comparable, by the reason, the most frequent first."""
+        places = np.flatnonzero(self.words == Word.INCOMPARABLE).tolist()
+        found = Counter(self.whys[i] for i in places)
+        return dict(sorted(found.items(), key=lambda item: (-item[1], item[0])))
+
+    def rows(self, most: int, *words: Word) -> list[Row]:
+        """The first ``most`` rows of ``words``: the largest factor first, then by reason and name."""
+        places = np.flatnonzero(np.isin(self.words, words)).tolist()
+        places.sort(key=lambda i: (-self.factor[i], self.whys[i], *_name(self._case(i))))
+        return [self._row(i) for i in places[:most]]
+
+    def _case(self, i: int) -> CaseName:
+        row = int(self.b.rows[i]) if _planned(self.history, self.b, i) else int(self.a.rows[i])
+        return self.history.cases[row]
+
+    def _row(self, i: int) -> Row:
+        ratio, low, high = (float(np.exp(each[i])) for each in self.ratios)
+        return Row(
+            a=_half(self.history, self.a, i, self.metric),
+            b=_half(self.history, self.b, i, self.metric),
+            word=Word(int(self.words[i])),
+            why=self.whys[i],
+            ratio=ratio,
+            low=low,
+            high=high,
+            threshold=float(self.limit[i]),
+            known=bool(self.known[i]),
+            factor=float(self.factor[i]),
+        )
 
 
 def contrast(
@@ -98,11 +162,8 @@ def contrast(
     lower_is_better: bool,
     thresholds: Floats,
     alike: Bits,
-    most: int,
 ) -> Contrast:
-    """The cases of ``a`` and ``b``, which correspond by place; ``most`` rows that differ are spelled out.
-
-    What is planned on neither side is left out.
+    """The cases of ``a`` and ``b``, which correspond by place; what is planned on neither side is left out.
 
     ``thresholds`` are those of :func:`noise.series_thresholds`, NaN where unknown; ``alike`` says by place
     whether both sides built the same model, as far as is known.
@@ -128,31 +189,17 @@ def contrast(
     mean, half = mean_and_half(logs[:, None], usable[:, None])
     n = int(usable.sum())
     middle = (float(np.exp(mean[0])), float(np.exp(mean[0] - half[0])), float(np.exp(mean[0] + half[0])))
-    differs = (words == Word.BETTER) | (words == Word.WORSE)
-    order = [place for place in np.argsort(-factor, kind="stable").tolist() if differs[place]]
-    rows = [
-        Row(
-            case=history.cases[b.rows[i]],
-            word=Word(int(words[i])),
-            a=_three(left, i),
-            b=_three(right, i),
-            ratio=float(np.exp(ratio[i])),
-            low=float(np.exp(low[i])),
-            high=float(np.exp(high[i])),
-            threshold=float(limit[i]),
-            known=bool(known[i]),
-            factor=float(factor[i]),
-        )
-        for i in order[:most]
-    ]
-    reasons: Counter[str] = Counter()
-    for i in np.flatnonzero(words == Word.INCOMPARABLE).tolist():
+    whys = [""] * len(words)
+    for i in np.flatnonzero(~usable).tolist():
         lacks = (
             _lack(history, a, i, metric, ok=bool(ok_a[i] and sure_a[i])),
             _lack(history, b, i, metric, ok=bool(ok_b[i] and sure_b[i])),
         )
-        reasons[_reason(lacks, number_on_a=bool(left[MEDIAN][i] > 0), alike=bool(alike[i]))] += 1
-    return Contrast(words, factor, dict(reasons.most_common()), middle, n, rows)
+        if words[i] in (Word.ONLY_A, Word.ONLY_B):
+            lacks = ("", lacks[1]) if words[i] == Word.ONLY_A else (lacks[0], "")
+        whys[i] = _reason(lacks, number_on_a=bool(left[MEDIAN][i] > 0), alike=bool(alike[i]))
+    ratios = (ratio, low, high)
+    return Contrast(history, metric, a, b, words, whys, ratios, limit, known, factor, middle, n)
 
 
 def _words(
@@ -182,17 +229,35 @@ def _lack(history: History, side: Side, i: int, metric: str, *, ok: bool) -> str
     """Why row ``i`` of ``side`` has no number that counts; empty where it may have one."""
     if ok:
         return ""
+    half = _half(history, side, i, metric)
+    return half.lack or half.doubt if half else "not planned"
+
+
+def _half(history: History, side: Side, i: int, metric: str) -> Half | None:
+    if not _planned(history, side, i):
+        return None
     row = int(side.rows[i])
-    status = int(history.status[row, side.place]) if row >= 0 else NOTHING_PLANNED
-    if status == NOTHING_PLANNED:
-        return "not planned"
-    if STATUSES[status] is not Status.PASS:
-        return LOOKS[STATUSES[status]].code
-    return history.apart(metric, row, side.place)
+    status = STATUSES[int(history.status[row, side.place])]
+    marks = [name for name, bits in history.marks.items() if bits[row, side.place]]
+    numbers = history.values.get(metric)
+    median, low, high = (
+        (math.nan,) * 3 if numbers is None else (float(each[row, side.place]) for each in numbers)
+    )
+    return Half(
+        case=history.cases[row],
+        three=(median, low, high),
+        lack=uncounted(marks) if status is Status.PASS else LOOKS[status].code,
+        doubt=doubt(metric, marks),
+    )
 
 
-def _three(numbers: Floats, i: int) -> tuple[float, float, float]:
-    return float(numbers[MEDIAN][i]), float(numbers[LOW][i]), float(numbers[HIGH][i])
+def _planned(history: History, side: Side, i: int) -> bool:
+    row = int(side.rows[i])
+    return row >= 0 and int(history.status[row, side.place]) != NOTHING_PLANNED
+
+
+def _name(case: CaseName) -> tuple[str, str]:
+    return case.workload.name, case.column.configuration
 
 
 def _numbers(history: History, side: Side, metric: str) -> Floats:

@@ -1,6 +1,6 @@
 """``data/<epoch>.parquet``: every row of an epoch, for pandas.
 
-One row per case and snapshot, numbers with four significant digits. A modifier NAME is the column
+One row per case and snapshot, numbers with six significant digits. A modifier NAME is the column
 ``mark.NAME``; a metric NAME has the columns ``NAME.median``, ``NAME.low`` and ``NAME.high``.
 """
 

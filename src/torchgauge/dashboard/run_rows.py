@@ -49,7 +49,7 @@ class Rows:
     """Rows of results as arrays of one length.
 
     ``case`` is an index into the case index, ``run`` the rank of the run in order of creation, ``when`` in
-    microseconds since the epoch. ``values`` has four significant digits.
+    microseconds since the epoch. ``values`` has six significant digits.
     """
 
     case: Integers

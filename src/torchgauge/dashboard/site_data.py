@@ -20,6 +20,7 @@ from torchgauge.dashboard.new_failures import MARK, NewFailure, standing_failure
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.dashboard.plan_check import check_history
+from torchgauge.dashboard.primary_metric import primary_metrics
 from torchgauge.dashboard.run_rows import (
     RUNS_AT_ONCE,
     MetricFacts,
@@ -34,8 +35,8 @@ from torchgauge.records import View, in_view
 from torchgauge.results.dataset import read_table
 from torchgauge.results.store import RunInfo, Store
 
-RECENT_PARTS: Mapping[str, int] = {name: 3 if name == "latency" else 1 for name in in_view(View.HISTORY)}
-"""The metrics of which pages look at the recent past: 3 with intervals, 1 the medians only."""
+COMPARED = in_view(View.HISTORY)
+"""The metrics of which pages look at the recent past, beside those that scenarios measure for."""
 
 NEWEST_DESCRIBED = 40
 """Runs that the page of runs describes though no row of theirs is in the latest results."""
@@ -46,12 +47,13 @@ class SiteData:
     """What was read of ``store``.
 
     ``now`` is what ages are counted from, in seconds since the epoch. ``recent`` covers the open epoch and
-    the one before it, with the numbers of :data:`RECENT_PARTS` only; ``snapshots`` are all of the store,
-    ``runs`` all runs newest first, ``dated`` the published ones in order of creation. ``metrics`` are all
-    that the store has, ``case_index`` its cases with their numbers. ``new_failures`` are those that stand,
-    whose cases have the mark ``new`` in ``latest``. ``environments`` and ``calibrations`` map
-    a run to its rows of these tables, for the runs in ``described``: those that hold a row of the latest
-    results, the newest ones and the unfinished ones.
+    the one before it, with the numbers of primary metrics and the medians of :data:`COMPARED` only;
+    ``snapshots`` are all of the store, ``runs`` all runs newest first, ``dated`` the published ones in order
+    of creation. ``metrics`` are all that the store has, ``case_index`` its cases with their numbers.
+    ``new_failures`` are those that stand, whose cases have the mark ``new`` in ``latest``. ``environments``
+    and ``calibrations`` map a run to its rows of these tables, for the runs in ``described``: those that hold
+    a row of the latest results, the newest ones and the unfinished ones. ``primary`` is the metric of each
+    mode.
     """
 
     store: Store
@@ -67,6 +69,7 @@ class SiteData:
     described: frozenset[str]
     environments: Mapping[str, tuple[Row, ...]]
     calibrations: Mapping[str, tuple[Row, ...]]
+    primary: Mapping[str, str]
 
 
 def read_site_data(
@@ -84,12 +87,12 @@ def read_site_data(
     newest = NewestRows.of(rows, case_index)
     at = _now(runs, newest) if now is None else now
     latest = latest_of(store, at, case_index, newest, [run.run_id for run in dated])
-    snapshots = snapshots_of(dated)
+    snapshots, primary = snapshots_of(dated), primary_metrics(latest)
     windows: list[History] = []
     metrics: dict[str, MetricFacts] = {}
     for epoch, seen in _epochs(store, rows, dated, snapshots, case_index):
         metrics |= seen
-        windows = [*windows[-1:], _compared(epoch.window)]
+        windows = [*windows[-1:], _compared(epoch.window, set(primary.values()))]
         if each is not None:
             each(epoch)
         del epoch
@@ -111,6 +114,7 @@ def read_site_data(
         described=described,
         environments=_by_run(read_table(store, "environments", there)),
         calibrations=_by_run(read_table(store, "calibrations", there)),
+        primary=primary,
     )
 
 
@@ -185,9 +189,13 @@ def _epochs(
         del here, view  # or the next one is read beside them
 
 
-def _compared(window: History) -> History:
-    """``window`` with the numbers of :data:`RECENT_PARTS`."""
-    values = {n: array[: RECENT_PARTS[n]].copy() for n, array in window.values.items() if n in RECENT_PARTS}
+def _compared(window: History, primary: Collection[str]) -> History:
+    """``window`` with the numbers of ``primary`` metrics and the medians of :data:`COMPARED`."""
+    values = {
+        name: array[: 3 if name in primary else 1].copy()
+        for name, array in window.values.items()
+        if name in primary or name in COMPARED
+    }
     return replace(window, values=values)
 
 

@@ -46,6 +46,7 @@ from torchgauge.records.metrics import (
     is_metric_name,
     is_of_a_step,
     number_counts,
+    uncounted,
 )
 from torchgauge.records.plan import (
     Deadlines,
@@ -143,6 +144,7 @@ __all__ = [
     "prepare",
     "says_something",
     "times_count",
+    "uncounted",
     "to_json",
     "to_plain",
     "why_marked",

@@ -207,8 +207,12 @@ def inexact(metric: str, modifiers: Collection[str]) -> bool:
 def apart(metric: str, modifiers: Iterable[str]) -> str:
     """The modifier for which a pass has no number of ``metric`` in a mean over passes; empty where it may."""
     found = set(modifiers)
-    uncounted = next((each.value for each in GRAVEST if each in UNCOUNTED and each in found), "")
-    return uncounted or doubt(metric, found)
+    return uncounted(found) or doubt(metric, found)
+
+
+def uncounted(modifiers: Collection[str]) -> str:
+    """The modifier for which a pass is counted as none, the gravest of several; empty where it counts."""
+    return next((each.value for each in GRAVEST if each in UNCOUNTED and each in modifiers), "")
 
 
 GRAVEST = (Modifier.OTHER_MODEL, Modifier.UNCHECKED, Modifier.DEGRADED, Modifier.UNSTEADY)

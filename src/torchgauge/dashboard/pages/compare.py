@@ -3,32 +3,31 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from torchgauge.dashboard.arrow_columns import Bits, Integers
-from torchgauge.dashboard.comparison_files import heard, identities, noise, realised
+from torchgauge.dashboard.comparison_files import heard, identities, noise, realised, thresholds_of
 from torchgauge.dashboard.context import SiteContext
-from torchgauge.dashboard.contrast import ASSUMED, Contrast, Row, Side, Word, contrast
+from torchgauge.dashboard.contrast import ASSUMED, Contrast, Half, Row, Side, Word, contrast
 from torchgauge.dashboard.history import History
 from torchgauge.dashboard.names import CaseName, device_id
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.environments import Difference, differences, plugin_of
-from torchgauge.dashboard.pages.noise import series_thresholds
 from torchgauge.dashboard.pages.number_text import change
+from torchgauge.dashboard.site_data import COMPARED
 from torchgauge.dashboard.snapshots import Snapshot
-from torchgauge.records import METRICS, Subject, View, in_view
+from torchgauge.records import Better, Metric, Modifier, Subject
 from torchgauge.results import units
-
-METRIC = "latency"
-COMPARED = in_view(View.HISTORY)
-"""The metrics that can be compared, where the store has them."""
 
 MOST_ROWS = 30
 """Rows that differ which one comparison spells out without scripts."""
+
+FEW_ROWS = 10
+"""Rows of each other table that it spells out: ten comparisons are one page."""
 
 MOST_PAIRS = 6
 """Pairs of devices that are compared without scripts."""
@@ -36,19 +35,30 @@ MOST_PAIRS = 6
 
 @dataclass(frozen=True)
 class RowText:
-    """A row that differs, in words."""
+    """A row in words; ``why`` is there where it has no ratio, and then nothing of a change."""
 
     href: str
     name: str
-    column: str
-    word: str
-    css: str
+    on: str
     a: str
     b: str
+    doubted: tuple[bool, bool]
+    why: str
+    word: str
     change: str
     interval: str
     factor: str
     noise: str
+
+
+@dataclass(frozen=True)
+class Table:
+    """Rows of a comparison; ``more`` are left to the page with scripts. ``numeric`` ones have a ratio."""
+
+    title: str
+    numeric: bool
+    rows: tuple[RowText, ...]
+    more: int
 
 
 @dataclass(frozen=True)
@@ -64,8 +74,10 @@ class Comparison:
     mean_interval: str
     n: int
     left_out: int
-    rows: tuple[RowText, ...]
-    more: int
+    differing: Table
+    one_sided: Table
+    others: tuple[Table, ...]
+    incomparable: Table
     reasons: tuple[tuple[str, int], ...]
     differences: tuple[Difference, ...]
 
@@ -84,15 +96,16 @@ WORDS: tuple[tuple[Word, str, str], ...] = (
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """What the page reads, and the page."""
-    metrics = tuple(name for name in COMPARED if name in context.metrics)
+    names = (*(metric.name for metric in context.primaries), *COMPARED)
+    metrics = tuple(name for name in dict.fromkeys(names) if name in context.metrics)
     yield from noise(context, metrics)
     page = context.renderer.page(
         "compare",
         "compare.html",
         comparisons=comparisons(context),
         metrics=metrics,
+        primaries=tuple(metric.name.replace("_", " ") for metric in context.primaries),
         assumed=f"{np.exp(ASSUMED) - 1:.0%}",
-        most_rows=MOST_ROWS,
     )
     yield "compare.html", page.encode()
 
@@ -116,7 +129,8 @@ def comparisons(context: SiteContext) -> tuple[Comparison, ...]:
         plans.append((left, right, Side(both[0], newest[left][-1]), Side(both[1], newest[right][-1])))
     if not plans:
         return ()
-    thresholds = series_thresholds(recent, METRIC)
+    metrics = [each for each in context.primaries if each.name in recent.values] or context.primaries[:1]
+    thresholds = {metric.name: thresholds_of(recent, metric.name) for metric in metrics}
     built = realised(context)
     hashes = np.array([built.get(case.key) or "" for case in recent.cases])
     used = {recent.snapshots[side.place] for plan in plans for side in plan[2:]}
@@ -124,22 +138,24 @@ def comparisons(context: SiteContext) -> tuple[Comparison, ...]:
     found = []
     for left, right, a, b in plans:
         alike = np.ones(len(a.rows), np.bool_) if left == right else _alike(hashes, a.rows, b.rows)
-        result = contrast(
-            recent,
-            a,
-            b,
-            metric=METRIC,
-            lower_is_better=True,
-            thresholds=thresholds,
-            alike=alike,
-            most=MOST_ROWS,
-        )
         sides = (recent.snapshots[a.place], recent.snapshots[b.place])
         said = [
             said_by[snapshot.id].get(device) or said_by[snapshot.id].get(plugin_of(device)) or {}
             for device, snapshot in zip((left, right), sides, strict=True)
         ]
-        found.append(_comparison(left, right, sides, result, differences(said)))
+        for metric in metrics:
+            result = contrast(
+                recent,
+                a,
+                b,
+                metric=metric.name,
+                lower_is_better=metric.better is not Better.HIGHER,
+                thresholds=thresholds[metric.name],
+                alike=alike,
+            )
+            made = _comparison(left, right, sides, result, metric)
+            title = f"{made.title}, by {metric.name.replace('_', ' ')}" if len(metrics) > 1 else made.title
+            found.append(replace(made, title=title, differences=differences(said)))
     return tuple(found)
 
 
@@ -168,49 +184,73 @@ def _alike(hashes: npt.NDArray[np.str_], a: Integers, b: Integers) -> Bits:
 
 
 def _comparison(
-    left: str, right: str, sides: tuple[Snapshot, Snapshot], result: Contrast, differ: tuple[Difference, ...]
+    left: str, right: str, sides: tuple[Snapshot, Snapshot], result: Contrast, metric: Metric
 ) -> Comparison:
     a, b = sides
-    same = left == right
     low, high = result.mean[1:]
-    shown = tuple(_row(row) for row in result.rows)
+    undecided, unchanged = result.count(Word.UNDECIDED), result.count(Word.UNCHANGED)
+    apart = result.count(Word.INCOMPARABLE)
     return Comparison(
-        title=f"{left}: the newest snapshot with the one before" if same else f"{left} with {right}",
-        a=f"{left} at {a.id}",
-        b=f"{right} at {b.id}",
-        query=f"a={a.id}&b={b.id}&ad={device_id(left)}&bd={device_id(right)}&metric={METRIC}",
+        title=f"{left}: the newest snapshot with the one before" if left == right else f"{left} with {right}",
+        a=_side(left, a),
+        b=_side(right, b),
+        query=f"a={a.id}&b={b.id}&ad={device_id(left)}&bd={device_id(right)}&metric={metric.name}",
         counts=tuple((title, css, result.count(word)) for word, title, css in WORDS),
         mean=change(result.mean[0], None) if result.n else "",
         mean_interval=f"[{change(low, None)}, {change(high, None)}]" if result.n > 1 else "",
         n=result.n,
         left_out=len(result.words) - result.n,
-        rows=shown,
-        more=result.count(Word.BETTER) + result.count(Word.WORSE) - len(shown),
+        differing=_table(result, metric, MOST_ROWS, "What differs", Word.BETTER, Word.WORSE),
+        one_sided=_table(result, metric, FEW_ROWS, "Passes on one side only", Word.ONLY_A, Word.ONLY_B),
+        others=(
+            _table(result, metric, FEW_ROWS, f"Undecided: {undecided}", Word.UNDECIDED),
+            _table(result, metric, FEW_ROWS, f"Unchanged: {unchanged}", Word.UNCHANGED),
+        ),
+        incomparable=_table(result, metric, FEW_ROWS, f"All {apart}", Word.INCOMPARABLE),
         reasons=tuple(result.reasons.items()),
-        differences=differ,
+        differences=(),
     )
 
 
-def _row(row: Row) -> RowText:
+def _side(device: str, snapshot: Snapshot) -> str:
+    return f"{device}, all configurations, {snapshot.id} (torch {snapshot.build.version or '?'})"
+
+
+def _table(result: Contrast, metric: Metric, most: int, title: str, *words: Word) -> Table:
+    rows = tuple(_row(row, metric.unit) for row in result.rows(most, *words))
+    return Table(title, numeric=not (rows and rows[0].why), rows=rows, more=result.count(*words) - len(rows))
+
+
+def _row(row: Row, unit: str) -> RowText:
     case = row.case
-    unit = METRICS[METRIC].unit
     banded = np.isfinite(row.low) and np.isfinite(row.high)
+    on = dict.fromkeys(half.case.column.name for half in (row.a, row.b) if half)
     return RowText(
         href=f"{links.model_page(case.workload.group)}#{links.case_anchor_of(case.workload, case.column)}",
         name=case.workload.name,
-        column=case.column.configuration,
-        word="better" if row.word is Word.BETTER else "worse",
-        css="better" if row.word is Word.BETTER else "worse",
+        on=" → ".join(on),
         a=_number(row.a, unit),
         b=_number(row.b, unit),
-        change=change(row.ratio, None),
+        doubted=(bool(row.a and row.a.doubt), bool(row.b and row.b.doubt)),
+        why=row.why,
+        word=row.word.name.lower(),
+        change=change(row.ratio, None) if not row.why else "",
         interval=f"[{change(row.low, None)}, {change(row.high, None)}]" if banded else "no interval",
         factor=f"{row.factor:.1f}" if row.known else "",
         noise=f"{np.exp(row.threshold) - 1:.1%}" if row.known else "assumed",
     )
 
 
-def _number(three: tuple[float, float, float], unit: str) -> str:
-    median, low, high = three
+def _number(half: Half | None, unit: str) -> str:
+    """A number with its interval as ``static/compare.js`` tells it, or why there is none."""
+    if half is None:
+        return "not planned"
+    median, low, high = half.three
+    if not np.isfinite(median):
+        return half.lack or "no number"
     banded = np.isfinite(low) and np.isfinite(high)
-    return units.interval(median, low if banded else None, high if banded else None, unit)
+    exact, between = units.interval_parts(median, low if banded else None, high if banded else None, unit)
+    if not half.doubt:
+        return f"{exact} {between}".rstrip()
+    shown = units.rough(median, unit) if half.doubt == Modifier.UNSTEADY else exact
+    return " ".join(part for part in (shown, between, f"· {half.doubt}") if part)

@@ -35,7 +35,7 @@ def half_percent(number: Row) -> float | None:
     median, low, high = number["median"], number["low"], number["high"]
     if median is None or low is None or high is None or median <= 0:
         return None
-    return 100 * max(high - median, median - low) / median  # type: ignore[no-any-return]
+    return round(100 * max(high - median, median - low) / median, 4)  # type: ignore[no-any-return]
 
 
 def together(left: float | None, right: float | None) -> float | None:

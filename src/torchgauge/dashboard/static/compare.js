@@ -1,7 +1,7 @@
 // The page of comparisons: two sides, each a snapshot, a device and a configuration; one address for each view.
 
 import { choice, complaint, element, load, manifest, visible } from "./data.js";
-import { change, told } from "./number_text.js";
+import { change, fixed, told } from "./number_text.js";
 import { judge, mean, reason } from "./contrast.js";
 import { commit, follow, read } from "./state.js";
 
@@ -282,26 +282,37 @@ function summary(site, a, b, metric, rows) {
 
 /** @param {Row[]} rows @param {string} unit */
 function groups(rows, unit) {
-  const differing = rows.filter(({ word }) => word === "better" || word === "worse").sort((x, y) => y.factor - x.factor);
+  rows.sort((x, y) => y.factor - x.factor || order(x.why, y.why) || order(named(x), named(y)));
+  const differing = rows.filter(({ word }) => word === "better" || word === "worse");
   const oneSided = rows.filter(({ word }) => word === "onlya" || word === "onlyb");
   const found = [];
   if (differing.length) found.push(element("h3", {}, "What differs, the largest factor first"), tableOf(differing, unit, "What differs"));
   else found.push(element("p", {}, "Nothing differs by more than it does by itself."));
   if (oneSided.length) found.push(element("h3", {}, "Passes on one side only"), tableOf(oneSided, unit, "Passes on one side only"));
   for (const [word, title] of /** @type {[Word, string][]} */ ([["undecided", "Undecided"], ["unchanged", "Unchanged"]])) {
-    const members = rows.filter((row) => row.word === word).sort((x, y) => y.factor - x.factor);
+    const members = rows.filter((row) => row.word === word);
     if (members.length) found.push(folded(`${title}: ${members.length}`, () => tableOf(members, unit, title)));
   }
   const apart = rows.filter(({ word }) => word === "incomparable");
   if (apart.length) {
     const counts = new Map();
     for (const { why } of apart) counts.set(why, (counts.get(why) ?? 0) + 1);
-    const ordered = [...counts].sort((x, y) => y[1] - x[1]);
+    const ordered = [...counts].sort((x, y) => y[1] - x[1] || order(x[0], y[0]));
     const list = element("ul", {}, ...ordered.map(([why, count]) => element("li", {}, element("b", {}, String(count)), ` ${why}`)));
-    apart.sort((x, y) => x.why.localeCompare(y.why));
     found.push(element("h3", {}, "Not comparable, with the reason"), list, folded(`All ${apart.length}`, () => tableOf(apart, unit, "Not comparable")));
   }
   return found;
+}
+
+/** By their characters, as the pages that were prepared. @param {string} x @param {string} y */
+function order(x, y) {
+  return x < y ? -1 : Number(x > y);
+}
+
+/** @param {Row} row */
+function named(row) {
+  const { case: item } = /** @type {Half} */ (row.b ?? row.a);
+  return `${item.suite}/${item.model} ${item.variant}\n${item.configuration}`;
 }
 
 /** @param {string} title @param {() => HTMLElement} make */
@@ -349,8 +360,8 @@ function line(row, unit, numeric) {
     element("td", {}, element("span", { class: `word v-${row.word}` }, row.word)),
     element("td", { class: "num" }, element("b", {}, change(Math.exp(row.ratio)))),
     element("td", { class: "nowrap" }, interval),
-    element("td", { class: "num" }, row.known ? row.factor.toFixed(1) : "–"),
-    element("td", { class: "num" }, row.known ? `${(100 * (Math.exp(row.limit) - 1)).toFixed(1)}%` : "assumed"),
+    element("td", { class: "num" }, row.known ? fixed(row.factor, 1) : "–"),
+    element("td", { class: "num" }, row.known ? `${fixed(100 * (Math.exp(row.limit) - 1), 1)}%` : "assumed"),
     ...numbers,
   );
 }
