@@ -11,6 +11,7 @@ VOCABULARY = {
     "devices": ["cpu", "npu", "npu.1", 'odd "name"'],
     "configurations": ["eager", "inductor"],
     "metrics": {"latency": "s", "speedup": "ratio", "peak_memory": "B"},
+    "values": {"mode": ["inference", "training"], "model": ["resnet18", "vit"]},
 }
 
 
@@ -47,15 +48,30 @@ HOLDS = (
     "cell(device:cpu pass degraded)", "cell(config:inductor none)", "every(cpu:pass)", "-every(npu:pass)",
     "seq(pass error)", "npu:seq(pass error)", "seq(pass fail)", "seq(npu:pass npu:error)", "none", "npu:none",
     "npu:fail", "cpu:not(error)", 'suite:timm, -"resnet50"', "-cpu:fail npu:-pass",
+    "crash OR error", "error or crash", "crash|error", "crash | oom || error", "crash OR error resnet",
+    "cpu:crash OR (error resnet)", "OR(crash error)", "error AND resnet", "error && resnet",
+    "error and resnet",
+    "(crash OR error) resnet", "NOT crash", "!crash", "not crash", "-(crash oom)", "seq(pass error|crash)",
+    "npu:oom,error", "status:oom,error", "config:inductor,eager", "or(npu:oom,error)",
+    "mode:training,inference",
+    "config:inductor", "config:eager error", "config:eager npu:error", "device:npu error", "npu error",
+    "Npu/eager:error",
+    "-config:inductor error", "-config:eager none", "or(config:eager device:cpu) error",
+    "count(pass)=1 config:inductor",
+    "inductor speedup<1", "latency > 10 ms", "latency>10 ms error", "latency < 0.1",
 )  # fmt: skip
 
 FAILS = (
-    "resnet50", "suite:tim", "model:resnet", "npu:pass", "cpu:error", "npu/inductor:error", "-npu:error",
+    "resnet50", "suite:tim", "model:vit", "npu:pass", "cpu:error", "npu/inductor:error", "-npu:error",
     "crash",
     "speedup>1", "npu:speedup<1", "latency>1s", "count(pass)>2", "count:1(pass)", "cell(device:npu pass)",
     "every(npu:pass)", "seq(error pass)", "cpu:seq(pass error)", "seq(pass pass error error)",
     "unexpected",
     "cpu:none", "peak_memory<1GiB", "not(resnet)", "and(error crash)", "npu:not(error)", "npu.1:error",
+    "crash OR oom", "crash|oom", "crash OR error vit", "error AND crash", "(crash oom) OR vit", "!error",
+    "NOT error",
+    "cpu:oom,error", "npu:oom,crash", "status:oom,crash", "config:inductor error", "device:cpu error",
+    "cpu error", "-config:eager error", "latency > 1 s", '"npu"', '"or"', "-config:*", "new",
 )  # fmt: skip
 
 MISTAKES = (
@@ -77,6 +93,23 @@ MISTAKES = (
     ("count(error)>many", 0, "whole number"),
     ("suite:", 6, "needs a value"),
     (":error", 0, "cannot stand here"),
+    ("crash OR", 6, "OR needs a term after it"),
+    ("error | | crash", 6, "OR needs a term after it"),
+    ("OR crash", 0, "OR needs a term before it"),
+    ("or(crash |)", 9, "OR needs a term after it"),
+    ("crash OR(error oom)", 6, "between two terms a space goes before the bracket"),
+    ("oom,crash", 3, "a comma lists values after a colon"),
+    ("npu:oom,cpu:pass", 8, "a space goes between two terms"),
+    ("npu:oom,resnet", 8, "no status and no mark"),
+    ("config:", 7, "needs a value, such as config:eager"),
+    ("config:induktor", 7, 'no configuration "induktor"; there are eager, inductor'),
+    ("error config:eager,fast", 19, 'no configuration "fast"'),
+    ("device:gpu", 7, 'no device "gpu"'),
+    ("mode:train", 5, "mode:*train* finds training"),
+    ("model:resnet50", 6, 'no model "resnet50"; there are resnet18, vit'),
+    ("model:resnet", 6, "model:*resnet* finds resnet18"),
+    ("mode=training", 4, "a field takes a colon, such as mode:inference"),
+    ("error ()", 6, "brackets are empty"),
     ("-" * 3000, 2000, "2000 characters"),
     ("not(" * 60 + "error" + ")" * 60, None, "nested too deep"),
 )
@@ -128,6 +161,20 @@ def test_a_mistake_is_told_in_words_with_its_place(page: Any) -> None:
         assert name == "QueryError", query
         assert words in message, (query, message)
         assert at is None or place == at, (query, place)
+
+
+def test_the_cells_that_were_found_are_those_that_fulfil_all_of_it(page: Any) -> None:
+    """What a reader asks for in cells is counted in cells; a query on rows alone counts none."""
+    script = """async ([vocabulary, row, queries]) => {
+      const { cellsFound, parse } = await import('./static/query.js');
+      return queries.map((text) => cellsFound(parse(text, vocabulary), row).length);
+    }"""
+    wanted = {
+        "error": 1, "pass": 2, "pass degraded": 1, "device:cpu": 2, "resnet": 0, "resnet pass": 2,
+        "count(pass)>1": 0,
+        "-error": 0, "pass -flaky": 1, "npu:none": 1, "crash|error|degraded": 2, "every(pass)": 0,
+    }  # fmt: skip
+    assert page.evaluate(script, [VOCABULARY, ROW, list(wanted)]) == list(wanted.values())
 
 
 def test_a_pattern_costs_no_more_than_its_length(page: Any) -> None:

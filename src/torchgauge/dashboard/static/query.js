@@ -1,13 +1,19 @@
-// The query language of the matrices: a parser and an evaluator without any DOM. The grammar for readers is
-// in docs/how-to/read-the-dashboard.md; a mistake is a QueryError that says in words what, and where.
+// The query language of the matrices: its parser; holds.js evaluates. The grammar for readers is in
+// docs/how-to/read-the-dashboard.md; a mistake is a QueryError that says in words what, and where.
+
+import { FIELDS, FUNCTIONS, MARKS, QueryError, STATUSES, UNITS, glob } from "./words.js";
+
+export { cellsFound, needs, rowHolds } from "./holds.js";
+export { QueryError, glob } from "./words.js";
 
 /**
  * @typedef {{suite: string, model: string, mode: string, dtype: string, batch: string, text: string, cells: Cell[]}} Row
  * @typedef {{device: string, configuration: string, status: string, marks: string[],
  *   numbers: Record<string, number | null | undefined>, history: string}} Cell
  * `status` is one letter, "." where nothing is planned; `history` is a string of such letters, oldest first.
- * @typedef {{devices: string[], configurations: string[], metrics: Record<string, string>}} Vocabulary
- * `metrics` are names with their base unit.
+ * @typedef {{devices: string[], configurations: string[], metrics: Record<string, string>,
+ *   values?: Record<string, string[]>}} Vocabulary
+ * `metrics` are names with their base unit, `values` what the fields of the rows hold.
  * @typedef {{op: "and" | "or" | "cell" | "every" | "seq", of: Node[], at: number}} Several
  * @typedef {{op: "not", of: Node, at: number}} Not
  * @typedef {{op: "count", of: Node[], sign: string, value: number, at: number}} Count
@@ -18,57 +24,12 @@
  * @typedef {{op: "metric", metric: string, sign: string, value: number, at: number}} MetricIs
  * @typedef {{op: "text", text: string, at: number}} Text
  * @typedef {Several | Not | Count | Column | Field | StatusIs | Mark | MetricIs | Text} Node
- * @typedef {(text: string) => boolean} Glob
+ * @typedef {import("./words.js").Glob} Glob
  */
 
-/** Names of statuses, and the letters of the cells that have them. @type {Readonly<Record<string, string>>} */
-export const STATUSES = Object.freeze({
-  pass: "p", fail_accuracy: "a", acc: "a", error: "e", err: "e", crash: "c", oom: "o", timeout: "t",
-  "t/o": "t", unsupported: "u", "n/a": "u", skipped: "s", skip: "s", infra: "i", not_run: "n", none: ".",
-  fail: "aecot",
-});
-export const MARKS = Object.freeze(["new", "unexpected", "expected", "degraded", "other_model", "unchecked", "unsteady", "flaky", "contributed", "imported", "stale", "superseded"]);
-export const FIELDS = Object.freeze(["suite", "model", "mode", "dtype", "batch", "device", "config", "status"]);
-const FUNCTIONS = Object.freeze(["and", "or", "not", "cell", "every", "count", "seq"]);
-/** @type {Record<string, Record<string, number>>} */
-const UNITS = {
-  s: { s: 1, ms: 1e-3, us: 1e-6, "µs": 1e-6, ns: 1e-9, min: 60 },
-  B: { b: 1, kib: 1024, mib: 1024 ** 2, gib: 1024 ** 3, kb: 1e3, mb: 1e6, gb: 1e9 },
-  ratio: { x: 1, "%": 0.01 },
-};
+const WORD_ENDS = /[\s,():<>="|&]/;
 const LONGEST = 2000;
 const DEEPEST = 40;
-
-export class QueryError extends Error {
-  /** @param {string} message @param {number} at where in the query, counted from 0 */
-  constructor(message, at) {
-    super(message);
-    this.name = "QueryError";
-    this.at = at;
-  }
-}
-
-/**
- * A test for `pattern`, in which `*` stands for any characters; case does not matter.
- * @param {string} pattern
- * @returns {Glob}
- */
-export function glob(pattern) {
-  const [first, ...rest] = pattern.toLowerCase().split("*");
-  if (rest.length === 0) return (text) => text.toLowerCase() === first;
-  const last = /** @type {string} */ (rest.pop());
-  return (text) => {
-    const low = text.toLowerCase();
-    if (!low.startsWith(first)) return false;
-    let at = first.length;
-    for (const part of rest) {
-      const found = low.indexOf(part, at);
-      if (found < 0) return false;
-      at = found + part.length;
-    }
-    return low.length - last.length >= at && low.endsWith(last);
-  };
-}
 
 class Parser {
   /** @param {string} text @param {Vocabulary} vocabulary */
@@ -84,36 +45,68 @@ class Parser {
     throw new QueryError(message, at);
   }
 
-  spaces() {
-    while (this.at < this.text.length && /[\s,]/.test(this.text[this.at])) this.at += 1;
+  /** Past what separates terms: spaces, and commas with a space or within brackets. @param {string} closing */
+  separators(closing) {
+    for (; this.at < this.text.length && /[\s,]/.test(this.text[this.at]); this.at += 1) {
+      if (this.text[this.at] !== "," || closing || this.at === 0 || !this.listGoesOn()) continue;
+      this.fail('a comma lists values after a colon, such as cpu:oom,crash; between terms write a space for "both", OR for "either"');
+    }
+  }
+
+  /** Whether a comma stands here and a value directly behind it. */
+  listGoesOn() {
+    return this.text[this.at] === "," && /[^\s,)]/.test(this.text[this.at + 1] ?? " ");
+  }
+
+  /** A word or sign that joins the terms beside it; "" where a term stands. @param {boolean} begun @returns {"" | "and" | "or"} */
+  join(begun) {
+    const found = /^(?:(or(?=\s|$)|OR(?=[\s(]|$)|\|\|?)|(?:and(?=\s|$)|AND(?=[\s(]|$)|&&?))/.exec(this.text.slice(this.at, this.at + 4));
+    const call = found && /^[A-Z]+\($/.test(found[0] + this.text[this.at + found[0].length]);
+    if (call && begun) this.fail(`${found[0]}( is a function in small letters; between two terms a space goes before the bracket`);
+    if (!found || call) return "";
+    this.at += found[0].length;
+    return found[1] ? "or" : "and";
   }
 
   /** Terms up to the end or a closing bracket. @param {string} closing @returns {Node[]} */
   terms(closing) {
+    /** @type {Node[]} */
     const found = [];
-    for (;;) {
-      this.spaces();
-      if (this.at >= this.text.length) {
-        if (closing) this.fail("a closing bracket is missing");
-        return found;
+    for (let joint = { word: "", at: 0 }; ; ) {
+      this.separators(closing);
+      const at = this.at;
+      const ended = at >= this.text.length || this.text[at] === ")";
+      const word = ended ? "" : this.join(found.length > 0);
+      if (joint.word && (ended || word)) this.fail(`${joint.word.toUpperCase()} needs a term after it`, joint.at);
+      if (word && !found.length) this.fail(`${word.toUpperCase()} needs a term before it; as a text it goes in quotation marks`, at);
+      if (word) {
+        joint = { word, at };
+        continue;
       }
-      if (this.text[this.at] === ")") {
-        if (!closing) this.fail("this closing bracket was never opened");
-        this.at += 1;
-        return found;
-      }
-      found.push(this.term());
+      if (ended) return this.ended(closing, found);
+      const term = this.term();
+      const before = joint.word === "or" ? found.pop() : undefined;
+      found.push(before ? { op: "or", of: [before, term], at: before.at } : term);
+      joint = { word: "", at: 0 };
     }
+  }
+
+  /** @param {string} closing @param {Node[]} found @returns {Node[]} */
+  ended(closing, found) {
+    const end = this.at >= this.text.length;
+    if (end && closing) this.fail("a closing bracket is missing");
+    if (!end && !closing) this.fail("this closing bracket was never opened");
+    if (!end) this.at += 1;
+    return found;
   }
 
   /** @returns {Node} */
   term() {
     const at = this.at;
-    if (this.text[at] === "-" && at + 1 < this.text.length && !/[\s,)]/.test(this.text[at + 1])) {
-      this.at += 1;
-      return { op: "not", of: this.nested(() => this.term()), at };
-    }
-    return this.atom();
+    const not = /^(?:[-!](?=[^\s,)])|not\s+(?=[^\s,)]))/i.exec(this.text.slice(at));
+    if (!not) return this.atom();
+    this.at += not[0].length;
+    return { op: "not", of: this.nested(() => this.term()), at };
   }
 
   /** @template T @param {() => T} parse @returns {T} */
@@ -141,11 +134,13 @@ class Parser {
   /** @returns {Node} */
   atom() {
     const at = this.at;
-    const { text, quoted } = this.word(/[\s,():<>="]/);
+    if (this.text[at] === "(") return this.group(at);
+    const { text, quoted } = this.word(WORD_ENDS);
+    const low = text.toLowerCase();
+    if (Object.hasOwn(this.vocabulary.metrics, low)) this.at += /^\s*(?=[<>=])/.exec(this.text.slice(this.at))?.[0].length ?? 0;
     const next = this.text[this.at] ?? "";
     if (quoted) return next === ":" ? this.column(text, at) : { op: "text", text: text.toLowerCase(), at };
     if (text === "") this.fail(`"${next}" cannot stand here`);
-    const low = text.toLowerCase();
     if (next === "(") return this.call(low, at);
     if (next === ":" && low === "count") return this.countOf(at);
     if (next === ":") return FIELDS.includes(low) ? this.field(low, at) : this.column(text, at);
@@ -153,7 +148,18 @@ class Parser {
     if (Object.hasOwn(STATUSES, low)) return { op: "status", letters: STATUSES[low], at };
     if (MARKS.includes(low)) return { op: "mark", mark: low, at };
     if (low.includes("*")) return { op: "field", field: "text", value: glob(`*${low}*`), at };
+    const { devices, configurations } = this.vocabulary;
+    if (devices.some((name) => name.toLowerCase() === low)) return { op: "field", field: "device", value: glob(low), at };
+    if (configurations.some((name) => name.toLowerCase() === low)) return { op: "field", field: "config", value: glob(low), at };
     return { op: "text", text: low, at };
+  }
+
+  /** Terms between brackets, which must all hold. @param {number} at @returns {Node} */
+  group(at) {
+    this.at += 1;
+    const of = this.nested(() => this.terms(")"));
+    if (of.length === 0) this.fail("these brackets are empty", at);
+    return { op: "and", of, at };
   }
 
   /** @param {string} name @param {number} at @returns {Node} */
@@ -181,7 +187,7 @@ class Parser {
   /** `count:2(...)`, the way of wpt.fyi. @param {number} at @returns {Node} */
   countOf(at) {
     this.at += 1;
-    const digits = this.word(/[\s,():<>="]/).text;
+    const digits = this.word(WORD_ENDS).text;
     if (!/^\d{1,6}$/.test(digits) || this.text[this.at] !== "(") this.fail("write count:2(error)", at);
     this.at += 1;
     const of = this.nested(() => this.terms(")"));
@@ -193,7 +199,7 @@ class Parser {
   count(of, at) {
     if (!/[<>=]/.test(this.text[this.at] ?? "")) return { op: "count", of, sign: ">=", value: 1, at };
     const sign = this.sign();
-    const digits = this.word(/[\s,():<>="]/).text;
+    const digits = this.word(WORD_ENDS).text;
     if (!/^\d{1,6}$/.test(digits)) this.fail("count() is compared with a whole number, such as count(error)>=2", at);
     return { op: "count", of, sign, value: Number(digits), at };
   }
@@ -205,18 +211,42 @@ class Parser {
     return found[0];
   }
 
-  /** @param {string} field @param {number} at @returns {Node} */
+  /** `field:value`, or a list of values of which any may hold. @param {string} field @param {number} at @returns {Node} */
   field(field, at) {
-    this.at += 1;
+    /** @type {Node[]} */
+    const of = [];
+    do {
+      this.at += 1; // the colon, or a comma
+      of.push(this.value(field, at));
+    } while (this.listGoesOn());
+    return of.length === 1 ? of[0] : { op: "or", of, at };
+  }
+
+  /** @param {string} field @param {number} at @returns {Node} */
+  value(field, at) {
     const start = this.at;
-    const { text } = this.word(/[\s,()"]/);
-    if (text === "") this.fail(`${field}: needs a value`, start);
-    if (field !== "status") return { op: "field", field, value: glob(text), at };
-    const low = text.toLowerCase();
-    if (!Object.hasOwn(STATUSES, low)) {
+    const { text } = this.word(/[\s,()"|&]/);
+    if (text === "") this.fail(`${field}: needs a value, such as ${field}:${this.known(field)[0] ?? "error"}`, start);
+    if (field === "status") {
+      const low = text.toLowerCase();
+      if (Object.hasOwn(STATUSES, low)) return { op: "status", letters: STATUSES[low], at };
       this.fail(`there is no status "${text}"; there are ${Object.keys(STATUSES).join(", ")}`, start);
     }
-    return { op: "status", letters: STATUSES[low], at };
+    const known = this.known(field);
+    const value = glob(text);
+    if (known.length && !known.some(value)) {
+      const likely = known.filter(glob(`*${text}*`));
+      const hint = likely.length ? `; ${field}:*${text}* finds ${likely.length === 1 ? likely[0] : `${likely.length} of them`}`
+        : known.length <= 40 ? `; there are ${known.join(", ")}` : "";
+      this.fail(`there is no ${field === "config" ? "configuration" : field} "${text}"${hint}`, start);
+    }
+    return { op: "field", field, value, at };
+  }
+
+  /** What `field` holds here, as far as that is known. @param {string} field @returns {string[]} */
+  known(field) {
+    if (field === "device") return this.vocabulary.devices;
+    return field === "config" ? this.vocabulary.configurations : this.vocabulary.values?.[field] ?? [];
   }
 
   /** `DEVICE:...` or `DEVICE/CONFIGURATION:...`. @param {string} name @param {number} at @returns {Node} */
@@ -232,35 +262,57 @@ class Parser {
     if (!configurations.some(glob(configuration))) {
       this.fail(`there is no configuration "${configuration}"; there are ${configurations.join(", ")}`, at);
     }
-    this.at += 1;
+    /** @type {Node[]} */
+    const of = [];
+    do {
+      this.at += 1; // the colon, or a comma
+      of.push(this.said(name));
+    } while (this.listGoesOn());
+    const any = of.length === 1 ? of[0] : /** @type {Node} */ ({ op: "or", of, at });
+    return { op: "column", device: glob(device), configuration: glob(configuration), of: any, at };
+  }
+
+  /** What is said of the cells of a column. @param {string} name @returns {Node} */
+  said(name) {
     const start = this.at;
     if (start >= this.text.length || /[\s,)]/.test(this.text[start])) {
       this.fail(`${name}: needs a status, a mark or a comparison, such as ${name}:error`, start);
     }
     const of = this.nested(() => this.term());
     if (of.op === "text") this.fail(`"${of.text}" is no status and no mark, such as error or flaky`, start);
-    return { op: "column", device: glob(device), configuration: glob(configuration), of, at };
+    if (of.op === "column") this.fail("one device cannot be of another: a space goes between two terms", start);
+    return of;
   }
 
   /** @param {string} metric @param {number} at @returns {Node} */
   metric(metric, at) {
     if (!Object.hasOwn(this.vocabulary.metrics, metric)) {
       const known = Object.keys(this.vocabulary.metrics).join(", ");
+      if (FIELDS.includes(metric)) this.fail(`a field takes a colon, such as ${metric}:${this.known(metric)[0] ?? "error"}`, this.at);
       this.fail(`there is no metric "${metric}"${known ? `; there are ${known}` : ""}`, at);
     }
     const units = UNITS[this.vocabulary.metrics[metric]] ?? {};
     const sign = this.sign();
+    this.at += /^\s*/.exec(this.text.slice(this.at))?.[0].length ?? 0;
     const start = this.at;
-    const { text } = this.word(/[\s,():<>="]/);
+    const { text } = this.word(WORD_ENDS);
     const found = /^(\d{1,12}(?:\.\d{1,12})?(?:e[-+]?\d{1,3})?)(.*)$/i.exec(text);
     if (!found) this.fail(`${metric} is compared with a number, such as ${metric}>1`, start);
-    const suffix = found[2].toLowerCase();
+    const suffix = (found[2] || this.unitApart(units)).toLowerCase();
     const factor = suffix === "" ? 1 : Object.hasOwn(units, suffix) ? units[suffix] : null;
     if (factor === null) {
       const known = Object.keys(units).join(", ");
       this.fail(`"${found[2]}" is no unit of ${metric}${known ? `; there are ${known}` : ""}`, start);
     }
     return { op: "metric", metric, sign, value: Number(found[1]) * factor, at };
+  }
+
+  /** A unit that a space keeps apart from its number; empty where another term follows. @param {Record<string, number>} units */
+  unitApart(units) {
+    const found = /^\s+([^\s,()|&]+)/.exec(this.text.slice(this.at));
+    if (!found || !Object.hasOwn(units, found[1].toLowerCase())) return "";
+    this.at += found[0].length;
+    return found[1];
   }
 }
 
@@ -273,118 +325,4 @@ class Parser {
 export function parse(text, vocabulary) {
   if (text.length > LONGEST) throw new QueryError(`a query has ${LONGEST} characters at most`, LONGEST);
   return { op: "and", of: new Parser(text, vocabulary).terms(""), at: 0 };
-}
-
-/** @param {number} left @param {string} sign @param {number} right */
-function compares(left, sign, right) {
-  if (sign === "<") return left < right;
-  if (sign === "<=") return left <= right;
-  if (sign === ">") return left > right;
-  return sign === ">=" ? left >= right : left === right;
-}
-
-/** Whether `node` speaks of cells that nobody planned. @param {Node} node @returns {boolean} */
-function speaksOfNone(node) {
-  if (node.op === "status") return node.letters === ".";
-  if (!("of" in node)) return false;
-  return Array.isArray(node.of) ? node.of.some(speaksOfNone) : speaksOfNone(node.of);
-}
-
-/** @param {Row} row @param {Node[]} nodes @returns {Cell[]} */
-function cellsOf(row, nodes) {
-  return nodes.some(speaksOfNone) ? row.cells : row.cells.filter((cell) => cell.status !== ".");
-}
-
-/** @param {Field} node @param {Row} row @param {Cell} cell */
-function fieldHolds(node, row, cell) {
-  if (node.field === "device") return node.value(cell.device);
-  if (node.field === "config") return node.value(cell.configuration);
-  return node.value(row[/** @type {"suite" | "model" | "mode" | "dtype" | "batch" | "text"} */ (node.field)]);
-}
-
-/** Whether `steps` follow each other in what is known of `cell`. @param {Node[]} steps @param {Row} row @param {Cell} cell */
-function happened(steps, row, cell) {
-  const said = [...cell.history].filter((letter) => !".in".includes(letter));
-  for (let start = 0; start + steps.length <= said.length; start += 1) {
-    if (steps.every((step, i) => cellHolds(step, row, { ...cell, status: said[start + i] }))) return true;
-  }
-  return false;
-}
-
-/**
- * Whether one cell of `row` fulfils `node`.
- * @param {Node} node
- * @param {Row} row
- * @param {Cell} cell
- * @returns {boolean}
- */
-function cellHolds(node, row, cell) {
-  switch (node.op) {
-    case "and": case "cell": case "every": return node.of.every((child) => cellHolds(child, row, cell));
-    case "or": return node.of.some((child) => cellHolds(child, row, cell));
-    case "not": return !cellHolds(node.of, row, cell);
-    case "count": return rowHolds(node, row);
-    case "seq": return happened(node.of, row, cell);
-    case "column":
-      return node.device(cell.device) && node.configuration(cell.configuration) && cellHolds(node.of, row, cell);
-    case "field": return fieldHolds(node, row, cell);
-    case "status": return node.letters.includes(cell.status);
-    case "mark": return cell.marks.includes(node.mark);
-    case "metric": {
-      const value = cell.numbers[node.metric];
-      return typeof value === "number" && compares(value, node.sign, node.value);
-    }
-    case "text": return row.text.includes(node.text);
-  }
-}
-
-/**
- * Whether `row` fulfils `node`: what is said of cells holds where it holds for any planned cell.
- * @param {Node} node
- * @param {Row} row
- * @returns {boolean}
- */
-export function rowHolds(node, row) {
-  switch (node.op) {
-    case "and": return node.of.every((child) => rowHolds(child, row));
-    case "or": return node.of.some((child) => rowHolds(child, row));
-    case "not": return !rowHolds(node.of, row);
-    case "text": return row.text.includes(node.text);
-    case "count": {
-      const cells = cellsOf(row, node.of);
-      const found = cells.filter((cell) => node.of.every((child) => cellHolds(child, row, cell)));
-      return compares(found.length, node.sign, node.value);
-    }
-    case "every": {
-      const cells = cellsOf(row, node.of).filter((cell) => node.of.every((child) => inScope(child, row, cell)));
-      return cells.length > 0 && cells.every((cell) => cellHolds(node, row, cell));
-    }
-    default: return cellsOf(row, [node]).some((cell) => cellHolds(node, row, cell));
-  }
-}
-
-/** Whether `cell` is in a column that `node` speaks of. @param {Node} node @param {Row} row @param {Cell} cell @returns {boolean} */
-function inScope(node, row, cell) {
-  if (node.op === "column") return node.device(cell.device) && node.configuration(cell.configuration);
-  if (node.op === "field") return fieldHolds(node, row, cell);
-  return true;
-}
-
-/**
- * What must be loaded before `node` can be evaluated.
- * @param {Node} node
- * @returns {{metrics: string[], history: boolean}}
- */
-export function needs(node) {
-  /** @type {Set<string>} */
-  const metrics = new Set();
-  let history = false;
-  /** @param {Node} at */
-  const walk = (at) => {
-    if (at.op === "metric") metrics.add(at.metric);
-    if (at.op === "seq") history = true;
-    if ("of" in at) (Array.isArray(at.of) ? at.of : [at.of]).forEach(walk);
-  };
-  walk(node);
-  return { metrics: [...metrics], history };
 }
