@@ -91,9 +91,9 @@ def _weight(page: str) -> int:
     """Compressed bytes of a page, its style and all modules that it may load before somebody asks."""
     files = [page.encode()]
     static = resources.files("torchgauge.dashboard").joinpath("static")
-    files += [
-        static.joinpath(name).read_bytes() for name in ("style.css", "matrix.js", "grid.js", "state.js")
-    ]
+    parts = ("columns", "controls", "grid", "line", "matrix", "rows", "start", "state")
+    names = ("style.css", "matrix.css", *(f"{part}.js" for part in parts))
+    files += [static.joinpath(name).read_bytes() for name in names]
     return sum(len(gzip.compress(data, 6)) for data in files)
 
 

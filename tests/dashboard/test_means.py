@@ -203,9 +203,9 @@ def test_means_follow_the_query_the_baseline_and_hidden_devices(
     until(page, "document.querySelector('tr[data-means]').innerText.includes('baseline')")
     page.get_by_text("14 of 24 rows").wait_for()
     width, to = len(shard["columns"]), shard["columns"].index(base)
-    orders = page.evaluate(
-        "[...document.querySelectorAll('tbody tr')].flatMap((row, i) => (row.hidden ? [] : [i]))"
-    )
+    built = re.findall(r'data-row="(\w+)"', (site / "performance-latency.html").read_text())
+    left = page.locator("tbody th").evaluate_all("(heads) => heads.map((head) => head.dataset.row)")
+    orders = [built.index(row) for row in left]
     assert len(orders) == 14
     texts = page.evaluate(_MEANS)[:width]
     assert texts[to] == "baseline"

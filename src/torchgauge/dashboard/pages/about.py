@@ -46,6 +46,7 @@ _PATHS = (
     ("snapshots/SNAPSHOT/DEVICE.extra.json", "the same: the other metrics"),
     ("trends/EPOCH.json", "geometric means and pass counts by device and configuration"),
     ("cases/DEVICE.json", "what the numbers of cases in these files mean"),
+    ("latest/cells-DEVICE.json", "why each newest result ended so, when it began and with which torch"),
     ("data/EPOCH.parquet", "all rows of 64 snapshots"),
 )
 """The columnar files and what is in them; EPOCH, SNAPSHOT, DEVICE and MODEL are named by the manifest."""

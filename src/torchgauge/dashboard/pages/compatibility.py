@@ -15,7 +15,7 @@ from markupsafe import Markup
 from torchgauge.dashboard.latest_results import LatestResults
 from torchgauge.dashboard.pages.cells import matrix_row, row_head
 from torchgauge.dashboard.pages.column_heads import ColumnHead, column_heads
-from torchgauge.dashboard.pages.latest import history_shards
+from torchgauge.dashboard.pages.latest import cell_shards, history_shards
 from torchgauge.dashboard.pages.views import metric_units
 from torchgauge.dashboard.tally import Tally, tally_by_column
 
@@ -45,7 +45,7 @@ class CompatibilityPage:
 
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """The page of the models' matrix, and the histories that its query box may ask for."""
+    """The page of the models' matrix, with the histories and facts that a reader may ask it for."""
     latest = context.latest.of_models()
     page = compatibility_page(latest)
     yield (
@@ -53,6 +53,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         context.renderer.page("compatibility", "compatibility.html", page=page).encode(),
     )
     yield from history_shards(latest, context.recent)
+    yield from cell_shards(latest)
 
 
 def compatibility_page(latest: LatestResults) -> CompatibilityPage:

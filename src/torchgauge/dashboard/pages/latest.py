@@ -1,4 +1,4 @@
-"""What the query box loads when it is asked for: newest numbers and histories, cell by cell as on the pages.
+"""What a matrix loads when it is asked for: numbers, histories and what is known of a cell, as on the pages.
 
 Each file repeats the order of the matrices: all rows one after the other, with the values of its columns.
 """
@@ -19,6 +19,7 @@ from torchgauge.dashboard.pages.views import Against, Reader, View
 from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.dashboard.statuses import NOTHING_PLANNED as BLANK
 from torchgauge.records import METRICS
+from torchgauge.results.hostile_text import first_line
 
 SCHEMA = 1
 
@@ -93,3 +94,42 @@ def _built(row: Sequence[Entry | None]) -> list[int | None]:
     hashes = [entry.shown["realised_hash"] or "" if entry else "" for entry in row]
     numbers = {name: place for place, name in enumerate(dict.fromkeys(filter(None, hashes)))}
     return [numbers.get(name) for name in hashes]
+
+
+def cell_shards(latest: LatestResults) -> Iterator[tuple[str, bytes]]:
+    """One file per device: why each cell ended as it did, when it began and with which build of torch.
+
+    ``reason`` and ``torch`` are places in ``texts``, -1 where there is none; ``at`` is in seconds since the
+    epoch, null for what never began.
+    """
+    for device in latest.devices:
+        columns = [column for column in latest.columns if column.device == device]
+        first = latest.columns.index(columns[0])
+        texts: dict[str, int] = {}
+        reason: list[int] = []
+        torch: list[int] = []
+        at: list[int | None] = []
+        for entry in chain.from_iterable(row[first : first + len(columns)] for row in latest.grid):
+            row = entry.newest if entry else {}
+            for places, text in ((reason, _reason(entry)), (torch, row.get("torch_version") or "")):
+                places.append(texts.setdefault(text, len(texts)) if text else -1)
+            began = row.get("started_at")
+            at.append(int(began.timestamp()) if began else None)
+        data = {
+            "schema": SCHEMA,
+            "columns": [links.column_anchor(column) for column in columns],
+            "texts": list(texts),
+            "reason": reason,
+            "torch": torch,
+            "at": at,
+        }
+        yield f"latest/cells-{device_id(device)}.json", msgspec.json.encode(data)
+
+
+def _reason(entry: Entry | None) -> str:
+    """Why a case did not pass, or what is wrong with its pass, in one line."""
+    if entry is None:
+        return ""
+    row = entry.newest
+    said = row["error_message"] or row["reason"] or row["accuracy_detail"] or row["cause"]
+    return first_line(said or entry.degraded or entry.unchecked or entry.unsteady or "")

@@ -1,103 +1,100 @@
 // One tab stop for a whole matrix: arrow keys walk its cells, Enter opens. Without this file every link is a stop.
 
-/** @typedef {{refresh: () => void}} Grid */
+/** @typedef {import("./rows.js").Rows} Rows */
 
 /** What takes the focus in a cell: its link or button, else the cell itself. @param {HTMLTableCellElement} cell */
 function target(cell) {
   return /** @type {HTMLElement} */ (cell.querySelector("a, button") ?? cell);
 }
 
-/** @param {HTMLElement} node */
-function shown(node) {
-  return !node.hidden;
+/** @param {Element} node @returns {HTMLTableCellElement | null} */
+export function cellAt(node) {
+  return node.closest("td, th");
 }
 
-/** The rows that the arrows walk: the headings that sort, then what the filter left. @param {HTMLTableElement} table */
-function rows(table) {
-  const body = [...table.tBodies[0].rows].filter(shown);
-  const heads = table.tHead ? [...table.tHead.rows].slice(-1) : [];
-  return [...heads, ...body];
-}
-
-/** @param {HTMLTableRowElement} row @returns {HTMLTableCellElement[]} */
-function cells(row) {
-  return [...row.cells];
+/** Links of a row are reached by arrows, not by Tab. @param {HTMLTableRowElement} tr */
+export function settle(tr) {
+  for (const link of tr.querySelectorAll("a")) link.tabIndex = -1;
 }
 
 /**
  * Make `table` one tab stop.
  * @param {HTMLTableElement} table
- * @returns {Grid}
+ * @param {Rows} rows
  */
-export function makeGrid(table) {
+export function makeGrid(table, rows) {
   /** @type {HTMLElement | null} */
   let active = null;
+  const heads = table.tHead?.rows[table.tHead.rows.length - 1];
 
   /** @param {HTMLElement} node */
-  const focus = (node) => {
+  const choose = (node) => {
     if (active) active.tabIndex = -1;
     active = node;
     node.tabIndex = 0;
   };
 
+  /** The stop is a cell that stands in the page, also after scrolling and filtering. */
   const refresh = () => {
-    for (const link of /** @type {NodeListOf<HTMLElement>} */ (table.querySelectorAll("a, button"))) link.tabIndex = -1;
-    const first = table.tBodies[0].rows[0]?.cells[0];
-    if (first) focus(target(first));
+    if (active && table.contains(active) && !cellAt(active)?.hidden) return choose(active);
+    const first = rows.shown[rows.top] ?? null;
+    const node = first ? target(first.tr.cells[0]) : heads?.querySelector("button");
+    if (node) choose(/** @type {HTMLElement} */ (node));
   };
 
-  /** @param {number} column @param {number} row @param {HTMLTableRowElement[]} all */
-  const move = (column, row, all) => {
-    const line = all[Math.max(0, Math.min(row, all.length - 1))];
+  /** Row -1 is the heading. @param {number} column @param {number} row */
+  const move = (column, row) => {
+    const place = Math.min(row, rows.shown.length - 1);
+    const line = place < 0 ? heads : rows.reveal(place);
     if (!line) return;
-    const places = cells(line);
-    const cell = places[Math.max(0, Math.min(column, places.length - 1))];
-    if (!shown(cell)) return;
+    const cell = line.cells[Math.max(0, Math.min(column, line.cells.length - 1))];
+    if (cell.hidden) return;
     const node = target(cell);
-    focus(node);
+    choose(node);
     node.focus({ preventScroll: true });
     cell.scrollIntoView({ block: "nearest", inline: "nearest" });
   };
 
   table.setAttribute("role", "grid");
+  for (const button of heads?.querySelectorAll("button") ?? []) button.tabIndex = -1;
+  rows.drawn = refresh;
   refresh();
 
   table.addEventListener("focusin", (event) => {
-    const cell = /** @type {Element} */ (event.target).closest("td, th");
-    if (cell instanceof HTMLTableCellElement) focus(target(cell));
+    const cell = cellAt(/** @type {Element} */ (event.target));
+    if (cell) choose(target(cell));
   });
 
   table.addEventListener("keydown", (event) => {
-    const cell = /** @type {Element} */ (event.target).closest("td, th");
-    if (!(cell instanceof HTMLTableCellElement) || event.altKey || event.metaKey) return;
-    const all = rows(table);
-    const line = all.findIndex((row) => cells(row).includes(cell));
-    if (line < 0) return;
-    const places = cells(all[line]);
-    const at = places.indexOf(cell);
+    const cell = cellAt(/** @type {Element} */ (event.target));
+    if (!cell || event.altKey || event.metaKey) return;
+    const line = rows.placeOf(cell.parentElement);
+    if (line < 0 && cell.parentElement !== heads) return;
+    const places = [.../** @type {HTMLTableRowElement} */ (cell.parentElement).cells];
+    const at = cell.cellIndex;
     /** @param {number} step */
     const beside = (step) => {
       let next = at + step;
-      while (places[next] && !shown(places[next])) next += step;
+      while (places[next]?.hidden) next += step;
       return places[next] ? next : at;
     };
     const far = event.ctrlKey;
-    const last = all.length - 1;
+    const last = rows.shown.length - 1;
     /** @type {Record<string, [number, number]>} */
     const moves = {
       ArrowLeft: [beside(-1), line],
       ArrowRight: [beside(1), line],
-      ArrowUp: [at, line - 1],
+      ArrowUp: [at, Math.max(-1, line - 1)],
       ArrowDown: [at, line + 1],
-      PageUp: [at, line - 10],
+      PageUp: [at, Math.max(-1, line - 10)],
       PageDown: [at, line + 10],
-      Home: [0, far ? Math.min(1, last) : line],
-      End: [places.findLastIndex(shown), far ? last : line],
+      Home: [0, far ? 0 : line],
+      End: [places.findLastIndex((place) => !place.hidden), far ? last : line],
     };
     if (event.key === "Enter" && target(cell) === cell) open(cell);
     if (!(event.key in moves)) return;
     event.preventDefault();
-    move(...moves[event.key], all);
+    move(...moves[event.key]);
   });
 
   table.addEventListener("click", (event) => {
@@ -114,6 +111,4 @@ export function makeGrid(table) {
     if (!link || !head || cell.className.startsWith("z")) return;
     window.location.href = `${link.href.split("#")[0]}#${row.cells[0].dataset.row ?? ""}-${head.dataset.anchor}`;
   }
-
-  return { refresh };
 }

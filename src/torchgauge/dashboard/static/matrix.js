@@ -1,153 +1,60 @@
-// Query box, sorting, hiding of devices and baselines of a matrix. The table is complete without this file.
+// The matrix as a whole: the state in the address, what it shows of rows and columns, and the answers to queries.
+// The table is complete without this file.
 
-import { makeGrid } from "./grid.js";
+import { columnsOf, hide, hideCells } from "./columns.js";
+import { Controls, element } from "./controls.js";
+import { makeGrid, settle } from "./grid.js";
+import { read, sorted, valuesOf } from "./line.js";
+import { Rows } from "./rows.js";
+import { absent, miss } from "./start.js";
 import * as state from "./state.js";
 
-/** @typedef {import("./query.js").Row} Row */
-/** @typedef {{tr: HTMLTableRowElement, order: number, row: Row | null}} Line */
-/** @typedef {{device: string, configuration: string, anchor: string, head: HTMLTableCellElement}} Column */
+/** @typedef {import("./line.js").Line} Line */
 
-const BADNESS = "psunitoaec";
-
-/**
- * @template {keyof HTMLElementTagNameMap} K
- * @param {K} name
- * @param {Record<string, unknown>} [properties]
- * @returns {HTMLElementTagNameMap[K]}
- */
-function element(name, properties = {}) {
-  return Object.assign(document.createElement(name), properties);
+/** @param {unknown} error */
+function words(error) {
+  return error instanceof Error ? error.message : String(error);
 }
 
 class Matrix {
-  /** @param {HTMLTableElement} table @param {HTMLElement} controls */
-  constructor(table, controls) {
+  /** @param {HTMLTableElement} table @param {HTMLElement} host of the controls */
+  constructor(table, host) {
     this.table = table;
-    this.body = table.tBodies[0];
-    /** @type {Line[]} */
-    this.lines = [...this.body.rows].map((tr, order) => ({ tr, order, row: null }));
-    const heads = /** @type {NodeListOf<HTMLTableCellElement>} */ (table.tHead?.querySelectorAll("th[data-anchor]"));
-    /** @type {Column[]} */
-    this.columns = [...heads].map((head) => ({
-      device: head.dataset.device ?? "",
-      configuration: head.lastElementChild?.textContent ?? "",
-      anchor: head.dataset.anchor ?? "",
-      head,
-    }));
+    this.byStatus = table.dataset.matrix === "status";
+    this.columns = columnsOf(table);
     this.corner = /** @type {HTMLTableCellElement} */ (table.tHead?.querySelector(".corner"));
-    this.devices = [...new Set(this.columns.map((column) => column.device))];
-    /** @type {Promise<typeof import("./query.js")> | null} */
-    this.language = null;
+    this.metrics = /** @type {Record<string, string>} */ (JSON.parse(table.dataset.metrics ?? "{}"));
+    this.rows = new Rows(table, (line) => this.dress(line));
+    this.controls = new Controls(host, this.columns, !this.byStatus, (changes) => this.go(changes));
+    /** @type {Record<string, string[]> | null} */
+    this.values = null;
     /** @type {Set<string>} */
     this.loaded = new Set();
     /** @type {typeof import("./query.js") | null} */
-    this.known = null;
+    this.language = null;
+    this.order = this.rows.lines;
     this.sort = "";
-    this.hidden = "";
     this.base = "";
-    this.typing = false;
-    this.turn = 0;
     this.averages = 0;
     this.averaged = false;
-    this.grid = makeGrid(table);
-    this.makeControls(controls);
-    this.makeSort();
+    this.compact = false;
+    this.typing = false;
+    this.turn = 0;
+    this.listen();
+    makeGrid(table, this.rows);
     state.follow((found) => void this.apply(found));
     void this.apply(state.read());
   }
 
-  // -- Controls ----------------------------------------------------------------------------------------
-
-  /** @param {HTMLElement} controls */
-  makeControls(controls) {
-    const label = element("label", { textContent: "Query " });
-    this.input = element("input", { type: "search", autocomplete: "off", spellcheck: false, maxLength: 2000 });
-    this.input.placeholder = `resnet* ${quoted(this.devices.at(-1) ?? "")}:error -flaky`;
-    this.input.setAttribute("aria-describedby", "query-says");
-    this.says = element("output", { id: "query-says", className: "muted" });
-    this.reset = element("button", { type: "button", textContent: "Show all", hidden: true });
-    this.worst = element("button", { type: "button", textContent: "Worst rows first" });
-    label.append(this.input);
-    this.input.addEventListener("focus", () => void this.parser(), { once: true });
-    this.input.addEventListener("input", () => {
-      this.remember(!this.typing, { q: this.input?.value ?? "" });
+  listen() {
+    const { input } = this.controls;
+    input.addEventListener("focus", () => void this.speak().catch(() => undefined), { once: true });
+    input.addEventListener("input", () => {
+      this.remember(!this.typing, { q: input.value });
       this.typing = true;
-      void this.filter(this.input?.value ?? "");
+      void this.filter(input.value);
     });
-    this.input.addEventListener("change", () => (this.typing = false));
-    this.reset.addEventListener("click", () => {
-      this.go({ q: "" });
-      this.input?.focus();
-    });
-    this.worst.addEventListener("click", () => this.go({ sort: this.sort === "worst" ? "" : "worst" }));
-    controls.append(label, this.reset, this.says, this.worst);
-    if (this.devices.length > 1) controls.append(this.makeDevices());
-    if (this.table.dataset.metric) controls.append(this.makeBaselines());
-    controls.append(this.makeHelp());
-  }
-
-  makeDevices() {
-    const set = element("fieldset", { className: "chips" });
-    set.append(element("legend", { textContent: "Devices" }));
-    this.boxes = this.devices.map((device) => {
-      const label = element("label");
-      const box = element("input", { type: "checkbox", checked: true, value: device });
-      box.addEventListener("change", () => {
-        const boxes = /** @type {HTMLInputElement[]} */ (this.boxes ?? []);
-        const off = boxes.filter((other) => !other.checked).map((other) => other.value);
-        this.go({ hide: off.map(encodeURIComponent).join(",") });
-      });
-      label.append(box, ` ${device}`);
-      set.append(label);
-      return box;
-    });
-    return set;
-  }
-
-  makeBaselines() {
-    const label = element("label", { textContent: "Baseline " });
-    this.bases = element("select");
-    this.bases.append(element("option", { value: "", textContent: "of this page" }));
-    for (const { device, configuration, anchor } of this.columns) {
-      this.bases.append(element("option", { value: anchor, textContent: `${device} · ${configuration}` }));
-    }
-    this.bases.addEventListener("change", () => this.go({ base: this.bases?.value ?? "" }));
-    label.append(this.bases);
-    return label;
-  }
-
-  makeHelp() {
-    const help = element("details", { className: "query-help" });
-    help.append(element("summary", { textContent: "How to ask" }));
-    const list = element("dl");
-    const device = quoted(this.devices.at(-1) ?? "");
-    const column = quoted(`${this.devices.at(-1)}/${this.columns.at(-1)?.configuration}`);
-    for (const [query, meaning] of [
-      ["resnet suite:timm mode:training", "words and fields of the workload; * stands for any characters"],
-      [`${device}:error ${column}:pass`, "some cell of a device, or of a device's configuration, has this status"],
-      [`-${device}:pass or(crash oom)`, "not; one or the other. Terms beside each other must all hold"],
-      ["cell(error flaky)", "one cell has it all"],
-      [`every(${device}:pass)`, "all planned cells of the device have it"],
-      ["count(fail)>=3", "so many cells; fail is any status of an attempt that did not pass"],
-      ["seq(pass error)", "passed, and at its next result raised an error"],
-      [`speedup<1 ${device}:latency>10ms`, "numbers, with units"],
-      ["or(new unexpected degraded other_model unchecked unsteady flaky contributed imported stale none)", "marks; none is a combination that nobody planned"],
-    ]) {
-      const button = element("button", { type: "button", className: "example", textContent: query });
-      button.addEventListener("click", () => {
-        if (this.input) this.input.value = query;
-        this.go({ q: query });
-        this.input?.focus();
-      });
-      const term = element("dt");
-      term.append(button);
-      list.append(term, element("dd", { textContent: meaning }));
-    }
-    help.append(list);
-    return help;
-  }
-
-  makeSort() {
+    input.addEventListener("change", () => (this.typing = false));
     for (const head of [this.corner, ...this.columns.map((column) => column.head)]) {
       const key = head.dataset.anchor ?? "name";
       const button = element("button", { type: "button", className: "sort" });
@@ -159,7 +66,20 @@ class Matrix {
       });
       head.replaceChildren(button);
     }
-    this.grid.refresh();
+    const wake = (/** @type {Event} */ event) => {
+      for (const kind of ["focusin", "pointerover"]) this.table.removeEventListener(kind, wake);
+      import("./tip.js").catch(absent("tip.js")).then(
+        ({ makeTip }) => makeTip(this.table, this.columns, this.rows, event),
+        (error) => miss(`What is known of a cell is not shown beside it: ${words(error)}. Each cell leads to its case.`),
+      );
+    };
+    for (const kind of ["focusin", "pointerover"]) this.table.addEventListener(kind, wake);
+  }
+
+  /** Make a row look as the matrix does now. @param {Line} line */
+  dress(line) {
+    if (!line.dressed) settle(line.tr);
+    hideCells(line.tr, this.columns);
   }
 
   // -- State -------------------------------------------------------------------------------------------
@@ -181,35 +101,37 @@ class Matrix {
 
   /** Show `changes` and make them a step of the history. @param {import("./state.js").State} changes */
   go(changes) {
-    this.typing = false;
     this.remember(true, changes);
     void this.apply(state.read());
   }
 
   /** @param {import("./state.js").State} found */
   async apply(found) {
-    if (this.input && this.input.value !== (found.q ?? "")) this.input.value = found.q ?? "";
+    const { input } = this.controls;
+    if (input.value !== (found.q ?? "")) input.value = found.q ?? "";
     this.typing = false;
     this.carry(found.q ?? "");
-    this.hide(found.hide ?? "");
+    this.squeeze(found.view === "compact");
+    if (hide(this.columns, found.hide ?? "", found.without ?? "")) this.hideColumns();
     let failed = "";
     try {
       await this.rebase(found.base ?? "");
     } catch (error) {
-      failed = `The baseline cannot be loaded: ${error instanceof Error ? error.message : error}.`;
+      failed = `The baseline cannot be loaded: ${words(error)}.`;
       if (this.base === found.base) this.base = ""; // the cells are as they were
     }
     // What was chosen while the numbers of a baseline were on their way is in the address, and holds.
-    const { q = "", sort = "" } = state.read();
-    this.sortBy(sort);
-    await this.filter(q);
-    if (failed) this.tell(failed);
+    const now = state.read();
+    this.sortBy(now.sort ?? "");
+    this.controls.set(now, this.sort);
+    await this.filter(now.q ?? "");
+    if (failed) this.controls.tell(failed);
   }
 
   // -- Filter ------------------------------------------------------------------------------------------
 
-  parser() {
-    this.language ??= import("./query.js").then((module) => (this.known = module));
+  async speak() {
+    this.language ??= await import("./query.js").catch(absent("query.js"));
     return this.language;
   }
 
@@ -217,200 +139,125 @@ class Matrix {
   async filter(text) {
     this.turn += 1;
     const turn = this.turn;
-    if (!text.trim()) {
-      this.show(() => true, "");
-      return;
-    }
-    const language = this.known ?? (await this.parser());
-    if (turn !== this.turn) return;
-    let tree;
+    if (!text.trim()) return this.show(() => true, "");
     try {
-      tree = language.parse(text, this.vocabulary());
-    } catch (error) {
-      if (!(error instanceof language.QueryError)) throw error;
-      this.complain(`At character ${error.at + 1}: ${error.message}.`);
-      return;
-    }
-    const missing = language.needs(tree);
-    if (missing.metrics.some((name) => !this.loaded.has(name)) || (missing.history && !this.loaded.has("seq"))) {
-      this.tell("Loading …");
-      try {
-        await this.load(missing);
-      } catch (error) {
-        this.complain(`What the query asks for cannot be loaded: ${error instanceof Error ? error.message : error}.`);
-        return;
-      }
+      const language = this.language ?? (await this.speak());
       if (turn !== this.turn) return;
+      const tree = language.parse(text, this.vocabulary());
+      const missing = language.needs(tree);
+      if (missing.metrics.some((name) => !this.loaded.has(name)) || (missing.history && !this.loaded.has("seq"))) {
+        this.controls.tell("Loading …");
+        await this.load(missing);
+        if (turn !== this.turn) return;
+      }
+      let cells = 0;
+      this.show((line) => {
+        const row = read(line, this.columns);
+        const holds = language.rowHolds(tree, row);
+        if (holds) cells += language.cellsFound(tree, row).length;
+        return holds;
+      }, text, () => cells);
+    } catch (error) {
+      if (turn !== this.turn) return;
+      const mistake = error instanceof Error && error.name === "QueryError";
+      const at = mistake ? /** @type {import("./query.js").QueryError} */ (error).at : 0;
+      this.complain(mistake ? `At character ${at + 1}: ${words(error)}.` : `The query cannot be answered: ${words(error)}.`);
     }
-    this.show((line) => language.rowHolds(tree, this.read(line)), text);
   }
 
-  /** @param {(line: Line) => boolean} wanted @param {string} text */
-  show(wanted, text) {
-    let shown = 0;
-    for (const line of this.lines) {
-      const hidden = !wanted(line);
-      if (line.tr.hidden !== hidden) line.tr.hidden = hidden;
-      if (!hidden) shown += 1;
-    }
-    const all = this.lines.length;
-    this.tell(shown === 0 && all > 0 ? "No row matches." : text ? `${shown} of ${all} rows` : `${all} rows`);
-    if (this.reset) this.reset.hidden = !text;
-    this.input?.removeAttribute("aria-invalid");
+  /** @param {(line: Line) => boolean} wanted @param {string} text @param {() => number} [cells] found in these rows */
+  show(wanted, text, cells = () => 0) {
+    const found = new Set(this.order.filter(wanted));
+    this.rows.show(this.order.filter((line) => found.has(line)));
+    const all = this.order.length, shown = found.size, inside = cells();
+    const counted = inside ? `, ${inside} cell${inside > 1 ? "s" : ""}` : "";
+    this.controls.tell(shown === 0 && all > 0 ? "No row matches." : text ? `${shown} of ${all} rows${counted}` : `${all} rows`);
+    this.controls.reset.hidden = !text;
+    this.controls.input.removeAttribute("aria-invalid");
     void this.average();
   }
 
   /** @param {string} text */
-  tell(text) {
-    if (this.says && this.says.textContent !== text) this.says.textContent = text;
-  }
-
-  /** @param {string} text */
   complain(text) {
-    this.tell(text);
-    if (this.reset) this.reset.hidden = false;
-    this.input?.setAttribute("aria-invalid", "true");
+    this.controls.tell(text);
+    this.controls.reset.hidden = false;
+    this.controls.input.setAttribute("aria-invalid", "true");
   }
 
   /** @returns {import("./query.js").Vocabulary} */
   vocabulary() {
-    const metrics = /** @type {Record<string, string>} */ (JSON.parse(this.table.dataset.metrics ?? "{}"));
-    return {
-      devices: this.devices,
-      configurations: [...new Set(this.columns.map((column) => column.configuration))],
-      metrics,
-    };
-  }
-
-  /** What a query may ask of a row. @param {Line} line @returns {Row} */
-  read(line) {
-    if (line.row) return line.row;
-    const head = line.tr.cells[0];
-    const link = head.querySelector("a");
-    const parts = (head.querySelector(".variant")?.textContent ?? "").split(" · ");
-    line.row = {
-      suite: (link?.firstChild?.textContent ?? "").replace(/\/$/, ""),
-      model: link?.lastChild?.textContent ?? "",
-      mode: parts[0],
-      dtype: parts[1] ?? "",
-      batch: (parts[2] ?? "").replace(/^b/, ""),
-      text: (head.textContent ?? "").toLowerCase(),
-      cells: this.columns.map(({ device, configuration }, index) => {
-        const cell = line.tr.cells[index + 1];
-        const letter = cell.className.charAt(0);
-        return {
-          device,
-          configuration,
-          status: letter === "z" ? "." : letter,
-          marks: (cell.querySelector("small")?.textContent ?? "").split(/[\s,]+/),
-          numbers: {},
-          history: "",
-        };
-      }),
-    };
-    return line.row;
+    const { devices, configurations } = this.controls;
+    this.values ??= valuesOf(this.rows.lines);
+    return { devices, configurations, metrics: this.metrics, values: this.values };
   }
 
   /** @param {{metrics: string[], history: boolean}} missing */
   async load(missing) {
-    const { loadHistory, loadMetric } = await import("./numbers.js");
-    const width = this.columns.length;
+    const { loadHistory, loadMetric } = await import("./numbers.js").catch(absent("numbers.js"));
+    const rows = this.rows.lines.map((line) => read(line, this.columns).cells);
     for (const name of missing.metrics.filter((metric) => !this.loaded.has(metric))) {
       const shard = await loadMetric(name);
       const places = this.columns.map((column) => shard.columns.indexOf(column.anchor));
-      for (const line of this.lines) {
-        const { cells } = this.read(line);
-        for (let i = 0; i < width; i += 1) {
-          cells[i].numbers[name] = places[i] < 0 ? null : shard.median[line.order * shard.columns.length + places[i]];
-        }
-      }
+      rows.forEach((cells, order) => places.forEach((place, i) => {
+        cells[i].numbers[name] = place < 0 ? null : shard.median[order * shard.columns.length + place];
+      }));
       this.loaded.add(name);
     }
-    if (missing.history && !this.loaded.has("seq")) {
-      const heads = /** @type {NodeListOf<HTMLElement>} */ (this.table.querySelectorAll("th[data-id]"));
-      for (const head of heads) {
-        const shard = await loadHistory(head.dataset.id ?? "");
-        const places = this.columns.map((column) => shard.columns.indexOf(column.anchor));
-        for (const line of this.lines) {
-          const { cells } = this.read(line);
-          places.forEach((place, i) => {
-            if (place >= 0) cells[i].history = shard.status[line.order * shard.columns.length + place];
-          });
-        }
-      }
-      this.loaded.add("seq");
+    if (!missing.history || this.loaded.has("seq")) return;
+    for (const id of new Set(this.columns.map((column) => column.id))) {
+      const shard = await loadHistory(id);
+      const places = this.columns.map((column) => shard.columns.indexOf(column.anchor));
+      rows.forEach((cells, order) => places.forEach((place, i) => {
+        if (place >= 0) cells[i].history = shard.status[order * shard.columns.length + place];
+      }));
     }
+    this.loaded.add("seq");
   }
 
-  // -- Order, columns, baseline --------------------------------------------------------------------------
+  // -- Order, columns, baseline, view ------------------------------------------------------------------
 
-  /** @param {string} text names of devices, percent-encoded, with commas between them */
-  hide(text) {
-    if (text === this.hidden) return;
-    this.hidden = text;
-    const off = new Set(text.split(",").filter(Boolean).map(decode));
-    if (this.devices.every((device) => off.has(device))) off.clear();
-    for (const box of this.boxes ?? []) box.checked = !off.has(box.value);
-    const hidden = this.columns.map((column) => off.has(column.device));
-    this.columns.forEach((column, i) => (column.head.hidden = hidden[i]));
-    for (const tr of [...this.lines.map((line) => line.tr), ...(this.table.tFoot?.rows ?? [])]) {
-      for (let i = 0; i < hidden.length; i += 1) {
-        const cell = tr.cells[i + 1];
-        if (cell && cell.hidden !== hidden[i]) cell.hidden = hidden[i];
-      }
-    }
+  hideColumns() {
+    for (const tr of this.table.tFoot?.rows ?? []) hideCells(tr, this.columns);
+    this.rows.redress();
   }
 
-  /** @param {string} text `worst`, or a column's anchor or `name`, with `-` before it from the last to the first */
+  /** @param {string} text as {@link sorted} reads it; nothing where it names nothing */
   sortBy(text) {
-    if (text === this.sort) return;
-    const down = text.startsWith("-");
-    const name = down ? text.slice(1) : text;
-    const index = this.columns.findIndex((column) => column.anchor === name);
-    const known = text === "" || text === "worst" || name === "name" || index >= 0;
-    this.sort = known ? text : "";
-    for (const head of [this.corner, ...this.columns.map((column) => column.head)]) head.removeAttribute("aria-sort");
-    this.worst?.setAttribute("aria-pressed", String(text === "worst"));
-    const direction = down ? "descending" : "ascending";
-    if (name === "name") this.corner.setAttribute("aria-sort", direction);
-    if (index >= 0) this.columns[index].head.setAttribute("aria-sort", direction);
-    const keyed = this.lines.map((line) => ({ line, key: this.key(line, text, name, index) }));
-    keyed.sort((a, b) => compare(a.key, b.key, down || text === "worst" ? -1 : 1) || a.line.order - b.line.order);
-    this.body.append(...keyed.map(({ line }) => line.tr));
+    const order = sorted(this.rows.lines, this.columns, text, this.byStatus);
+    this.sort = order ? text : "";
+    this.order = order ?? this.rows.lines;
+    for (const head of [this.corner, ...this.columns.map((column) => column.head)]) {
+      const key = head.dataset.anchor ?? "name";
+      const direction = this.sort === `-${key}` ? "descending" : this.sort === key ? "ascending" : "";
+      if (direction) head.setAttribute("aria-sort", direction);
+      else head.removeAttribute("aria-sort");
+    }
   }
 
-  /** @param {Line} line @param {string} text @param {string} name @param {number} index @returns {number | null} */
-  key(line, text, name, index) {
-    if (text === "worst") {
-      let sum = 0;
-      for (const cell of line.tr.cells) sum += Math.max(0, BADNESS.indexOf(cell.className.charAt(0) || "p"));
-      return sum;
-    }
-    if (index < 0 || name === "name") return line.order;
-    const cell = line.tr.cells[index + 1];
-    if (this.table.dataset.matrix === "status") {
-      const place = BADNESS.indexOf(cell.className.charAt(0));
-      return place < 0 ? null : place;
-    }
-    if (cell.classList.contains("d")) return null; // in doubt: neither large nor small
-    const found = parseFloat((cell.firstChild?.textContent ?? "").replace(/[,\s]/g, "").replace("−", "-"));
-    return Number.isNaN(found) ? null : found;
+  /** Squares by status or by heat, or rows of text. @param {boolean} wanted */
+  squeeze(wanted) {
+    if (wanted === this.compact) return;
+    this.compact = wanted;
+    this.table.classList.toggle("compact", wanted);
+    this.rows.redress();
   }
 
   /** @param {string} anchor */
   async rebase(anchor) {
+    const { bases } = this.controls;
     if (!this.columns.some((column) => column.anchor === anchor)) anchor = "";
-    if (anchor === this.base || !this.bases) return;
-    this.bases.value = anchor;
+    if (anchor === this.base || !bases) return;
+    bases.value = anchor;
     this.base = anchor;
     const places = this.columns.map((column) => column.anchor);
-    const { loadMetric, showRatios, showOriginal } = await import("./numbers.js");
+    const { loadMetric, showRatios, showOriginal } = await import("./numbers.js").catch(absent("numbers.js"));
     if (anchor !== "") await loadMetric(this.table.dataset.metric ?? "");
     if (anchor !== this.base) return; // another one was chosen meanwhile
+    for (const line of this.rows.lines) read(line, this.columns); // marks are read before cells are written anew
     if (anchor === "") showOriginal(this.table);
-    else await showRatios(this.table, this.lines.map((line) => line.tr), places, anchor);
-    (await import("./means.js")).relabel(this.baseName());
-    this.sort = "-";
+    else await showRatios(this.table, this.rows.lines.map((line) => line.tr), places, anchor);
+    (await import("./means.js").catch(absent("means.js"))).relabel(this.baseName());
+    this.rows.redress();
   }
 
   baseName() {
@@ -420,41 +267,20 @@ class Matrix {
 
   /** The means beneath the table follow its rows and the baseline. */
   async average() {
-    const orders = this.lines.filter(({ tr }) => !tr.hidden).map(({ order }) => order);
-    if (orders.length === this.lines.length && !this.base && !this.averaged) return; // as the page was built
+    const orders = this.rows.shown.map(({ order }) => order).sort((a, b) => a - b);
+    if (orders.length === this.rows.lines.length && !this.base && !this.averaged) return; // as the page was built
     this.averaged = true;
     const turn = (this.averages += 1);
     try {
-      const { showMeans } = await import("./means.js");
+      const { showMeans } = await import("./means.js").catch(absent("means.js"));
       const chosen = { anchor: this.base, name: this.baseName() };
       await showMeans(this.table, orders, chosen, this.columns.map(({ anchor }) => anchor), () => turn === this.averages);
     } catch (error) {
-      this.tell(`The means cannot be loaded, and those beneath are of all rows: ${error instanceof Error ? error.message : error}.`);
+      this.controls.tell(`The means cannot be loaded, and those beneath are of all rows: ${words(error)}.`);
     }
   }
 }
 
-/** A name as a query has it. @param {string} name */
-function quoted(name) {
-  return /^[^\s,():<>="]+$/.test(name) ? name : `"${name}"`;
-}
-
-/** @param {string} text */
-function decode(text) {
-  try {
-    return decodeURIComponent(text);
-  } catch {
-    return text;
-  }
-}
-
-/** Rows without a number stay at the end, whichever way a column is sorted.
- * @param {number | null} left @param {number | null} right @param {number} direction */
-function compare(left, right, direction) {
-  if (left === null || right === null) return Number(left === null) - Number(right === null);
-  return direction * (left - right);
-}
-
 const table = /** @type {HTMLTableElement | null} */ (document.querySelector("table[data-matrix]"));
-const controls = /** @type {HTMLElement | null} */ (document.querySelector("[data-controls]"));
-if (table && controls) new Matrix(table, controls);
+const host = /** @type {HTMLElement | null} */ (document.querySelector("[data-controls]"));
+if (table && host) new Matrix(table, host);

@@ -1,0 +1,163 @@
+// What a reader may do with a matrix: the query box, the order, the columns, the baseline and the compact view.
+
+import { listed, names } from "./columns.js";
+
+/** @typedef {import("./columns.js").Column} Column
+ * @typedef {import("./state.js").State} State */
+
+/**
+ * @template {keyof HTMLElementTagNameMap} K
+ * @param {K} name
+ * @param {Record<string, unknown>} [properties]
+ * @returns {HTMLElementTagNameMap[K]}
+ */
+export function element(name, properties = {}) {
+  return Object.assign(document.createElement(name), properties);
+}
+
+/** A name as a query has it. @param {string} name */
+function quoted(name) {
+  return /^[^\s,():<>="|&]+$/.test(name) ? name : `"${name}"`;
+}
+
+/** Checkboxes of `names`; those that are off are told, as an address has them.
+ * @param {string} legend @param {string[]} names @param {(off: string) => void} changed */
+function boxes(legend, names, changed) {
+  const set = element("fieldset", { className: "chips" });
+  set.append(element("legend", { textContent: legend }));
+  const made = names.map((name) => {
+    const label = element("label");
+    const box = element("input", { type: "checkbox", checked: true, value: name });
+    box.addEventListener("change", () => changed(listed(made.filter((other) => !other.checked).map((other) => other.value))));
+    label.append(box, ` ${name}`);
+    set.append(label);
+    return box;
+  });
+  return { set, boxes: made };
+}
+
+export class Controls {
+  /**
+   * @param {HTMLElement} host @param {Column[]} columns @param {boolean} numbers whether the table holds numbers
+   * @param {(changes: State) => void} go makes a choice a step of the history
+   */
+  constructor(host, columns, numbers, go) {
+    this.go = go;
+    this.columns = columns;
+    this.devices = [...new Set(columns.map((column) => column.device))];
+    this.configurations = [...new Set(columns.map((column) => column.configuration))];
+    this.input = element("input", { type: "search", autocomplete: "off", spellcheck: false, maxLength: 2000 });
+    this.input.placeholder = `resnet* ${quoted(this.devices.at(-1) ?? "")}:error -flaky`;
+    this.input.setAttribute("aria-describedby", "query-says");
+    this.says = element("output", { id: "query-says", className: "muted" });
+    this.reset = element("button", { type: "button", textContent: "Show all", hidden: true });
+    this.worst = element("button", { type: "button", textContent: "Worst rows first" });
+    this.compact = element("button", { type: "button", textContent: "Compact view" });
+    /** @type {HTMLSelectElement | null} */
+    this.bases = null;
+    /** @type {HTMLInputElement[]} */
+    this.deviceBoxes = [];
+    /** @type {HTMLInputElement[]} */
+    this.configurationBoxes = [];
+    this.make(host, numbers);
+  }
+
+  /** @param {HTMLElement} host @param {boolean} numbers */
+  make(host, numbers) {
+    const label = element("label", { textContent: "Query " });
+    label.append(this.input);
+    this.reset.addEventListener("click", () => {
+      this.go({ q: "" });
+      this.input.focus();
+    });
+    /** @param {HTMLButtonElement} button @param {string} name @param {string} value */
+    const toggles = (button, name, value) =>
+      button.addEventListener("click", () => this.go({ [name]: button.getAttribute("aria-pressed") === "true" ? "" : value }));
+    toggles(this.worst, "sort", "worst");
+    toggles(this.compact, "view", "compact");
+    host.replaceChildren(label, this.reset, this.says, this.worst, this.compact);
+    if (this.columns.length > 1) host.append(this.makeFold());
+    if (this.devices.length > 1) {
+      const made = boxes("Devices", this.devices, (off) => this.go({ hide: off }));
+      this.deviceBoxes = made.boxes;
+      host.append(made.set);
+    }
+    if (this.configurations.length > 1) {
+      const made = boxes("Configurations", this.configurations, (off) => this.go({ without: off }));
+      this.configurationBoxes = made.boxes;
+      host.append(made.set);
+    }
+    if (numbers) host.append(this.makeBaselines());
+    host.append(this.makeHelp());
+  }
+
+  /** Show what `state` says. @param {State} state @param {string} sort */
+  set(state, sort) {
+    this.worst.setAttribute("aria-pressed", String(sort === "worst"));
+    this.compact.setAttribute("aria-pressed", String(state.view === "compact"));
+    const all = this.columns.every(({ hidden }) => !hidden);
+    const off = names(state.hide ?? ""), without = names(state.without ?? "");
+    for (const box of this.deviceBoxes) box.checked = all || !off.has(box.value);
+    for (const box of this.configurationBoxes) box.checked = all || !without.has(box.value);
+  }
+
+  /** @param {string} text */
+  tell(text) {
+    if (this.says.textContent !== text) this.says.textContent = text;
+  }
+
+  /** Unfolds the choice of columns where the screen is narrow. */
+  makeFold() {
+    const button = element("button", { type: "button", className: "columns-fold", textContent: "Columns" });
+    button.setAttribute("aria-expanded", "false");
+    button.addEventListener("click", () => button.setAttribute("aria-expanded", String(button.getAttribute("aria-expanded") !== "true")));
+    return button;
+  }
+
+  makeBaselines() {
+    const label = element("label", { textContent: "Baseline " });
+    const bases = element("select");
+    bases.append(element("option", { value: "", textContent: "of this page" }));
+    for (const { device, configuration, anchor } of this.columns) {
+      bases.append(element("option", { value: anchor, textContent: `${device} · ${configuration}` }));
+    }
+    bases.addEventListener("change", () => this.go({ base: bases.value }));
+    this.bases = bases;
+    label.append(bases);
+    return label;
+  }
+
+  makeHelp() {
+    const help = element("details", { className: "query-help" });
+    help.append(element("summary", { textContent: "How to ask" }));
+    const list = element("dl");
+    const device = quoted(this.devices.at(-1) ?? "");
+    const configuration = quoted(this.configurations.at(-1) ?? "");
+    const column = quoted(`${this.devices.at(-1)}/${this.configurations.at(-1)}`);
+    for (const [query, meaning] of [
+      ["resnet suite:* mode:training", "words and fields of the workload; * stands for any characters"],
+      [`${device}:error ${column}:pass`, "some cell of a device, or of a device's configuration, has this status"],
+      [`${device}:oom,crash`, "one of a list"],
+      [`config:${configuration} fail`, "only cells of this configuration, or device: of this device"],
+      [`-${device}:pass crash OR oom`, "not; one or the other. Terms beside each other must all hold"],
+      ["new", "passed before, and failed at its newest result"],
+      ["cell(error flaky)", "one cell has it all"],
+      [`every(${device}:pass)`, "all planned cells of the device have it"],
+      ["count(fail)>=3", "so many cells; fail is any status of an attempt that did not pass"],
+      ["seq(pass error)", "passed, and at its next result raised an error"],
+      [`speedup<1 ${device}:latency>10ms`, "numbers, with units"],
+      ["or(unexpected degraded other_model unchecked unsteady flaky contributed imported stale none)", "marks; none is a combination that nobody planned"],
+    ]) {
+      const button = element("button", { type: "button", className: "example", textContent: query });
+      button.addEventListener("click", () => {
+        this.go({ q: query });
+        this.input.focus();
+      });
+      const term = element("dt");
+      term.append(button);
+      list.append(term, element("dd", { textContent: meaning }));
+    }
+    help.append(list);
+    return help;
+  }
+}

@@ -1,0 +1,113 @@
+// The rows of a matrix: which are shown and in which order. Only those near the screen stand in the page, so that
+// a large matrix costs no more than a small one; printing brings all of them.
+
+/** @typedef {import("./line.js").Line} Line */
+
+/** Rows beyond either edge of the screen that stand ready. */
+const SPARE = 6;
+
+export class Rows {
+  /** @param {HTMLTableElement} table @param {(line: Line) => void} dress makes a row look as the matrix does now */
+  constructor(table, dress) {
+    this.table = table;
+    this.body = table.tBodies[0];
+    this.dress = dress;
+    this.region = /** @type {HTMLElement} */ (table.closest(".scroll"));
+    /** @type {Line[]} */
+    this.lines = [...this.body.rows].map((tr, order) => ({ tr, order, row: null, dressed: 0 }));
+    this.shown = this.lines;
+    this.look = 1;
+    this.top = 0;
+    this.first = 0;
+    this.last = 0;
+    this.whole = false;
+    /** @type {() => void} */
+    this.drawn = () => undefined;
+    table.setAttribute("aria-rowcount", String(this.lines.length + 1 + (table.tFoot?.rows.length ?? 0)));
+    let asked = 0;
+    this.region.addEventListener("scroll", () => (asked ||= requestAnimationFrame(() => {
+      asked = 0;
+      this.follow();
+    })), { passive: true });
+    addEventListener("resize", () => this.draw());
+    addEventListener("beforeprint", () => this.print(true));
+    addEventListener("afterprint", () => this.print(false));
+  }
+
+  /** @param {boolean} whole */
+  print(whole) {
+    this.whole = whole;
+    this.draw();
+  }
+
+  /** Height of a row in pixels, which the style says. */
+  height() {
+    return parseFloat(getComputedStyle(this.table).getPropertyValue("--row")) || 24;
+  }
+
+  /** Rows from and to which the screen reaches at most. @returns {[number, number]} */
+  seen() {
+    const height = this.height(), view = Math.ceil(0.95 * window.innerHeight / height), all = this.shown.length;
+    const from = Math.max(0, Math.min(Math.floor(this.region.scrollTop / height), all - 1));
+    return [from, Math.min(all, from + view)];
+  }
+
+  /** After scrolling: new rows where the old ones do not reach. */
+  follow() {
+    const [from, to] = this.seen();
+    if (from < this.first || to > this.last) this.draw();
+  }
+
+  /** The cells of every row look otherwise from now on. */
+  redress() {
+    this.look += 1;
+    this.draw();
+  }
+
+  /** Show `lines`, in their order. @param {Line[]} lines */
+  show(lines) {
+    this.shown = lines;
+    this.draw();
+  }
+
+  /** Put the rows near the screen into the page, and no others. */
+  draw() {
+    const [from, to] = this.seen();
+    this.top = from;
+    this.first = this.whole ? 0 : Math.max(0, from - SPARE);
+    this.last = this.whole ? this.shown.length : Math.min(this.shown.length, to + SPARE);
+    const wanted = this.shown.slice(this.first, this.last);
+    const there = new Set(wanted.map((line) => line.tr));
+    const held = this.body.contains(document.activeElement);
+    for (const tr of [...this.body.rows]) if (!there.has(tr)) tr.remove();
+    let at = this.body.firstElementChild;
+    wanted.forEach((line, i) => {
+      if (line.dressed !== this.look) this.dress(line);
+      line.dressed = this.look;
+      line.tr.ariaRowIndex = String(this.first + i + 2);
+      if (line.tr === at) at = at.nextElementSibling;
+      else this.body.insertBefore(line.tr, at);
+    });
+    const [above, below] = [this.first, this.shown.length - this.last].map((rows) => `${rows * this.height()}px`);
+    if (above === "0px" && below === "0px") this.body.removeAttribute("style");
+    else this.body.style.padding = `${above} 0 ${below}`;
+    if (held && !this.body.contains(document.activeElement)) this.region.focus({ preventScroll: true });
+    this.drawn();
+  }
+
+  /** Scroll to the row at `place` of those shown, between heading and foot. @param {number} place */
+  reveal(place) {
+    const height = this.height(), top = place * height;
+    const taken = (this.table.tHead?.offsetHeight ?? 0) + (this.table.tFoot?.offsetHeight ?? 0);
+    const view = Math.max(height, this.region.clientHeight - taken);
+    if (top < this.region.scrollTop) this.region.scrollTop = top;
+    else if (top + height > this.region.scrollTop + view) this.region.scrollTop = top + height - view;
+    this.follow();
+    return this.shown[place].tr;
+  }
+
+  /** The place of a row among those shown; below 0 where it is none. @param {Element | null} tr */
+  placeOf(tr) {
+    return this.shown.findIndex((line) => line.tr === tr);
+  }
+}
