@@ -38,7 +38,7 @@ LIMITS = {"CPU s": 15.0, "largest shard": 64 * 1024, "site bytes": 250e6}
 _BUILD = """
 import sys
 from torchgauge.dashboard import build_site
-print(build_site(*sys.argv[1:]).digest)
+print(build_site(*sys.argv[1:], now=1.8e9).digest)
 """
 
 

@@ -63,7 +63,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve nights of two devices, of which the second is silent at the end; charts by the full bundle."""
     folder = tmp_path_factory.mktemp("charts")
     generator().generate(folder, small_shape(nights=12, models=6, steps=3, silent=2))
-    build_site(folder / "store", folder / "site", charts=bring(Wanted.FULL))
+    build_site(folder / "store", folder / "site", now=NOW, charts=bring(Wanted.FULL))
     return folder / "site"
 
 
@@ -273,7 +273,7 @@ def test_the_pages_read_without_scripts(made: Path, base: str, browser: Any) -> 
 def test_without_a_bundle_the_table_takes_the_place_of_the_chart(
     made: Path, tmp_path: Path, serve: Callable[[Path], str], browser: Any
 ) -> None:
-    build_site(made.parent / "store", tmp_path / "site")
+    build_site(made.parent / "store", tmp_path / "site", now=NOW)
     device = _manifest(made)["devices"][0]["id"]
     with _page(browser) as page:
         page.goto(f"{serve(tmp_path / 'site')}trends.html?device={device}")
@@ -287,7 +287,7 @@ def test_a_bundle_that_was_changed_is_refused(
     made: Path, tmp_path: Path, serve: Callable[[Path], str], browser: Any
 ) -> None:
     """The digest in the manifest stops a file that is not the one that was built; the page says so."""
-    build_site(made.parent / "store", tmp_path / "site", charts=bring(Wanted.FULL))
+    build_site(made.parent / "store", tmp_path / "site", now=NOW, charts=bring(Wanted.FULL))
     bundle = next((tmp_path / "site" / "assets").iterdir())
     bundle.write_bytes(b"window.pwned = 1;")
     context = browser.new_context()

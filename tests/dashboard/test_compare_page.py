@@ -11,6 +11,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 from site_files import generator, small_shape
+from store_builder import NOW
 
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.contrast import ASSUMED, FLOOR, Contrast, Side, Word, contrast
@@ -156,7 +157,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Twelve nights of two devices, with latencies that step up by 8 %."""
     folder = tmp_path_factory.mktemp("compare")
     generator().generate(folder, small_shape(nights=12, models=8, steps=3, silent=0))
-    build_site(folder / "store", folder / "site")
+    build_site(folder / "store", folder / "site", now=NOW)
     return folder
 
 
@@ -164,7 +165,7 @@ def test_a_planted_step_is_found_and_its_neighbours_are_not(tmp_path: Path) -> N
     """A step's night against the one before: most are worse, none is better, and little else differs."""
     generator().generate(tmp_path, small_shape(nights=40, models=12, steps=6, silent=0))
     planted = json.loads((tmp_path / "planted.json").read_text())["steps"]
-    recent = read_site_data(Store.open(tmp_path / "store")).recent
+    recent = read_site_data(Store.open(tmp_path / "store"), NOW).recent
     thresholds = series_thresholds(recent, "latency")
     found_steps, judged, others, all_others = 0, 0, 0, 0
     for step in planted:

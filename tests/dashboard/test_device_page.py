@@ -100,7 +100,7 @@ def test_checks_and_operators_are_in_no_headline(tmp_path: Path) -> None:
 
 
 def test_a_device_that_stopped_says_for_how_long(tmp_path: Path) -> None:
-    """Others went on; its page and the list of devices say so first."""
+    """Others went on; its page and the list of devices say so first, and so does every other page."""
     for night in range(20, -1, -1):
         run = RunBuilder(f"night-{9000 - night}", NOW - 600 - night * DAY)
         result(run, Case(workloads()[0], EAGER, CPU))
@@ -108,9 +108,13 @@ def test_a_device_that_stopped_says_for_how_long(tmp_path: Path) -> None:
             result(run, Case(workloads()[0], EAGER, NPU))
         run.write(tmp_path / "store")
     site = _site(tmp_path)
-    assert "It stopped reporting: no data for 16 d" in words(_device(site, "npusim"))
-    assert "no data for 16 d" in words(site / "devices" / "index.html")
-    assert "stopped reporting" not in words(_device(site, "cpu"))
+    for page in sorted(site.rglob("*.html")):
+        text = words(page)
+        assert (
+            "npusim stopped reporting: no result since 2025-12-16 11:51 UTC; before, one came every 1 d."
+            in text
+        )
+        assert "cpu stopped" not in text
 
 
 def test_when_the_driver_and_the_build_of_torch_changed(tmp_path: Path) -> None:

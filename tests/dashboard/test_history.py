@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import weakref
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -22,7 +23,7 @@ from store_builder import (
     workloads,
 )
 
-from torchgauge.dashboard import DashboardError, plan_check
+from torchgauge.dashboard import DashboardError, plan_check, site_data
 from torchgauge.dashboard.arrow_columns import rounded
 from torchgauge.dashboard.epoch import Epoch
 from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, STATUSES, joined
@@ -50,7 +51,7 @@ def test_of_several_rows_of_a_day_the_newest_that_says_something_stands(tmp_path
     _run(tmp_path, NOW - 3 * DAY + 1_200, Status.INFRA)
     _run(tmp_path, NOW - DAY, Status.INFRA)
     _run(tmp_path, NOW - DAY + 600, Status.NOT_RUN)
-    data = read_site_data(Store.open(tmp_path))
+    data = read_site_data(Store.open(tmp_path), NOW)
     found = [STATUSES[code] for code in data.recent.status[0].tolist()]
     assert found == [Status.PASS, Status.NOT_RUN]
     entry = next(iter(data.latest.entries.values()))
@@ -63,7 +64,7 @@ def test_statuses_of_every_snapshot_sum_to_what_was_planned(tmp_path: Path) -> N
     """Also where the plans of two days differ: what nobody planned has no status."""
     _run(tmp_path, NOW - 2 * DAY, *[Status.PASS] * 3)
     _run(tmp_path, NOW - DAY, *[Status.ERROR] * 5)
-    window = read_site_data(Store.open(tmp_path)).recent
+    window = read_site_data(Store.open(tmp_path), NOW).recent
     assert window.planned.tolist() == [3, 5]
     assert window.count(Status.ERROR).tolist() == [0, 5]
     assert window.status[:, 0].tolist().count(NOTHING_PLANNED) == 2
@@ -79,7 +80,7 @@ def test_numbers_have_six_digits_and_nan_where_there_is_none(tmp_path: Path) -> 
     result(run, CASE, measurements=timings(random.Random(1), 0.0123456789, None, "cpu"))
     result(run, Case(workloads()[1], EAGER, CPU), Status.OOM, modifiers=(Modifier.FLAKY,))
     run.write(tmp_path)
-    data = read_site_data(Store.open(tmp_path))
+    data = read_site_data(Store.open(tmp_path), NOW)
     entry = data.latest.entries[data.latest.workloads[0], data.latest.columns[0]]
     told = entry.numbers["latency"]["median"]
     place = data.recent.number_of(CASE.key)
@@ -137,22 +138,23 @@ def test_windows_are_joined_by_case(tmp_path: Path) -> None:
     """A case that one of them lacks has nothing planned there."""
     _run(tmp_path / "a", NOW - 2 * DAY, Status.PASS)
     _run(tmp_path / "b", NOW - DAY, Status.ERROR, Status.OOM)
-    parts = tuple(read_site_data(Store.open(tmp_path / name)).recent for name in "ab")
+    parts = tuple(read_site_data(Store.open(tmp_path / name), NOW).recent for name in "ab")
     whole = joined(parts)
     assert whole.status.shape == (2, 2)
     assert [case.key for case in whole.cases] == [case.key for case in parts[1].cases]
     assert whole.status[1].tolist() == [NOTHING_PLANNED, STATUSES.index(Status.OOM)]
 
 
-def test_ages_count_from_the_newest_run_unless_told(tmp_path: Path) -> None:
-    """So that building again gives the same bytes, whenever that is."""
+def test_ages_count_from_this_moment_unless_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A site that is built while every machine is dead says how old its results are."""
     _run(tmp_path, NOW - 30 * DAY, Status.PASS)
-    entry = next(iter(read_site_data(Store.open(tmp_path)).latest.entries.values()))
-    assert entry.age_s == 0
-    assert "stale" not in entry.marks
-    entry = next(iter(read_site_data(Store.open(tmp_path), NOW).latest.entries.values()))
-    assert entry.age_s == pytest.approx(30 * DAY - 60)
-    assert "stale" in entry.marks
+    monkeypatch.setattr(site_data, "SYSTEM_CLOCK", SimpleNamespace(now=lambda: NOW))
+    for data in (read_site_data(Store.open(tmp_path)), read_site_data(Store.open(tmp_path), NOW)):
+        (entry,) = data.latest.entries.values()
+        assert entry.age_s == pytest.approx(30 * DAY - 60)
+        assert "stale" in entry.marks
+    (entry,) = read_site_data(Store.open(tmp_path), NOW - 31 * DAY).latest.entries.values()
+    assert (entry.age_s, entry.known_age_s) == (0.0, 0.0)
 
 
 def test_devices_and_configurations_keep_their_numbers(tmp_path: Path) -> None:
@@ -165,7 +167,7 @@ def test_devices_and_configurations_keep_their_numbers(tmp_path: Path) -> None:
         for case in cases:
             result(run, case)
         run.write(tmp_path)
-    case_index = read_site_data(Store.open(tmp_path)).case_index
+    case_index = read_site_data(Store.open(tmp_path), NOW).case_index
     assert {(case.column.name, case.number) for case in case_index} == {
         ("cpu · eager", 0),
         ("cpu · inductor", 1),
@@ -177,7 +179,7 @@ def test_the_recent_past_has_the_numbers_that_pages_compare(tmp_path: Path) -> N
     """Medians of all of them, intervals of latency only, over the open epoch and the one before it."""
     nights = 2 * EPOCH_LENGTH + 1
     store = generator().generate(tmp_path, small_shape(nights=nights, devices=1, models=1))
-    recent = read_site_data(Store.open(store)).recent
+    recent = read_site_data(Store.open(store), NOW).recent
     assert len(recent.snapshots) == EPOCH_LENGTH + 1
     assert len(recent.values["latency"]) == 3
     assert {len(array) for name, array in recent.values.items() if name != "latency"} == {1}

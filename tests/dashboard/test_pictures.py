@@ -37,7 +37,7 @@ def long_site(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
     """A store of nine nights, of which one device was lost in some, and its site."""
     folder = tmp_path_factory.mktemp("long")
     generator().generate(folder, small_shape(nights=9, models=6, silent=2))
-    build_site(folder / "store", folder / "site")
+    build_site(folder / "store", folder / "site", now=NOW)
     return folder / "store", folder / "site"
 
 

@@ -30,15 +30,15 @@ def test_nights_that_are_added_leave_no_trace_of_the_site_before(tmp_path: Path)
     """Over the end of an epoch, a renamed model and a device that stopped, one night or several at once."""
     shape = {"nights": EPOCH_LENGTH + 4, "silent": 2}
     store = _nights(tmp_path, list(range(EPOCH_LENGTH - 2)), **shape)
-    build_site(store, tmp_path / "site")
+    build_site(store, tmp_path / "site", now=NOW)
     for nights in (
         [EPOCH_LENGTH - 2, EPOCH_LENGTH - 1],
         [EPOCH_LENGTH],
         [EPOCH_LENGTH + 1, EPOCH_LENGTH + 2],
     ):
         _nights(tmp_path, nights, **shape)
-        report = build_site(store, tmp_path / "site")
-        assert build_site(store, tmp_path / "again").digest == report.digest
+        report = build_site(store, tmp_path / "site", now=NOW)
+        assert build_site(store, tmp_path / "again", now=NOW).digest == report.digest
         assert files_of(tmp_path / "site") == files_of(tmp_path / "again")
 
 
@@ -54,7 +54,7 @@ def test_files_of_a_closed_epoch_stay_as_they_are(tmp_path: Path) -> None:
 
 def _closed(store: Path, folder: Path) -> dict[str, bytes]:
     """The files of the first epoch and of its snapshots, after a build."""
-    build_site(store, folder / "site")
+    build_site(store, folder / "site", now=NOW)
     snapshots = json.loads((folder / "site" / "manifest.json").read_bytes())["snapshots"]
     first = {f"snapshots/{each['id']}" for each in snapshots if each["epoch"] == 0}
     return {
@@ -72,16 +72,16 @@ def _one(store: Path, at: float, status: Status = Status.PASS, index: int = 0) -
 
 
 def _same_as_anew(tmp_path: Path) -> None:
-    build_site(tmp_path / "store", tmp_path / "again")
+    build_site(tmp_path / "store", tmp_path / "again", now=NOW)
     assert files_of(tmp_path / "site") == files_of(tmp_path / "again")
 
 
 def test_a_second_run_of_a_day_changes_its_snapshot(tmp_path: Path) -> None:
     """A night that was lost and repeated: the snapshot and the overview have the result."""
     _one(tmp_path / "store", NOW - 7_200)
-    build_site(tmp_path / "store", tmp_path / "site")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     _one(tmp_path / "store", NOW - 3_600, Status.INFRA)
-    report = build_site(tmp_path / "store", tmp_path / "site")
+    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     assert (report.passed, report.snapshots) == (1, 1)
     _same_as_anew(tmp_path)
     series = next((tmp_path / "site" / "series").rglob("0.json"))
@@ -110,9 +110,9 @@ def test_a_store_with_another_past_gives_another_site(tmp_path: Path, change: Ca
     """Late, vanished and rewritten runs: the site is that of the store as it is."""
     for age in (2 * DAY, DAY, 60):
         _one(tmp_path / "store", NOW - age)
-    before = build_site(tmp_path / "store", tmp_path / "site")
+    before = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     change(tmp_path / "store")
-    assert build_site(tmp_path / "store", tmp_path / "site").digest != before.digest
+    assert build_site(tmp_path / "store", tmp_path / "site", now=NOW).digest != before.digest
     _same_as_anew(tmp_path)
 
 
@@ -144,36 +144,36 @@ def _of_the_first_version(site: Path) -> None:
 def test_a_damaged_or_older_site_is_replaced_whole(tmp_path: Path, change: Callable[[Path], None]) -> None:
     """Nothing of it is believed, and nothing of it stays."""
     _one(tmp_path / "store", NOW - DAY)
-    build_site(tmp_path / "store", tmp_path / "site")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     change(tmp_path / "site")
     _one(tmp_path / "store", NOW)
-    build_site(tmp_path / "store", tmp_path / "site")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     _same_as_anew(tmp_path)
 
 
 def test_the_same_store_again_changes_no_byte(tmp_path: Path) -> None:
     """And ages only with --now."""
     _one(tmp_path / "store", NOW)
-    first = build_site(tmp_path / "store", tmp_path / "site")
+    first = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     before = files_of(tmp_path / "site")
-    again = build_site(tmp_path / "store", tmp_path / "site")
+    again = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     assert again == first
     assert files_of(tmp_path / "site") == before
 
 
-_BUILD = "import sys; from torchgauge.dashboard import build_site; build_site(*sys.argv[1:])"
-_BUILD_TO_THE_SWAP = """
+_BUILD = f"import sys; from torchgauge.dashboard import build_site; build_site(*sys.argv[1:], now={NOW})"
+_BUILD_TO_THE_SWAP = f"""
 import sys, time
 from torchgauge.dashboard import build_site, site_folder
 site_folder._swap = lambda *_: (print("reached", flush=True), time.sleep(3600))
-build_site(*sys.argv[1:])
+build_site(*sys.argv[1:], now={NOW})
 """
 
 
 def test_parallel_builds_leave_one_whole_site(tmp_path: Path) -> None:
     """Four processes at once: every file is there and fits the manifest, nothing stands beside it."""
     store = _nights(tmp_path, [0, 1])
-    build_site(store, tmp_path / "expected")
+    build_site(store, tmp_path / "expected", now=NOW)
     command = [sys.executable, "-c", _BUILD, str(store), str(tmp_path / "site")]
     for process in [subprocess.Popen(command) for _ in range(4)]:
         assert process.wait(120) == 0
@@ -184,7 +184,7 @@ def test_parallel_builds_leave_one_whole_site(tmp_path: Path) -> None:
 def test_a_killed_build_leaves_the_old_site_and_the_next_one_tidies_up(tmp_path: Path) -> None:
     """Killed when all is written and nothing is in its place: readers never see the half of it."""
     store = _nights(tmp_path, [0, 1])
-    build_site(store, tmp_path / "site")
+    build_site(store, tmp_path / "site", now=NOW)
     before = files_of(tmp_path / "site")
     _nights(tmp_path, [2])
     command = [sys.executable, "-c", _BUILD_TO_THE_SWAP, str(store), str(tmp_path / "site")]
@@ -194,7 +194,7 @@ def test_a_killed_build_leaves_the_old_site_and_the_next_one_tidies_up(tmp_path:
         process.kill()
     assert files_of(tmp_path / "site") == before
     assert list(tmp_path.glob(".site.*.new"))
-    build_site(store, tmp_path / "site")
+    build_site(store, tmp_path / "site", now=NOW)
     assert not list(tmp_path.glob(".site*"))
 
 
@@ -203,10 +203,10 @@ def test_runs_of_three_schema_versions_are_one_site(tmp_path: Path) -> None:
     data = Path(__file__).parents[1] / "results" / "data"
     for version in ("v0", "v1"):
         shutil.copytree(data / version, tmp_path / "store", dirs_exist_ok=True)
-    first = build_site(tmp_path / "store", tmp_path / "site")
+    first = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     assert first.runs >= 2
     newest = max(info.created_at for info in Store.open(tmp_path / "store").runs())
     _one(tmp_path / "store", newest + DAY)
-    report = build_site(tmp_path / "store", tmp_path / "site")
+    report = build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     assert report.runs == first.runs + 1
     _same_as_anew(tmp_path)

@@ -44,8 +44,8 @@ def test_the_last_run_of_every_device_and_suite(tmp_path: Path) -> None:
            duration_s=20.0)  # fmt: skip
     new.write(store)
     text = words(_site(tmp_path) / "runs.html")
-    assert "cpu huggingface old 3 d 12.3 s 1/1 1/1 0 none" in text
-    assert "cpu timm new 2 h 3 min 20 s 2/4 incomplete 1/4 1 runs/new/logs" in text
+    assert "cpu huggingface old 2025-12-29 12:00 UTC 12.3 s 1/1 1/1 0 none" in text
+    assert "cpu timm new 2026-01-01 10:00 UTC 3 min 20 s 2/4 incomplete 1/4 1 runs/new/logs" in text
 
 
 def test_unfinished_and_unreadable_runs_come_first(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 from site_files import files_of
+from store_builder import NOW
 
 from torchgauge.dashboard import build_site
 from torchgauge.records import Status
@@ -121,7 +122,7 @@ def test_infinite_numbers_become_null(store: Path, tmp_path: Path) -> None:
         index = table.schema.get_field_index("median")
         bad = pa.array([float("inf") if i % 2 else float("nan") for i in range(table.num_rows)])
         pq.write_table(table.set_column(index, table.schema.field(index), bad), path)
-    build_site(copy, tmp_path / "site")
+    build_site(copy, tmp_path / "site", now=NOW)
     statuses = ""
     for path in (tmp_path / "site").rglob("*.json"):
         data = _json(path)

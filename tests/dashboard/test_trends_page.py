@@ -74,7 +74,7 @@ def made(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site over two epochs; the last device is silent in the last two nights."""
     folder = tmp_path_factory.mktemp("trends")
     generator().generate(folder, small_shape(nights=67, models=4, silent=2))
-    build_site(folder / "store", folder / "site")
+    build_site(folder / "store", folder / "site", now=NOW)
     return folder / "site"
 
 

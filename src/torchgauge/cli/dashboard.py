@@ -15,9 +15,7 @@ def command() -> None:
 @command.command("build")
 @click.argument("store", default="./torchgauge-results")
 @click.option("--out", default="site", show_default=True, help="the folder of the site")
-@click.option(
-    "--now", help="what ages are counted from, ISO 8601 in UTC; unless given, the newest moment in STORE"
-)
+@click.option("--now", help="what ages are counted from, ISO 8601 in UTC; this moment, unless given")
 @click.option(
     "--plotly",
     type=click.Choice(["auto", "basic", "full", "none"]),

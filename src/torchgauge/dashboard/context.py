@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING
 
+from torchgauge.dashboard.freshness import Freshness
 from torchgauge.dashboard.names import device_id, model_id
 from torchgauge.dashboard.pages.noise import Movement, movements
 from torchgauge.dashboard.plotly_bundle import Charts
@@ -27,12 +28,13 @@ class SiteContext(SiteData):
     """What a page may look at: what was read, and beside it how pages are made.
 
     ``charts`` is what draws charts. ``base_url`` is where the site will be served, with a slash at its end;
-    empty where nobody said.
+    empty where nobody said. ``freshness`` is how old all of it is.
     """
 
     renderer: Renderer
     charts: Charts
     base_url: str
+    freshness: Freshness
 
     @cached_property
     def primaries(self) -> tuple[Metric, ...]:

@@ -46,10 +46,10 @@ _NUMBER = (
 class Entry:
     """One planned case: its newest row, and the last row that says something of it.
 
-    ``age_s`` is the age of ``newest`` and ``known_age_s`` that of ``known``, in seconds. ``known`` is None
-    where no attempt is on record. ``numbers`` are rows of ``summaries`` by metric: each has a median, or the
-    reason ``absent`` why there is none. ``lost`` says that the newest attempt was lost with its device's
-    whole run.
+    ``age_s`` is the age of ``newest`` and ``known_age_s`` that of ``known``, in seconds, 0 where the clock of
+    the machine was ahead. ``known`` is None where no attempt is on record. ``numbers`` are rows of
+    ``summaries`` by metric: each has a median, or the reason ``absent`` why there is none. ``lost`` says that
+    the newest attempt was lost with its device's whole run.
     """
 
     workload: Workload
@@ -67,6 +67,12 @@ class Entry:
     def counted(self) -> Row:
         """The row whose status is counted."""
         return self.shown if self.lost else self.newest
+
+    @property
+    def known_at(self) -> float:
+        """When the case whose details are shown started, or was planned, in seconds since the epoch."""
+        moment: float = self.shown["when"].timestamp()
+        return moment
 
     @property
     def stands_in(self) -> bool:
@@ -276,7 +282,7 @@ def _entry(
     newest, known, lost = rows
     shown = known or newest
     counted = shown if lost else newest
-    known_age_s = now - shown["when"].timestamp()
+    known_age_s = max(0.0, now - shown["when"].timestamp())
     marks = [mark for mark in counted["modifiers"] or () if mark != "stale"]
     if counted["unexpected"]:
         marks.insert(0, "unexpected")
@@ -289,7 +295,7 @@ def _entry(
         status=_status(counted),
         marks=tuple(dict.fromkeys(marks)),
         newest=newest,
-        age_s=now - newest["when"].timestamp(),
+        age_s=max(0.0, now - newest["when"].timestamp()),
         known=known,
         known_age_s=known_age_s,
         numbers=numbers.get((shown["run_id"], shown["case_key"]), {}),

@@ -7,6 +7,7 @@ from typing import Any
 import jinja2
 from markupsafe import Markup
 
+from torchgauge.dashboard.freshness import aged
 from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.statuses import LOOKS, MARKS
@@ -40,7 +41,7 @@ class Renderer:
             auto_reload=False,
             optimized=False,  # folding constants takes longer than it saves in one build
         )
-        self._environment.filters.update(FILTERS, change=change, first_line=first_line, slug=slug)
+        self._environment.filters.update(FILTERS, aged=aged, change=change, first_line=first_line, slug=slug)
         self._environment.globals.update(
             site=site,
             csp=CSP,

@@ -27,6 +27,7 @@ from torchgauge.dashboard import (
 )
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.epoch import Epoch
+from torchgauge.dashboard.freshness import freshness_of
 from torchgauge.dashboard.latest_results import LatestResults
 from torchgauge.dashboard.lost_nights import lost_nights
 from torchgauge.dashboard.pages import (
@@ -158,8 +159,8 @@ def build_site(
 ) -> SiteReport:
     """Build the static site of the store at ``store_path`` in the folder ``out``.
 
-    ``now`` is in seconds since the epoch and is what ages are counted from; it is the store's newest moment
-    unless given. ``charts`` is what :func:`plotly_bundle.bring` found: without it the pages have their tables
+    ``now`` is in seconds since the epoch and is what ages are counted from; it is this moment unless given.
+    ``charts`` is what :func:`plotly_bundle.bring` found: without it the pages have their tables
     and no charts. ``base_url`` is where the site will be served, for feeds and badges; without it their links
     are relative. Raises :class:`UsageError` where there is no store or ``out`` holds something else,
     :class:`DamagedJournalError` for a table that cannot be read, :class:`DashboardError` where rows do not
@@ -209,15 +210,19 @@ def _write(writer: SiteWriter, builders: Iterable[Callable[[Of], Files]], made_o
 
 
 def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
+    freshness = freshness_of(data.latest, data.recent, data.environments, data.now)
     site = {
         "version": __version__,
         "generated": units.moment(data.now),
+        "freshness": freshness,
         "empty": not data.latest.entries,
         "pages": _navigation(data.latest),
         "device_pages": True,
         "lost_nights": lost_nights(data.latest),
     }
-    return SiteContext(**vars(data), renderer=Renderer(site), charts=charts, base_url=base_url)
+    return SiteContext(
+        **vars(data), renderer=Renderer(site), charts=charts, base_url=base_url, freshness=freshness
+    )
 
 
 def _navigation(latest: LatestResults) -> tuple[tuple[str, str], ...]:

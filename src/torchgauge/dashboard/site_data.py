@@ -75,7 +75,7 @@ class SiteData:
 def read_site_data(
     store: Store, now: float | None = None, each: Callable[[Epoch], None] | None = None
 ) -> SiteData:
-    """All of ``store`` as of ``now``, or of its newest run; ``each`` is shown every epoch once, in order.
+    """All of ``store`` as of ``now``, or of this moment; ``each`` is shown every epoch once, in order.
 
     Raises :class:`DashboardError` for a status that nobody knows, for rows that do not sum to the plan and
     for two cases of one name in one run, :class:`DamagedJournalError` for a table that cannot be read.
@@ -85,7 +85,7 @@ def read_site_data(
     case_index = CaseIndex()
     rows, dated = _read_runs(store, published, case_index)
     newest = NewestRows.of(rows, case_index)
-    at = _now(runs, newest) if now is None else now
+    at = SYSTEM_CLOCK.now() if now is None else now
     latest = latest_of(store, at, case_index, newest, [run.run_id for run in dated])
     snapshots, primary = snapshots_of(dated), primary_metrics(latest)
     windows: list[History] = []
@@ -160,14 +160,6 @@ def _with_date(store: Store, info: RunInfo) -> RunInfo:
         ) from error
     created_at = rows[0]["run_created_at"].timestamp() if rows else 0.0
     return replace(info, created_at=created_at, counts=dict(Counter(row["status"] for row in rows)))
-
-
-def _now(runs: Sequence[RunInfo], newest: NewestRows) -> float:
-    """The last moment of which the store knows; the clock's for a store that knows of none."""
-    moments = [info.created_at for info in runs]
-    if len(newest.when):
-        moments.append(int(newest.when.max()) / 1e6)
-    return max(moments, default=0.0) or SYSTEM_CLOCK.now()
 
 
 def _epochs(

@@ -9,6 +9,7 @@ import json
 from dataclasses import dataclass, field
 from functools import lru_cache
 
+from torchgauge.dashboard.freshness import aged
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.cells import known_note
@@ -128,11 +129,10 @@ def _stand_in(entry: Entry) -> str:
         code = LOOKS[Status(entry.known["status"])].code
         return (
             '<p class="notice">The newest attempt says nothing of this case'
-            f"{_lost(entry)}. What follows is the last known result: {code}, "
-            f"{units.age(entry.known_age_s)} ago.</p>"
+            f"{_lost(entry)}. What follows is the last known result: {code}, {aged(entry.known_at)}.</p>"
         )
     note = known_note(entry)
-    return f'<p class="notice">This result is stale: {note}.</p>' if note else ""
+    return f'<p class="notice">This result is stale: it is {note}.</p>' if note else ""
 
 
 def _lost(entry: Entry) -> str:
@@ -257,7 +257,6 @@ def _facts(entry: Entry) -> Facts:
     others = {name: value for name, value in entry.facts.items() if name not in _TOLD_ELSEWHERE}
     return _kept(
         ("started", units.moment(began.timestamp()) if began else "never"),
-        ("age", units.age(entry.known_age_s)),
         ("took", units.duration(row["duration_s"]) if row["duration_s"] else ""),
         ("torch", row["torch_version"]),
         ("threads", row["threads"]),

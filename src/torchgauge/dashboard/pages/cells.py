@@ -21,7 +21,7 @@ NOT_PLANNED = '<td class="z">\N{EN DASH}'
 
 @dataclass(frozen=True)
 class StatusCell:
-    """One case in a matrix; ``note`` tells the age of what stands in for it, or what ran on the host."""
+    """One case in a matrix; ``note`` tells the date of what stands in for it, or what ran on the host."""
 
     look: Look
     href: str
@@ -38,11 +38,11 @@ def status_cell(entry: Entry) -> StatusCell:
 
 
 def known_note(entry: Entry) -> str:
-    """What stands in for a row that says nothing, or how old a stale row is; else empty."""
+    """What stands in for a row that says nothing, or of when a stale row is; else empty."""
     if entry.stands_in and entry.known is not None and not entry.lost:
         code = LOOKS[type(entry.status)(entry.known["status"])].code
-        return f"last {code}, {units.age(entry.known_age_s)} ago"
-    return f"{units.age(entry.known_age_s)} old" if "stale" in entry.marks else ""
+        return f"last {code}, {units.day(entry.known_at)}"
+    return f"of {units.day(entry.known_at)}" if "stale" in entry.marks else ""
 
 
 def host_note(entry: Entry) -> str:

@@ -22,7 +22,6 @@ from torchgauge.dashboard.pages.environments import (
     readable,
 )
 from torchgauge.dashboard.pages.failure_groups import failure_groups
-from torchgauge.dashboard.pages.overview import silence
 from torchgauge.dashboard.pages.pass_line import pass_line
 from torchgauge.dashboard.tally import Tally, tally
 from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, Subject
@@ -48,12 +47,12 @@ _OF_THE_BUILD = re.compile(r"(package\.)?torch([._](version|git_commit|commit))?
 
 @dataclass(frozen=True)
 class SuiteRate:
-    """The cases of one suite."""
+    """The cases of one suite; ``at`` is the newest result, in seconds since the epoch."""
 
     suite: str
     subject: Subject
     tally: Tally
-    age: str
+    at: float | None
 
 
 @dataclass(frozen=True)
@@ -125,8 +124,7 @@ def _page(context: SiteContext, device: str) -> dict[str, Any]:
     return {
         "file": links.device_page(device),
         "device": device,
-        "silence": silence(context.latest, entries, history, context.now),
-        "age": _age(entries),
+        "at": _newest(entries),
         "total": tally(models),
         "line": pass_line(history.passed, history.planned, [s.date for s in context.recent.snapshots]),
         "suites": _suites(entries),
@@ -148,9 +146,9 @@ def _failed(entries: Iterable[Entry]) -> list[Entry]:
     return [entry for entry in entries if entry.status in ATTEMPTED and entry.status is not Status.PASS]
 
 
-def _age(entries: Sequence[Entry]) -> str:
-    said = [entry.known_age_s for entry in entries if entry.known is not None]
-    return units.age(min(said)) if said else ""
+def _newest(entries: Sequence[Entry]) -> float | None:
+    """The newest result of ``entries``, in seconds since the epoch; None where none says anything."""
+    return max((entry.known_at for entry in entries if entry.known is not None), default=None)
 
 
 def _suites(entries: Sequence[Entry]) -> tuple[SuiteRate, ...]:
@@ -159,7 +157,7 @@ def _suites(entries: Sequence[Entry]) -> tuple[SuiteRate, ...]:
         members.setdefault((entry.workload.subject, entry.workload.suite), []).append(entry)
     order = list(Subject)
     return tuple(
-        SuiteRate(suite, subject, tally(found), _age(found))
+        SuiteRate(suite, subject, tally(found), _newest(found))
         for (subject, suite), found in sorted(members.items(), key=lambda m: (order.index(m[0][0]), m[0][1]))
     )
 

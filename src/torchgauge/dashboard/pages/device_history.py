@@ -1,4 +1,4 @@
-"""What the recent snapshots say of one device: pass counts, and whether it still reports."""
+"""What the recent snapshots say of one device: how many passed, of how many."""
 
 from __future__ import annotations
 
@@ -13,15 +13,10 @@ from torchgauge.records import Subject
 
 @dataclass(frozen=True)
 class DeviceHistory:
-    """One device over the snapshots of a window.
-
-    ``missed`` counts the newest ones in which only others spoke.
-    """
+    """One device over the snapshots of a window."""
 
     passed: tuple[int | None, ...]
     planned: tuple[int, ...]
-    missed: int
-    last: str
 
 
 def rows_of(history: History, device: str, subject: Subject) -> npt.NDArray[np.int64]:
@@ -39,14 +34,9 @@ def device_history(history: History, rows: npt.NDArray[np.int64]) -> DeviceHisto
     status = history.status[rows]
     passes = history.counted[rows]
     said: npt.NDArray[np.bool_] = np.any(history.said[rows], axis=0)
-    others: npt.NDArray[np.bool_] = np.any(history.said, axis=0)
-    spoke = np.flatnonzero(said)
-    last = int(spoke[-1]) if len(spoke) else -1
     return DeviceHistory(
         passed=tuple(
             int(count) if there else None for count, there in zip(passes.sum(axis=0), said, strict=True)
         ),
         planned=tuple(int(n) for n in (status != NOTHING_PLANNED).sum(axis=0)),
-        missed=int(others[last + 1 :].sum()),
-        last=history.snapshots[last].date if last >= 0 else "",
     )

@@ -6,13 +6,12 @@ from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.clock import DAY_S
 from torchgauge.dashboard.history import NOTHING_PLANNED
 from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.new_failures import MARK, NewFailure, recent_failures
 from torchgauge.dashboard.pages import links, regressions
 from torchgauge.dashboard.pages.compatibility import compatibility_page
-from torchgauge.dashboard.pages.device_history import DeviceHistory, device_history, rows_of
+from torchgauge.dashboard.pages.device_history import rows_of
 from torchgauge.dashboard.pages.device_means import mean_change, speedups
 from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.night import Night, newest_night
@@ -21,16 +20,9 @@ from torchgauge.dashboard.pictures.device_ratios import KIND as DEVICES
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.tally import tally
 from torchgauge.records import INCOMPLETE, Status, Subject
-from torchgauge.results import units
-from torchgauge.results.latest import STALE_AFTER_S
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
-
-SILENT_AFTER = 3
-"""Snapshots in which only other devices spoke, after which a device is silent, if two days passed too."""
-
-TWO_DAYS_S = 2 * DAY_S
 
 MOST = {"causes": 12, "changes": 8}
 """Lines of each list; how many there are in all is said, with a link to them."""
@@ -61,7 +53,7 @@ def _page(context: SiteContext) -> dict[str, Any]:
         "passes": night and night.moved(_keys(entries)),
         "changed": [_changed(each, broke, _keys(context.latest.entries.values())) for each in nights],
         "latency": mean_change([each for each in entries if each.shown["run_id"] in runs], context.moved),
-        "devices": sorted(devices, key=lambda line: not line["silence"]),
+        "devices": sorted(devices, key=lambda line: not line["late"]),
         "unfinished": [info for info in context.runs if not info.published],
         "fresh": failure_groups((each for each in fresh if each.shown["run_id"] in runs), _row),
         "earlier": failure_groups((each for each in fresh if each.shown["run_id"] not in runs), _row),
@@ -110,18 +102,17 @@ def _device(
 ) -> dict[str, Any]:
     """The line of one device."""
     entries = latest.of_device(device)
-    rows = rows_of(context.recent, device, Subject.MODELS)
-    history = device_history(context.recent, rows)
     attempted = context.latest.of_device(device)
+    said = [entry.known_at for entry in entries if entry.known is not None]
     return {
         "device": device,
         "href": links.device_page(device),
-        "silence": silence(latest, entries, history, context.now),
+        "late": context.freshness.is_late(device),
         "tally": tally(entries),
         "changed": [_changed(night, broke, _keys(entries)) for night in nights],
         "lost": failure_groups((each for each in attempted if _lost(each)), attrgetter("newest")),
-        "age": units.age(min(_said_age(entry) for entry in entries)) if entries else "",
-        "oldest": units.age(max((_said_age(entry) for entry in entries), default=0.0)),
+        "newest": max(said, default=None),
+        "oldest": min(said, default=None),
         "apart": tuple(_apart(context, device)),
         "speedups": sorted(speedups(entries), key=lambda each: -each[1].n),
     }
@@ -136,27 +127,6 @@ def _row(entry: Entry) -> Row:
     """What is said of a failure; of a pass by another path than the requested one, that path."""
     row = entry.shown
     return {**row, "reason": reason_of(row)} if row["status"] == Status.PASS else row
-
-
-def _said_age(entry: Entry) -> float:
-    """Age of the newest row that says something of the case, in seconds; of the newest where none does."""
-    return entry.known_age_s if entry.known is not None else entry.age_s
-
-
-def silence(latest: LatestResults, entries: tuple[Entry, ...], history: DeviceHistory, now: float) -> str:
-    """Since when a device of ``latest`` has had nothing to say while others did; empty where it reports."""
-    said = [entry.known_age_s for entry in entries if entry.known is not None]
-    everybody = [entry.known_age_s for entry in latest.entries.values() if entry.known is not None]
-    if not entries or not everybody:
-        return ""
-    if not said:
-        return "no result at all: every case was lost to the environment or never reached"
-    lag = min(said) - min(everybody)
-    missed = history.missed
-    if min(said) <= STALE_AFTER_S and not (missed >= SILENT_AFTER and lag >= TWO_DAYS_S):
-        return ""
-    since = f", {missed} snapshots of other devices since" if missed else ""
-    return f"no data for {units.age(min(said))}: its last result is of {units.moment(now - min(said))}{since}"
 
 
 def _apart(context: SiteContext, device: str) -> Iterator[tuple[Subject, int, int]]:

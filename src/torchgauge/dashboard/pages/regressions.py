@@ -62,7 +62,6 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         looks=found.looks,
         question=_question,
         dated=context.dated,
-        now=context.now,
         others=found.others[:MOST_CHANGES],
         fresh=tuple(
             (title, len(members), failure_groups(members, attrgetter("shown"))[:MOST_GROUPS])
@@ -94,7 +93,7 @@ def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, i
             title,
             text,
             len(members),
-            [_change(context, each, runs, entries) for each in members[:MOST_CHANGES]],
+            [_change(each, runs, entries) for each in members[:MOST_CHANGES]],
         )
         for title, text, members in parts
         if members
@@ -112,8 +111,7 @@ def worse(context: SiteContext, most: int) -> dict[str, Any]:
         "problems": found.problems,
         "states": STATES,
         "rows": [
-            {**_change(context, each, runs, entries), "line": _line(context, each.finding)}
-            for each in members[:most]
+            {**_change(each, runs, entries), "line": _line(context, each.finding)} for each in members[:most]
         ],
     }
 
@@ -131,13 +129,10 @@ def _by_key(latest: LatestResults) -> Mapping[str, Entry]:
     return {entry.newest["case_key"]: entry for entry in latest.entries.values()}
 
 
-def _change(
-    context: SiteContext, change_: Change, runs: Mapping[str, DatedRun], entries: Mapping[str, Entry]
-) -> dict[str, Any]:
+def _change(change_: Change, runs: Mapping[str, DatedRun], entries: Mapping[str, Entry]) -> dict[str, Any]:
     """A row of a table: the finding, and what pages know of its case and its builds."""
     found = change_.finding
     entry, safe, latest = entries.get(found.case_key), runs.get(found.safe_run), runs.get(found.latest_run)
-    until = context.now if change_.ended_at is None else change_.ended_at
     return {
         "found": found,
         "entry": entry,
@@ -148,7 +143,7 @@ def _change(
         "latest": latest,
         "good": build_text(safe.build if safe else None, found.safe_run, found.good_torch),
         "bad": build_text(latest.build if latest else None, found.latest_run, found.suspect_torch),
-        "open_for": max(0.0, until - found.suspect_at),
+        "held_for": None if change_.ended_at is None else max(0.0, change_.ended_at - found.suspect_at),
         "ended_at": change_.ended_at,
     }
 

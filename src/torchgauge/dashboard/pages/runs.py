@@ -69,8 +69,7 @@ class RunLine:
     anchor: str
     state: str
     published: bool
-    when: str
-    age: str
+    at: float | None
     month: str
     planned: int
     recorded: int
@@ -82,7 +81,7 @@ class RunLine:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page of runs, and one per month where there are more than it describes."""
-    lines = [run_line(info, context.now) for info in context.runs]
+    lines = [run_line(info) for info in context.runs]
     page = _page(context, lines)
     yield "runs.html", context.renderer.page("runs", "runs.html", page=page).encode()
     known = {section["line"].run_id for section in page["sections"]}
@@ -114,7 +113,7 @@ def _page(context: SiteContext, lines: Sequence[RunLine]) -> dict[str, Any]:
     }
 
 
-def run_line(info: RunInfo, now: float) -> RunLine:
+def run_line(info: RunInfo) -> RunLine:
     """One run as a table shows it."""
     by_status = {status: info.counts.get(status.value, 0) for status in LOOKS}
     counted = Tally(by_status, by_status[Status.PASS], {})
@@ -124,8 +123,7 @@ def run_line(info: RunInfo, now: float) -> RunLine:
         anchor=links.run_anchor(info.run_id),
         state="unknown" if info.problem else _STATES[info.state],
         published=info.published,
-        when=units.moment(info.created_at) if info.created_at else "unknown",
-        age=units.age(now - info.created_at) if info.created_at else "unknown",
+        at=info.created_at or None,
         month=f"{utc(info.created_at):%Y-%m}" if info.created_at else NO_DATE,
         planned=recorded if info.problem else info.planned,
         recorded=recorded,
@@ -153,7 +151,7 @@ def last_runs(context: SiteContext) -> list[dict[str, Any]]:
                 "device": device,
                 "suite": suite,
                 "run_id": run_id,
-                "age": context.now - max(row["run_created_at"].timestamp() for row in rows),
+                "at": max(row["run_created_at"].timestamp() for row in rows),
                 "took": _took(rows),
                 "tally": counted,
                 "known": counted.planned - counted.incomplete,
