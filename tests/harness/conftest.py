@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 import torchgauge
+from torchgauge.harness.pool.host_process import share_headers
 from torchgauge.records import Result
 from torchgauge.results import journal
 from torchgauge.results.store import RunFolder, Store
@@ -50,6 +51,7 @@ class Sandbox:
         self.store_path = folder / "store"
         self.temporary = folder / "tmp"
         self.temporary.mkdir(parents=True)
+        share_headers(self.temporary)
         self.started: list[subprocess.Popen[str]] = []
         self.environment = {
             **os.environ,

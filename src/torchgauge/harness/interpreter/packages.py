@@ -92,9 +92,8 @@ def package_checks(python: str, versions: Mapping[str, str] | None = None) -> li
 
 
 def _own_packages() -> list[tuple[str, str]]:
-    return [
-        (each.metadata["Name"], each.version) for each in metadata.distributions() if each.metadata["Name"]
-    ]
+    found = (each.metadata for each in metadata.distributions())  # parsed at each look
+    return [(each["Name"], each["Version"]) for each in found if each["Name"]]
 
 
 def _ask(python: str) -> list[tuple[str, str]]:

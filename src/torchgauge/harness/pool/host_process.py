@@ -193,10 +193,15 @@ def _scratch_folder(torch: bool) -> str | None:
         return None
     if torch:
         with contextlib.suppress(OSError):
-            kept = Path(tempfile.gettempdir(), f"torchinductor_{_user_as_torch_says()}")
-            kept.mkdir(exist_ok=True)
-            Path(folder, kept.name).symlink_to(kept)
+            share_headers(Path(folder))
     return folder
+
+
+def share_headers(folder: Path) -> None:
+    """Lead who takes ``folder`` for that of temporary files to the precompiled headers of this machine."""
+    kept = Path(tempfile.gettempdir(), f"torchinductor_{_user_as_torch_says()}")
+    kept.mkdir(exist_ok=True)
+    (folder / kept.name).symlink_to(kept)
 
 
 def _user_as_torch_says() -> str:

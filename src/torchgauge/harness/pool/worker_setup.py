@@ -22,12 +22,10 @@ from torchgauge.records import PRETRAINED, DeviceTarget, Environment, Group, fro
 
 Variables = tuple[tuple[str, str], ...]
 """Environment variables by name, sorted: what tells the hosts of a device apart."""
-TORCH_MODULES = (
-    "torch",
-    "torch._dynamo",
-    "torch._inductor.compile_fx",
-    "torchgauge.suites.torchvision_schemas:define_missing_schemas",
-)
+TORCH_MODULES = ("torch", "torchgauge.suites.torchvision_schemas:define_missing_schemas")
+COMPILER_MODULES = ("torch._dynamo", "torch._inductor.compile_fx")
+"""Two seconds of imports: where something compiles, and where an optimiser asks the compiler."""
+ONLY_CALLS = "inference"
 WORKER_MODULES = (
     "torchgauge.harness.worker.group_run",
     "torchgauge.harness.worker.check_run",
@@ -68,6 +66,11 @@ class WorkerSetup:
         """The back ends of ``torch.compile`` that the cases use."""
         cases = [planned.case for group in self.groups for planned in group.cases]
         return {compiler_of(case.configuration) for case in cases} - {""}
+
+    @property
+    def _may_compile(self) -> bool:
+        """Whether a worker of any group would import the compiler by itself."""
+        return self.compiles or any(each.checks or each.workload.mode != ONLY_CALLS for each in self.groups)
 
     def host_options(self, variables: Variables) -> HostOptions:
         """What a host with ``variables`` imports, and whether its workers may be forked."""
@@ -116,7 +119,7 @@ class WorkerSetup:
 
     def _preload(self, suites: Sequence[str]) -> tuple[str, ...]:
         known, torch = self.submission.suites, self.device.torch_type is not None
-        preload = list(TORCH_MODULES) if torch else []
+        preload = [*TORCH_MODULES, *(COMPILER_MODULES if self._may_compile else ())] if torch else []
         if torch:
             preload += [module for name in suites for module in known[name].preload]
         if torch and "inductor" in self._compilers:
