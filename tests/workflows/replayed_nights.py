@@ -186,7 +186,7 @@ def measured(nights: Nights) -> Nights:
 def copied(nights: Nights, folder: Path) -> Nights:
     """The same, for one test."""
     shutil.copytree(nights.folder, folder)
-    return Nights(folder)
+    return replace(nights, folder=folder, outputs={})
 
 
 def steady(shape: RunFolder) -> list[Result]:

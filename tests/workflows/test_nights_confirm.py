@@ -47,17 +47,23 @@ def nights(known: Nights, tmp_path: Path) -> Nights:
     return copied(known, tmp_path / "repository")
 
 
-@pytest.fixture
-def slowed(nights: Nights) -> Nights:
+@pytest.fixture(scope="module")
+def suspected(known: Nights, tmp_path_factory: pytest.TempPathFactory) -> Nights:
     """One model takes twenty times as long for two nights: the second night suspects it."""
+    nights = copied(known, tmp_path_factory.mktemp("suspected") / "repository")
     slower = times(FACTOR, "steady")
     first = nights.night(slower)
     assert first.exit_code == 0, first.output  # one night is no level
-    suspected = nights.night(slower)
-    assert suspected.exit_code == 3
-    assert "undecided: " in suspected.output
-    assert "suspected and not measured again: 1 case" in suspected.output
+    second = nights.night(slower)
+    assert second.exit_code == 3
+    assert "undecided: " in second.output
+    assert "suspected and not measured again: 1 case" in second.output
     return nights
+
+
+@pytest.fixture
+def slowed(suspected: Nights, tmp_path: Path) -> Nights:
+    return copied(suspected, tmp_path / "repository")
 
 
 def test_a_suspicion_is_measured_by_the_night_and_stays_red_until_it_recovers(slowed: Nights) -> None:

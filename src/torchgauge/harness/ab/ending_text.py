@@ -9,7 +9,6 @@ from torchgauge.harness.ab.run_comparison import ComparisonEnding
 from torchgauge.harness.ab.verdict_text import headline, verdict_lines
 from torchgauge.records import to_plain
 from torchgauge.results.comparing.verdict_words import alarms
-from torchgauge.results.hostile_text import visible
 
 
 def ending_lines(ending: ComparisonEnding) -> list[str]:
@@ -21,7 +20,7 @@ def ending_lines(ending: ComparisonEnding) -> list[str]:
         lines.append(f"the time is over; go on with: torchgauge ab --resume {ending.folder}")
     store = ending.folder.parent.parent
     lines.append(f"comparison {ending.run_id} in {store}; logs in {ending.folder / 'logs'}")
-    return [visible(line) for line in lines]  # reasons are what models and compilers said
+    return lines
 
 
 def ending_as_json(ending: ComparisonEnding) -> str:

@@ -30,7 +30,7 @@ def listing_lines(claims: Sequence[Claim]) -> Iterator[str]:
     """One line per claim: its name, its title, and what was published."""
     width = max((len(claim.name) for claim in claims), default=0)
     for claim in claims:
-        yield visible(f"{claim.name:<{width}}  {claim.title}  [{published_text(claim)}]")
+        yield f"{claim.name:<{width}}  {claim.title}  [{published_text(claim)}]"
 
 
 def terminal_of(found: Answers, *, every: bool = False) -> str:
