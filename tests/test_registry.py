@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -70,6 +71,11 @@ def test_plugin_cannot_silently_replace_a_built_in(tmp_path: Path) -> None:
 
 BAD = {
     "exits": ("raise SystemExit(3)", "cannot be loaded: SystemExit: 3"),
+    "leaves": ("import os; os._exit(5)", "cannot be loaded: SystemExit: os._exit(5)"),
+    "forks": (
+        "import os\nif not os.fork(): os._exit(0)\nos.wait(); raise ValueError('still here')",
+        "cannot be loaded: ValueError: still here",
+    ),
     "base": ("raise BaseException('base')", "cannot be loaded: BaseException: base"),
     "hangs": ("import time; time.sleep(600)", "cannot be loaded: TimeoutError: it takes longer than"),
     "nothing": ("SUITE = None", "has no name, doc, builder"),
@@ -91,6 +97,21 @@ def test_what_a_module_does_when_it_is_imported_is_an_error_with_its_name(tmp_pa
         tmp_path, f"setattr(registry, 'PATIENCE_S', 0.3) or registry.load('torchgauge.suites', '{name}')"
     )
     assert said.startswith(f"plugin '{name}' of torchgauge.suites ({name}_module:SUITE) {BAD[name][1]}"), said
+
+
+def test_a_module_that_crashes_the_command_is_in_its_last_words(tmp_path: Path) -> None:
+    """No process survives a signal of an extension; whose line it was stands on standard error."""
+    install(tmp_path, "crashes", "crashes = crashing_module:SUITE")
+    (tmp_path / "crashing_module.py").write_text("import os, signal\nos.kill(os.getpid(), signal.SIGSEGV)")
+    done = subprocess.run(
+        [sys.executable, "-m", "torchgauge.cli.main", "suites", "list"],
+        check=False,
+        capture_output=True,
+        text=True,
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(tmp_path), str(ROOT / "src")])},
+    )
+    assert done.returncode == -signal.SIGSEGV
+    assert 'crashing_module.py", line 2' in done.stderr
 
 
 def test_a_name_is_a_word(tmp_path: Path) -> None:
