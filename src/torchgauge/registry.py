@@ -139,8 +139,8 @@ def _kept_alive() -> Iterator[None]:
         raise SystemExit(f"os._exit({status})")
 
     with suppress(OSError, ValueError, AttributeError):  # nobody listens
-        faulthandler.enable(sys.__stderr__)
-    os._exit = end  # type: ignore[assignment]
+        faulthandler.enable(sys.__stderr__ or 2)
+    os._exit = end
     try:
         yield
     finally:
