@@ -74,7 +74,7 @@ def test_statuses_sum_to_the_plan(store: Path, site: Path) -> None:
     assert sum(counts.values()) == latest.planned == 96
     assert all(counts[status] for status in Status)
     page = (site / "compatibility.html").read_text()
-    assert len(re.findall(r'<td class="[paectousin]"><a ', page)) == 96
+    assert len(re.findall(r'<td class="[pqaectousin]"><a ', page)) == 96
 
 
 def test_all_links_resolve_and_nothing_is_inline(site: Path) -> None:

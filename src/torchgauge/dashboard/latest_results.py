@@ -23,6 +23,7 @@ from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.names import CaseName, Column
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_rows
+from torchgauge.dashboard.statuses import Look, look_of
 from torchgauge.records import Modifier, Status, Subject, Workload, counts_as_pass, doubt, inexact, why_marked
 from torchgauge.results import units
 from torchgauge.results.dataset import read_table
@@ -120,6 +121,11 @@ class Entry:
     def origin(self) -> Origin:
         """Where the row came from whose details are shown."""
         return _origin(self.shown)
+
+    @property
+    def look(self) -> Look:
+        """How it is shown wherever its status is: in cells, on badges and in counts."""
+        return look_of(self.status, self.marks)
 
     @property
     def fully_passed(self) -> bool:

@@ -22,7 +22,7 @@ from torchgauge.dashboard.history import STATUSES
 from torchgauge.dashboard.names import Column
 from torchgauge.dashboard.plan_check import check_run
 from torchgauge.dashboard.snapshots import TorchBuild
-from torchgauge.records import DeviceTarget
+from torchgauge.records import UNCOUNTED, DeviceTarget, Status
 from torchgauge.results.dataset import read_encoded
 from torchgauge.results.row_case import WORKLOAD, workload_of
 from torchgauge.results.rows import TORCH_VERSION_KEYS
@@ -133,6 +133,16 @@ def read_runs(
     for info, found, rows_of_run in zip(infos, (place >= 0).sum(axis=1).tolist(), lengths, strict=True):
         check_run(info, rows_of_run, found)
     return rows, _builds(store, runs, run, table)
+
+
+def partial_passes(rows: Rows, runs: Sequence[str]) -> dict[str, int]:
+    """How many passes of each run, by rank, count as none, by the rule of :func:`counts_as_pass`."""
+    apart = np.zeros(len(rows), np.bool_)
+    for modifier in UNCOUNTED:
+        apart |= rows.marks.get(modifier.value, apart)
+    apart &= rows.status == _CODE_OF[Status.PASS.value]
+    counts = np.bincount(rows.run[apart], minlength=len(runs)).tolist()
+    return dict(zip(runs, counts, strict=True))
 
 
 def with_numbers(

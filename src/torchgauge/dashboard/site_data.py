@@ -26,6 +26,7 @@ from torchgauge.dashboard.run_rows import (
     MetricFacts,
     Rows,
     concatenated,
+    partial_passes,
     read_runs,
     with_numbers,
 )
@@ -50,10 +51,10 @@ class SiteData:
     the one before it, with the numbers of primary metrics and the medians of :data:`COMPARED` only;
     ``snapshots`` are all of the store, ``runs`` all runs newest first, ``dated`` the published ones in order
     of creation. ``metrics`` are all that the store has, ``case_index`` its cases with their numbers.
-    ``new_failures`` are those that stand, whose cases have the mark ``new`` in ``latest``. ``environments``
-    and ``calibrations`` map a run to its rows of these tables, for the runs in ``described``: those that hold
-    a row of the latest results, the newest ones and the unfinished ones. ``primary`` is the metric of each
-    mode.
+    ``new_failures`` are those that stand, whose cases have the mark ``new`` in ``latest``. ``partial`` maps a
+    run to how many of its passes count as none. ``environments`` and ``calibrations`` map a run to its rows
+    of these tables, for the runs in ``described``: those that hold a row of the latest results, the newest
+    ones and the unfinished ones. ``primary`` is the metric of each mode.
     """
 
     store: Store
@@ -61,6 +62,7 @@ class SiteData:
     latest: LatestResults
     recent: History
     new_failures: tuple[NewFailure, ...]
+    partial: Mapping[str, int]
     snapshots: tuple[Snapshot, ...]
     runs: tuple[RunInfo, ...]
     dated: tuple[DatedRun, ...]
@@ -106,6 +108,7 @@ def read_site_data(
         latest=latest.marked({failure.case.key for failure in failures}, MARK),
         recent=recent,
         new_failures=failures,
+        partial=partial_passes(rows, [run.run_id for run in dated]),
         snapshots=snapshots,
         runs=tuple(reversed(runs)),
         dated=tuple(dated),

@@ -6,9 +6,10 @@ reaction share a colour; ``static/style.css`` has one rule per class.
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from dataclasses import dataclass
 
-from torchgauge.records import ATTEMPTED, Status
+from torchgauge.records import ATTEMPTED, Status, counts_as_pass
 
 
 @dataclass(frozen=True)
@@ -49,6 +50,21 @@ LOOKS: dict[Status, Look] = {
     )
 }
 """All ten statuses, in the order of bars, counts and legends."""
+
+PARTIAL = Look(
+    Status.PASS,
+    "q",
+    "partial",
+    "part",
+    "ran, and counts as no pass: by another path, as another model, or compared with nothing",
+)
+"""A pass that :func:`counts_as_pass` leaves out, in bars, chips, cells and counts; its status is ``pass``."""
+
+
+def look_of(status: Status, marks: Collection[str]) -> Look:
+    """How a case is shown that ended in ``status`` with ``marks``."""
+    return PARTIAL if status is Status.PASS and not counts_as_pass(status, marks) else LOOKS[status]
+
 
 NOTHING_PLANNED = "."
 """The letter of a snapshot, or a cell, for which nobody planned the case."""

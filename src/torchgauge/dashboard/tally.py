@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.plain_rows import Row
-from torchgauge.dashboard.statuses import LOOKS, MARKS, Look
+from torchgauge.dashboard.statuses import LOOKS, MARKS, PARTIAL, Look
 from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, counts_as_pass
 
 
@@ -60,8 +60,10 @@ class Tally:
 
     @property
     def present(self) -> list[tuple[Look, int]]:
-        """The statuses that occur, with their counts."""
-        return [(look, self.counts[status]) for status, look in LOOKS.items() if self.counts[status]]
+        """The statuses that occur, with their counts; passes that count as none are apart from the others."""
+        found = {LOOKS[Status.PASS]: self.passed, PARTIAL: self.counts[Status.PASS] - self.passed}
+        found |= {look: self.counts[status] for status, look in LOOKS.items() if status is not Status.PASS}
+        return [(look, count) for look, count in found.items() if count]
 
     @property
     def sentence(self) -> str:

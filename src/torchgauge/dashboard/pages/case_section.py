@@ -17,7 +17,7 @@ from torchgauge.dashboard.pages.environments import LastPass
 from torchgauge.dashboard.pages.html_text import facts_html, repeated, scroll_html, shown
 from torchgauge.dashboard.pages.reason import reason_of
 from torchgauge.dashboard.plain_rows import Row
-from torchgauge.dashboard.statuses import LOOKS, MARKS
+from torchgauge.dashboard.statuses import MARKS, look_of
 from torchgauge.records import METRICS, STEP_TIMES, Status
 from torchgauge.results import units
 from torchgauge.results.hostile_text import LOG_LIMIT, tail
@@ -81,7 +81,7 @@ def case_html(entry: Entry, place: Place, texts: LongTexts, root: str) -> str:
     """The section of ``entry``; ``root`` leads from its page to the site's root."""
     row, newest = entry.shown, entry.newest
     anchor, name = links.case_anchor(entry), entry.column.name
-    look = LOOKS[entry.status]
+    look = entry.look
     tags = "".join(
         [f' <span class="tag" title="{_meaning(mark)}">{repeated(mark)}</span>' for mark in entry.marks]
     )
@@ -126,7 +126,7 @@ def _meaning(mark: str) -> str:
 
 def _stand_in(entry: Entry) -> str:
     if entry.stands_in and entry.known is not None:
-        code = LOOKS[Status(entry.known["status"])].code
+        code = look_of(Status(entry.known["status"]), entry.known["modifiers"] or ()).code
         return (
             '<p class="notice">The newest attempt says nothing of this case'
             f"{_lost(entry)}. What follows is the last known result: {code}, {aged(entry.known_at)}.</p>"

@@ -10,8 +10,8 @@ from markupsafe import Markup, escape
 
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.statuses import BADNESS, LOOKS, Look
-from torchgauge.records import Workload
+from torchgauge.dashboard.statuses import BADNESS, Look, look_of
+from torchgauge.records import Status, Workload
 from torchgauge.results import units
 from torchgauge.results.hostile_text import brief
 
@@ -32,7 +32,7 @@ class StatusCell:
 
 def status_cell(entry: Entry) -> StatusCell:
     """The cell of ``entry``."""
-    look = LOOKS[entry.status]
+    look = entry.look
     note = known_note(entry) or host_note(entry)
     return StatusCell(look, links.case_link(entry), entry.marks, note, BADNESS[entry.status])
 
@@ -40,7 +40,7 @@ def status_cell(entry: Entry) -> StatusCell:
 def known_note(entry: Entry) -> str:
     """What stands in for a row that says nothing, or of when a stale row is; else empty."""
     if entry.stands_in and entry.known is not None and not entry.lost:
-        code = LOOKS[type(entry.status)(entry.known["status"])].code
+        code = look_of(Status(entry.known["status"]), entry.known["modifiers"] or ()).code
         return f"last {code}, {units.day(entry.known_at)}"
     return f"of {units.day(entry.known_at)}" if "stale" in entry.marks else ""
 
@@ -83,7 +83,7 @@ def matrix_cell(entry: Entry | None) -> str:
     """
     if entry is None:
         return NOT_PLANNED
-    look = LOOKS[entry.status]
+    look = entry.look
     apart = " ".join(part for part in (known_note(entry) or host_note(entry), *entry.marks) if part)
     small = f"<small>{escaped(apart)}</small>" if apart else ""
     return f'<td class="{look.letter}"><a href="{links.case_link(entry)}">{look.code}{small}</a>'

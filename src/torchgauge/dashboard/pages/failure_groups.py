@@ -9,7 +9,8 @@ from operator import attrgetter
 
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.statuses import LOOKS, Look
+from torchgauge.dashboard.statuses import LOOKS, PARTIAL, Look, look_of
+from torchgauge.records import Status
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.triage.clusters import ClusterKey, Row, grouped, title_of
 
@@ -62,8 +63,8 @@ def _group(key: ClusterKey, members: Sequence[Entry], row_of: Callable[[Entry], 
     said = row["error_message"] or row["reason"] or row["accuracy_detail"] or row["cause"] or ""
     if key.kind in ("timeout", "oom", "accuracy"):  # what is said of one case is no name of the others
         said = ": ".join(filter(None, (title_of(row, key), said)))
-    ended = [row_of(entry)["status"] for entry in members]
-    looks = {look: ended.count(status.value) for status, look in LOOKS.items()}
+    ended = [look_of(Status(row["status"]), row["modifiers"] or ()) for row in map(row_of, members)]
+    looks = {look: ended.count(look) for look in (PARTIAL, *LOOKS.values())}
     models: dict[tuple[str, str], list[Entry]] = {}
     for entry in members:
         models.setdefault(entry.workload.group, []).append(entry)

@@ -16,9 +16,9 @@ from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.views import Against, Reader, View
-from torchgauge.dashboard.statuses import LOOKS
+from torchgauge.dashboard.statuses import LOOKS, PARTIAL
 from torchgauge.dashboard.statuses import NOTHING_PLANNED as BLANK
-from torchgauge.records import METRICS
+from torchgauge.records import METRICS, Status
 from torchgauge.results.hostile_text import first_line
 
 SCHEMA = 1
@@ -70,6 +70,7 @@ def history_shards(latest: LatestResults, recent: History) -> Iterator[tuple[str
     letters = np.full(256, ord(BLANK), np.uint8)
     letters[: len(STATUSES)] = [ord(LOOKS[status].letter) for status in STATUSES]
     texts = letters[recent.status]
+    texts[(recent.status == STATUSES.index(Status.PASS)) & ~recent.counted] = ord(PARTIAL.letter)
     nothing = BLANK * len(recent.snapshots)
     assert letters[NOTHING_PLANNED] == ord(BLANK)
     for device in latest.devices:

@@ -35,7 +35,6 @@ from torchgauge.dashboard.pages.number_text import (
 from torchgauge.dashboard.pages.sparkline import Sparklines
 from torchgauge.dashboard.pages.status_strip import SHOWN, letters, strip
 from torchgauge.dashboard.snapshots import Snapshot
-from torchgauge.dashboard.statuses import LOOKS
 from torchgauge.records import METRICS, Modifier, Workload
 from torchgauge.results import units
 
@@ -230,7 +229,7 @@ def _built(entries: Sequence[Entry]) -> list[tuple[str, str]]:
 
 
 def _strip(site: _Site, entry: Entry) -> str:
-    look = LOOKS[entry.status]
+    look = entry.look
     row = site.history.number_of(entry.newest["case_key"])
     text = (
         strip(site.letters[row]) if row is not None else '<span class="muted">not in these snapshots</span>'

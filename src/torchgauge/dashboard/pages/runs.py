@@ -81,7 +81,7 @@ class RunLine:
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page of runs, and one per month where there are more than it describes."""
-    lines = [run_line(info) for info in context.runs]
+    lines = [run_line(info, context.partial.get(info.run_id, 0)) for info in context.runs]
     page = _page(context, lines)
     yield "runs.html", context.renderer.page("runs", "runs.html", page=page).encode()
     known = {section["line"].run_id for section in page["sections"]}
@@ -113,10 +113,10 @@ def _page(context: SiteContext, lines: Sequence[RunLine]) -> dict[str, Any]:
     }
 
 
-def run_line(info: RunInfo) -> RunLine:
-    """One run as a table shows it."""
+def run_line(info: RunInfo, partial: int) -> RunLine:
+    """One run as a table shows it; ``partial`` of its passes count as none."""
     by_status = {status: info.counts.get(status.value, 0) for status in LOOKS}
-    counted = Tally(by_status, by_status[Status.PASS], {})
+    counted = Tally(by_status, by_status[Status.PASS] - partial, {})
     recorded = info.recorded
     return RunLine(
         run_id=info.run_id,

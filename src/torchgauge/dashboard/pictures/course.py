@@ -11,12 +11,12 @@ import numpy as np
 
 from torchgauge.dashboard.history import NOTHING_PLANNED, STATUSES, History
 from torchgauge.dashboard.snapshots import Snapshot
-from torchgauge.dashboard.statuses import LOOKS
+from torchgauge.dashboard.statuses import LOOKS, PARTIAL
 from torchgauge.records import Status
 
 _RELEASE = re.compile(r"(\d+\.\d+)(?:\.\d+)?((?:a|b|rc|\.dev)\d*)?")
 
-APART = "pass, but apart"
+APART = PARTIAL.code
 """What passed and is no pass of what was asked for: degraded, unchecked, or another model."""
 
 

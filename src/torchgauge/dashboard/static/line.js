@@ -6,7 +6,7 @@
  * @typedef {import("./columns.js").Column} Column */
 
 /** Letters of statuses, the best first. */
-export const BADNESS = "psunitoaec";
+export const BADNESS = "pqsunitoaec";
 
 /** The name of a row: suite, model and what its variant says. @param {Line} line */
 function name(line) {

@@ -4,7 +4,7 @@
 
 /** Names of statuses, and the letters of the cells that have them. @type {Readonly<Record<string, string>>} */
 export const STATUSES = Object.freeze({
-  pass: "p", fail_accuracy: "a", acc: "a", error: "e", err: "e", crash: "c", oom: "o", timeout: "t",
+  pass: "p", partial: "q", fail_accuracy: "a", acc: "a", error: "e", err: "e", crash: "c", oom: "o", timeout: "t",
   "t/o": "t", unsupported: "u", "n/a": "u", skipped: "s", skip: "s", infra: "i", not_run: "n", none: ".",
   fail: "aecot",
 });
