@@ -84,7 +84,7 @@ changelog: $(VENV)/.dev
 
 # `make lock UPGRADE=--upgrade` takes newer releases; without it only what pyproject.toml or constraints.txt changed moves.
 lock: $(VENV)/.dev
-	echo hatchling | $(BIN)/uv pip compile pyproject.toml - $(UPGRADE) --quiet -c constraints.txt --generate-hashes \
+	echo hatchling | $(BIN)/uv pip compile pyproject.toml - --extra dashboard $(UPGRADE) --quiet -c constraints.txt --generate-hashes \
 		--python-version 3.11 --python-platform x86_64-unknown-linux-gnu --no-annotate \
 		--custom-compile-command "make lock" -o src/torchgauge/workflows/locked.txt
 

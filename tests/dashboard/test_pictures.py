@@ -29,7 +29,7 @@ STATIC = Path(ink.__file__).parents[1] / "static"
 
 def pictures(site: Path, kind: str) -> list[Path]:
     found = sorted((site / "pictures").glob(f"{kind}*.svg"))
-    return [path for path in found if not path.stem.endswith("-narrow")]
+    return [path for path in found if not path.stem.endswith(("-narrow", "-card"))]
 
 
 @pytest.fixture(scope="module")
@@ -93,7 +93,7 @@ def test_each_column_is_as_high_as_the_store_counts(long_site: tuple[Path, Path]
     unit = (float(zero.attrib["y"]) - float(top.attrib["y"])) / 10
     assert [round(height / unit) for _, height in columns] == [count for count in passed.values() if count]
     other = PictureFile(next(path for path in pictures(site, "coverage-cuda")))
-    assert "2 of 9 snapshots are lost" in other.description
+    assert "2 of 9 snapshots say nothing" in other.description
     hatched = [
         each.attrib["d"] for each in other.root.iter(f"{SVG}path") if each.get("fill") == "url(#hatching)"
     ]
@@ -148,7 +148,7 @@ def test_where_there_is_nothing_to_draw_a_sentence_says_why(
 def test_a_picture_has_a_name_a_description_and_a_table(site: Path) -> None:
     """Each is named for those who do not see it, and its page has the same rows as text."""
     drawn = pictures(site, "")
-    assert len(drawn) == 4
+    assert len(drawn) == 5
     for path in drawn:
         picture = PictureFile(path)
         assert picture.root.attrib["role"] == "img"

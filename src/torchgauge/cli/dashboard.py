@@ -27,7 +27,7 @@ def command() -> None:
     "--base-url",
     default="",
     metavar="URL",
-    help="where the site will be served, for the links of feeds and badges (default: relative links)",
+    help="where the site will be served, for feeds, badges, link previews and the sitemap",
 )
 @JSON
 def build(  # noqa: PLR0917  click passes them by name
@@ -37,13 +37,15 @@ def build(  # noqa: PLR0917  click passes them by name
 
     Example: torchgauge dashboard build ./torchgauge-results --out site
     """
+    from torchgauge.dashboard.pictures import card_image
     from torchgauge.dashboard.plotly_bundle import Wanted, bring
     from torchgauge.dashboard.site import build_site
 
     moment = _seconds(now) if now else None
     charts = bring(Wanted(plotly))
-    if charts.note:
-        click.echo(charts.note, err=True)
+    for note in (charts.note, card_image.note()):
+        if note:
+            click.echo(note, err=True)
     report = build_site(store, out, now=moment, charts=charts, base_url=base_url)
     if as_json:
         say_json({**vars(report), "out": str(report.out)})

@@ -20,6 +20,7 @@ DEFAULT = "latency"
 """The metric of pages on which there is no model."""
 
 if TYPE_CHECKING:
+    from torchgauge.dashboard.blocking import Blocking
     from torchgauge.dashboard.pictures.gallery import Gallery
 
 
@@ -67,6 +68,16 @@ class SiteContext(SiteData):
         from torchgauge.dashboard.pictures.gallery import gallery_of  # it reads this context
 
         return gallery_of(self)
+
+    @cached_property
+    def blocking(self) -> tuple[Blocking, ...]:
+        """What blocks models on every device whose operators were measured."""
+        devices = {key[1].device for key in self.latest.entries if key[0].subject is Subject.OPERATORS}
+        if not devices:
+            return ()
+        from torchgauge.dashboard.blocking import blocking_of  # not for the nights without operators
+
+        return tuple(blocking_of(self, tuple(each for each in self.latest.devices if each in devices)))
 
     def device_id(self, device: str) -> str:
         """The id of ``device`` in paths."""

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import jinja2
 from markupsafe import Markup
 
 from torchgauge.dashboard.freshness import aged
+from torchgauge.dashboard.page_descriptions import DESCRIPTIONS
 from torchgauge.dashboard.pages import geomean, links
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.statuses import LOOKS, MARKS
 from torchgauge.results.document import FILTERS
 from torchgauge.results.hostile_text import brief, first_line, slug
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.pictures.picture import Picture
 
 CSP = (
     "default-src 'none'; script-src 'self'; "
@@ -43,7 +47,7 @@ class Renderer:
         )
         self._environment.filters.update(FILTERS, aged=aged, change=change, first_line=first_line, slug=slug)
         self._environment.globals.update(
-            site=site,
+            site={"base_url": "", **site},
             csp=CSP,
             looks=LOOKS,
             mark_meanings=MARKS,
@@ -51,21 +55,30 @@ class Renderer:
             mean_interval=geomean.interval_text,
         )
 
+        self.card: Picture | None = None
+        """The picture that links to pages without one of their own are shown with."""
         self._pages: tuple[tuple[str, str], ...] = tuple(site.get("pages", ()))
         self._navigations: dict[tuple[str, str, str], Markup] = {}
 
-    def page(self, template: str, file: str, *, section: str = "", **data: Any) -> str:
+    def page(
+        self, template: str, file: str, *, section: str = "", root: str | None = None, **data: Any
+    ) -> str:
         """The page ``file``, which is relative to the site's root, from ``template``.
 
         ``section`` is the page of the navigation to which this one belongs, where it is not there itself.
+        ``root`` leads to the site's root, where that is not to be worked out from ``file``.
         """
-        root = "../" * file.count("/")
+        root = "../" * file.count("/") if root is None else root
         known = {name for name, _ in self._pages}
         key = root, file if file in known else "", section
         if key not in self._navigations:
             self._navigations[key] = _navigation(self._pages, *key)
         return self._environment.get_template(f"{template}.html.j2").render(
-            root=root, file=file, section=section, navigation=self._navigations[key], **data
+            root=root,
+            file=file,
+            section=section,
+            navigation=self._navigations[key],
+            **{"card": self.card, "description": DESCRIPTIONS.get(template, ""), **data},
         )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gzip
+import re
 from collections.abc import Callable
 from functools import partial
 from http import HTTPStatus
@@ -12,6 +13,12 @@ from pathlib import Path
 from typing import BinaryIO
 
 from torchgauge.errors import UsageError
+
+NOT_FOUND = "404.html"
+"""The name under which hosts of static pages look for the page for addresses that are none."""
+
+_ROOT = re.compile(r'href="([^"]*)static/style\.css"')
+"""Where the links of that page begin, which depends on where the site will be."""
 
 COMPRESSED = frozenset({".html", ".css", ".js", ".json", ".csv", ".svg", ".xml"})
 """Endings of files that are sent under gzip."""
@@ -44,6 +51,23 @@ class QuietHandler(SimpleHTTPRequestHandler):
         self.send_header("Vary", "Accept-Encoding")
         self.end_headers()
         return BytesIO(data)
+
+    def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
+        """The site's own page for an address that is none; it was built for another host than this one."""
+        page = Path(self.directory) / NOT_FOUND
+        if code != HTTPStatus.NOT_FOUND or not page.is_file():
+            super().send_error(code, message, explain)
+            return
+        text = page.read_text(encoding="utf-8")
+        found = _ROOT.search(text)
+        root = re.escape(found[1] if found else "")
+        data = re.sub(rf'\b(href|src)="{root}(?![a-z]+:|[#/])', r'\1="/', text).encode()
+        self.send_response(HTTPStatus.NOT_FOUND)
+        self.send_header("Content-Type", "text/html; charset=utf-8")
+        self.send_header("Content-Length", str(len(data)))
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data)
 
     def log_message(self, format: str, *args: object) -> None:  # noqa: A002  the base class's name
         """Say nothing."""

@@ -46,10 +46,13 @@ from torchgauge.dashboard.pages import (
     trends,
 )
 from torchgauge.dashboard.pictures import pages as pictures
+from torchgauge.dashboard.pictures.card_image import available
 from torchgauge.dashboard.plotly_bundle import NO_CHARTS, Charts
 from torchgauge.dashboard.renderer import Renderer
+from torchgauge.dashboard.serve import NOT_FOUND
 from torchgauge.dashboard.site_data import SiteData, read_site_data
 from torchgauge.dashboard.site_folder import SiteWriter, writing_site
+from torchgauge.dashboard.sitemap import SITEMAP, not_found, sitemap
 from torchgauge.dashboard.tally import check_latest
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.records import Subject
@@ -197,7 +200,11 @@ def _build(store: Store, target: Path, now: float | None, charts: Charts, base_u
     with writing_site(target) as writer:
         data = read_site_data(store, now, lambda epoch: _write(writer, EPOCH_BUILDERS, epoch))
         check_latest(data.latest)
-        _write(writer, BUILDERS, _context(data, charts, base_url))
+        context = _context(data, charts, base_url)
+        _write(writer, BUILDERS, context)
+        writer.write(NOT_FOUND, not_found(context.renderer, base_url))
+        if base_url:
+            writer.write(SITEMAP, sitemap(writer.sizes, base_url, data.now))
         digest = writer.digest()
         writer.write(manifest.MANIFEST, manifest.content(data, digest, charts))
         return _report(target, data, writer.sizes, digest)
@@ -218,11 +225,15 @@ def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
         "empty": not data.latest.entries,
         "pages": _navigation(data.latest),
         "device_pages": True,
+        "base_url": base_url,
         "lost_nights": lost_nights(data.latest),
     }
-    return SiteContext(
+    context = SiteContext(
         **vars(data), renderer=Renderer(site), charts=charts, base_url=base_url, freshness=freshness
     )
+    if available():
+        context.renderer.card = next(iter(context.pictures.drawn), None)
+    return context
 
 
 def _navigation(latest: LatestResults) -> tuple[tuple[str, str], ...]:

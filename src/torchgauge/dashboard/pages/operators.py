@@ -27,8 +27,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The matrix, and a page of details per first letter, where the store has operators."""
     if all(workload.subject is not Subject.OPERATORS for workload, _ in context.latest.entries):
         return
-    from torchgauge.dashboard.blocking import blocking_of  # not for the nights without operators
-    from torchgauge.dashboard.operator_table import matrix_of
+    from torchgauge.dashboard.operator_table import matrix_of  # not for the nights without operators
     from torchgauge.dashboard.support_rows import support_table_of
     from torchgauge.dashboard.support_table import view_of
 
@@ -53,7 +52,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         view=whole,
         details=details,
         devices=devices,
-        blocking=tuple(blocking_of(context, devices)),
+        blocking=context.blocking,
     )
     yield "operators.html", page.encode()
     for detail, part in zip(details, pages, strict=True):

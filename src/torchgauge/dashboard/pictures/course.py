@@ -33,8 +33,9 @@ class Layer:
 class Course:
     """The layers over ``snapshots``, bottom first.
 
-    ``lost`` are places of snapshots in which nothing was said of any case, ``releases`` places at which
-    another release of torch begins, with its name.
+    ``lost`` are places of snapshots since the first that said something in which nothing was said of any
+    case, whether it was lost or nothing ran. ``releases`` are places at which another release of torch
+    begins, with its name.
     """
 
     snapshots: tuple[Snapshot, ...]
@@ -46,7 +47,8 @@ class Course:
     @property
     def heard(self) -> tuple[int, ...]:
         """Places of the snapshots that are not lost."""
-        return tuple(place for place in range(len(self.snapshots)) if place not in set(self.lost))
+        silent = set(self.lost)
+        return tuple(i for i, planned in enumerate(self.planned) if planned and i not in silent)
 
     @property
     def passed(self) -> tuple[int, ...]:
@@ -67,7 +69,8 @@ def course_of(history: History, rows: Sequence[int]) -> Course:
         counts = sum((status == STATUSES.index(look.status)).sum(axis=0) for look in codes)
         layers.append(Layer(", ".join(look.code for look in codes), css, tuple(np.asarray(counts).tolist())))
     planned = (status != NOTHING_PLANNED).sum(axis=0)
-    lost = np.flatnonzero(~history.said[members].any(axis=0))
+    said = history.said[members].any(axis=0)
+    lost = np.flatnonzero(~said & ((planned > 0) | np.maximum.accumulate(said)))
     shown = tuple(layer for layer in layers if any(layer.counts) or layer.css == "pass")
     return Course(
         history.snapshots,

@@ -23,11 +23,11 @@ MOST_DEVICES = 4
 """Devices that have a picture of their own."""
 
 METHOD = (
-    "Each column is one snapshot: a UTC day and a build of torch. Its height is the number of cases that "
-    "were planned in it, stacked by how they ended; what passed but is no pass of what was asked for "
-    "(degraded, unchecked, another model) stands apart from the passes. A hatched column is lost: "
-    "nothing was said of any of its cases. A dashed line marks the first snapshot of another release of "
-    "torch."
+    "Each column is one snapshot: a UTC day and a build of torch. Its height is the number of cases "
+    "that were planned in it, stacked by how they ended; what passed but is no pass of what was asked "
+    "for (degraded, unchecked, another model) stands apart from the passes. A hatched column says "
+    "nothing of any case: the night was lost, or nothing ran. A dashed line marks the first snapshot of "
+    "another release of torch."
 )
 
 
@@ -70,7 +70,7 @@ def _says(of: str, course: Course) -> str:
     if first != last:
         says += f", {there} did on {course.snapshots[first].date}"
     if course.lost:
-        says += f", {len(course.lost)} of {len(course.snapshots)} snapshots are lost"
+        says += f", {len(course.lost)} of {len(course.snapshots)} snapshots say nothing"
     return f"{says}."
 
 
@@ -78,7 +78,7 @@ def _numbers(course: Course) -> Numbers:
     releases, lost = dict(course.releases), set(course.lost)
     rows = []
     for place, snapshot in reversed(list(enumerate(course.snapshots))):
-        note = ["lost"] if place in lost else []
+        note = ["lost" if course.planned[place] else "no run"] if place in lost else []
         note += [f"torch {releases[place]}"] if place in releases else []
         counts = (str(layer.counts[place]) for layer in course.layers)
         rows.append((snapshot.id, str(course.planned[place]), *counts, ", ".join(note)))

@@ -42,7 +42,7 @@ def _legend(svg: Svg, course: Course, pad: float, y: float) -> float:
     frame, x = svg.frame, pad
     side = frame.size * 0.85
     entries = [(layer.css, layer.text) for layer in course.layers]
-    entries += [("infra", "lost")] if course.lost else []
+    entries += [("infra", "lost, or no run")] if course.lost else []
     for css, text in entries:
         width = side + frame.size * (WIDTH_OF_CHARACTER * len(text) + 1.3)
         if x > pad and x + width > frame.width - pad:

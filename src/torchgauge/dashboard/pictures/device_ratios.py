@@ -2,15 +2,15 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.names import device_id
-from torchgauge.dashboard.pages import geomean, links
+from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.views import EAGER
+from torchgauge.dashboard.pictures.entry_number import interval_of, lack_of_entry, number_text
 from torchgauge.dashboard.pictures.picture import Picture, dated, nothing
 from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
 from torchgauge.dashboard.pictures.ratios import (
@@ -21,11 +21,8 @@ from torchgauge.dashboard.pictures.ratios import (
     counts_text,
     group_of,
     labels_of,
-    lack_of,
     tone_of,
 )
-from torchgauge.records import Status
-from torchgauge.results import units
 from torchgauge.results.log_ratio import ratio_interval, ratio_of
 
 if TYPE_CHECKING:
@@ -37,11 +34,12 @@ MOST_PAIRS = 4
 """Devices that are drawn against the first one."""
 
 METHOD = (
-    "Each row is one workload that passed on both devices in the same configuration: its latency on the one "
-    "over its latency on the other, so that 0.5 takes half of the time. The whisker is the 95 % interval of "
-    "the ratio, made of the intervals of both sides; a colour says that it leaves 1 out. The intervals cover "
-    "the samples of one process and not what differs between two launches. A number in doubt, or without an "
-    "interval, is drawn as no ratio: it stands at the edge of the side that lacks it, with the reason."
+    "Each row is one workload that passed on both devices in the same configuration: its latency on the "
+    "one over its latency on the other, so that 0.5 takes half of the time. The whisker is the 95 % "
+    "interval of the ratio, made of the intervals of both sides; a colour says that it leaves 1 out. "
+    "The intervals cover the samples of one process and not what differs between two launches. A number "
+    "in doubt, or without an interval, is drawn as no ratio: it stands at the edge of the side that "
+    "lacks it, with the reason."
 )
 
 
@@ -99,38 +97,15 @@ def _picture(context: SiteContext, latest: LatestResults, there: Column, here: C
 def ratio_of_entries(base: Entry, own: Entry, *, alike: bool) -> Ratio | Lack:
     """The latency of ``own`` over that of ``base``; without it why, at the side that lacks a number."""
     name = own.workload.name
-    lacks = [_lack(entry) for entry in (base, own)]
-    sides = (_text(base), _text(own))
+    lacks = [lack_of_entry(entry, METRIC) for entry in (base, own)]
+    sides = number_text(base, METRIC), number_text(own, METRIC)
     if any(lacks):
         edge = Edge.NOWHERE if all(lacks) else Edge.RIGHT if lacks[1] else Edge.LEFT
         lack = lacks[1] or lacks[0] or Lack(name, edge, "")
         return replace(lack, edge=edge, sides=sides, href=links.case_link(own))
     if not alike:
         return Lack(name, Edge.NOWHERE, "built differently", sides=sides, href=links.case_link(own))
-    below, above = (
-        tuple(entry.numbers[METRIC][part] for part in ("median", "low", "high")) for entry in (base, own)
-    )
+    below, above = (interval_of(entry, METRIC) for entry in (base, own))
     ratio, low, high = (ratio_of(float(each)) for each in ratio_interval(below, above))
     tone = tone_of(low, high, lower_is_better=True)
     return Ratio(name, ratio, low, high, tone, sides, href=links.case_link(own))
-
-
-def _lack(entry: Entry) -> Lack | None:
-    """Why ``entry`` has no latency that may be drawn; None where it has one."""
-    if entry.status is not Status.PASS:
-        return lack_of(entry.workload.name, Edge.NOWHERE, entry.status)
-    why = geomean.why_out(entry, METRIC)
-    if not why:
-        number = entry.numbers[METRIC]
-        ends = [number[part] for part in ("low", "high")]
-        why = "" if all(end is not None and end > 0 and math.isfinite(end) for end in ends) else "no interval"
-    return Lack(entry.workload.name, Edge.NOWHERE, why) if why else None
-
-
-def _text(entry: Entry) -> str:
-    number = entry.numbers.get(METRIC)
-    if number is None or number["median"] is None:
-        return ""
-    if doubt := entry.doubt(METRIC):
-        return f"{entry.told(number)}, {doubt}"
-    return units.interval(number["median"], number["low"], number["high"], number["unit"])

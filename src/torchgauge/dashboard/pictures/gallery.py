@@ -5,13 +5,16 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torchgauge.dashboard.pictures import coverage, device_ratios
+from torchgauge.dashboard.pictures import changes, coverage, device_ratios, speedups, unblocking, versions
 from torchgauge.dashboard.pictures.picture import Picture
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
 
-MAKERS = (device_ratios.pictures, coverage.pictures)
+MAKERS = (
+    device_ratios.pictures, coverage.pictures, speedups.pictures, changes.pictures, versions.pictures,
+    unblocking.pictures,
+)  # fmt: skip
 """What makes the pictures of a kind, in the order of the gallery."""
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.markdown_image import markdown_image
+from torchgauge.dashboard.pictures.card_image import available, card_image
 from torchgauge.dashboard.pictures.picture import Picture
 
 if TYPE_CHECKING:
@@ -20,6 +21,9 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     for picture in context.pictures.drawn:
         yield picture.file, picture.wide.text.encode()
         yield picture.narrow_file, picture.narrow.text.encode()
+        yield picture.card_file, picture.card.text.encode()
+        if (pixels := card_image(picture)) is not None:
+            yield picture.image, pixels
         yield picture.page, _page(context, picture).encode()
 
 
@@ -31,4 +35,5 @@ def _page(context: SiteContext, picture: Picture) -> str:
         picture=picture,
         markdown=markdown_image(picture.title, picture.file, picture.page, context.base_url),
         base_known=bool(context.base_url),
+        card=picture if available() else None,
     )

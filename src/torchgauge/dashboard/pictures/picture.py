@@ -62,8 +62,13 @@ class Picture:
         return f"pictures/{self.name}-narrow.svg"
 
     @property
-    def card(self) -> str:
-        """The image that a link to its page is shown with, relative to the root."""
+    def card_file(self) -> str:
+        """The drawing as wide as a card, relative to the root."""
+        return f"pictures/{self.name}-card.svg"
+
+    @property
+    def image(self) -> str:
+        """The same as pixels, which a link to its page is shown with, relative to the root."""
         return f"pictures/{self.name}.png"
 
     @cached_property
@@ -77,8 +82,8 @@ class Picture:
         return self._drawn(NARROW)
 
     @cached_property
-    def shared(self) -> Drawing:
-        """The drawing of the card, whose pixels are :attr:`card`."""
+    def card(self) -> Drawing:
+        """The drawing as wide as a card, for the gallery and for pixels."""
         return self._drawn(CARD)
 
     def _drawn(self, frame: Frame) -> Drawing:

@@ -16,6 +16,9 @@ MOST_LACKS = 24
 _DENSE_HEIGHT, _DENSE_STEP = 360.0, 4.0
 """Of the ratios whose names are not written: at most, together and each, in pixels."""
 
+_MOST_GROUPS = 8
+"""Groups that have room in a frame of fixed height."""
+
 _NAMES = {CARD: 360.0, NARROW: 158.0}
 _VALUES = {CARD: 110.0, NARROW: 50.0}
 _ALL_NAMED = 40
@@ -46,7 +49,7 @@ def draw_ratios(chart: RatioChart, frame: Frame, *, description: str) -> Drawing
     foot = frame.line * (3.4 if frame is NARROW else 2.6)
     heights = _heights(chart, frame, (frame.height - foot - y) if frame.height else 0, room)
     marks = Svg(frame)
-    for group, height in zip(chart.groups, heights, strict=True):
+    for group, height in zip(chart.groups[: len(heights)], heights, strict=True):
         y = _group(marks, chart, group, (axis, room, y, height))
     if frame.height:
         y = frame.height - foot
@@ -66,7 +69,9 @@ def _room(chart: RatioChart, frame: Frame) -> _Room:
 def _axis_of(chart: RatioChart, frame: Frame, room: _Room) -> LogAxis:
     """The axis between what stands at its edges, where something does."""
     codes: dict[Edge, int] = {}
-    for each in (lack for group in chart.groups for lack in group.lacks if not frame.height):
+    for each in (
+        lack for group in chart.groups for lack in group.lacks if not (frame.height or chart.lacks_in_words)
+    ):
         codes[each.edge] = max(codes.get(each.edge, 0), len(each.code))
     start, stop = (
         _chip_width(frame, codes[edge]) if edge in codes else 0 for edge in (Edge.LEFT, Edge.RIGHT)
@@ -94,17 +99,18 @@ def _heights(chart: RatioChart, frame: Frame, budget: float, room: _Room) -> lis
     """The height of the ratios of every group; those of a frame of fixed height share ``budget``."""
     if not frame.height:
         return [_natural(len(group.ratios), room) for group in chart.groups]
+    groups = chart.groups[:_MOST_GROUPS]
     fixed = sum(
-        frame.line * (1.25 * bool(group.caption) + bool(group.lacks)) + room.row * bool(group.mean)
-        for group in chart.groups
+        frame.line * bool(group.lacks and not group.caption) + room.row * bool(group.mean or group.caption)
+        for group in groups
     )
-    wanted = [len(group.ratios) * room.row for group in chart.groups]
+    wanted = [len(group.ratios) * room.row for group in groups]
     left, whole = max(0.0, budget - fixed - 6 * len(wanted)), sum(wanted)
     return [each * min(1.0, left / whole) if whole else 0.0 for each in wanted]
 
 
 def _natural(n: int, room: _Room) -> float:
-    if n <= max(_ALL_NAMED, 2 * room.ends):
+    if n <= max(_ALL_NAMED if room.ends == RatioChart.ends else 0, 2 * room.ends + 2):
         return n * room.row
     return 2 * room.ends * room.row + min(_DENSE_HEIGHT, _DENSE_STEP * (n - 2 * room.ends))
 
@@ -113,11 +119,11 @@ def _group(svg: Svg, chart: RatioChart, group: RatioGroup, at: tuple[LogAxis, _R
     """One group from ``y`` on; returns where it ends."""
     axis, room, y, height = at
     frame = svg.frame
-    if group.caption:
+    if group.caption and not frame.height:
         y += frame.line * 1.25
         svg.name((room.pad, y - frame.size * 0.35), group.caption, frame.width - 2 * room.pad, "t k")
     y += 6
-    if group.mean is not None:
+    if group.mean is not None or (group.caption and frame.height):
         _mean(svg, chart, group, (axis, room, y + room.row / 2))
         y += room.row
     places, named = _places(len(group.ratios), y, height, room)
@@ -128,11 +134,14 @@ def _group(svg: Svg, chart: RatioChart, group: RatioGroup, at: tuple[LogAxis, _R
     thin = " thin" if named < len(places) else ""
     for tone, d in whiskers.items():
         svg.path(d, f"s{tone.value}{thin}")
+    dots = dict.fromkeys(Tone, "")
     for i, (each, place) in enumerate(zip(group.ratios, places, strict=True)):
         if i < (named + 1) // 2 or i >= len(places) - named // 2:
             _named(svg, chart, each, (axis, room, place))
         else:
-            svg.dot(axis.at(math.log(each.ratio)), place, 1.3, each.tone.value)
+            dots[each.tone] += f"M{number(axis.at(math.log(each.ratio)))} {number(place)}h0"
+    for tone, d in dots.items():
+        svg.path(d, f"s{tone.value} point")
     y += height
     return _lacks(svg, group, chart, room, y)
 
@@ -160,7 +169,12 @@ def _named(svg: Svg, chart: RatioChart, each: Ratio, at: tuple[LogAxis, _Room, f
     beside = f", {each.beside}" if each.beside else ""
     svg.group(f"{each.name}: {chart.text(each.ratio)} {interval}{beside}")
     svg.name((room.pad, base), each.label or each.name, room.left - room.pad - 8, room.css)
-    svg.dot(axis.at(math.log(each.ratio)), place, size * 0.27, each.tone.value)
+    svg.dot(
+        axis.at(math.log(each.ratio)),
+        place,
+        size * 0.27,
+        each.tone.value if each.sure else f"page s{each.tone.value}",
+    )
     tone = each.tone.value if each.tone is not Tone.OPEN else "q"
     _value(svg, chart, (each.ratio, each.low, each.high), room, (base, tone))
     svg.end()
@@ -168,15 +182,19 @@ def _named(svg: Svg, chart: RatioChart, each: Ratio, at: tuple[LogAxis, _Room, f
 
 def _mean(svg: Svg, chart: RatioChart, group: RatioGroup, at: tuple[LogAxis, _Room, float]) -> None:
     """A diamond as wide as the interval, as in a forest plot."""
-    assert group.mean is not None
     axis, room, y = at
-    size, (mean, *ends) = svg.frame.size, group.mean
+    size = svg.frame.size
+    name = "mean" if svg.frame is NARROW else "geometric mean"
+    name = group.caption if group.caption and svg.frame.height else name
+    of = f"{name} of {len(group.ratios)}" if name != group.caption else f"{name}, {len(group.ratios)}"
+    svg.name((room.pad, y + size * 0.36), of, room.left - room.pad - 8, "t k")
+    if group.mean is None:
+        return
+    mean, *ends = group.mean
     middle, low, high = (axis.at(math.log(each)) for each in (mean, *ends))
     low, high, tall = min(low, middle - size * 0.3), max(high, middle + size * 0.3), size * 0.42
     x = [number(each) for each in (low, middle, high)]
     up, base, down = (number(each) for each in (y - tall, y, y + tall))
-    name = "mean" if svg.frame is NARROW else "geometric mean"
-    svg.name((room.pad, y + size * 0.36), f"{name} of {len(group.ratios)}", room.left - room.pad - 8, "t k")
     svg.path(f"M{x[0]} {base}L{x[1]} {up}L{x[2]} {base}L{x[1]} {down}Z", "t")
     _value(svg, chart, (mean, ends[0], ends[1]), room, (y + size * 0.36, "t k"))
 
@@ -198,8 +216,11 @@ def _lacks(svg: Svg, group: RatioGroup, chart: RatioChart, room: _Room, y: float
         return y
     frame = svg.frame
     width = frame.width - 2 * room.pad
-    if frame.height:
+    if frame.height and group.caption:
+        return y
+    if frame.height or chart.lacks_in_words:
         told = f"{len(group.lacks)} without a ratio: {group.lacking}"
+        svg.rect(room.pad, y + 1, width, frame.line, "page")
         svg.name((room.pad, y + frame.size * 1.2), told, width, "q")
         return y + frame.line
     shown = [each for each in group.lacks if each.edge is not Edge.NOWHERE][:MOST_LACKS]

@@ -8,11 +8,9 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
-import numpy as np
-
+from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.number_text import TIMES, change, digits
 from torchgauge.dashboard.statuses import LOOKS
-from torchgauge.dashboard.trend_lines import mean_and_half
 from torchgauge.records import Status, Workload
 
 
@@ -37,7 +35,7 @@ class Ratio:
     """One ratio with the ends of its interval; ``label`` is what the picture calls ``name``.
 
     ``sides`` are the numbers that it is made of, as text, ``beside`` what is said next to it and ``href``
-    where it leads, from the root.
+    where it leads, from the root. What is not ``sure`` is drawn hollow.
     """
 
     name: str
@@ -49,6 +47,7 @@ class Ratio:
     beside: str = ""
     href: str = ""
     label: str = ""
+    sure: bool = True
 
 
 @dataclass(frozen=True)
@@ -90,7 +89,8 @@ class RatioChart:
 
     ``columns`` are heads of the table: of the name and of the sides. ``footer`` says of when it is. With
     ``as_change`` ratios are written as changes in percent. ``ends`` is how many names of each end of a group
-    are written; those between are drawn close together.
+    are written; those between are drawn close together. With ``lacks_in_words`` what has no ratio is counted
+    and not written name by name.
     """
 
     title: str
@@ -102,6 +102,7 @@ class RatioChart:
     says: str = ""
     as_change: bool = False
     ends: int = 12
+    lacks_in_words: bool = False
 
     def text(self, ratio: float) -> str:
         """A ratio as it is written."""
@@ -120,11 +121,11 @@ class RatioChart:
 
 def labels_of(workloads: Sequence[Workload]) -> dict[str, str]:
     """What each workload is called in a picture, by its name: no more than tells them apart."""
-    for short in _SHORT:
-        found = {workload.name: short(workload) for workload in workloads}
-        if len(set(found.values())) == len(found):
-            return found
-    return {workload.name: workload.name for workload in workloads}
+    found: dict[str, str] = {workload.name: workload.name for workload in workloads}
+    for short in reversed(_SHORT):
+        counts = Counter(short(workload) for workload in workloads)
+        found |= {each.name: short(each) for each in workloads if counts[short(each)] == 1}
+    return found
 
 
 _SHORT: tuple[Callable[[Workload], str], ...] = (
@@ -154,11 +155,10 @@ def group_of(caption: str, found: Iterable[Ratio | Lack]) -> RatioGroup:
         (each for each in both if isinstance(each, Ratio)), key=lambda each: (each.ratio, each.name)
     )
     lacks = tuple(each for each in both if isinstance(each, Lack))
+    found_mean = geomean.mean_of([each.ratio for each in ratios])
     mean = None
-    if len(ratios) > 1:
-        logs = np.log([[each.ratio] for each in ratios])
-        middle, half = (float(each[0]) for each in mean_and_half(logs, np.ones(logs.shape, np.bool_)))
-        mean = math.exp(middle), math.exp(middle - half), math.exp(middle + half)
+    if found_mean is not None and found_mean.low and found_mean.high and math.isfinite(found_mean.high):
+        mean = found_mean.estimate, found_mean.low, found_mean.high
     return RatioGroup(caption, tuple(ratios), lacks, mean)
 
 

@@ -1,0 +1,91 @@
+"""The distribution of the speed-ups of a compiler: every workload, sorted, device by device."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from torchgauge.dashboard.latest_results import Entry
+from torchgauge.dashboard.pages import links
+from torchgauge.dashboard.pictures.entry_number import interval_of, lack_of_entry, number_text
+from torchgauge.dashboard.pictures.picture import Picture, dated, nothing
+from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
+from torchgauge.dashboard.pictures.ratios import (
+    Lack,
+    Ratio,
+    RatioChart,
+    RatioGroup,
+    counts_text,
+    group_of,
+    labels_of,
+    tone_of,
+)
+from torchgauge.results.hostile_text import slug
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
+
+KIND = "speedups"
+METRIC = "speedup"
+MOST = 3
+"""Configurations that are drawn: those with most numbers."""
+
+METHOD = (
+    "Each point is one workload that passed eagerly and compiled: eager time over compiled time, "
+    "measured in turn in one process, so that 2 is twice as fast. The whisker is its 95 % interval and "
+    "a colour says that it leaves 1 out; points stand in order, so that each group is the whole "
+    "distribution. The diamond is the geometric mean with its interval over the workloads. What has no "
+    "speed-up, or one in doubt, is counted with the reason and is no point."
+)
+
+
+def pictures(context: SiteContext) -> Iterator[Picture]:
+    """The configurations with most speed-ups, or why there is none."""
+    by_name: dict[str, list[Entry]] = {}
+    for entry in context.latest.of_models().entries.values():
+        if entry.column.compiled:
+            by_name.setdefault(entry.column.configuration, []).append(entry)
+    numbers = {name: sum(METRIC in each.numbers for each in found) for name, found in by_name.items()}
+    chosen = sorted((name for name in by_name if numbers[name]), key=lambda name: (-numbers[name], name))
+    for name in chosen[:MOST]:
+        yield _picture(context, name, by_name[name])
+    if not chosen:
+        yield nothing(KIND, "Speed-up of a compiler", "No compiled configuration has a speed-up yet.")
+
+
+def _picture(context: SiteContext, name: str, entries: list[Entry]) -> Picture:
+    labels = labels_of(sorted({entry.workload for entry in entries}))
+    by_device: dict[str, list[Ratio | Lack]] = {}
+    for entry in sorted(entries, key=lambda each: (each.column.order, each.workload)):
+        found = replace(_found(entry), label=labels[entry.workload.name])
+        by_device.setdefault(entry.column.device, []).append(found)
+    groups = tuple(group_of(device, found) for device, found in by_device.items())
+    chart = RatioChart(
+        f"{name} against eager",
+        "slower",
+        "faster",
+        ("workload", "speed-up"),
+        groups,
+        dated(context),
+        ends=3,
+        lacks_in_words=True,
+    )
+    says = "; ".join(_said(chart, group) for group in groups)
+    return ratio_picture(KIND, f"{KIND}-{slug(name)}", replace(chart, says=f"{says}."), METHOD)
+
+
+def _found(entry: Entry) -> Ratio | Lack:
+    lack, sides = lack_of_entry(entry, METRIC), (number_text(entry, METRIC),)
+    href = links.case_link(entry)
+    if lack is not None:
+        return replace(lack, sides=sides, href=href)
+    ratio, low, high = interval_of(entry, METRIC)
+    tone = tone_of(low, high, lower_is_better=False)
+    return Ratio(entry.workload.name, ratio, low, high, tone, sides, href=href)
+
+
+def _said(chart: RatioChart, group: RatioGroup) -> str:
+    mean = chart.mean_text(group)
+    counts = counts_text(group, "faster", "slower")
+    return f"{group.caption} {mean} (geometric mean): {counts}" if mean else f"{group.caption}: {counts}"
