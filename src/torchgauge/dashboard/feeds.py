@@ -144,7 +144,7 @@ def _failure(
     if number > MOST_CASES:
         lines.append(f"and {number - MOST_CASES} more")
     single = members[0].case
-    one = case_link(context.latest, single.workload, single.column)
+    one = case_link(context.everything, single.workload, single.column)
     plural = "" if number == 1 else "s"
     return FeedEntry(
         id=f"tag:{AUTHORITY}:failures/{digest([device, snapshot.id])}",

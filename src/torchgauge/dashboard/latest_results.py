@@ -135,11 +135,15 @@ class Entry:
 
 @dataclass(frozen=True)
 class LatestResults:
-    """All cases of a store; ``superseded`` counts those whose configuration was redefined since."""
+    """All cases of a store; ``superseded`` counts those whose configuration was redefined since.
+
+    ``retired`` are those that nobody plans any more, which are none of ``entries``, with the day since which.
+    """
 
     entries: Mapping[tuple[Workload, Column], Entry]
     planned: int
     superseded: int
+    retired: tuple[tuple[Entry, str], ...] = ()
 
     @cached_property
     def workloads(self) -> tuple[Workload, ...]:
@@ -184,7 +188,9 @@ class LatestResults:
         kept = {key: entry for key, entry in self.entries.items() if key[0].subject is Subject.MODELS}
         if len(kept) == len(self.entries):
             return self
-        return replace(self, entries=kept, planned=len(kept) + self.superseded)
+        retired = tuple(each for each in self.retired if each[0].workload.subject is Subject.MODELS)
+        planned = len(kept) + self.superseded + len(retired)
+        return replace(self, entries=kept, planned=planned, retired=retired)
 
     def marked(self, keys: Collection[str], mark: str) -> LatestResults:
         """The same results, with ``mark`` first among the marks of the cases whose keys are ``keys``."""
@@ -193,6 +199,13 @@ class LatestResults:
             for key, entry in self.entries.items()
         }
         return replace(self, entries=entries)
+
+    def without(self, since: Mapping[str, str]) -> LatestResults:
+        """The same results with the cases retired whose keys ``since`` maps to a day."""
+        kept = {key: entry for key, entry in self.entries.items() if entry.newest["case_key"] not in since}
+        gone = [entry for key, entry in self.entries.items() if key not in kept]
+        retired = tuple((entry, since[entry.newest["case_key"]]) for entry in gone)
+        return replace(self, entries=kept, retired=retired) if gone else self
 
     def of_device(self, device: str) -> tuple[Entry, ...]:
         """The entries of one device."""

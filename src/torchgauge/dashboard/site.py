@@ -251,7 +251,7 @@ def _report(target: Path, data: SiteData, sizes: Mapping[str, int], digest: str)
         bytes=sum(sizes.values()),
         cases=len(data.latest.entries),
         passed=_passed(data.latest),
-        planned=data.latest.planned - data.latest.superseded,
+        planned=len(data.latest.entries),
         subjects=_subjects(data.latest),
         runs=len(data.runs),
         snapshots=len(data.snapshots),

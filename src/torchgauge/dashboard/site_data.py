@@ -21,6 +21,8 @@ from torchgauge.dashboard.newest_rows import NONE, NewestRows
 from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.dashboard.plan_check import check_history
 from torchgauge.dashboard.primary_metric import primary_metrics
+from torchgauge.dashboard.retired import MARK as RETIRED
+from torchgauge.dashboard.retired import retired_cases
 from torchgauge.dashboard.run_rows import (
     RUNS_AT_ONCE,
     MetricFacts,
@@ -52,7 +54,8 @@ class SiteData:
     ``snapshots`` are all of the store, ``runs`` all runs newest first, ``dated`` the published ones in order
     of creation. ``metrics`` are all that the store has, ``case_index`` its cases with their numbers.
     ``new_failures`` are those that stand, whose cases have the mark ``new`` in ``latest``. ``partial`` maps a
-    run to how many of its passes count as none. ``environments`` and ``calibrations`` map a run to its rows
+    run to how many of its passes count as none. ``everything`` are the latest results with those that are
+    retired. ``environments`` and ``calibrations`` map a run to its rows
     of these tables, for the runs in ``described``: those that hold a row of the latest results, the newest
     ones and the unfinished ones. ``primary`` is the metric of each mode.
     """
@@ -60,6 +63,7 @@ class SiteData:
     store: Store
     now: float
     latest: LatestResults
+    everything: LatestResults
     recent: History
     new_failures: tuple[NewFailure, ...]
     partial: Mapping[str, int]
@@ -99,13 +103,16 @@ def read_site_data(
             each(epoch)
         del epoch
     recent = joined(tuple(windows))
-    failures = standing_failures(recent, latest)
+    retired = retired_cases(recent)
+    current = latest.without(retired)
+    failures = standing_failures(recent, current)
     described = _described(runs, newest, dated)
     there = sorted(described & {info.run_id for info in published})
     return SiteData(
         store=store,
         now=at,
-        latest=latest.marked({failure.case.key for failure in failures}, MARK),
+        latest=current.marked({failure.case.key for failure in failures}, MARK),
+        everything=latest.marked(retired.keys(), RETIRED),
         recent=recent,
         new_failures=failures,
         partial=partial_passes(rows, [run.run_id for run in dated]),

@@ -98,6 +98,7 @@ MARKS: dict[str, str] = {
     "contributed": "submitted by a contributor, from a machine that is not of the store's owners",
     "imported": "read from a file that another tool wrote: machine and versions are those that it names",
     "stale": "old, or standing in for a newer attempt that was never reached or lost to the environment",
+    "retired": "planned no longer: its model was renamed or dropped, and no count has it",
     "superseded": "replaced by a later result of the same run",
 }
 """Marks beside a status, counted apart from the ten, with what they mean."""

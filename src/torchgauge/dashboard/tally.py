@@ -115,8 +115,8 @@ def tally_by_column(latest: LatestResults) -> dict[Column, Tally]:
 def check_latest(latest: LatestResults) -> None:
     """Raise :class:`DashboardError` where the latest statuses do not sum to the cases in the store."""
     counted = sum(tally(latest.of_device(device)).planned for device in latest.devices)
-    if counted + latest.superseded != latest.planned:
+    if counted + latest.superseded + len(latest.retired) != latest.planned:
         raise DashboardError(
-            f"{counted} statuses stand for {latest.planned - latest.superseded} planned cases",
+            f"{counted} statuses stand for {len(latest.entries)} planned cases",
             hint="report this: the pages would hide a case",
         )

@@ -17,6 +17,7 @@ from torchgauge.dashboard.pages.cells import matrix_row, row_head
 from torchgauge.dashboard.pages.column_heads import ColumnHead, column_heads
 from torchgauge.dashboard.pages.latest import cell_shards, history_shards
 from torchgauge.dashboard.pages.views import metric_units
+from torchgauge.dashboard.retired import retired_text
 from torchgauge.dashboard.tally import Tally, tally_by_column
 
 if TYPE_CHECKING:
@@ -40,6 +41,7 @@ class CompatibilityPage:
     rows: tuple[MatrixRow, ...]
     tallies: tuple[Tally, ...]
     superseded: int
+    retired: str
     not_planned: int
     metrics: Mapping[str, str]
 
@@ -68,6 +70,7 @@ def compatibility_page(latest: LatestResults) -> CompatibilityPage:
         ),
         tallies=tuple(tallies[column] for column in latest.columns),
         superseded=latest.superseded,
+        retired=retired_text(latest),
         not_planned=len(latest.workloads) * len(latest.columns) - len(latest.entries),
         metrics=metric_units(latest) if latest.entries else {},
     )

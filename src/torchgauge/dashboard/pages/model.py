@@ -52,7 +52,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The pages of all models: one for each suite and model, with all of its workloads."""
     site = _Site(context)
     groups: dict[tuple[str, str], list[Workload]] = {}
-    for workload in context.latest.workloads:
+    for workload in context.everything.workloads:
         groups.setdefault(workload.group, []).append(workload)
     for group, workloads in groups.items():
         file = links.model_page(group)
@@ -64,7 +64,7 @@ class _Site:
     """What all pages share, worked out once."""
 
     def __init__(self, context: SiteContext) -> None:
-        self.latest: LatestResults = context.latest
+        self.latest: LatestResults = context.everything
         self.history: History = context.recent
         self.letters = letters(context.recent)
         self.lines = Sparklines(context.recent, METRIC, METRICS[METRIC].unit)

@@ -18,6 +18,7 @@ from torchgauge.dashboard.pages.night import Night, newest_night
 from torchgauge.dashboard.pages.reason import reason_of
 from torchgauge.dashboard.pictures.device_ratios import KIND as DEVICES
 from torchgauge.dashboard.plain_rows import Row
+from torchgauge.dashboard.retired import retired_text
 from torchgauge.dashboard.tally import tally
 from torchgauge.records import INCOMPLETE, Status, Subject
 
@@ -61,6 +62,7 @@ def _page(context: SiteContext) -> dict[str, Any]:
         "standing": failure_groups(each for each in unexpected if each.status is not Status.PASS),
         "surprising_passes": sum(each.status is Status.PASS for each in unexpected),
         "picture": next(iter(context.pictures.of(DEVICES)), None),
+        "retired": retired_text(latest),
         "matrix": compatibility_page(latest) if 0 < _cells(latest) <= MOST_CELLS else None,
     }
 

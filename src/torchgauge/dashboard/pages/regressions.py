@@ -79,7 +79,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, int, list[dict[str, Any]]]]:
     """Title, explanation, number and rows of every table of changes that has rows."""
     runs = {run.run_id: run for run in context.dated}
-    entries = _by_key(context.latest)
+    entries = _by_key(context.everything)
     harmful = [each for each in found.changes if each.open and each.finding.worse is True]
     better = [each for each in found.changes if each.open and each.finding.worse is not True]
     done = [each for each in found.changes if not each.open]
@@ -104,7 +104,7 @@ def worse(context: SiteContext, most: int) -> dict[str, Any]:
     """The open changes for the worse: how many, what is wrong with them, and rows of the first ``most``."""
     found = read_changes(context.store)
     members = [each for each in found.changes if each.open and each.finding.worse is True]
-    runs, entries = {run.run_id: run for run in context.dated}, _by_key(context.latest)
+    runs, entries = {run.run_id: run for run in context.dated}, _by_key(context.everything)
     return {
         "number": len(members),
         "never": found.never,

@@ -1,0 +1,76 @@
+"""Cases that nobody plans any more: a model that was renamed or dropped stands in no denominator.
+
+A snapshot *misses* a case if it planned at least half of what was planned with it last, and not it; smaller
+runs by hand miss nothing. A case is retired by more misses in a row than it ever had, so that what is
+measured weekly stays between its weeks: by the first one where a new case came since, which is a rename, else
+by the third.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+
+from torchgauge.dashboard.arrow_columns import Bits, Integers
+from torchgauge.dashboard.history import NOTHING_PLANNED, History
+from torchgauge.dashboard.latest_results import LatestResults
+from torchgauge.records import Subject
+
+MARK = "retired"
+"""The mark of a retired case on the page of its model, which stays."""
+
+DROPPED_AFTER = 3
+"""Misses in a row after which a case is retired for which nothing new came."""
+
+MOST_NAMED = 4
+"""Models that the note on retired cases names."""
+
+
+def retired_cases(history: History) -> Mapping[str, str]:
+    """The keys of the cases about models that are retired, with the day since which they are not planned."""
+    planned = history.status != NOTHING_PLANNED
+    groups: dict[tuple[str, str], list[int]] = {}
+    for row, case in enumerate(history.cases):
+        if case.workload.subject is Subject.MODELS:
+            groups.setdefault((case.device, case.workload.suite), []).append(row)
+    found = {}
+    for rows in groups.values():
+        gone, since = _retired(planned[rows])
+        for place in np.flatnonzero(gone).tolist():
+            found[history.cases[rows[place]].key] = history.snapshots[since[place]].date
+    return found
+
+
+def _retired(planned: Bits) -> tuple[Bits, Integers]:
+    """Of the cases of a suite on a device: which are retired, and the first snapshot that misses each."""
+    cases, snapshots = planned.shape
+    together = planned.T.astype(np.int64) @ planned.astype(np.int64)
+    misses = 2 * together >= np.maximum(np.diag(together), 1)[:, None]
+    last, since = np.full(cases, -1, np.int64), np.zeros(cases, np.int64)
+    row, longest = np.zeros(cases, np.int64), np.zeros(cases, np.int64)
+    for place in range(snapshots):
+        here = planned[:, place]
+        missed = ~here & (last >= 0) & misses[last, place]
+        since[missed & (row == 0)] = place
+        longest = np.where(here, np.maximum(longest, row), longest)
+        row = np.where(here, 0, row + missed)
+        last[here] = place
+    first = planned.argmax(axis=1)
+    renamed = (row > 0) & (first.max(initial=0) > last)
+    return (row > longest) & (renamed | (row >= DROPPED_AFTER)), since
+
+
+def retired_text(latest: LatestResults) -> str:
+    """How many cases nobody plans any more, of which models and since when; empty where there is none."""
+    if not latest.retired:
+        return ""
+    since: dict[str, str] = {}
+    for entry, day in latest.retired:
+        name = "/".join(entry.workload.group)
+        since[name] = min(since.get(name, day), day)
+    named = sorted(since.items(), key=lambda each: each[::-1], reverse=True)
+    listed = ", ".join(f"{name} since {day}" for name, day in named[:MOST_NAMED])
+    more = f" and {len(named) - MOST_NAMED} more models" if len(named) > MOST_NAMED else ""
+    cases = "1 case is" if len(latest.retired) == 1 else f"{len(latest.retired)} cases are"
+    return f"{cases} no longer planned and left out: {listed}{more}."
