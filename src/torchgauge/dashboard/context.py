@@ -54,9 +54,14 @@ class SiteContext(SiteData):
         return METRICS.get(name, unknown)
 
     @cached_property
+    def movements(self) -> Mapping[str, Mapping[str, Movement]]:
+        """The newest change of every case, by the primary metric and the case's key."""
+        return {name: movements(self.recent, name) for name in sorted(set(self.primary.values()))}
+
+    @cached_property
     def moved(self) -> Mapping[str, Movement]:
         """The newest change of every case in the metric that its scenario measures for, by its key."""
-        found = {name: movements(self.recent, name) for name in set(self.primary.values())}
+        found = self.movements
         cases = [
             (case.key, found.get(self.primary.get(case.workload.mode, ""), {})) for case in self.recent.cases
         ]

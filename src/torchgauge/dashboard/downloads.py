@@ -38,7 +38,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The downloads."""
     latest = context.latest
     entries = [latest.entries[key] for key in sorted(latest.entries, key=lambda key: (key[0], key[1].order))]
-    columns = _columns(entries)
+    columns = _columns(entries, context.primary)
     metrics = sorted({metric for entry in entries for metric in entry.numbers})
     numbers = {f"{metric}.{part}": _values(entries, metric, part) for metric in metrics for part in _PARTS}
     yield "data/latest.csv", _csv(columns, numbers)
@@ -46,7 +46,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     yield "data/latest.parquet", parquet(_table(columns, numbers))
 
 
-def _columns(entries: Sequence[Entry]) -> dict[str, list[Any]]:
+def _columns(entries: Sequence[Entry], primary: Mapping[str, str]) -> dict[str, list[Any]]:
     """What is told of every entry beside its numbers, by column."""
     newest, known = [entry.newest for entry in entries], [entry.known for entry in entries]
     columns: dict[str, list[Any]] = {
@@ -55,7 +55,7 @@ def _columns(entries: Sequence[Entry]) -> dict[str, list[Any]]:
     ages = [round(entry.known_age_s, 3) if entry.known else None for entry in entries]
     return columns | {
         "marks": [list(entry.marks) for entry in entries],
-        "step_times": [entry.doubt("latency") or "count" for entry in entries],
+        "step_times": [entry.doubt(primary[entry.workload.mode]) or "count" for entry in entries],
         "age_s": [round(entry.age_s, 3) for entry in entries],
         "known_status": [row["status"] if row else None for row in known],
         "known_run_id": [row["run_id"] if row else None for row in known],

@@ -25,7 +25,8 @@ from torchgauge.results.store import Store
 class Epoch:
     """What the files of an epoch are made of: the rows that stand in it, and the same as a window.
 
-    ``runs`` and ``case_index`` are all of ``store``; the rows name them by rank and by index.
+    ``runs`` and ``case_index`` are all of ``store``; the rows name them by rank and by index. ``primaries``
+    are the metrics that its scenarios measure for.
     """
 
     number: int
@@ -34,6 +35,7 @@ class Epoch:
     window: History
     runs: Sequence[DatedRun]
     case_index: CaseIndex
+    primaries: tuple[str, ...] = ()
 
 
 def standing(rows: Rows, snapshot_of_run: Integers) -> Rows:

@@ -96,12 +96,13 @@ def read_site_data(
     snapshots, primary = snapshots_of(dated), primary_metrics(latest)
     windows: list[History] = []
     metrics: dict[str, MetricFacts] = {}
-    for epoch, seen in _epochs(store, rows, dated, snapshots, case_index):
+    for found, seen in _epochs(store, rows, dated, snapshots, case_index):
+        epoch = replace(found, primaries=tuple(sorted(set(primary.values()))))
         metrics |= seen
         windows = [*windows[-1:], _compared(epoch.window, set(primary.values()))]
         if each is not None:
             each(epoch)
-        del epoch
+        del epoch, found
     recent = joined(tuple(windows))
     retired = retired_cases(recent)
     current = latest.without(retired)

@@ -159,7 +159,8 @@ _QUANTILES = student(np.arange(-1, 10_000))
 
 def files(epoch: Epoch) -> Iterator[tuple[str, bytes]]:
     """``trends/EPOCH.json``, which names its devices, and two files for each."""
-    lines = trend_lines(epoch.window, CORE + EXTRA)
+    extra = tuple(name for name in dict.fromkeys(EXTRA + epoch.primaries) if name not in CORE)
+    lines = trend_lines(epoch.window, CORE + extra)
     devices = tuple(dict.fromkeys(line.device for line in lines))
     ids = [snapshot.id for snapshot in epoch.window.snapshots]
     index = {
@@ -177,7 +178,7 @@ def files(epoch: Epoch) -> Iterator[tuple[str, bytes]]:
             "epoch": epoch.number,
             "snapshots": ids,
         }
-        for part, names in (("core", CORE), ("extra", EXTRA)):
+        for part, names in (("core", CORE), ("extra", extra)):
             content = head | {"lines": [_plain(line, names) for line in own]}
             yield f"trends/{device_id(device)}/{epoch.number}.{part}.json", msgspec.json.encode(content)
 

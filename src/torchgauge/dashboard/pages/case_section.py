@@ -18,7 +18,7 @@ from torchgauge.dashboard.pages.html_text import facts_html, repeated, scroll_ht
 from torchgauge.dashboard.pages.reason import reason_of
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.statuses import MARKS, look_of
-from torchgauge.records import METRICS, STEP_TIMES, Status
+from torchgauge.records import METRICS, Status, is_of_a_step
 from torchgauge.results import units
 from torchgauge.results.hostile_text import LOG_LIMIT, tail
 
@@ -165,8 +165,8 @@ def _why(entry: Entry) -> Facts:
 
 def _in_doubt(entry: Entry) -> str:
     """Which of the numbers below are compared with nothing."""
-    doubt = entry.doubt("latency")
-    if not doubt or not STEP_TIMES.intersection(entry.numbers):
+    doubt = next((entry.doubt(name) for name in entry.numbers if is_of_a_step(name)), "")
+    if not doubt:
         return ""
     return (
         f'<p class="notice">The step times are {repeated(doubt)}: those in italics enter no mean, trend, '

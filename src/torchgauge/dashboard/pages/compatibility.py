@@ -6,7 +6,7 @@ a template.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -16,9 +16,10 @@ from torchgauge.dashboard.latest_results import LatestResults
 from torchgauge.dashboard.pages.cells import matrix_row, row_head
 from torchgauge.dashboard.pages.column_heads import ColumnHead, column_heads
 from torchgauge.dashboard.pages.latest import cell_shards, history_shards
-from torchgauge.dashboard.pages.views import metric_units
+from torchgauge.dashboard.pages.views import LATENCY, metric_units
 from torchgauge.dashboard.retired import retired_text
 from torchgauge.dashboard.tally import Tally, tally_by_column
+from torchgauge.records import Metric
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
@@ -49,7 +50,7 @@ class CompatibilityPage:
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page of the models' matrix, with the histories and facts that a reader may ask it for."""
     latest = context.latest.of_models()
-    page = compatibility_page(latest)
+    page = compatibility_page(latest, context.primaries)
     yield (
         "compatibility.html",
         context.renderer.page("compatibility", "compatibility.html", page=page).encode(),
@@ -58,8 +59,8 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     yield from cell_shards(latest)
 
 
-def compatibility_page(latest: LatestResults) -> CompatibilityPage:
-    """The matrix of ``latest``."""
+def compatibility_page(latest: LatestResults, primaries: Sequence[Metric] = (LATENCY,)) -> CompatibilityPage:
+    """The matrix of ``latest``; ``primaries`` are the metrics that a query may name first."""
     tallies = tally_by_column(latest)
     return CompatibilityPage(
         total=Tally.sum(tallies.values()),
@@ -72,5 +73,5 @@ def compatibility_page(latest: LatestResults) -> CompatibilityPage:
         superseded=latest.superseded,
         retired=retired_text(latest),
         not_planned=len(latest.workloads) * len(latest.columns) - len(latest.entries),
-        metrics=metric_units(latest) if latest.entries else {},
+        metrics=metric_units(latest, primaries) if latest.entries else {},
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import geomean
@@ -11,26 +12,38 @@ from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.records import Status, apart, left_out
 
+if TYPE_CHECKING:
+    from torchgauge.dashboard.context import SiteContext
 
-def mean_change(entries: Sequence[Entry], moved: Mapping[str, Movement]) -> list[str]:
-    """The mean change of the latency since the result before, where any workload has two.
 
-    The configurations of one workload are averaged first: they move together, so that taking them for
-    independent would make the interval too narrow.
+def mean_change(entries: Sequence[Entry], context: SiteContext) -> list[str]:
+    """The mean change since the result before of each metric that the scenarios of ``entries`` measure for.
+
+    None where no workload has two results. The configurations of one workload are averaged first: they move
+    together, so that taking them for independent would make the interval too narrow.
     """
+    by_metric: dict[str, list[Entry]] = {}
+    for entry in entries:
+        by_metric.setdefault(context.primary[entry.workload.mode], []).append(entry)
+    found = [_mean_change(own, name, context.moved) for name, own in sorted(by_metric.items())]
+    return [text for text in found if text]
+
+
+def _mean_change(entries: Sequence[Entry], metric: str, moved: Mapping[str, Movement]) -> str:
     logs: dict[str, list[float]] = {}
     for entry in entries:
         movement = moved.get(entry.newest["case_key"])
-        if movement is not None and not geomean.why_out(entry, "latency"):
+        if movement is not None and not geomean.why_out(entry, metric):
             logs.setdefault(entry.workload.name, []).append(math.log(movement.ratio))
     mean = geomean.mean_of([math.exp(math.fsum(found) / len(found)) for found in logs.values()])
     if mean is None:
-        return []
+        return ""
     half = geomean.half_percent(mean)
     text = change(mean.estimate, half) + (f" {geomean.interval_text(mean)}" if half is not None else "")
-    without = left_out(entry.doubt("latency") for entry in entries if "latency" in entry.numbers)
+    without = left_out(entry.doubt(metric) for entry in entries if metric in entry.numbers)
     beside = f"; {without}" if without else ""
-    return [f"geomean latency {text} since the results before (n = {mean.n}{beside})"]
+    name = metric.replace("_", " ")
+    return f"geomean {name} {text} since the results before (n = {mean.n}{beside})"
 
 
 def speedups(entries: Sequence[Entry]) -> tuple[tuple[str, geomean.Mean, str], ...]:

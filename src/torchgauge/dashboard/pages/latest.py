@@ -18,7 +18,7 @@ from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.views import Against, Reader, View
 from torchgauge.dashboard.statuses import LOOKS, PARTIAL
 from torchgauge.dashboard.statuses import NOTHING_PLANNED as BLANK
-from torchgauge.records import METRICS, Status
+from torchgauge.records import Status
 from torchgauge.results.hostile_text import first_line
 
 SCHEMA = 1
@@ -45,12 +45,11 @@ def numbers_shard(latest: LatestResults, view: View, read: Reader) -> tuple[str,
     for place, reading in enumerate(readings):
         if reading and reading.out:
             out.setdefault(reading.out, []).append(place)
-    metric = METRICS[view.metric]
     data = {
         "schema": SCHEMA,
         "metric": view.metric,
-        "unit": "change" if view.against is Against.BEFORE else metric.unit,
-        "better": metric.better.value,
+        "unit": "change" if view.against is Against.BEFORE else view.of.unit,
+        "better": view.of.better.value,
         "columns": [links.column_anchor(column) for column in latest.columns],
         "median": [each.value if each and not each.doubt else None for each in readings],
         "half": [each.half if each and not each.doubt else None for each in readings],

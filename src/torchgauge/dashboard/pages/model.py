@@ -6,7 +6,6 @@ since two hundred pages of twenty-four cases are to take about a second.
 
 from __future__ import annotations
 
-import math
 from collections.abc import Iterator, Mapping, Sequence
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
@@ -14,38 +13,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from markupsafe import Markup
 
-from torchgauge.dashboard.history import MEDIAN, NOTHING_PLANNED, History
+from torchgauge.dashboard.history import NOTHING_PLANNED, History
 from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.names import device_id, model_id
 from torchgauge.dashboard.pages import links
-from torchgauge.dashboard.pages.case_section import LongTexts, Place, case_html, number_parts
+from torchgauge.dashboard.pages.case_section import LongTexts, Place, case_html
+from torchgauge.dashboard.pages.drawn_metric import IN_TABLE, DrawnMetric
 from torchgauge.dashboard.pages.environment_sides import Side, sides_html
 from torchgauge.dashboard.pages.environments import EnvironmentIndex, Identity, LastPasses, differences
-from torchgauge.dashboard.pages.html_text import facts_html, repeated, shown
+from torchgauge.dashboard.pages.html_text import facts_html, repeated
 from torchgauge.dashboard.pages.noise import Movement
-from torchgauge.dashboard.pages.number_text import (
-    NO_NUMBER,
-    SCALES,
-    change,
-    digits,
-    half_percent,
-    rounded,
-    spread,
-)
-from torchgauge.dashboard.pages.sparkline import Sparklines
 from torchgauge.dashboard.pages.status_strip import SHOWN, letters, strip
 from torchgauge.dashboard.snapshots import Snapshot
-from torchgauge.records import METRICS, Modifier, Workload
+from torchgauge.records import Workload
 from torchgauge.results import units
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
-
-METRIC = "latency"
-"""The metric of the small multiples and of their table."""
-
-IN_TABLE = 8
-"""Snapshots in the table behind the small multiples: the newest; the series files have all."""
 
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
@@ -67,7 +51,8 @@ class _Site:
         self.latest: LatestResults = context.everything
         self.history: History = context.recent
         self.letters = letters(context.recent)
-        self.lines = Sparklines(context.recent, METRIC, METRICS[METRIC].unit)
+        self._context = context
+        self._drawn: dict[str, DrawnMetric] = {}
         self.moved: Mapping[str, Movement] = context.moved
         self.passes = LastPasses(context)
         self.described = EnvironmentIndex(context.environments.values())
@@ -79,29 +64,12 @@ class _Site:
         """The dates of the newest snapshots."""
         return tuple(snapshot.date for snapshot in self.history.snapshots[-IN_TABLE:])
 
-    @cached_property
-    def in_table(self) -> list[list[float]]:
-        """The newest medians of every case, in the unit of the table."""
-        values = self.history.values.get(METRIC)
-        if values is None:
-            return [[] for _ in self.history.cases]
-        factor = SCALES[METRICS[METRIC].unit].factor
-        found: list[list[float]] = (values[MEDIAN][:, -IN_TABLE:] / factor).tolist()
-        return found
-
-    @cached_property
-    def in_doubt(self) -> list[list[bool]]:
-        """Which of them may not be compared."""
-        found: list[list[bool]] = (~self.history.comparable(METRIC)[:, -IN_TABLE:]).tolist()
-        return found
-
-    def doubts(self, row: int) -> list[str]:
-        """The modifier that keeps each number of a row of the table apart; empty where none does."""
-        start = len(self.history.snapshots) - len(self.in_doubt[row])
-        return [
-            self.history.apart(METRIC, row, start + place) if doubted else ""
-            for place, doubted in enumerate(self.in_doubt[row])
-        ]
+    def drawn(self, mode: str) -> DrawnMetric:
+        """The drawings of the metric that the scenario ``mode`` measures for."""
+        name = self._context.primary[mode]
+        if name not in self._drawn:
+            self._drawn[name] = DrawnMetric(self.history, self._context.metric(name))
+        return self._drawn[name]
 
     @cached_property
     def epochs(self) -> dict[tuple[str, str, str], set[int]]:
@@ -177,21 +145,20 @@ def _page(site: _Site, group: tuple[str, str], workloads: Sequence[Workload], ro
     return {
         "title": "/".join(group),
         "period": _period(site.history.snapshots[-SHOWN:], len(site.history.snapshots)),
-        "measured": _measured(site, entries),
+        "metrics": list(dict.fromkeys(site.drawn(entry.workload.mode).metric.name for entry in entries)),
         "used": {letter for row in rows if row is not None for letter in site.letters[row]},
         "dates": site.dates,
-        "unit": SCALES[METRICS[METRIC].unit].name,
         "workloads": [_workload(site, w, members, texts, root) for w, members in found.items()],
         "environments": site.environments(root, entries),
         "series": [(device, root + name) for device, name in _series(site, group, columns)],
     }
 
 
-def _measured(site: _Site, entries: Sequence[Entry]) -> bool:
+def _measured(site: _Site, drawn: DrawnMetric, entries: Sequence[Entry]) -> bool:
     """Whether any of ``entries`` has or had a number of the metric that is drawn."""
     rows = (site.history.number_of(entry.newest["case_key"]) for entry in entries)
-    drawn = any(site.lines.numbers(row) for row in rows if row is not None)
-    return drawn or any(METRIC in entry.numbers for entry in entries)
+    there = any(drawn.lines.numbers(row) for row in rows if row is not None)
+    return there or any(drawn.metric.name in entry.numbers for entry in entries)
 
 
 def _period(snapshots: Sequence[Snapshot], there: int) -> str:
@@ -207,14 +174,21 @@ def _workload(
     site: _Site, workload: Workload, entries: Sequence[Entry], texts: LongTexts, root: str
 ) -> dict[str, Any]:
     """One workload of the model: its history, and its cases."""
+    drawn = site.drawn(workload.mode)
     html = {
         "facts": [facts_html(_built(entries))],
         "strips": [_strip(site, entry) for entry in entries],
-        "multiples": [_multiple(site, entry) for entry in entries],
-        "numbers": [_numbers(site, entry) for entry in entries],
+        "multiples": [drawn.multiple(site.history, entry, site.moved) for entry in entries],
+        "numbers": [drawn.table_row(site.history, entry) for entry in entries],
         "cases": [case_html(entry, site.place(entry), texts, root) for entry in entries],
     }
-    said = {"anchor": links.workload_anchor(workload), "variant": workload.variant}
+    said = {
+        "anchor": links.workload_anchor(workload),
+        "variant": workload.variant,
+        "metric": drawn.metric.name.replace("_", " "),
+        "unit": drawn.scale.name,
+        "measured": _measured(site, drawn, entries),
+    }
     return {**said, **{name: Markup("".join(parts)) for name, parts in html.items()}}  # noqa: S704
 
 
@@ -238,57 +212,6 @@ def _strip(site: _Site, entry: Entry) -> str:
         f'<tr><th scope="row"><a href="#{links.case_anchor(entry)}">{repeated(entry.column.name)}</a></th>'
         f'<td><span class="badge s-{look.css}">{look.code}</span></td><td class="nowrap">{text}</td></tr>'
     )
-
-
-def _multiple(site: _Site, entry: Entry) -> str:
-    """One small drawing with what its newest number is and by how much it moved."""
-    head = f'<li><a href="#{links.case_anchor(entry)}">{repeated(entry.column.name)}</a>'
-    row, number = site.history.number_of(entry.newest["case_key"]), entry.numbers.get(METRIC)
-    drawing = str(site.lines.svg(row)) if row is not None and site.lines.numbers(row) > 1 else ""
-    if number is None or number["median"] is None:
-        why = number["absent"] if number else "not measured"
-        return f'{head}{drawing}<p><span class="muted">no number: {repeated(why)}</span></p></li>'
-    value, _ = number_parts(number["median"], number["low"], number["high"], number["unit"])
-    if doubt := entry.doubt(METRIC):
-        told = f'<span class="doubt">{shown(entry.told(number))}</span>'
-        why = f'<span class="muted">{repeated(doubt)}: compared with nothing</span>'
-        return f"{head}{drawing}<p>{told} {spread(half_percent(number))} {why}</p></li>"
-    moved = _moved(site.moved.get(entry.newest["case_key"]))
-    share = entry.numbers.get("peak_share")
-    if share is not None and share["median"] is not None:
-        moved = f"{moved}</p><p>{units.quantity(share['median'], share['unit'])} of the peak"
-    return f"{head}{drawing}<p><b>{value}</b> {spread(half_percent(number))} {moved}</p></li>"
-
-
-def _moved(movement: Movement | None) -> str:
-    if movement is None:
-        return '<span class="muted">nothing before it</span>'
-    half = movement.half_percent
-    text = f"{change(movement.ratio, half)}{f' {spread(half)}' if half is not None else ''}"
-    factor = movement.factor
-    if factor is None:
-        return f'{text} <span class="muted">too little history for a threshold</span>'
-    told = "over 100" if not math.isfinite(factor) or factor > 100 else f"{factor:.1f}"
-    words = f"{told}× its noise"  # noqa: RUF001
-    return f"<b>{text}, {words}</b>" if factor > 1 else f'{text} <span class="muted">{words}</span>'
-
-
-def _numbers(site: _Site, entry: Entry) -> str:
-    row = site.history.number_of(entry.newest["case_key"])
-    values = site.in_table[row] if row is not None else []
-    doubts = site.doubts(row) if row is not None else []
-    cells = "".join([_table_cell(value, doubt) for value, doubt in zip(values, doubts, strict=False)])
-    missing = f'<td class="num">{NO_NUMBER}</td>' * (min(IN_TABLE, len(site.history.snapshots)) - len(values))
-    return f'<tr><th scope="row">{repeated(entry.column.name)}</th>{missing}{cells}</tr>'
-
-
-def _table_cell(value: float, doubt: str) -> str:
-    if not value > 0:
-        return f'<td class="num">{NO_NUMBER}</td>'
-    if not doubt:
-        return f'<td class="num">{digits(value, None)}</td>'
-    text = f"about {rounded(value)}" if doubt == Modifier.UNSTEADY else digits(value, None)
-    return f'<td class="num doubt">{text} <small>{repeated(doubt)}</small></td>'
 
 
 def _series(site: _Site, group: tuple[str, str], columns: Sequence[Column]) -> Iterator[tuple[str, str]]:

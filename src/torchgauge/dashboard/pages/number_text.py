@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from torchgauge.dashboard.plain_rows import Row
+from torchgauge.records import Metric
 from torchgauge.results import units
 
 MINUS = "\N{MINUS SIGN}"
@@ -28,6 +29,13 @@ SCALES: dict[str, Scale] = {
     "share": Scale(0.01, "%"),
 }
 SECONDS = Scale(1.0, "s")
+
+
+def scale_of(metric: Metric) -> Scale:
+    """How numbers of ``metric`` stand in a table."""
+    if metric.name.startswith("compile"):
+        return SECONDS
+    return SCALES.get(metric.unit, Scale(1.0, metric.unit))
 
 
 def half_percent(number: Row) -> float | None:

@@ -53,7 +53,7 @@ def _page(context: SiteContext) -> dict[str, Any]:
         "tally": tally(entries),
         "passes": night and night.moved(_keys(entries)),
         "changed": [_changed(each, broke, _keys(context.latest.entries.values())) for each in nights],
-        "latency": mean_change([each for each in entries if each.shown["run_id"] in runs], context.moved),
+        "latency": mean_change([each for each in entries if each.shown["run_id"] in runs], context),
         "devices": sorted(devices, key=lambda line: not line["late"]),
         "unfinished": [info for info in context.runs if not info.published],
         "fresh": failure_groups((each for each in fresh if each.shown["run_id"] in runs), _row),
@@ -63,7 +63,7 @@ def _page(context: SiteContext) -> dict[str, Any]:
         "surprising_passes": sum(each.status is Status.PASS for each in unexpected),
         "picture": next(iter(context.pictures.of(DEVICES)), None),
         "retired": retired_text(latest),
-        "matrix": compatibility_page(latest) if 0 < _cells(latest) <= MOST_CELLS else None,
+        "matrix": compatibility_page(latest, context.primaries) if 0 < _cells(latest) <= MOST_CELLS else None,
     }
 
 

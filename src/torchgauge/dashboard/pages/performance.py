@@ -17,19 +17,18 @@ from torchgauge.dashboard.pages.heat import heat
 from torchgauge.dashboard.pages.latest import numbers_of, numbers_shard, own_numbers
 from torchgauge.dashboard.pages.number_text import (
     NO_NUMBER,
-    SCALES,
-    SECONDS,
     TIMES,
     Scale,
     change,
     digits,
     rounded,
+    scale_of,
     spread,
 )
 from torchgauge.dashboard.pages.views import Readers, Reading, View, views
 from torchgauge.dashboard.pages.whisker import whisker
 from torchgauge.dashboard.statuses import LOOKS, MARKS
-from torchgauge.records import METRICS, Metric, Modifier, Status
+from torchgauge.records import Metric, Modifier, Status
 from torchgauge.results.hostile_text import first_line
 
 if TYPE_CHECKING:
@@ -66,8 +65,8 @@ class PerformancePage:
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """A page per view, and the numbers of every metric that has one."""
     latest = context.latest.of_models()
-    found = views(latest)
-    readers, notes = Readers(latest, context.moved), notes_of(latest)
+    found = views(latest, context.primaries)
+    readers, notes = Readers(latest, context.movements), notes_of(latest)
     for view in found:
         page = performance_page(latest, view, found, readers, notes)
         text = context.renderer.page("performance", view.file, section="performance.html", page=page)
@@ -80,10 +79,10 @@ def performance_page(
     latest: LatestResults, view: View, others: tuple[View, ...], readers: Readers, notes: Mapping[int, str]
 ) -> PerformancePage:
     """The table of one view, whose cells ``readers`` read; ``notes`` are those of :func:`notes_of`."""
-    metric, read = METRICS[view.metric], readers.of(view)
+    metric, read = view.of, readers.of(view)
     places = [place for place, column in enumerate(latest.columns) if view.eager or column.compiled]
     columns = tuple(latest.columns[place] for place in places)
-    scale = SECONDS if view.metric.startswith("compile") else SCALES[metric.unit]
+    scale = scale_of(metric)
     readings = [
         [(entry, read(entry)) if (entry := row[place]) is not None else None for place in places]
         for row in latest.grid
@@ -94,7 +93,7 @@ def performance_page(
         unit=scale.name,
         doc=metric.doc,
         better=metric.better.value,
-        metrics={other.metric: METRICS[other.metric].unit for other in others},
+        metrics={other.metric: other.of.unit for other in others},
         columns=column_heads(columns, latest.apart),
         rows=tuple(
             NumberRow(

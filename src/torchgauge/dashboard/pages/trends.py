@@ -17,10 +17,7 @@ from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.pages.trend_panel import gap_count, trend_svg
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.trend_lines import CORE, EXTRA, MeanLine, TrendLine
-from torchgauge.records import left_out
-
-METRIC = "latency"
-"""The metric of the drawings that are there without scripts."""
+from torchgauge.records import Metric, left_out
 
 
 @dataclass(frozen=True)
@@ -44,10 +41,18 @@ class Panel:
 
 
 @dataclass(frozen=True)
-class TrendsPage:
-    """The page without scripts."""
+class Section:
+    """All that is drawn of one metric without scripts."""
 
+    metric: Metric
     panels: tuple[Panel, ...]
+
+
+@dataclass(frozen=True)
+class TrendsPage:
+    """The page without scripts: a section for each metric that the scenarios measure for."""
+
+    sections: tuple[Section, ...]
     snapshots: tuple[Snapshot, ...]
     epochs: int
     metrics: tuple[str, ...]
@@ -62,8 +67,9 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 
 def trends_page(context: SiteContext) -> TrendsPage:
     """The page of the recent epochs."""
-    recent = context.recent
-    parts = [trend_lines.trend_lines(part, (METRIC,), suites=False) for part in _epochs(recent)]
+    recent, primaries = context.recent, context.primaries
+    names = tuple(metric.name for metric in primaries)
+    parts = [trend_lines.trend_lines(part, names, suites=False) for part in _epochs(recent)]
     found: dict[tuple[str, str], list[TrendLine | None]] = {}
     for place, lines in enumerate(parts):
         for line in lines:
@@ -71,12 +77,22 @@ def trends_page(context: SiteContext) -> TrendsPage:
                 known = found.setdefault((line.device, line.configuration), [None] * len(parts))
                 known[place] = line
     lengths = [len(part.snapshots) for part in _epochs(recent)]
-    panels = (_panel(name, lines, lengths, recent.snapshots) for name, lines in found.items())
+    sections = [
+        Section(
+            metric,
+            tuple(
+                _panel(metric.name, name, lines, lengths, recent.snapshots)
+                for name, lines in found.items()
+                if len(names) == 1 or any(line and metric.name in line.metrics for line in lines)
+            ),
+        )
+        for metric in primaries
+    ]
     return TrendsPage(
-        panels=tuple(panels),
+        sections=tuple(section for section in sections if section.panels),
         snapshots=recent.snapshots,
         epochs=len(parts),
-        metrics=tuple(name for name in CORE + EXTRA if name in context.metrics),
+        metrics=tuple(name for name in dict.fromkeys(names + CORE + EXTRA) if name in context.metrics),
         charts=context.charts.bundle is not None,
     )
 
@@ -100,11 +116,15 @@ def _part(window: History, places: Integers) -> History:
 
 
 def _panel(
-    name: tuple[str, str], lines: list[TrendLine | None], lengths: list[int], snapshots: tuple[Snapshot, ...]
+    metric: str,
+    name: tuple[str, str],
+    lines: list[TrendLine | None],
+    lengths: list[int],
+    snapshots: tuple[Snapshot, ...],
 ) -> Panel:
     device, configuration = name
     nothing = [np.full(length, np.nan) for length in lengths]
-    means = [line.metrics.get(METRIC) if line else None for line in lines]
+    means = [line.metrics.get(metric) if line else None for line in lines]
     parts = [(m.median, m.low, m.high) if m else (n, n, n) for m, n in zip(means, nothing, strict=True)]
     median = np.concatenate([part[0] for part in parts])
     passed = np.concatenate(

@@ -5,7 +5,7 @@ Every view is a page of its own, so that each is complete without scripts and st
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 from typing import NamedTuple
@@ -13,9 +13,10 @@ from typing import NamedTuple
 from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.noise import Movement
-from torchgauge.dashboard.pages.number_text import half_percent, together
-from torchgauge.records import METRICS
+from torchgauge.dashboard.pages.number_text import half_percent, scale_of, together
+from torchgauge.records import METRICS, Metric
 
+LATENCY = METRICS["latency"]
 EAGER = "eager"
 """The configuration that is the baseline of its device where a device has it."""
 
@@ -35,7 +36,7 @@ class View:
     """One page of the performance matrix."""
 
     file: str
-    metric: str
+    of: Metric
     title: str
     label: str
     against: Against
@@ -44,9 +45,14 @@ class View:
     mean: bool = False
 
     @property
+    def metric(self) -> str:
+        """The name of the metric."""
+        return self.of.name
+
+    @property
     def averaged(self) -> View:
         """The view whose cells the means are of: ratios, since numbers of different sets do not compare."""
-        absolute = self.against is Against.NOTHING and METRICS[self.metric].unit != "ratio"
+        absolute = self.against is Against.NOTHING and self.of.unit != "ratio"
         return replace(self, against=Against.COLUMN) if absolute else self
 
 
@@ -71,50 +77,54 @@ class Reading(NamedTuple):
 Reader = Callable[[Entry], Reading]
 
 
-def views(latest: LatestResults) -> tuple[View, ...]:
-    """The views for which ``latest`` has columns, the first one under the name that the navigation has."""
+def views(latest: LatestResults, primaries: Sequence[Metric] = (LATENCY,)) -> tuple[View, ...]:
+    """The views for which ``latest`` has columns, the first one under the name that the navigation has.
+
+    ``primaries`` are the metrics that the scenarios measure for.
+    """
     if not latest.entries:
-        return (View("performance.html", "latency", "Latency", "in ms", Against.NOTHING),)
-    compiled = any(column.compiled for column in latest.columns)
-    baselines = baseline_columns(latest)
-    found = []
-    if any(column not in baselines.values() for column in latest.columns):
-        found.append(View("", "latency", "Latency", "ratio to eager", Against.EAGER, mean=True))
-    found.append(View("-latency", "latency", "Latency", "in ms", Against.NOTHING, mean=True))
-    if len(latest.devices) > 1:
-        device = latest.devices[0]
-        found.append(
-            View("-device", "latency", "Latency", f"ratio to {device}", Against.DEVICE, device, mean=True)
-        )
-    found.append(
-        View("-previous", "latency", "Latency", "change since the result before", Against.BEFORE, mean=True)
-    )
-    if compiled:
+        return (_primary("", LATENCY, f"in {scale_of(LATENCY).name}", Against.NOTHING),)
+    found = list(_of_primary(latest, primaries[0], "", f"-{primaries[0].name}"))
+    for metric in primaries[1:]:
+        found += _of_primary(latest, metric, f"-{metric.name}", f"-{metric.name}-absolute")
+    if any(column.compiled for column in latest.columns):
+        speedup, cold, warm = (METRICS[name] for name in ("speedup", "compile_cold", "compile_warm"))
         found += [
             View(
-                "-speedup",
-                "speedup",
-                "Speed-up",
-                "over eager, paired",
-                Against.NOTHING,
-                eager=False,
-                mean=True,
+                "-speedup", speedup, "Speed-up", "over eager, paired", Against.NOTHING, eager=False, mean=True
             ),
-            View("-compile", "compile_cold", "Compile time", "cold cache", Against.NOTHING, eager=False),
-            View("-compile-warm", "compile_warm", "Compile time", "warm cache", Against.NOTHING, eager=False),
+            View("-compile", cold, "Compile time", "cold cache", Against.NOTHING, eager=False),
+            View("-compile-warm", warm, "Compile time", "warm cache", Against.NOTHING, eager=False),
         ]
-    found.append(View("-memory", "peak_memory", "Peak memory", "in MiB", Against.NOTHING))
+    found.append(View("-memory", METRICS["peak_memory"], "Peak memory", "in MiB", Against.NOTHING))
     if any("peak_share" in entry.numbers for entry in latest.entries.values()):
-        found.append(View("-peak-share", "peak_share", "Peak share", "in %", Against.NOTHING))
+        found.append(View("-peak-share", METRICS["peak_share"], "Peak share", "in %", Against.NOTHING))
     return (
         replace(found[0], file="performance.html"),
         *(replace(view, file=f"performance{view.file}.html") for view in found[1:]),
     )
 
 
-def metric_units(latest: LatestResults) -> dict[str, str]:
+def _of_primary(latest: LatestResults, metric: Metric, stem: str, absolute: str) -> Iterator[View]:
+    """The views of a metric that a scenario measures for; files begin with ``stem``."""
+    taken = baseline_columns(latest).values()
+    if any(column not in taken for column in latest.columns):
+        yield _primary(stem, metric, "ratio to eager", Against.EAGER)
+    yield _primary(absolute, metric, f"in {scale_of(metric).name}", Against.NOTHING)
+    if len(latest.devices) > 1:
+        device = latest.devices[0]
+        yield replace(_primary(f"{stem}-device", metric, f"ratio to {device}", Against.DEVICE), device=device)
+    yield _primary(f"{stem}-previous", metric, "change since the result before", Against.BEFORE)
+
+
+def _primary(file: str, metric: Metric, label: str, against: Against) -> View:
+    title = metric.name.replace("_", " ").capitalize()
+    return View(file, metric, title, label, against, mean=True)
+
+
+def metric_units(latest: LatestResults, primaries: Sequence[Metric]) -> dict[str, str]:
     """The metrics that a query may compare, with their base units."""
-    return {view.metric: METRICS[view.metric].unit for view in views(latest)}
+    return {view.metric: view.of.unit for view in views(latest, primaries)}
 
 
 def baseline_columns(latest: LatestResults) -> Mapping[str, Column]:
@@ -147,8 +157,8 @@ def baselines(latest: LatestResults, view: View) -> Mapping[Column, Column]:
 class Readers:
     """How the cells of views are read; what several views share is read once."""
 
-    def __init__(self, latest: LatestResults, moved: Mapping[str, Movement]) -> None:
-        """``moved`` are the newest changes of latency, by case."""
+    def __init__(self, latest: LatestResults, moved: Mapping[str, Mapping[str, Movement]]) -> None:
+        """``moved`` are the newest changes, by metric and case."""
         self._latest = latest
         self._moved = moved
         self._absolutes: dict[str, Reader] = {}
@@ -157,7 +167,8 @@ class Readers:
         """How the cells of ``view`` are read."""
         absolute = self._absolutes.setdefault(view.metric, _read_once(view.metric))
         if view.against is Against.BEFORE:
-            return lambda entry: _before(entry, absolute(entry), self._moved)
+            moved = self._moved.get(view.metric, {})
+            return lambda entry: _before(entry, absolute(entry), moved)
         if view.against is Against.NOTHING:
             return absolute
         base, entries = baselines(self._latest, view), self._latest.entries

@@ -43,7 +43,7 @@ async function start(host) {
     body.append(element("p", { class: "muted" }, "Loading …"));
     prepare();
     try {
-      const figures = await figuresOf(site, state, metrics[0] ?? "latency");
+      const figures = await figuresOf(site, state, metrics[0] ?? "");
       if (mine !== turn) return;
       clear(body);
       body.append(...figures);
