@@ -48,7 +48,7 @@ class DrawnMetric:
         """One small drawing with what its newest number is and by how much it moved."""
         head = f'<li><a href="#{links.case_anchor(entry)}">{repeated(entry.column.name)}</a>'
         row, number = history.number_of(entry.newest["case_key"]), entry.numbers.get(self.metric.name)
-        drawing = str(self.lines.svg(row)) if row is not None and self.lines.numbers(row) > 1 else ""
+        drawing = self._drawing(row) if row is not None and self.lines.numbers(row) > 1 else ""
         if number is None or number["median"] is None:
             why = number["absent"] if number else "not measured"
             return f'{head}{drawing}<p><span class="muted">no number: {repeated(why)}</span></p></li>'
@@ -64,6 +64,11 @@ class DrawnMetric:
         if share is not None and share["median"] is not None:
             moved = f"{moved}</p><p>{units.quantity(share['median'], share['unit'])} of the peak"
         return f"{head}{drawing}<p><b>{value}</b> {spread(half_percent(number))} {moved}</p></li>"
+
+    def _drawing(self, row: int) -> str:
+        if self.lines.drawn(row):
+            return str(self.lines.svg(row))
+        return f'<p class="muted">not drawn: {self.lines.numbers(row)} numbers, none with an interval</p>'
 
     def table_row(self, history: History, entry: Entry) -> str:
         """The newest medians of ``entry`` as a row; those in doubt say their modifier."""

@@ -19,7 +19,7 @@ from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.pages.sparkline import Sparklines
 from torchgauge.dashboard.snapshots import DatedRun, TorchBuild
 from torchgauge.dashboard.trend_changes import Change, TrendChanges, read_changes
-from torchgauge.records import METRICS, Subject
+from torchgauge.records import Subject
 from torchgauge.records.codec import to_plain
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
@@ -119,10 +119,10 @@ def worse(context: SiteContext, most: int) -> dict[str, Any]:
 def _line(context: SiteContext, found: Finding) -> Markup:
     """The recent past of the series of ``found`` as a drawing; empty where there is none."""
     row = context.recent.number_of(found.case_key)
-    if row is None or found.metric not in context.recent.values or found.metric not in METRICS:
+    if row is None or found.metric not in context.recent.values:
         return Markup()
-    lines = Sparklines(context.recent.of_cases([row]), found.metric, METRICS[found.metric].unit)
-    return lines.svg(0) if lines.numbers(0) else Markup()
+    lines = Sparklines(context.recent.of_cases([row]), found.metric, context.metric(found.metric).unit)
+    return lines.svg(0) if lines.drawn(0) else Markup()
 
 
 def _by_key(latest: LatestResults) -> Mapping[str, Entry]:

@@ -38,9 +38,9 @@ class Sparklines:
         median = values[MEDIAN][:, -SHOWN:]
         without = np.full_like(median, np.nan)
         low, high = (values[place][:, -SHOWN:] if len(values) > 1 else without for place in (LOW, HIGH))
-        there = np.isfinite(median)
-        banded = there & np.isfinite(low) & np.isfinite(high)
-        ends = np.where(banded, low, median), np.where(banded, high, median)
+        ends = low, high
+        there = np.isfinite(median) & np.isfinite(low) & np.isfinite(high)
+        self._bare: list[int] = (np.isfinite(median) & ~there).sum(axis=1).tolist()
         least, most = np.minimum.reduce((median, *ends)), np.maximum.reduce((median, *ends))
         lowest = np.where(there, least, np.inf).min(axis=1, initial=np.inf)
         highest = np.where(there, most, -np.inf).max(axis=1, initial=-np.inf)
@@ -48,25 +48,28 @@ class Sparklines:
         self._counts: list[int] = there.sum(axis=1).tolist()
         self._range: list[list[float]] = np.stack([lowest, highest], axis=1).tolist()
         self._stretches = _stretches(there)
-        self._has_band: list[bool] = banded.any(axis=1).tolist()
         heights = [_heights(array, there, lowest, highest) for array in (median, *ends)]
         table, snapshots = _table(self._length), np.arange(self._length)
         self._points, self._below, self._above = (table[snapshots, height].tolist() for height in heights)
 
     def numbers(self, row: int) -> int:
         """How many numbers the series in ``row`` has."""
+        return self._counts[row] + self._bare[row]
+
+    def drawn(self, row: int) -> int:
+        """How many of them have an interval: without one a number is not drawn."""
         return self._counts[row]
 
     def svg(self, row: int) -> Markup:
-        """The drawing of the series in ``row``, which has a number; a missing one breaks the line."""
+        """The drawing of the series in ``row``, which has a number to draw; a missing one breaks the line."""
         points, above, below = self._points[row], self._above[row], self._below[row]
         line, band, dots = "", "", []
         for start, stop in self._stretches[row]:
             if stop - start == 1:
                 dots.append(start)
+                line += f"M{above[start]}{below[start]}"
             else:
                 line += "M" + "".join(points[start:stop])
-            if self._has_band[row]:
                 band += "M" + "".join(above[start:stop]) + "".join(below[start:stop][::-1]) + "Z"
         last = self._stretches[row][-1][1] - 1
         if last not in dots:
@@ -85,10 +88,12 @@ class Sparklines:
         low, high = (units.quantity(end, self._unit) for end in self._range[row])
         count, length = self._counts[row], self._length
         doubted = self._doubted[row]
-        missing = length - count - doubted
+        bare = self._bare[row]
+        missing = length - count - doubted - bare
         gaps = f"; no number in {missing} of {length} snapshots" if missing else ""
         apart = f"; {doubted} in doubt left out" if doubted else ""
-        return f"{count} numbers between {low} and {high}{gaps}{apart}"
+        single = f"; {bare} without an interval not drawn" if bare else ""
+        return f"{count} numbers between {low} and {high}{gaps}{apart}{single}"
 
 
 def _heights(array: Floats, there: Bits, lowest: Floats, highest: Floats) -> Integers:

@@ -19,16 +19,15 @@ _TOP = 2
 def trend_svg(parts: Sequence[tuple[Floats, Floats, Floats]], share: Floats, label: str) -> Markup:
     """The drawing: ``parts`` are median, low and high of consecutive epochs, whose lines are not joined.
 
-    ``share`` is the share of cases that pass, NaN where nothing was heard. ``label`` says it all in words and
-    is made of numbers and dates only.
+    A point without an interval is not drawn. ``share`` is the share of cases that pass, NaN where nothing was
+    heard. ``label`` says it all in words and is made of numbers and dates only.
     """
     median, low, high = (np.concatenate([part[i] for part in parts]) for i in range(3))
-    low, high = np.where(np.isfinite(low), low, median), np.where(np.isfinite(high), high, median)
-    there = np.isfinite(median)
+    there = np.isfinite(median) & np.isfinite(low) & np.isfinite(high)
     x = _places(len(median))
     pieces = [_gaps(~there, x)]
     if there.any():
-        top, bottom = float(np.nanmax(high)), float(np.nanmin(low))
+        top, bottom = float(np.max(high[there])), float(np.min(low[there]))
         top, bottom = max(top, 1.0), min(bottom, 1.0)
         span = max(top - bottom, 1e-9)
 
@@ -50,6 +49,14 @@ def trend_svg(parts: Sequence[tuple[Floats, Floats, Floats]], share: Floats, lab
     return Markup(  # noqa: S704  numbers and the label, which the caller makes of numbers and dates
         f'<svg class="trend" viewBox="0 0 {WIDTH} {HEIGHT + BELOW}" role="img" aria-label="{label}">'
         f"{''.join(pieces)}</svg>"
+    )
+
+
+def bare_count(parts: Sequence[tuple[Floats, Floats, Floats]]) -> int:
+    """How many points have no interval, and so are not drawn."""
+    return sum(
+        int((np.isfinite(median) & ~(np.isfinite(low) & np.isfinite(high))).sum())
+        for median, low, high in parts
     )
 
 

@@ -14,7 +14,7 @@ from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.history import History
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.pages.number_text import change
-from torchgauge.dashboard.pages.trend_panel import gap_count, trend_svg
+from torchgauge.dashboard.pages.trend_panel import bare_count, gap_count, trend_svg
 from torchgauge.dashboard.snapshots import Snapshot
 from torchgauge.dashboard.trend_lines import CORE, EXTRA, MeanLine, TrendLine
 from torchgauge.records import Metric, left_out
@@ -36,6 +36,7 @@ class Panel:
     cases: int
     left_out: str
     gaps: int
+    bare: int
     passed: str
     cells: tuple[str, ...]
 
@@ -158,6 +159,7 @@ def _panel(
         cases=cases,
         left_out=apart,
         gaps=gap_count(median),
+        bare=bare_count(parts),
         passed=last,
         cells=tuple(
             _cell(float(value), int(count), int(of))

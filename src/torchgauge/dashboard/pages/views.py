@@ -83,7 +83,7 @@ def views(latest: LatestResults, primaries: Sequence[Metric] = (LATENCY,)) -> tu
     ``primaries`` are the metrics that the scenarios measure for.
     """
     if not latest.entries:
-        return (_primary("", LATENCY, f"in {scale_of(LATENCY).name}", Against.NOTHING),)
+        return (View("performance.html", LATENCY, "Latency", "in ms", Against.NOTHING),)
     found = list(_of_primary(latest, primaries[0], "", f"-{primaries[0].name}"))
     for metric in primaries[1:]:
         found += _of_primary(latest, metric, f"-{metric.name}", f"-{metric.name}-absolute")

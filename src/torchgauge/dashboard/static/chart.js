@@ -10,8 +10,9 @@ import { scale, told } from "./number_text.js";
  * Values by the place of a snapshot; `beside` is text that stands with each, `doubts` the mark that keeps a number
  * apart, empty where none does, `link` where a point leads.
  * @typedef {{title: string, snapshots: import("./data.js").Snapshot[], lines: Line[], unit: string,
- *   breaks?: number[], fromZero?: boolean, one?: boolean}} Chart
- * `breaks` are places at which a line begins anew; `one` draws the line of "no change".
+ *   breaks?: number[], fromZero?: boolean, one?: boolean, exact?: boolean}} Chart
+ * `breaks` are places at which a line begins anew; `one` draws the line of "no change"; `exact` are counts, which have
+ * no interval: any other number without one is not drawn.
  */
 
 const MOST_SHOWN = 8;
@@ -83,6 +84,7 @@ const seen = new IntersectionObserver(
  * @returns {HTMLElement}
  */
 export function figure(chart) {
+  const { sure, bare } = drawable(chart);
   const plot = element("div", { class: "plot", role: "img", "aria-label": words(chart) });
   plot.append(element("p", { class: "muted" }, "Loading the chart …"));
   const caption = element("figcaption", {}, visible(chart.title));
@@ -90,16 +92,22 @@ export function figure(chart) {
   table.addEventListener("toggle", () => {
     if (table.open && table.children.length === 1) table.append(tableOf(chart));
   });
-  const found = element("figure", { class: "chart-figure" }, caption, plot, table);
+  if (!sure.lines.length) {
+    table.open = true;
+    const why = "Not drawn: none of these numbers has an interval, as a single sample has none. The table has them.";
+    return element("figure", { class: "chart-figure" }, caption, element("p", { class: "muted" }, why), table);
+  }
+  const left = bare ? [element("p", { class: "muted" }, `${bare} numbers have no interval and are not drawn: the table has them.`)] : [];
+  const found = element("figure", { class: "chart-figure" }, caption, plot, ...left, table);
   plot.addEventListener("chart-seen", async () => {
     try {
       const Plotly = await plotly();
       await inTurn(async () => {
         if (!plot.isConnected) return;
         plot.replaceChildren();
-        drawn.set(plot, () => paint(Plotly, plot, chart));
-        await paint(Plotly, plot, chart);
-        follow(plot, chart);
+        drawn.set(plot, () => paint(Plotly, plot, sure));
+        await paint(Plotly, plot, sure);
+        follow(plot, sure);
         plot.dataset.ready = "true";
       });
     } catch (error) {
@@ -111,6 +119,21 @@ export function figure(chart) {
   });
   requestAnimationFrame(() => seen.observe(plot));
   return found;
+}
+
+/** The chart without the numbers that have no interval, and how many these are. @param {Chart} chart */
+function drawable(chart) {
+  if (chart.exact) return { sure: chart, bare: 0 };
+  let bare = 0;
+  const lines = chart.lines.map((line) => {
+    const median = line.median.map((value, place) => {
+      if (value === null || (typeof line.low?.[place] === "number" && typeof line.high?.[place] === "number")) return value;
+      bare += 1;
+      return null;
+    });
+    return { ...line, median };
+  });
+  return { sure: { ...chart, lines: lines.filter(({ median }) => median.some((value) => value !== null)) }, bare };
 }
 
 /** Forget what was drawn in `host` before it is filled anew. @param {HTMLElement} host */
@@ -229,10 +252,13 @@ function doubted(plot, chart, line, number, factor) {
   const places = line.median.flatMap((value, place) => (value !== null && line.doubts?.[place] ? [place] : []));
   const edge = 1.1 * largestOf(chart);
   const value = (/** @type {number} */ place) => /** @type {number} */ (line.median[place]);
+  const reach = (/** @type {(number | null)[] | undefined} */ side) =>
+    places.map((place) => (value(place) > edge ? 0 : Math.abs((side?.[place] ?? value(place)) - value(place)) / factor));
   const found = {
     type: "scatter", mode: "markers", x: places, y: places.map((place) => Math.min(value(place), edge) / factor),
     text: places.map((place) => hover(chart, line, place)), customdata: places, hoverinfo: "text", name: escaped(line.name),
     legendgroup: `line ${number}`, showlegend: false, visible: number < MOST_SHOWN ? true : "legendonly", meta: number,
+    error_y: { type: "data", symmetric: false, array: reach(line.high), arrayminus: reach(line.low), thickness: 1, width: 4 },
     marker: {
       color: colour(plot, `--series-${(number % 8) + 1}`), size: 9,
       symbol: places.map((place) => (value(place) > edge ? "arrow-up-open" : "circle-open")),

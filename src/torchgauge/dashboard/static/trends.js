@@ -149,6 +149,6 @@ async function figuresOf(site, state, first) {
   } else {
     found.push(element("p", { class: "notice" }, `There is no ${metric.replaceAll("_", " ")} of this device, configuration and suite in these epochs: choose another metric or an older epoch.`));
   }
-  if (shares.length) found.push(figure({ title: `${where}: share of planned cases that pass`, snapshots, lines: shares, unit: "%", fromZero: true }));
+  if (shares.length) found.push(figure({ title: `${where}: share of planned cases that pass`, snapshots, lines: shares, unit: "%", fromZero: true, exact: true }));
   return found;
 }
