@@ -63,9 +63,9 @@ def test_a_sample_takes_the_forms_that_are_drawn_and_no_other(tmp_path: Path) ->
     assert type(entry) is Entry
     number = entry.numbers["latency"]
     view = next(each for each in views.views(latest) if each.file == "performance.html")
-    read = views.Readers(latest, {}).of(view)
-    reading = read(entry)
-    page = performance.performance_page(latest, view, (view,), read, {})
+    readers = views.Readers(latest, {})
+    reading = readers.of(view)(entry)
+    page = performance.performance_page(latest, view, (view,), readers, {})
     text = page.rows[0].cells
     assert "12.30" in text
     assert _drawn() == [
