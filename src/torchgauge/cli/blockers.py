@@ -26,7 +26,7 @@ from torchgauge.cli.results import STORE
     csv="steps, operators, clusters and models as CSV on stdout",
     markdown="tables for a page or an issue on stdout",
 )
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     device: tuple[str, ...],
     store: str,
     suites: tuple[str, ...],

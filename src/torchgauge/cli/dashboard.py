@@ -30,9 +30,7 @@ def command() -> None:
     help="where the site will be served, for feeds, badges, link previews and the sitemap",
 )
 @JSON
-def build(  # noqa: PLR0917  click passes them by name
-    store: str, out: str, now: str | None, plotly: str, base_url: str, as_json: bool
-) -> None:
+def build(store: str, out: str, now: str | None, plotly: str, base_url: str, as_json: bool) -> None:
     """Build the site of STORE; a site that is there stays until the new one is whole.
 
     Example: torchgauge dashboard build ./torchgauge-results --out site

@@ -22,7 +22,7 @@ from torchgauge.cli.options import CommaList, store_option
 @click.option("--config", default="", help="configuration, where the files do not say it")
 @click.option("--ignore-columns", type=CommaList(), default=(), help="columns of a CSV to pass over")
 @store_option("where the run goes")
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     files: tuple[str, ...],
     form: str | None,
     suite: str,

@@ -99,7 +99,7 @@ def show(name: str, store: str, as_json: bool) -> None:
 @click.option("--columns", help="columns to show, separated by commas")
 @STORE
 @JSON
-def query_rows(  # noqa: PLR0917  click passes them by name
+def query_rows(
     conditions: tuple[str, ...],
     table: str,
     run_id: str | None,

@@ -36,7 +36,7 @@ from torchgauge.cli.options import STORES, CommaList, moment_of
     help="clusters to show in text and Markdown; 0 is all",
 )
 @forms(csv="a line for each cluster as CSV on stdout", markdown="a page or an issue on stdout")
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     stores: tuple[str, ...],
     device: tuple[str, ...],
     suites: tuple[str, ...],

@@ -19,7 +19,7 @@ from torchgauge.errors import UsageError
 @click.option("--approved-sha", default="", help="what an earlier step allowed: anything else is refused")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @JSON
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     event: str | None, pool: str, config_file: str, approved_sha: str, repository: str, as_json: bool
 ) -> None:
     """Say whether a pull request may use a pool, and for which commit.

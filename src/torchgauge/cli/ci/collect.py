@@ -27,7 +27,7 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
     help="how often the Git host ran the workflow (default: GITHUB_RUN_ATTEMPT, else any)",
 )
 @click.option("--ask-github", is_flag=True, help="take only sets that their jobs state, by the API")
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     folder: Path,
     campaign_file: str,
     campaign_digest: str,

@@ -49,7 +49,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
     help="what gates, of the base; `default` is the built-in policy (without this: what the run said)",
 )
 @click.option("--dry-run", is_flag=True, help="print the comment and write nothing")
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     event: str | None,
     config_file: str,
     config_path: str | None,

@@ -24,7 +24,7 @@ from torchgauge.cli.ci.campaign_option import campaign
 )
 @click.option("--remove", metavar="RUN", help="take a run out of the store, leaving a tombstone")
 @click.option("--reason", default="", help="why it is removed")
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     sets: tuple[Path, ...],
     campaign_file: str,
     campaign_digest: str,

@@ -23,7 +23,7 @@ from torchgauge.cli.options import store_option
 @click.option(
     "--dry-run", is_flag=True, help="print what would be done; without a token, as if none were there"
 )
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     store: str,
     campaign_file: str,
     campaign_digest: str,

@@ -29,7 +29,7 @@ from torchgauge.cli.answer import say_json
 @click.option(
     "--keep-rejected", type=click.FloatRange(0), metavar="DAYS", help="then delete records of refusals"
 )
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     store: str,
     site: str,
     history_guard: str | None,

@@ -19,7 +19,7 @@ from torchgauge.cli.options import store_option
 )
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of --config, else built in)")
 @click.option("--ask-github", is_flag=True, help="take only answers that their jobs state, by the API")
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     folder: Path,
     store: str,
     campaign_file: str,

@@ -14,7 +14,7 @@ from torchgauge.cli.options import store_option
 @campaign("a night's plan")
 @store_option("where results are")
 @click.option("--github", is_flag=True, help="set this step's outputs: suspected, confirm, matrix")
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     config_file: str,
     policy: str | None,
     campaign_file: str,

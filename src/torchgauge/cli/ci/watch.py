@@ -21,7 +21,7 @@ from torchgauge.cli.options import store_option
     "--nights", type=click.IntRange(1, 366), default=1, show_default=True, help="how many, backwards"
 )
 @JSON
-def command(  # noqa: PLR0917  click passes them by name
+def command(
     store: str, config_file: str | None, expect_by: str | None, now: str | None, nights: int, as_json: bool
 ) -> None:
     """Alarm when a night is missing or incomplete: exit 1, with every gap in words.
