@@ -239,9 +239,10 @@ PREFETCH = click.option(
 )
 
 
-def compiling(command: Command) -> Command:
-    """What is compiled cold, and where compiled code is kept for the next run."""
+def campaigning(command: Command) -> Command:
+    """How a campaign is measured, what of it is compiled cold, and where compiled code is kept."""
     options = [
+        QUIET_WAIT,
         click.option(
             "--cold-compile",
             metavar="all|none|1/N",
@@ -254,12 +255,14 @@ def compiling(command: Command) -> Command:
             help="where the others' compiled code is kept for the next run of the same torch "
             "(or TORCHGAUGE_COMPILE_CACHE; default: in the user's cache)",
         ),
+        NO_FALLBACK_CHECK,
+        PREFETCH,
     ]
-    return _apply(options, command)
+    return sources(PYTHON(measuring(_apply(options, command))))
 
 
 def _compilation_of(options: dict[str, Any]) -> dict[str, Any]:
-    """The settings of :func:`compiling`; none for a verb that does not have them."""
+    """The settings of :func:`campaigning`; none for a verb that does not have them."""
     from torchgauge.harness.cold_sampling import NIGHTLY, checked
     from torchgauge.harness.compile_cache import chosen_folder
 

@@ -10,31 +10,19 @@ from torchgauge.cli.answer import JSON, say
 from torchgauge.cli.options import (
     DURATIONS,
     EXPECTATIONS,
-    NO_FALLBACK_CHECK,
-    PREFETCH,
-    PYTHON,
-    QUIET_WAIT,
     Seconds,
-    compiling,
-    measuring,
+    campaigning,
     selection_of,
     selectors,
     settings_of,
-    sources,
     store_option,
 )
 
 
 @click.command("plan")
 @selectors
-@sources
 @EXPECTATIONS
-@PYTHON
-@measuring
-@QUIET_WAIT
-@compiling
-@NO_FALLBACK_CHECK
-@PREFETCH
+@campaigning
 @DURATIONS
 @click.option("--budget", type=Seconds(), help="show what fits into so long a run (90s, 30m, 2h)")
 @store_option("earlier runs, which give the order")

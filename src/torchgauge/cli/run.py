@@ -11,31 +11,19 @@ from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.options import (
     DURATIONS,
     EXPECTATIONS,
-    NO_FALLBACK_CHECK,
-    PREFETCH,
-    PYTHON,
-    QUIET_WAIT,
     Seconds,
-    compiling,
-    measuring,
+    campaigning,
     selection_of,
     selectors,
     settings_of,
-    sources,
     store_option,
 )
 
 
 @click.command("run")
 @selectors
-@sources
 @EXPECTATIONS
-@PYTHON
-@measuring
-@QUIET_WAIT
-@compiling
-@NO_FALLBACK_CHECK
-@PREFETCH
+@campaigning
 @DURATIONS
 @click.option(
     "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), most valuable cases first"

@@ -10,15 +10,9 @@ import click
 from torchgauge.cli.answer import aside, say_json
 from torchgauge.cli.ci.campaign_option import campaign
 from torchgauge.cli.options import (
-    NO_FALLBACK_CHECK,
-    PREFETCH,
-    PYTHON,
-    QUIET_WAIT,
     Seconds,
-    compiling,
-    measuring,
+    campaigning,
     settings_of,
-    sources,
     store_option,
 )
 from torchgauge.results.run_id import MOST_ATTEMPTS
@@ -38,13 +32,7 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 @click.option("--out", help="folder of the result set (default: the artifact's name)")
 @click.option("--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h)")
 @click.option("--deadline", type=Seconds(), help="when the job will be killed: stop and pack before that")
-@PYTHON
-@sources
-@measuring
-@QUIET_WAIT
-@compiling
-@PREFETCH
-@NO_FALLBACK_CHECK
+@campaigning
 @store_option("where the run itself goes")
 def command(
     pool: str,
