@@ -11,7 +11,7 @@ VOCABULARY = {
     "devices": ["cpu", "npu", "npu.1", 'odd "name"'],
     "configurations": ["eager", "inductor"],
     "metrics": {"latency": "s", "speedup": "ratio", "peak_memory": "B"},
-    "values": {"mode": ["inference", "training"], "model": ["resnet18", "vit"]},
+    "values": {"batch": ["4", "8", "16"], "mode": ["inference", "training"], "model": ["resnet18", "vit"]},
 }
 
 
@@ -58,6 +58,8 @@ HOLDS = (
     "Npu/eager:error",
     "-config:inductor error", "-config:eager none", "or(config:eager device:cpu) error",
     "count(pass)=1 config:inductor",
+    "cpu:oom|flaky", "npu:oom|error", "mode:inference|training", "status:oom|error", "npu:oom|cpu:pass",
+    "npu/eager error", "-npu/eager pass", "or(npu:oom|error)", "npu/eager",
     "inductor speedup<1", "latency > 10 ms", "latency>10 ms error", "latency < 0.1",
 )  # fmt: skip
 
@@ -71,6 +73,7 @@ FAILS = (
     "crash OR oom", "crash|oom", "crash OR error vit", "error AND crash", "(crash oom) OR vit", "!error",
     "NOT error",
     "cpu:oom,error", "npu:oom,crash", "status:oom,crash", "config:inductor error", "device:cpu error",
+    "cpu:oom|error", "batch:4|16", "cpu/eager error", "npu/inductor",
     "cpu error", "-config:eager error", "latency > 1 s", '"npu"', '"or"', "-config:*", "new",
 )  # fmt: skip
 
@@ -110,6 +113,14 @@ MISTAKES = (
     ("model:resnet", 6, "model:*resnet* finds resnet18"),
     ("mode=training", 4, "a field takes a colon, such as mode:inference"),
     ("error ()", 6, "brackets are empty"),
+    (",", 0, "there is none"),
+    (" , ,", 0, "there is none"),
+    ('error ""', 6, "nothing stands between"),
+    ("--", 1, "needs a term directly after it"),
+    ("error !! pass", 7, "needs a term directly after it"),
+    ("error NOT", 6, "needs a term directly after it"),
+    ("cpu:oom|resnet", 8, "no status and no mark"),
+    ("batch:8|9", 8, 'no batch "9"'),
     ("-" * 3000, 2000, "2000 characters"),
     ("not(" * 60 + "error" + ")" * 60, None, "nested too deep"),
 )

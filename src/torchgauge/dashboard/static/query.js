@@ -58,6 +58,11 @@ class Parser {
     return this.text[this.at] === "," && /[^\s,)]/.test(this.text[this.at + 1] ?? " ");
   }
 
+  /** The same, or a bar without spaces and a value that is no term by itself: cpu:oom|crash is cpu:oom,crash. */
+  valueGoesOn() {
+    return this.listGoesOn() || /^\|[^\s,():<>="|&]+(?=[\s,)|]|$)/.test(this.text.slice(this.at));
+  }
+
   /** A word or sign that joins the terms beside it; "" where a term stands. @param {boolean} begun @returns {"" | "and" | "or"} */
   join(begun) {
     const found = /^(?:(or(?=\s|$)|OR(?=[\s(]|$)|\|\|?)|(?:and(?=\s|$)|AND(?=[\s(]|$)|&&?))/.exec(this.text.slice(this.at, this.at + 4));
@@ -104,6 +109,7 @@ class Parser {
   term() {
     const at = this.at;
     const not = /^(?:[-!](?=[^\s,)])|not\s+(?=[^\s,)]))/i.exec(this.text.slice(at));
+    if (!not && /^(?:[-!]|not)(?=[\s,)]|$)/i.test(this.text.slice(at))) this.fail("not needs a term directly after it; as a text it goes in quotation marks");
     if (!not) return this.atom();
     this.at += not[0].length;
     return { op: "not", of: this.nested(() => this.term()), at };
@@ -139,6 +145,7 @@ class Parser {
     const low = text.toLowerCase();
     if (Object.hasOwn(this.vocabulary.metrics, low)) this.at += /^\s*(?=[<>=])/.exec(this.text.slice(this.at))?.[0].length ?? 0;
     const next = this.text[this.at] ?? "";
+    if (quoted && text === "" && next !== ":") this.fail("nothing stands between these quotation marks", at);
     if (quoted) return next === ":" ? this.column(text, at) : { op: "text", text: text.toLowerCase(), at };
     if (text === "") this.fail(`"${next}" cannot stand here`);
     if (next === "(") return this.call(low, at);
@@ -151,7 +158,15 @@ class Parser {
     const { devices, configurations } = this.vocabulary;
     if (devices.some((name) => name.toLowerCase() === low)) return { op: "field", field: "device", value: glob(low), at };
     if (configurations.some((name) => name.toLowerCase() === low)) return { op: "field", field: "config", value: glob(low), at };
-    return { op: "text", text: low, at };
+    return this.place(low, at) ?? { op: "text", text: low, at };
+  }
+
+  /** A device's configuration by its name, as the headings have it. @param {string} low @param {number} at @returns {Node | null} */
+  place(low, at) {
+    const slash = low.indexOf("/"), names = [low.slice(0, slash), low.slice(slash + 1)];
+    const { devices, configurations } = this.vocabulary;
+    if (slash < 0 || !devices.some(glob(names[0])) || !configurations.some(glob(names[1]))) return null;
+    return { op: "and", of: ["device", "config"].map((field, i) => ({ op: "field", field, value: glob(names[i]), at })), at };
   }
 
   /** Terms between brackets, which must all hold. @param {number} at @returns {Node} */
@@ -218,7 +233,7 @@ class Parser {
     do {
       this.at += 1; // the colon, or a comma
       of.push(this.value(field, at));
-    } while (this.listGoesOn());
+    } while (this.valueGoesOn());
     return of.length === 1 ? of[0] : { op: "or", of, at };
   }
 
@@ -267,7 +282,7 @@ class Parser {
     do {
       this.at += 1; // the colon, or a comma
       of.push(this.said(name));
-    } while (this.listGoesOn());
+    } while (this.valueGoesOn());
     const any = of.length === 1 ? of[0] : /** @type {Node} */ ({ op: "or", of, at });
     return { op: "column", device: glob(device), configuration: glob(configuration), of: any, at };
   }
@@ -324,5 +339,7 @@ class Parser {
  */
 export function parse(text, vocabulary) {
   if (text.length > LONGEST) throw new QueryError(`a query has ${LONGEST} characters at most`, LONGEST);
-  return { op: "and", of: new Parser(text, vocabulary).terms(""), at: 0 };
+  const of = new Parser(text, vocabulary).terms("");
+  if (!of.length && text.trim()) throw new QueryError("a comma separates terms, and there is none", 0);
+  return { op: "and", of, at: 0 };
 }
