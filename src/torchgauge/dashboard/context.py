@@ -22,6 +22,7 @@ DEFAULT = "latency"
 if TYPE_CHECKING:
     from torchgauge.dashboard.blocking import Blocking
     from torchgauge.dashboard.pictures.gallery import Gallery
+    from torchgauge.dashboard.trend_changes import TrendChanges
 
 
 @dataclass(frozen=True)
@@ -66,6 +67,13 @@ class SiteContext(SiteData):
             (case.key, found.get(self.primary.get(case.workload.mode, ""), {})) for case in self.recent.cases
         ]
         return {key: moved[key] for key, moved in cases if key in moved}
+
+    @cached_property
+    def changes(self) -> TrendChanges:
+        """The changes of level that are known of the store."""
+        from torchgauge.dashboard.trend_changes import read_changes  # it reads this context
+
+        return read_changes(self)
 
     @cached_property
     def pictures(self) -> Gallery:

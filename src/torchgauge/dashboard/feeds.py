@@ -16,7 +16,7 @@ from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.pages.regressions import STATES, build_text, interval_text
 from torchgauge.dashboard.pages.subject_links import case_link
 from torchgauge.dashboard.snapshots import Snapshot, TorchBuild
-from torchgauge.dashboard.trend_changes import Change, builds_of, read_changes
+from torchgauge.dashboard.trend_changes import Change, builds_of
 from torchgauge.dashboard.xml_text import attribute, escape, xml_line
 from torchgauge.records.codec import digest
 from torchgauge.results import units
@@ -92,7 +92,7 @@ def xml_text(text: str, limit: int = 400) -> str:
 
 def _regressions(context: SiteContext) -> Iterator[FeedEntry]:
     builds = builds_of(context)
-    for each in read_changes(context.store).changes:
+    for each in context.changes.changes:
         if each.finding.worse is True and each.open:
             yield _regression(each, builds)
 

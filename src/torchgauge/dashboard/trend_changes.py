@@ -1,4 +1,4 @@
-"""What ``torchgauge trend`` found, with what was measured again since, or why there is nothing."""
+"""What ``torchgauge trend`` or the build found, with what was measured again since, or why nobody looked."""
 
 from __future__ import annotations
 
@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.snapshots import TorchBuild
+from torchgauge.dashboard.trend_scan import scan
 from torchgauge.errors import DamagedJournalError
-from torchgauge.results.store import Store
-from torchgauge.results.trends.trend_findings import Finding, Look, read_findings
+from torchgauge.results.trends.trend_findings import Finding, Look, TrendFindings, read_findings
 from torchgauge.results.trends.trend_outcomes import TrendOutcome, TrendState, read_outcomes
 
 _ORDER = (
@@ -37,7 +37,9 @@ class Change:
 
 @dataclass(frozen=True)
 class TrendChanges:
-    """The changes, worst first; ``never`` where trend was never run, ``problems`` where a file is damaged.
+    """The changes, worst first; ``never`` where nobody looked, ``problems`` where a file is damaged.
+
+    ``scanned`` says that the build looked, since trend was never run; ``why`` it did not, where nobody did.
 
     ``looks`` are the questions that were asked, newest first. ``others`` are outcomes of changes that no
     finding is about.
@@ -48,11 +50,14 @@ class TrendChanges:
     others: tuple[TrendOutcome, ...]
     problems: tuple[str, ...]
     never: bool
+    scanned: bool = False
+    why: str = ""
 
 
-def read_changes(store: Store) -> TrendChanges:
-    """The changes that are kept in ``store``; a damaged file is said and is no reason to fail."""
-    problems, outcomes, findings = [], [], None
+def read_changes(context: SiteContext) -> TrendChanges:
+    """The changes that the store keeps, or that its series say; a damaged file is said and no error."""
+    problems, outcomes, findings, why = [], [], None, ""
+    store = context.store
     try:
         outcomes = read_outcomes(store)
     except (DamagedJournalError, OSError) as error:
@@ -61,6 +66,10 @@ def read_changes(store: Store) -> TrendChanges:
         findings = read_findings(store)
     except DamagedJournalError as error:
         problems.append(f"the findings of torchgauge trend cannot be read: {_text(error)}")
+    scanned = False
+    if findings is None and not problems:
+        looks, why = scan(context)
+        findings, scanned = (TrendFindings(looks=looks), True) if looks else (None, False)
     standing = findings.standing(outcomes) if findings else ()
     known = {(*each.series, each.suspect_run) for each in standing}
     others = tuple(
@@ -72,9 +81,9 @@ def read_changes(store: Store) -> TrendChanges:
     for each in standing:
         by_series.setdefault(each.series, []).append(each)
     changes = sorted((Change(each, _ended(each, by_series[each.series])) for each in standing), key=_rank)
-    return TrendChanges(
-        tuple(changes), findings.looks if findings else (), others, tuple(problems), never=findings is None
-    )
+    looks = findings.looks if findings else ()
+    never = findings is None
+    return TrendChanges(tuple(changes), looks, others, tuple(problems), never, scanned, why)
 
 
 def builds_of(context: SiteContext) -> Mapping[str, TorchBuild]:

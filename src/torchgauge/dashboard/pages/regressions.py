@@ -18,7 +18,7 @@ from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.pages.sparkline import Sparklines
 from torchgauge.dashboard.snapshots import DatedRun, TorchBuild
-from torchgauge.dashboard.trend_changes import Change, TrendChanges, read_changes
+from torchgauge.dashboard.trend_changes import Change, TrendChanges
 from torchgauge.records import Subject
 from torchgauge.records.codec import to_plain
 from torchgauge.results import units
@@ -52,7 +52,7 @@ STATES: dict[TrendState, tuple[str, str, str]] = {
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
     """The page, and its changes as a download."""
-    found = read_changes(context.store)
+    found = context.changes
     page = context.renderer.page(
         "regressions",
         "regressions.html",
@@ -102,7 +102,7 @@ def _tables(context: SiteContext, found: TrendChanges) -> list[tuple[str, str, i
 
 def worse(context: SiteContext, most: int) -> dict[str, Any]:
     """The open changes for the worse: how many, what is wrong with them, and rows of the first ``most``."""
-    found = read_changes(context.store)
+    found = context.changes
     members = [each for each in found.changes if each.open and each.finding.worse is True]
     runs, entries = {run.run_id: run for run in context.dated}, _by_key(context.everything)
     return {

@@ -11,7 +11,7 @@ from torchgauge.dashboard.pictures.entry_number import has_interval
 from torchgauge.dashboard.pictures.picture import Picture, dated, nothing
 from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
 from torchgauge.dashboard.pictures.ratios import Edge, Lack, Ratio, RatioChart, RatioGroup, Tone
-from torchgauge.dashboard.trend_changes import Change, read_changes
+from torchgauge.dashboard.trend_changes import Change
 from torchgauge.results import units
 from torchgauge.results.trends.trend_outcomes import TrendState
 
@@ -36,7 +36,7 @@ _EXPLAINED = (TrendState.ENVIRONMENT, TrendState.NOT_REPRODUCED)
 
 def pictures(context: SiteContext) -> Iterator[Picture]:
     """The changes of the week, or that there are none."""
-    found = read_changes(context.store)
+    found = context.changes
     week = [
         each
         for each in found.changes
