@@ -162,3 +162,16 @@ def test_an_address_that_is_none_leads_on(built_for: str, path: str, shared: Pat
         connection.request("HEAD", path)
         answer = connection.getresponse()
         assert (answer.status, answer.read()) == (404, b"")
+
+
+@pytest.mark.parametrize("coding", ["identity", "gzip"])
+@pytest.mark.parametrize(
+    "path", ["/models/", "/static/", "/index.html/", f"/{'a' * 300}.html", "/%00", "/index.html%00"]
+)
+def test_an_address_that_no_file_can_have_is_none(path: str, coding: str, site: Path) -> None:
+    """It is answered as any other that leads nowhere: no folder is listed, no exception ends the answer."""
+    with _served(site) as connection:
+        connection.request("GET", path, headers={"Accept-Encoding": coding})
+        answer = connection.getresponse()
+        assert answer.status == 404
+        assert "There is no such page" in answer.read().decode()

@@ -33,13 +33,20 @@ class QuietHandler(SimpleHTTPRequestHandler):
         ".json": "application/json",
         ".parquet": "application/vnd.apache.parquet",
         ".svg": "image/svg+xml",
-        ".xml": "application/atom+xml",
+        ".xml": "application/xml",
     }
 
     def send_head(self) -> BytesIO | BinaryIO | None:
         """Text goes out under gzip where the browser takes it, as page hosts send it."""
-        path = Path(self.translate_path(self.path))
-        path = path / "index.html" if path.is_dir() and self.path.endswith("/") else path
+        try:
+            return self._sent()
+        except (OSError, ValueError):  # a name that no file can have: too long, or with a zero byte in it
+            self.send_error(HTTPStatus.NOT_FOUND)
+            return None
+
+    def _sent(self) -> BytesIO | BinaryIO | None:
+        name = self.translate_path(self.path)
+        path = Path(name) / "index.html" if name.endswith("/") else Path(name)
         wanted = "gzip" in self.headers.get("Accept-Encoding", "")
         if not wanted or path.suffix not in COMPRESSED or not path.is_file():
             return super().send_head()
@@ -51,6 +58,10 @@ class QuietHandler(SimpleHTTPRequestHandler):
         self.send_header("Vary", "Accept-Encoding")
         self.end_headers()
         return BytesIO(data)
+
+    def list_directory(self, path: object) -> None:
+        """A folder without a page is none: hosts of static pages list no folders."""
+        self.send_error(HTTPStatus.NOT_FOUND)
 
     def send_error(self, code: int, message: str | None = None, explain: str | None = None) -> None:
         """The site's own page for an address that is none; it was built for another host than this one."""
