@@ -13,6 +13,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "results" / "reports"))
 
 from comparison_builder import comparison, pair, verdict
 
+from torchgauge.errors import UsageError
 from torchgauge.records.comparison import Verdict
 from torchgauge.results.store import Store
 
@@ -83,3 +84,53 @@ def test_a_store_without_comparisons_says_how_to_make_one(process, store) -> Non
     assert done.returncode == 2
     assert "holds no comparison" in done.stderr
     assert "torchgauge ab" in done.stderr
+
+
+def _dots(path: Path) -> dict[str, str]:
+    """What is said of every point of a picture, by the name of its case."""
+    svg = "{http://www.w3.org/2000/svg}"
+    groups = ET.fromstring(path.read_bytes()).iter(f"{svg}g")
+    titles = [each.findtext(f"{svg}title") or "" for each in groups if each.find(f"{svg}circle") is not None]
+    return {title.rpartition(": ")[0]: title.rpartition(": ")[2] for title in titles}
+
+
+def test_a_chart_has_the_ratio_of_every_case(invoke, tmp_path) -> None:
+    """Beside the report: the numbers of the verdicts, and at the edge what only one side could run."""
+    pairs = [pair(name) for name in ("linear", "conv", "gone", "<b>&")]
+    kinds = (Verdict.REGRESSION, Verdict.UNCHANGED, Verdict.BROKEN, Verdict.IMPROVEMENT)
+    verdicts = [
+        verdict(each, kind, "status" if kind is Verdict.BROKEN else "latency")
+        for each, kind in zip(pairs, kinds, strict=True)
+    ]
+    comparison(tmp_path / "store", pairs, verdicts)
+    chart = tmp_path / "chart.svg"
+    done = invoke("report", "--chart", str(chart), "--store", str(tmp_path / "store"))
+    assert done.exit_code == 0, done.output
+    assert "**Regression**" in done.stdout
+    said = _dots(chart)
+    assert [said[each.id].split(", ")[:2] for each in pairs if each.id in said] == [
+        ["1.08\N{MULTIPLICATION SIGN} [1.07", "1.09]"],
+        ["1.00\N{MULTIPLICATION SIGN} [0.991", "1.01]"],
+        ["0.900\N{MULTIPLICATION SIGN} [0.890", "0.910]"],
+    ]
+    text = chart.read_text(encoding="utf-8")
+    assert ">broken</text>" in text
+    assert "not on head" in text
+    assert "prefers-color-scheme:dark" in text
+    assert "<b>" not in text
+
+
+def test_a_chart_needs_two_sides_and_a_number(invoke, store, tmp_path) -> None:
+    """A run is refused; a comparison without a ratio is reported all the same, and says why none is drawn."""
+    (run_id,) = Store.open(store).run_ids()
+    chart = tmp_path / "chart.svg"
+    done = invoke("report", run_id, "--chart", str(chart), "--store", str(store))
+    assert done.stdout == ""
+    assert isinstance(done.exception, UsageError)
+    assert "has no base and head" in done.exception.message
+    comparison(tmp_path / "none", [LINEAR], [verdict(LINEAR, Verdict.NOT_COMPARABLE)])
+    done = invoke("report", "--chart", str(chart), "--store", str(tmp_path / "none"))
+    assert done.exit_code == 0
+    assert "**Nothing could be compared**" in done.stdout
+    assert done.stderr == "no chart: There is no ratio to draw: 1 not comparable.\n"
+    assert not chart.exists()

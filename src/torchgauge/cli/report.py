@@ -3,18 +3,24 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from torchgauge.cli.results import STORE
+
+if TYPE_CHECKING:
+    from torchgauge.dashboard.pictures.picture import Picture
+    from torchgauge.results.reports.publisher import Report
 
 
 @click.command("report")
 @click.argument("name", required=False)
 @click.option("--format", "form", default="markdown", show_default=True, help="markdown, junit or json")
 @click.option("--out", metavar="FILE", help="write to FILE instead of standard output")
+@click.option("--chart", metavar="FILE", help="also write the latency of head over base as SVG to FILE")
 @STORE
-def command(name: str | None, form: str, out: str | None, store: str) -> None:
+def command(name: str | None, form: str, out: str | None, chart: str | None, store: str) -> None:
     """Report comparison or run NAME (default: the latest comparison), for people or for a CI system.
 
     The Markdown is one comment for a pull request. Reporting judges nothing: torchgauge gate does.
@@ -27,7 +33,33 @@ def command(name: str | None, form: str, out: str | None, store: str) -> None:
 
     publisher = registry.load("torchgauge.publishers", form)
     report = named_report(Store.open(store), name)
+    picture = _picture(report, chart) if chart is not None else None
     if out is None:
         click.echo(publisher.render(report), nl=False)
     else:
         publisher.publish(report, Path(out))
+    if picture is not None and chart is not None:
+        _write(picture, Path(chart))
+
+
+def _picture(report: Report, chart: str) -> Picture:
+    from torchgauge.dashboard.pictures.comparison_chart import comparison_picture
+    from torchgauge.errors import UsageError
+    from torchgauge.results.reports.report import ComparisonReport
+
+    if not isinstance(report, ComparisonReport):
+        raise UsageError(
+            f"--chart {chart}: {report.run_id} is a run, which has no base and head",
+            hint="torchgauge dashboard build draws the pictures of a store's runs",
+        )
+    return comparison_picture(report)
+
+
+def _write(picture: Picture, path: Path) -> None:
+    """Write the picture; where nothing can be drawn the report stands without it."""
+    from torchgauge.results.atomic_file import write_atomically
+
+    if picture.draw is None:
+        click.echo(f"no chart: {picture.says}", err=True)
+    else:
+        write_atomically(path, picture.wide.text.encode())
