@@ -131,10 +131,19 @@ class PageHost(SimpleHTTPRequestHandler):
         """Say nothing."""
 
 
+class _Server(ThreadingHTTPServer):
+    """A server to which a browser that leaves a page early is no error."""
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Say nothing of a connection that was cut."""
+        if not isinstance(sys.exception(), ConnectionError):
+            super().handle_error(request, client_address)
+
+
 @contextmanager
 def serving(site: Path) -> Iterator[str]:
     """The address under which ``site`` is served."""
-    with ThreadingHTTPServer(("127.0.0.1", 0), partial(PageHost, directory=str(site))) as server:
+    with _Server(("127.0.0.1", 0), partial(PageHost, directory=str(site))) as server:
         threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_address[1]}/"
         server.shutdown()

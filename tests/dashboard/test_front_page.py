@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
@@ -273,3 +274,19 @@ def test_the_menu_folds_on_a_phone_and_opens_by_the_keyboard(site: Path, address
         link.wait_for(state="visible")
         link.click()
         page.wait_for_url("**/compatibility.html")
+
+
+def test_ten_questions_take_two_clicks_at_most(
+    whole_site: Path, browser: Any, serve: Callable[[Path], str]
+) -> None:
+    """The tasks of the benchmark, on a site with every kind of page."""
+    benchmarks = str(Path(__file__).parents[2] / "benchmarks")
+    sys.path.insert(0, benchmarks)
+    try:
+        import dashboard_tasks as tasks
+    finally:
+        sys.path.remove(benchmarks)
+    asked, base = tasks.Asked("npusim", "cpu"), serve(whole_site)
+    figures = [tasks.perform(browser, base, text, answer, asked) for text, answer in tasks.TASKS]
+    assert len(figures) == 10
+    assert [each for each in figures if not each.met] == []

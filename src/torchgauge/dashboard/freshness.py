@@ -21,6 +21,7 @@ from torchgauge.dashboard.column_ages import usual_torch
 from torchgauge.dashboard.history import History
 from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.pages.environments import fact as fact_text
+from torchgauge.dashboard.pages.environments import machine_of
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.results import units
 from torchgauge.results.hostile_text import brief, first_line
@@ -31,9 +32,6 @@ DUE = 1.5
 
 AHEAD_S = 600.0
 """By how much a result may be dated after the build before its clock, or ours, is called wrong."""
-
-_MACHINE = ("device.model", "cpu.model", "cpu", "machine")
-"""Facts that name a machine, the first one that is known."""
 
 
 @dataclass(frozen=True)
@@ -149,9 +147,8 @@ def _reporter(
         for fact in environments.get(row["run_id"], ())
         if fact["environment_id"] == row["environment_id"] and fact["kind"] == "identity"
     }
-    machine = next((facts[key] for key in _MACHINE if facts.get(key)), "")
     torch = first_line(usual_torch(past), 60)
-    return replace(known, at=past[0].known_at, torch=torch, machine=first_line(machine, 60))
+    return replace(known, at=past[0].known_at, torch=torch, machine=machine_of(facts))
 
 
 def _every(when: Floats) -> float | None:

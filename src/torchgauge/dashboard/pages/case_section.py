@@ -68,10 +68,11 @@ class LongTexts:
 
 @dataclass(frozen=True)
 class Place:
-    """Where a case's environment and run are described, and the environment of its last pass."""
+    """Where a case's environment and run are described, its machine, and the environment of its last pass."""
 
     run: str
     environment: str
+    machine: str
     last_pass: LastPass | None
     last_pass_environment: str
     difference: str
@@ -277,6 +278,7 @@ def _where(entry: Entry, place: Place, root: str) -> str:
         said = '<span class="muted">not known: no worker started</span>'
     run = f'<a href="{root}{place.run}">{repeated(row["run_id"])}</a>'
     came = repeated(entry.origin.text)
+    run += f" on {repeated(place.machine)}" if place.machine else ""
     return f'<p class="where">Run {run}, environment {said}. It came from: <b>{came}</b>.</p>'
 
 

@@ -14,6 +14,7 @@ from torchgauge.dashboard.plain_rows import Row, plain_rows
 from torchgauge.records import Status
 from torchgauge.results import units
 from torchgauge.results.dataset import read_table
+from torchgauge.results.hostile_text import first_line
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
@@ -25,6 +26,9 @@ _INDEXED = re.compile(r"(.+)\.(\d+)", re.DOTALL)
 _WHOLE = re.compile(r"[0-9]{1,18}").fullmatch
 
 Identity = Mapping[str, str]
+
+_MACHINE = ("device.model", "cpu.model", "cpu", "machine")
+"""Facts that name a machine, the most telling first."""
 
 
 @dataclass(frozen=True)
@@ -77,6 +81,11 @@ def fact(text: str) -> str:
     except ValueError:
         return text
     return value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+
+
+def machine_of(identity: Identity) -> str:
+    """What names the machine, in one short line: the first fact that is known; empty where none is."""
+    return first_line(next((identity[key] for key in _MACHINE if identity.get(key)), ""), 60)
 
 
 def readable(identity: Identity) -> list[tuple[str, str]]:

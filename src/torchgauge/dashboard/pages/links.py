@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from torchgauge.dashboard.latest_results import Column, Entry
 from torchgauge.dashboard.names import device_id
-from torchgauge.records import Workload
+from torchgauge.records import Subject, Workload
 from torchgauge.results.hostile_text import slug
 
 
@@ -65,6 +65,11 @@ def run_link(run_id: str) -> str:
 def environment_anchor(environment_id: str) -> str:
     """The section of one environment on the page of its device."""
     return f"environment-{slug(environment_id)}"
+
+
+def new_failures_anchor(device: str, subject: Subject) -> str:
+    """The section of a device's new failures on the page of regressions."""
+    return f"new-{device_id(device)}-{subject.value}"
 
 
 def device_page(device: str) -> str:

@@ -20,7 +20,13 @@ from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.pages.case_section import LongTexts, Place, case_html
 from torchgauge.dashboard.pages.drawn_metric import IN_TABLE, DrawnMetric
 from torchgauge.dashboard.pages.environment_sides import Side, sides_html
-from torchgauge.dashboard.pages.environments import EnvironmentIndex, Identity, LastPasses, differences
+from torchgauge.dashboard.pages.environments import (
+    EnvironmentIndex,
+    Identity,
+    LastPasses,
+    differences,
+    machine_of,
+)
 from torchgauge.dashboard.pages.html_text import facts_html, repeated
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.status_strip import SHOWN, letters, strip
@@ -117,6 +123,7 @@ class _Site:
         return Place(
             run=links.run_link(row["run_id"]),
             environment=self.environment_link(device, environment),
+            machine=machine_of(self.described.identity(device, environment) or {}),
             last_pass=last,
             last_pass_environment=last.environment_id if last else "",
             difference=self.difference(device, newest, last.environment_id) if last else "",

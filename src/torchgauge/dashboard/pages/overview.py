@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
@@ -10,22 +11,25 @@ from torchgauge.dashboard.history import NOTHING_PLANNED
 from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.new_failures import MARK, NewFailure, recent_failures
 from torchgauge.dashboard.pages import links, regressions
-from torchgauge.dashboard.pages.compatibility import compatibility_page
+from torchgauge.dashboard.pages.compatibility import CompatibilityPage, compatibility_page
 from torchgauge.dashboard.pages.device_history import rows_of
 from torchgauge.dashboard.pages.device_means import mean_change, speedups
 from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.night import Night, newest_night
+from torchgauge.dashboard.pages.performance import PerformancePage, notes_of, performance_page
 from torchgauge.dashboard.pages.reason import reason_of
+from torchgauge.dashboard.pages.views import Readers, views
 from torchgauge.dashboard.pictures.device_ratios import KIND as DEVICES
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.retired import retired_text
 from torchgauge.dashboard.tally import tally
-from torchgauge.records import INCOMPLETE, Status, Subject
+from torchgauge.records import ATTEMPTED, INCOMPLETE, Status, Subject
+from torchgauge.suites.census.record import base_name
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
 
-MOST = {"causes": 12, "changes": 8}
+MOST = {"causes": 12, "changes": 8, "operators": 5}
 """Lines of each list; how many there are in all is said, with a link to them."""
 
 MOST_CELLS = 320
@@ -47,8 +51,10 @@ def _page(context: SiteContext) -> dict[str, Any]:
     nights = [each for each in (night, night and night.before) if each]
     broke = recent_failures(context.recent, sum(each.stop - each.first for each in nights))
     devices = [_device(context, latest, device, nights, broke) for device in _devices(context, latest)]
+    usual = _usual(devices)
     return {
         "night": night,
+        "missing": _missing(entries),
         "measured": _measured(night),
         "tally": tally(entries),
         "passes": night and night.moved(_keys(entries)),
@@ -61,10 +67,22 @@ def _page(context: SiteContext) -> dict[str, Any]:
         "worse": regressions.worse(context, MOST["changes"]),
         "standing": failure_groups(each for each in unexpected if each.status is not Status.PASS),
         "surprising_passes": sum(each.status is Status.PASS for each in unexpected),
+        "configuration": usual,
+        "speedups": {
+            each["device"]: each["speedups"][usual] for each in devices if usual in each["speedups"]
+        },
         "picture": next(iter(context.pictures.of(DEVICES)), None),
         "retired": retired_text(latest),
-        "matrix": compatibility_page(latest, context.primaries) if 0 < _cells(latest) <= MOST_CELLS else None,
+        "matrix": _matrix(context, latest) if 0 < _cells(latest) <= MOST_CELLS else None,
     }
+
+
+def _matrix(context: SiteContext, latest: LatestResults) -> CompatibilityPage | PerformancePage:
+    """The first view of the numbers, which has statuses too; the statuses alone where there is no number."""
+    if not any(each["median"] for entry in latest.entries.values() for each in entry.numbers.values()):
+        return compatibility_page(latest, context.primaries)
+    found = views(latest, context.primaries)
+    return performance_page(latest, found[0], found, Readers(latest, context.movements), notes_of(latest))
 
 
 def _measured(night: Night | None) -> tuple[int, int]:
@@ -72,6 +90,26 @@ def _measured(night: Night | None) -> tuple[int, int]:
     cases = night.cases if night else ()
     models = {case.workload.group for case in cases if case.workload.subject is Subject.MODELS}
     return len(models), len({case.column.device for case in cases})
+
+
+def _usual(devices: Iterable[dict[str, Any]]) -> str:
+    """The configuration whose speed-ups stand on most models of all devices; empty where there is none."""
+    found: Counter[str] = Counter()
+    for line in devices:
+        found.update({name: mean.n for name, (mean, _) in line["speedups"].items()})
+    return min(found, key=lambda name: (-found[name], name), default="")
+
+
+def _missing(entries: Iterable[Entry]) -> list[tuple[str, str, int]]:
+    """The operators that most models fail for: device, operator and number of models, largest first."""
+    found: dict[tuple[str, str], set[tuple[str, str]]] = {}
+    for entry in entries:
+        row = entry.counted
+        if row["missing_op"] and entry.status in ATTEMPTED | {Status.UNSUPPORTED}:
+            key = entry.column.device, base_name(row["missing_op"])
+            found.setdefault(key, set()).add(entry.workload.group)
+    counted = [(device, operator, len(models)) for (device, operator), models in found.items()]
+    return sorted(counted, key=lambda each: (-each[2], each[0], each[1]))
 
 
 def _changed(night: Night, broke: Iterable[NewFailure], case_keys: Collection[str]) -> dict[str, int]:
@@ -109,6 +147,7 @@ def _device(
     return {
         "device": device,
         "href": links.device_page(device),
+        "new": f"regressions.html#{links.new_failures_anchor(device, Subject.MODELS)}",
         "late": context.freshness.is_late(device),
         "tally": tally(entries),
         "changed": [_changed(night, broke, _keys(entries)) for night in nights],
@@ -116,7 +155,7 @@ def _device(
         "newest": max(said, default=None),
         "oldest": min(said, default=None),
         "apart": tuple(_apart(context, device)),
-        "speedups": sorted(speedups(entries), key=lambda each: -each[1].n),
+        "speedups": {name: (mean, left_out) for name, mean, left_out in speedups(entries)},
     }
 
 

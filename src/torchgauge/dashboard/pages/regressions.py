@@ -64,8 +64,8 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         dated=context.dated,
         others=found.others[:MOST_CHANGES],
         fresh=tuple(
-            (title, len(members), failure_groups(members, attrgetter("shown"))[:MOST_GROUPS])
-            for title, members in _new(context)
+            (anchor, title, len(members), failure_groups(members, attrgetter("shown"))[:MOST_GROUPS])
+            for anchor, title, members in _new(context)
         ),
         ab=ab_runs(context),
         badges=BADGES,
@@ -180,8 +180,8 @@ def _question(look: Look) -> str:
     return ", ".join(map(_name, parts))
 
 
-def _new(context: SiteContext) -> Iterator[tuple[str, list[Entry]]]:
-    """The newest rows of the cases that fail now and passed before, by device and what they ask about."""
+def _new(context: SiteContext) -> Iterator[tuple[str, str, list[Entry]]]:
+    """The cases that fail now and did better before, with an anchor, and device and subject in words."""
     for device, subject in product(dict.fromkeys(each.case.device for each in context.new_failures), Subject):
         cases = (each.case for each in context.new_failures if each.case.device == device)
         found = [
@@ -190,7 +190,7 @@ def _new(context: SiteContext) -> Iterator[tuple[str, list[Entry]]]:
             if case.workload.subject is subject
         ]
         if found:
-            yield f"{device}: {subject.value}", found
+            yield links.new_failures_anchor(device, subject), f"{device}: {subject.value}", found
 
 
 def _json(context: SiteContext, found: TrendChanges) -> bytes:
