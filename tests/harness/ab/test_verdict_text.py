@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from torchgauge.cli.answer import aside
 from torchgauge.harness.ab.ending_text import ending_as_json, ending_lines
 from torchgauge.harness.ab.run_comparison import ComparisonEnding
 from torchgauge.harness.ab.verdict_text import headline, verdict_lines
@@ -109,11 +110,11 @@ def test_the_machine_output_names_false_alarms_and_an_a_a_run_ends_with_3(tmp_pa
     assert beside.exit_code == 3
 
 
-def test_what_a_model_said_cannot_act_on_the_terminal(tmp_path: Path) -> None:
+def test_what_a_model_said_cannot_act_on_the_terminal(tmp_path: Path, capsys: Any) -> None:
     """A reason is a compiler's or a model's text: terminal sequences and what reverses it are taken out."""
     said = verdict(Verdict.BROKEN, reason="\x1b[2Jno kernel\u202e")
-    lines = ending_lines(
-        ComparisonEnding("run", tmp_path / "comparisons" / "run", control=False, verdicts=[said])
-    )
-    assert "    no kernel[U+202E]" in lines
-    assert "\x1b" not in "".join(lines)
+    folder = tmp_path / "comparisons" / "run"
+    aside(ending_lines(ComparisonEnding("run", folder, control=False, verdicts=[said])))
+    shown = capsys.readouterr().err
+    assert "    no kernel[U+202E]" in shown.splitlines()
+    assert "\x1b" not in shown
