@@ -9,6 +9,9 @@ are those on the line with their headers, as the browser counts them.
   bundle that draws them. *First contentful paint* is what the browser says.
 - *keystroke*: what a letter in the query box costs until the page is laid out again: its handler with a
   forced layout, and the layout of the frame after it.
+- *elements*: how many stand in a matrix before anybody scrolls. *Interaction*: sorting a column, the worst
+  rows first, folding, hiding a device, the compact view, each as the CPU time of the main thread until the
+  page has painted again; *longest task* is what the browser reports of the load, and while that is done.
 - *trend on demand*: from choosing a device on the page of trends until the chart stands there, its data and
   the bundle included; likewise for the chart of a model when it comes into view.
 - *largest shard* under gzip (level 6), the site's bytes, CSP violations, messages on the console and requests
@@ -51,6 +54,19 @@ COMPRESSED = {".html", ".css", ".js", ".json", ".csv", ".svg", ".xml"}
 _WATCH = """
 window.violations = [];
 document.addEventListener("securitypolicyviolation", (e) => window.violations.push(e.violatedDirective));
+window.longest = 0;
+new PerformanceObserver((list) => {
+  for (const task of list.getEntries()) window.longest = Math.max(window.longest, task.duration);
+}).observe({ type: "longtask", buffered: true });
+"""
+
+_PRESS = """
+(label) => new Promise((done) => {
+  const found = [...document.querySelectorAll("main button, main input")].find((each) =>
+    (each.labels?.[0] ?? each).textContent.trim().startsWith(label));
+  found.click();
+  requestAnimationFrame(() => setTimeout(done));
+})
 """
 
 _PAINT = """
@@ -86,6 +102,9 @@ class Figures:
     pages: dict[str, dict[str, float]] = field(default_factory=dict)
     keystrokes_ms: dict[str, float] = field(default_factory=dict)
     keystroke_cpu_ms: dict[str, float] = field(default_factory=dict)
+    elements: dict[str, int] = field(default_factory=dict)
+    interaction_ms: dict[str, float] = field(default_factory=dict)
+    longest_task_ms: dict[str, float] = field(default_factory=dict)
     trend_s: dict[str, float] = field(default_factory=dict)
     trend_cpu_s: dict[str, float] = field(default_factory=dict)
     largest_shard: dict[str, Any] = field(default_factory=dict)
@@ -228,6 +247,7 @@ def keystrokes(browser: Any, base: str, figures: Figures, repeat: int) -> None:
         spent: dict[int, list[float]] = {}
         with thin_line(browser, base, figures) as (page, _):
             page.goto(base + name, wait_until="networkidle")
+            page.wait_for_selector("[data-controls] input")
             for text in ("x", ""):  # the language of queries is loaded with the first letter
                 page.evaluate(_KEYSTROKE, text)
                 page.wait_for_timeout(1_000)
@@ -245,6 +265,28 @@ def keystrokes(browser: Any, base: str, figures: Figures, repeat: int) -> None:
         letters = [statistics.median(each) for each in times.values()]
         figures.keystrokes_ms[f"{name}, median letter"] = round(statistics.median(letters), 1)
         figures.keystrokes_ms[f"{name}, slowest letter"] = round(max(letters), 1)
+
+
+def interactions(browser: Any, base: str, figures: Figures, repeat: int) -> None:
+    """What a reader may do with a large matrix, there and back: the slowest of each, and the longest task."""
+    for name in ("compatibility.html", "performance.html"):
+        spent: list[float] = []
+        with thin_line(browser, base, figures) as (page, _):
+            page.goto(base + name, wait_until="networkidle")
+            page.wait_for_selector("[data-controls] input")
+            figures.elements[name] = page.evaluate("document.querySelectorAll('*').length")
+            figures.longest_task_ms[f"{name}, loading"] = round(page.evaluate("window.longest"), 1)
+            page.evaluate("window.longest = 0")
+            clock = cpu_clock(page)
+            labels = ["workload", "cpu", "Worst rows first", "Compact view", "Fold configurations"]
+            for label in labels if name.startswith("comp") else labels[:-1]:
+                for _number in range(2 * max(1, repeat)):
+                    began = clock()
+                    page.evaluate(_PRESS, label)
+                    spent.append(1e3 * (clock() - began))
+                    page.wait_for_timeout(200)
+            figures.interaction_ms[f"{name}, slowest"] = round(max(spent), 1)
+            figures.longest_task_ms[f"{name}, afterwards"] = round(page.evaluate("window.longest"), 1)
 
 
 def trends(browser: Any, site: Path, base: str, figures: Figures, repeat: int) -> None:
@@ -322,6 +364,15 @@ def table(figures: Figures) -> list[tuple[str, str, str, bool]]:
         ("keystroke to layout", "<= 50 ms", f"{value} ms ({name})", value <= 50)
         for name, value in figures.keystrokes_ms.items()
     ]
+    for what, found, limit, unit in (
+        ("elements", figures.elements, 5_000, ""),
+        ("interaction, CPU", figures.interaction_ms, 100, "ms"),
+        ("longest task", figures.longest_task_ms, 200, "ms"),
+    ):
+        lines += [
+            (what, f"<= {limit} {unit}".strip(), f"{value} {unit} ({name})", value <= limit)
+            for name, value in found.items()
+        ]
     for name, value in figures.trend_s.items():
         limit = 1.5 if "basic" in name else 3.0
         lines.append(("trend on demand", f"<= {limit} s", f"{value:.2f} s ({name})", value <= limit))
@@ -348,6 +399,7 @@ def measure(site: Path, full_site: Path | None, repeat: int) -> Figures:
         with serving(site) as base:
             first_loads(browser, site, base, figures, repeat)
             keystrokes(browser, base, figures, max(3, repeat))
+            interactions(browser, base, figures, repeat)
             trends(browser, site, base, figures, repeat)
         if full_site:
             with serving(full_site) as base:

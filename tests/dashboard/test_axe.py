@@ -104,7 +104,7 @@ def test_axe_finds_nothing_where_scripts_do_not_run(
 def test_axe_finds_nothing_in_what_scripts_draw(
     whole_site: Path, browser: Any, serve: Callable[[Path], str], axe: str
 ) -> None:
-    """A chart with its table, a comparison, a filtered matrix and one without any row."""
+    """A chart with its table, a comparison, a filtered matrix, one without rows, squares, a cell's facts."""
     base = serve(whole_site)
     device = next(path.stem for path in sorted((whole_site / "devices").glob("[!i]*.html")))
     found = []
@@ -116,6 +116,8 @@ def test_axe_finds_nothing_in_what_scripts_draw(
             ("compare.html?a=newest&b=newest&ac=eager&bc=inductor", "#result table, #result .notice"),
             ("compatibility.html?q=resnet18&sort=worst", "output:text-matches('^[1-9][0-9]* of ')"),
             ("performance.html?q=nothing-like-this", "output:text('No row matches.')"),
+            ("compatibility.html?view=compact&without=eager", "table.compact"),
+            ("performance.html?view=compact", "table.compact"),
         ):
             page.goto(base + address)
             page.locator(ready).first.wait_for(state="attached")
@@ -123,6 +125,9 @@ def test_axe_finds_nothing_in_what_scripts_draw(
                 page.locator(".plot[data-ready=true] .main-svg, .plot .notice").first.wait_for()
                 page.locator("figure details summary").first.click()
                 page.locator("figure details table").first.wait_for(state="attached")
+            if "compact" in address:
+                page.locator("tbody td:visible").first.hover()
+                page.get_by_role("tooltip").get_by_text("torch").wait_for()
             page.evaluate(axe)
             found += [f"{scheme} {address}: {each}" for each in page.evaluate(_RUN, ["tag", KINDS])]
         context.close()

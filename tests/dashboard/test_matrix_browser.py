@@ -101,15 +101,15 @@ def test_a_row_of_a_matrix_is_one_line(wide: str, browser: Any, name: str) -> No
 
 
 def test_a_square_says_its_status_without_colour(address: str, browser: Any) -> None:
-    """Ten statuses have ten letters, and the name of a cell is its status in words."""
+    """Each status has a letter of its own, and the name of a cell is its status in words."""
     with _page(browser, forced_colors="active") as page:
         _ready(page, address + "compatibility.html?view=compact")
         letters = page.evaluate(_NAMES)
-        assert set(letters) == set("paecotusin")
-        assert len(set(letters.values())) == 10
+        assert set(letters) == set("pqaecotusin")
+        assert len(set(letters.values())) == 11
         tree = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
         names = {node["name"]["value"] for node in tree if node["role"]["value"] == "gridcell"}
-        assert {"pass", "pass degraded", "crash new unexpected", "skip expected"} <= names
+        assert {"pass", "partial degraded", "crash new unexpected", "skip expected"} <= names
 
 
 def test_heat_has_a_sign_where_the_interval_excludes_one(address: str, browser: Any) -> None:
@@ -306,3 +306,25 @@ def test_a_file_of_facts_repeats_the_order_of_the_matrix(site: Path) -> None:
                     assert shard["texts"][shard["reason"][at]] == "aten::_fused_sdp is not implemented"
                 found += 1
     assert found == 96
+
+
+def test_the_configurations_of_a_device_fold_into_one_column(address: str, browser: Any) -> None:
+    """It counts those that pass, is as bad as the worst, leads there, and names each where one looks."""
+    with _page(browser) as page:
+        _ready(page, address + "compatibility.html?q=vit_tiny")
+        page.get_by_role("button", name="Fold configurations").click()
+        until(page, "document.querySelectorAll('thead th[data-anchor]:not([hidden])').length === 2")
+        cells = page.locator("tbody tr td:visible")
+        assert cells.all_text_contents() == ["2/2", "0/2err", "2/2", "2/2"]
+        page.get_by_role("button", name="npusim").click()
+        until(page, "document.querySelector('tbody td:not([hidden])').textContent === '2/2'")
+        assert "e" in page.locator("tbody tr:first-child td:visible").nth(1).get_attribute("class").split()
+        page.locator("tbody tr:first-child td:visible").nth(1).hover()
+        tip = page.get_by_role("tooltip")
+        tip.get_by_text("inductor: err new unexpected").wait_for()
+        assert "eager: err new unexpected" in tip.inner_text()
+        _ready(page, page.url)
+        assert page.locator("tbody tr td:visible").all_text_contents()[1] == "0/2err"
+        page.get_by_role("button", name="Fold configurations").click()
+        until(page, "document.querySelectorAll('thead th[data-anchor]:not([hidden])').length === 4")
+        assert page.locator("tbody tr:first-child td:visible").all_text_contents()[2] == "errnew unexpected"

@@ -8,7 +8,6 @@ import math
 import random
 import re
 from dataclasses import replace
-from importlib import resources
 from pathlib import Path
 
 import numpy as np
@@ -88,33 +87,31 @@ def large() -> LatestResults:
     return _large_results()
 
 
-def _weight(page: str) -> int:
+def _weight(page: str, static: Path) -> int:
     """Compressed bytes of a page, its style and all modules that it may load before somebody asks."""
-    files = [page.encode()]
-    static = resources.files("torchgauge.dashboard").joinpath("static")
-    parts = ("columns", "controls", "grid", "line", "matrix", "rows", "start", "state")
+    parts = ("age", "columns", "controls", "grid", "line", "matrix", "rows", "start", "state")
     names = ("style.css", "matrix.css", *(f"{part}.js" for part in parts))
-    files += [static.joinpath(name).read_bytes() for name in names]
+    files = [page.encode(), *((static / name).read_bytes() for name in names)]
     return sum(len(gzip.compress(data, 6)) for data in files)
 
 
-def test_a_compatibility_page_of_4800_cells_is_light(large: LatestResults) -> None:
+def test_a_compatibility_page_of_4800_cells_is_light(large: LatestResults, site: Path) -> None:
     """Every cell is there, with text and a link, within the weight of a first load and few requests."""
     page = Renderer(SITE).page("compatibility", "compatibility.html", page=compatibility_page(large))
     assert len(re.findall(r'<td class="[paectousin]"><a href="models/[^"]+#c[^"]+">\w', page)) == 4_800
-    assert _weight(page) < FIRST_LOAD
+    assert _weight(page, site / "static") < FIRST_LOAD
     assert len(re.findall(r' src="|<link ', page)) <= 6
     assert "style=" not in page
 
 
-def test_performance_pages_of_4800_cells_are_light(large: LatestResults) -> None:
+def test_performance_pages_of_4800_cells_are_light(large: LatestResults, site: Path) -> None:
     """Each view is a page of its own."""
     found, readers, notes = views.views(large), views.Readers(large, {}), notes_of(large)
     assert [view.against.value for view in found[:4]] == ["eager", "absolute", "device", "previous"]
     for view in found[:3]:
         shown = performance_page(large, view, found, readers, notes)
         page = Renderer(SITE).page("performance", view.file, page=shown, section="performance.html")
-        assert _weight(page) < FIRST_LOAD, view
+        assert _weight(page, site / "static") < FIRST_LOAD, view
         assert len(re.findall(r"<tr><th scope=\"row\" data-row=", page)) == 200
 
 

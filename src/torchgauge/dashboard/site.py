@@ -6,6 +6,7 @@ The pages come from the store's tables only. The same store and the same ``now``
 from __future__ import annotations
 
 import gc
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -64,10 +65,16 @@ Builder = Callable[[SiteContext], Files]
 Of = TypeVar("Of")
 
 
+_JSDOC = rb"/\*\*(?:[^*]|\*(?!/))*\*/"
+_COMMENTS = re.compile(rb"^ *//[^\n]*\n|^ *%b *\n|%b ?" % (_JSDOC, _JSDOC), re.MULTILINE)
+"""Lines of comment and JSDoc types in a module: a third of its bytes, which nobody need load."""
+
+
 def _static(_: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """The site's own style and modules."""
+    """The site's own style and modules, these without their types and comments."""
     for file in sorted(resources.files("torchgauge.dashboard").joinpath("static").iterdir(), key=str):
-        yield f"static/{file.name}", file.read_bytes()
+        content = file.read_bytes()
+        yield f"static/{file.name}", _COMMENTS.sub(b"", content) if file.name.endswith(".js") else content
     yield ".nojekyll", b""
 
 

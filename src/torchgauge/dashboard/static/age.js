@@ -3,8 +3,13 @@
 
 const BUILT = Number(document.body.dataset.built) * 1000;
 
+/** The moment that ages count to, in milliseconds. */
+export function present() {
+  return Math.max(Date.now(), BUILT);
+}
+
 /** How old something is, in its largest unit. @param {number} seconds */
-function age(seconds) {
+export function age(seconds) {
   for (const [size, name] of /** @type {[number, string][]} */ ([[86400, "d"], [3600, "h"], [60, "min"]])) {
     if (seconds >= size) return `${Math.floor(seconds / size)} ${name} ago`;
   }
@@ -12,7 +17,7 @@ function age(seconds) {
 }
 
 function tell() {
-  const now = Math.max(Date.now(), BUILT);
+  const now = present();
   for (const time of /** @type {NodeListOf<HTMLTimeElement>} */ (document.querySelectorAll("time[data-age]"))) {
     if (!time.title) time.title = time.textContent ?? "";
     const seconds = (now - Date.parse(time.dateTime)) / 1000;

@@ -53,6 +53,7 @@ export class Controls {
     this.reset = element("button", { type: "button", textContent: "Show all", hidden: true });
     this.worst = element("button", { type: "button", textContent: "Worst rows first" });
     this.compact = element("button", { type: "button", textContent: "Compact view" });
+    this.fold = element("button", { type: "button", textContent: "Fold configurations" });
     /** @type {HTMLSelectElement | null} */
     this.bases = null;
     /** @type {HTMLInputElement[]} */
@@ -75,7 +76,9 @@ export class Controls {
       button.addEventListener("click", () => this.go({ [name]: button.getAttribute("aria-pressed") === "true" ? "" : value }));
     toggles(this.worst, "sort", "worst");
     toggles(this.compact, "view", "compact");
+    toggles(this.fold, "fold", "1");
     host.replaceChildren(label, this.reset, this.says, this.worst, this.compact);
+    if (!numbers && this.columns.length > this.devices.length) host.append(this.fold);
     if (this.columns.length > 1) host.append(this.makeFold());
     if (this.devices.length > 1) {
       const made = boxes("Devices", this.devices, (off) => this.go({ hide: off }));
@@ -95,6 +98,7 @@ export class Controls {
   set(state, sort) {
     this.worst.setAttribute("aria-pressed", String(sort === "worst"));
     this.compact.setAttribute("aria-pressed", String(state.view === "compact"));
+    this.fold.setAttribute("aria-pressed", String(Boolean(state.fold)));
     const all = this.columns.every(({ hidden }) => !hidden);
     const off = names(state.hide ?? ""), without = names(state.without ?? "");
     for (const box of this.deviceBoxes) box.checked = all || !off.has(box.value);

@@ -23,6 +23,11 @@ function name(line) {
   };
 }
 
+/** The pieces of text in `node`, which stand apart though nothing is between them. @param {Node} node @returns {string[]} */
+export function textsOf(node) {
+  return node.nodeType === Node.TEXT_NODE ? [(node.textContent ?? "").trim()] : [...node.childNodes].flatMap(textsOf);
+}
+
 /** @param {HTMLTableCellElement} cell */
 export function letterOf(cell) {
   const letter = cell.className.charAt(0);

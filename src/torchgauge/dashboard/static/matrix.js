@@ -38,6 +38,8 @@ class Matrix {
     this.averages = 0;
     this.averaged = false;
     this.compact = false;
+    /** @type {typeof import("./fold.js").foldCells | null} */
+    this.foldCells = null;
     this.typing = false;
     this.turn = 0;
     this.listen();
@@ -80,6 +82,7 @@ class Matrix {
   dress(line) {
     if (!line.dressed) settle(line.tr);
     hideCells(line.tr, this.columns);
+    this.foldCells?.(line.tr, read(line, this.columns), this.columns);
   }
 
   // -- State -------------------------------------------------------------------------------------------
@@ -112,7 +115,12 @@ class Matrix {
     this.typing = false;
     this.carry(found.q ?? "");
     this.squeeze(found.view === "compact");
-    if (hide(this.columns, found.hide ?? "", found.without ?? "")) this.hideColumns();
+    if (found.fold && !this.foldCells) {
+      await import("./fold.js").catch(absent("fold.js")).then((module) => (this.foldCells = module.foldCells), (error) => miss(`Configurations cannot be folded: ${words(error)}.`));
+      found = state.read();
+    }
+    const fold = this.byStatus && this.foldCells !== null && Boolean(found.fold);
+    if (hide(this.columns, found.hide ?? "", found.without ?? "", fold)) this.hideColumns(fold);
     let failed = "";
     try {
       await this.rebase(found.base ?? "");
@@ -216,7 +224,9 @@ class Matrix {
 
   // -- Order, columns, baseline, view ------------------------------------------------------------------
 
-  hideColumns() {
+  /** @param {boolean} fold whether a column stands for a device: what is counted beneath is of single ones */
+  hideColumns(fold) {
+    if (this.byStatus && this.table.tFoot) this.table.tFoot.hidden = fold;
     for (const tr of this.table.tFoot?.rows ?? []) hideCells(tr, this.columns);
     this.rows.redress();
   }
@@ -239,6 +249,7 @@ class Matrix {
     if (wanted === this.compact) return;
     this.compact = wanted;
     this.table.classList.toggle("compact", wanted);
+    document.body.classList.toggle("squares", wanted);
     this.rows.redress();
   }
 

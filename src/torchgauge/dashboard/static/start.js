@@ -38,16 +38,22 @@ export function miss(text) {
   else document.querySelector("main")?.prepend(notice);
 }
 
+/** Whether a style did not arrive: browsers tell it in one of these ways. @param {HTMLLinkElement} link */
+function lacks(link) {
+  const answers = /** @type {PerformanceResourceTiming[]} */ (performance.getEntriesByName(link.href));
+  return !link.sheet?.cssRules.length || answers.some((answer) => answer.responseStatus >= 400);
+}
+
 function styles() {
   for (const link of /** @type {NodeListOf<HTMLLinkElement>} */ (document.querySelectorAll('link[rel="stylesheet"]'))) {
     const name = link.href.split("/").at(-1);
-    if (!link.sheet) miss(`This page lacks a part of its style: static/${name} is missing from this site.`);
+    if (lacks(link)) miss(`This page lacks a part of its style: static/${name} is missing from this site.`);
   }
 }
 
-const own = /** @type {HTMLScriptElement | null} */ (document.querySelector("script[data-start]"));
+const own = /** @type {NodeListOf<HTMLScriptElement>} */ (document.querySelectorAll("script[data-start]"));
 document.getElementById("late")?.remove();
-for (const name of (own?.dataset.start ?? "").split(" ").filter(Boolean)) {
+for (const name of [...own].flatMap((script) => (script.dataset.start ?? "").split(" "))) {
   import(`./${name}.js`).catch(absent(`${name}.js`)).catch((/** @type {Error} */ error) =>
     miss(`A part of this page does not work: ${error.message}. What is written here stays readable.`));
 }

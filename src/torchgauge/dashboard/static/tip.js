@@ -1,9 +1,11 @@
 // What is known of a cell, beside it: status, reason, age, build of torch and interval. Pointing shows it, and so
 // does the focus; Escape closes it. Its file is loaded when somebody points at the first cell of a device.
 
+import { age, present } from "./age.js";
 import { load, visible } from "./data.js";
+import { ownText } from "./fold.js";
 import { cellAt } from "./grid.js";
-import { letterOf } from "./line.js";
+import { letterOf, textsOf } from "./line.js";
 import { quantity, spread } from "./number_text.js";
 import { loadMetric } from "./numbers.js";
 
@@ -12,15 +14,9 @@ import { loadMetric } from "./numbers.js";
  * @typedef {{columns: string[], texts: string[], reason: number[], torch: number[], at: (number | null)[]}} Facts
  * Rows of the page one after the other, `columns` values each; `reason` and `torch` are places in `texts`, or -1. */
 
-/** @param {number} seconds */
-export function age(seconds) {
-  const [size, unit] = seconds < 3600 ? [60, "min"] : seconds < 2 * 86400 ? [3600, "h"] : [86400, "d"];
-  return `${Math.max(0, Math.floor(seconds / size))} ${unit} ago`;
-}
-
-/** @param {number} at in seconds since the epoch @param {number} now */
-function moment(at, now) {
-  return `${new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC, ${age(now - at)}`;
+/** @param {number} at in seconds since the epoch */
+function moment(at) {
+  return `${new Date(at * 1000).toISOString().slice(0, 16).replace("T", " ")} UTC, ${age(present() / 1000 - at)}`;
 }
 
 /**
@@ -33,7 +29,7 @@ export function makeTip(table, columns, rows, first) {
   tip.className = "tip";
   tip.setAttribute("role", "tooltip");
   tip.hidden = true;
-  document.body.append(tip);
+  (document.querySelector("main") ?? document.body).append(tip);
   const metrics = Object.keys(JSON.parse(table.dataset.metrics ?? "{}"));
   const metric = table.dataset.metric ?? metrics[0] ?? "";
   /** @type {HTMLTableCellElement | null} */
@@ -75,7 +71,11 @@ export function makeTip(table, columns, rows, first) {
     (cell.querySelector("a") ?? cell).setAttribute("aria-describedby", tip.id);
     tip.hidden = false;
     const name = (row.cells[0].textContent ?? "").replace(/\s+/g, " ").trim();
-    const head = [`${name} on ${column.device} · ${column.configuration}`, said(cell), why];
+    const head = [`${name} on ${column.device} · ${column.configuration}`, textsOf(cell).join(" "), why];
+    if (column.folds.length) {
+      const each = column.folds.map((at) => `${columns[at].configuration}: ${ownText(row, at)}`);
+      return write([`${name} on ${column.device}`, ...each]);
+    }
     if (letterOf(cell) === ".") return write([...head, "Nobody planned this combination."]);
     write([...head, "Loading …"]);
     const known = await facts(line.order, column, metric);
@@ -104,21 +104,6 @@ export function makeTip(table, columns, rows, first) {
   look(first);
 }
 
-/** What the cell itself says: its status or number, with what stands beside it. @param {HTMLTableCellElement} cell */
-function said(cell) {
-  return [...cell.querySelectorAll("a, small, i")].length
-    ? [...textsOf(cell)].join(" ")
-    : (cell.textContent ?? "");
-}
-
-/** @param {Node} node @returns {Generator<string>} */
-function* textsOf(node) {
-  for (const child of node.childNodes) {
-    if (child.nodeType === Node.TEXT_NODE) yield child.textContent ?? "";
-    else yield* textsOf(child);
-  }
-}
-
 /** @param {number} order @param {Column} column @param {string} metric */
 async function facts(order, column, metric) {
   const lines = [];
@@ -127,7 +112,7 @@ async function facts(order, column, metric) {
     const place = order * found.columns.length + found.columns.indexOf(column.anchor);
     const at = found.at[place];
     lines.push(visible(found.texts[found.reason[place]] ?? ""));
-    lines.push(at === null ? "Never started." : `Measured ${moment(at, Date.now() / 1000)}`);
+    lines.push(at === null ? "Never started." : `Measured ${moment(at)}`);
     lines.push(found.torch[place] < 0 ? "" : `torch ${visible(found.texts[found.torch[place]])}`);
   } catch (error) {
     lines.push(`Reason, age and build are not known here: ${error instanceof Error ? error.message : error}.`);
