@@ -26,7 +26,7 @@ def test_a_badge_says_how_many_of_the_planned_cases_pass(tmp_path):
     """The headline of the device, in the form of an endpoint."""
     night(tmp_path / "store", 30, {"a": Status.PASS, "b": Status.ERROR, "c": Status.NOT_RUN})
     badge = _badges(tmp_path / "store", tmp_path / "site")[device_id("cpu")]
-    assert badge == {"schemaVersion": 1, "label": "cpu", "message": "pass 1/3", "color": "b5371a"}
+    assert badge == {"schemaVersion": 1, "label": "cpu", "message": "pass 1/3, 2026-01-01", "color": "b5371a"}
 
 
 def test_degraded_passes_are_none(tmp_path):
@@ -35,24 +35,35 @@ def test_degraded_passes_are_none(tmp_path):
     for name, marks in (("a", ()), ("b", (Modifier.DEGRADED,))):
         result(run, Case(Workload("toy", name), EAGER, DeviceTarget("cpu")), modifiers=marks)
     run.write(tmp_path / "store")
-    assert _badges(tmp_path / "store", tmp_path / "site")[device_id("cpu")]["message"] == "pass 1/2"
+    assert (
+        _badges(tmp_path / "store", tmp_path / "site")[device_id("cpu")]["message"] == "pass 1/2, 2026-01-01"
+    )
 
 
 def test_models_make_the_badge_of_a_device_and_suites_have_their_own(tmp_path):
     """Checks and operators do not enter the headline."""
     badges = _badges(subject_store(tmp_path / "store"), tmp_path / "site")
     name = device_id("npusim")
-    assert badges[name]["message"] == "pass 1/1"
-    assert badges[f"{name}-{slug('conformance')}"]["message"] == "pass 3/4"
-    assert badges[f"{name}-{slug('ops')}"]["message"] == "pass 5/6"
+    assert badges[name]["message"] == "pass 1/1, 2026-01-01"
+    assert badges[f"{name}-{slug('conformance')}"]["message"] == "pass 3/4, 2026-01-01"
+    assert badges[f"{name}-{slug('ops')}"]["message"] == "pass 5/6, 2026-01-01"
 
 
 def test_a_silent_device_is_grey(tmp_path):
     """Green for ever is the worst that a badge can be."""
     night(tmp_path / "store", 30, {"a": Status.PASS})
     badge = _badges(tmp_path / "store", tmp_path / "site", NOW + 60 * DAY)[device_id("cpu")]
-    assert badge["message"] == "pass 1/1 (stale)"
+    assert badge["message"] == "pass 1/1, 2026-01-01 (stale)"
     assert badge["color"] == "5c6570"
+
+
+def test_a_badge_says_what_is_new_and_of_when_it_is(tmp_path):
+    """Where nobody builds it again the date stays true; a lost night changes nothing."""
+    night(tmp_path / "store", 28, {"a": Status.PASS, "b": Status.PASS})
+    night(tmp_path / "store", 29, {"a": Status.PASS, "b": Status.ERROR})
+    night(tmp_path / "store", 30, {"a": Status.INFRA, "b": Status.INFRA})
+    badge = _badges(tmp_path / "store", tmp_path / "site")[device_id("cpu")]
+    assert badge["message"] == "pass 1/2, 1 new, 2025-12-31"
 
 
 def test_images_are_small_safe_and_say_the_same(tmp_path):

@@ -78,7 +78,7 @@ def test_every_page_counts_one_pass_of_four(site: Path, page: str) -> None:
 def test_the_badge_and_the_trend_count_the_same(site: Path) -> None:
     """What leaves the site claims no more than its pages."""
     badge = json.loads((site / "badge" / f"{device_id('cpu')}.json").read_bytes())
-    assert badge["message"] == "pass 1/4"
+    assert badge["message"] == "pass 1/4, 2026-01-01"
     (path,) = (site / "trends" / device_id("cpu")).glob("*.core.json")
     counts = {tuple(line["passed"]) for line in json.loads(path.read_bytes())["lines"]}
     assert counts == {(1, 1)}

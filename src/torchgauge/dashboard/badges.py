@@ -1,4 +1,4 @@
-"""Badges: how many cases pass, per device and per device and suite, as an endpoint of shields and as SVG."""
+"""Badges: how many cases pass and of when that is, per device and suite, for shields and as SVG."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ import msgspec
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.names import device_id
+from torchgauge.dashboard.new_failures import MARK
 from torchgauge.dashboard.tally import tally
 from torchgauge.dashboard.xml_text import attribute, escape, xml_line
 from torchgauge.records import Subject
+from torchgauge.results import units
 from torchgauge.results.hostile_text import slug
 from torchgauge.results.latest import STALE_AFTER_S
 
@@ -61,11 +63,14 @@ def badges_of(context: SiteContext) -> tuple[Badge, ...]:
 def _badge(file: str, label: str, entries: Iterable[Entry]) -> Badge:
     members = list(entries)
     counted = tally(members)
-    said = [entry.known_age_s for entry in members if entry.known is not None]
-    stale = not said or min(said) > STALE_AFTER_S
+    said = [(entry.known_at, entry.known_age_s) for entry in members if entry.known is not None]
+    newest, age_s = max(said, default=(0.0, 0.0))
+    stale = not said or age_s > STALE_AFTER_S
     share = counted.passed / counted.planned if counted.planned else 0.0
     color = _NONE if stale else _GOOD if share == 1 else _MOST if share >= 0.9 else _FEW
-    message = f"pass {counted.passed}/{counted.planned}"
+    broken = counted.marks.get(MARK, 0)
+    told = [f"pass {counted.passed}/{counted.planned}", f"{broken} new" if broken else ""]
+    message = ", ".join(part for part in (*told, units.day(newest) if said else "") if part)
     return Badge(file, xml_line(label, LONGEST), f"{message} (stale)" if stale else message, color)
 
 
