@@ -233,7 +233,7 @@ def latest_of(
         case, rank = case_index[index], known_run[index]
         last = rows[runs[newest_run[index]], case.key]
         known = rows[runs[rank], case.key] if rank != NONE else None
-        entries[key] = _entry(case, _Standing(last, known, lost[index]), numbers, now)
+        entries[key] = _entry(case, _LastRows(last, known, lost[index]), numbers, now)
     return LatestResults(entries, len(case_index), len(case_index) - len(entries))
 
 
@@ -287,7 +287,7 @@ def _of_cases(table: Any, wanted: Mapping[str, Collection[str]]) -> Any:
     return table.take(arrow_columns.of_integers(rows))
 
 
-class _Standing(NamedTuple):
+class _LastRows(NamedTuple):
     """The newest row of a case, the last that says something of it, and whether the newest was lost."""
 
     newest: Row
@@ -296,7 +296,7 @@ class _Standing(NamedTuple):
 
 
 def _entry(
-    case: CaseName, rows: _Standing, numbers: Mapping[tuple[str, str], dict[str, Row]], now: float
+    case: CaseName, rows: _LastRows, numbers: Mapping[tuple[str, str], dict[str, Row]], now: float
 ) -> Entry:
     newest, known, lost = rows
     shown = known or newest
