@@ -42,12 +42,17 @@ def valid(array: Any) -> Bits | None:
     return bits[array.offset : array.offset + len(array)].astype(np.bool_)
 
 
+LARGEST = 1e30
+"""What is larger is no second, byte or operation, and the arithmetic of pages would overflow: not finite."""
+
+
 def floats(column: Any) -> Floats:
-    """A column of float64; null and what is not finite become NaN."""
+    """A column of float64; null and what is not finite or beyond :data:`LARGEST` become NaN."""
     array = one(column)
     found: Floats = _fixed(array, np.float64).copy()
     there = valid(array)
-    found[~np.isfinite(found) if there is None else ~(there & np.isfinite(found))] = np.nan
+    sound = np.abs(found) <= LARGEST
+    found[~sound if there is None else ~(there & sound)] = np.nan
     return found
 
 

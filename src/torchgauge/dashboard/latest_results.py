@@ -34,7 +34,7 @@ from torchgauge.results.store import Store
 
 __all__ = ["LatestResults", "Column", "Entry", "latest_of"]
 
-NOT_FINITE = "the store holds a number that is not finite"
+NOT_FINITE = "the store holds no finite number"
 
 
 _NUMBER = (
