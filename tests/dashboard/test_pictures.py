@@ -3,26 +3,48 @@
 from __future__ import annotations
 
 import math
+import random
 import re
 from collections import Counter
 from collections.abc import Callable
+from dataclasses import replace
+from html import unescape
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import doubt_store
 import pyarrow.parquet as pq
 import pytest
+import subject_store
 from picture_file import SVG, PictureFile, words
 from site_files import generator, small_shape
-from store_builder import CPU, DAY, EAGER, NOW, NPU, RunBuilder, environment, result, timings, workloads
+from store_builder import (
+    ACCURACY,
+    CPU,
+    DAY,
+    EAGER,
+    INDUCTOR,
+    NOW,
+    NPU,
+    RunBuilder,
+    environment,
+    result,
+    timings,
+    workloads,
+)
 
 from torchgauge.dashboard import build_site
+from torchgauge.dashboard.blocking import Blocking
 from torchgauge.dashboard.pages.number_text import TIMES
 from torchgauge.dashboard.pictures import ink
 from torchgauge.dashboard.pictures.axis import CountAxis, LogAxis
 from torchgauge.dashboard.pictures.course import release_of
 from torchgauge.dashboard.pictures.svg import cut, wrapped
-from torchgauge.records import Case, Measurement, Workload
+from torchgauge.dashboard.pictures.unblocking import steps_of
+from torchgauge.records import Case, Measurement, Status, Workload
+from torchgauge.results.blockers.ranking import RankedStep
+from torchgauge.results.trends.trend_outcomes import TrendState
 
 STATIC = Path(ink.__file__).parents[1] / "static"
 
@@ -164,8 +186,6 @@ def test_a_picture_has_a_name_a_description_and_a_table(site: Path) -> None:
 
 def test_a_long_name_is_cut_in_its_middle_and_whole_in_its_title(tmp_path: Path) -> None:
     run = RunBuilder("20260101T100000Z-bbbbbbbb", NOW - DAY)
-    import random
-
     for device in (CPU, NPU):
         run.environments.append(environment(device.name))
         for model in ("a" * 80 + "<b>&end", "short"):
@@ -269,3 +289,116 @@ def test_a_reader_sees_the_picture_in_both_schemes_and_the_narrow_one_on_a_phone
         fill = page.evaluate("getComputedStyle(document.querySelector('rect.page')).fill")
         assert fill == ("rgb(255, 255, 255)" if scheme == "light" else "rgb(18, 22, 27)")
         context.close()
+
+
+def _chart_rows(path: Path) -> list[list[str]]:
+    """The rows of the table beside a picture, as text."""
+    page = path.with_suffix(".html").read_text(encoding="utf-8")
+    body = page.split("<tbody>")[1].split("</tbody>")[0]
+    return [
+        [unescape(re.sub("<[^>]+>", "", cell)) for cell in re.findall(r"<t[hd].*?</t[hd]>", row)]
+        for row in body.split("<tr>")[1:]
+    ]
+
+
+def test_the_speed_ups_of_a_compiler_are_those_of_the_store(store: Path, site: Path) -> None:
+    """Every workload once, sorted within its device, with the interval of its own measurement."""
+    (path,) = pictures(site, "speedups")
+    (run,) = sorted((store / "tables" / "summaries").glob("20260101*.parquet"))
+    expected = {
+        row["case_key"]: row
+        for row in pq.read_table(run).to_pylist()
+        if row["metric"] == "speedup" and row["median"]
+    }
+    rows = [row for row in _chart_rows(path) if row[3]]
+    assert len(rows) == 31
+    for device in (CPU, NPU):
+        own = [row for row in rows if row[0] == device.name]
+        for group, name, _, ratio, interval, *_ in own:
+            (workload,) = (each for each in workloads() if each.name == name)
+            found = expected[Case(workload, INDUCTOR, device).key]
+            assert math.isclose(float(ratio.removesuffix(TIMES)), found["median"], rel_tol=6e-3), (
+                group,
+                name,
+            )
+            low, high = (float(each) for each in interval.strip("[]").split(", "))
+            assert (low, high) == pytest.approx((found["low"], found["high"]), rel=6e-3)
+        assert [float(row[3][:-1]) for row in own] == sorted(float(row[3][:-1]) for row in own)
+
+
+def test_two_versions_are_compared_case_by_case(tmp_path: Path) -> None:
+    """The newest of each release, both known; a case that one side failed is counted and is no point."""
+    rng = random.Random(5)
+    for day, version in ((3, "2.12.1"), (2, "2.12.1"), (1, "2.13.0")):
+        run = RunBuilder(f"2025123{day}T020000Z-aaaaaaa{day}", NOW - day * DAY)
+        base = environment("cpu")
+        identity = tuple((key, version if key == "torch" else value) for key, value in base.identity)
+        run.environments.append(
+            replace(base, identity=tuple(each for each in identity if each[0] != "torch_commit"))
+        )
+        for place, workload in enumerate(workloads()[:6]):
+            status = Status.ERROR if day == 1 and place == 5 else Status.PASS
+            scale = 0.5 if day == 1 and place == 0 else 1.0
+            times = timings(rng, 0.01 * scale, None, "cpu") if status is Status.PASS else ()
+            result(
+                run,
+                Case(workload, EAGER, CPU),
+                status,
+                measurements=times,
+                accuracy=ACCURACY,
+                environment_id=run.environments[0].id,
+            )
+        run.write(tmp_path / "s")
+    build_site(tmp_path / "s", tmp_path / "o", now=NOW)
+    (path,) = pictures(tmp_path / "o", "versions")
+    picture = PictureFile(path)
+    assert picture.title == "torch 2.13.0 against 2.12.1, cpu"
+    rows = _chart_rows(path)
+    assert len(rows) == 6
+    first = next(row for row in rows if row[0] == workloads()[0].name)
+    assert float(first[3].removesuffix(TIMES)) == pytest.approx(0.5, rel=0.05)
+    assert [row[-1] for row in rows if not row[3]] == ["err"]
+    assert "1 faster, 4 undecided, 1 without a ratio" in picture.description
+
+
+def test_the_changes_of_the_week_are_those_that_trend_found(tmp_path: Path) -> None:
+    """By size, the suspected ones hollow; older ones and changes of the machine are left out."""
+    subject_store.night(tmp_path / "s", 29, {"a": Status.PASS})
+    subject_store.night(tmp_path / "s", 30, {"a": Status.PASS})
+    found = [
+        subject_store.finding(
+            "big", key="1" * 16, size=0.5, low=0.4, high=0.6, suspect_at=NOW - DAY, state=TrendState.CONFIRMED
+        ),
+        subject_store.finding(
+            "small", key="2" * 16, size=-0.1, low=-0.12, high=-0.08, worse=False, suspect_at=NOW - 2 * DAY
+        ),
+        subject_store.finding("few", key="3" * 16, size=0.3, low=None, high=None, suspect_at=NOW - DAY),
+        subject_store.finding("old", key="4" * 16, suspect_at=NOW - 9 * DAY),
+        subject_store.finding("machine", key="5" * 16, suspect_at=NOW - DAY, state=TrendState.ENVIRONMENT),
+    ]
+    subject_store.keep_findings(tmp_path / "s", *found)
+    build_site(tmp_path / "s", tmp_path / "o", now=NOW)
+    (path,) = pictures(tmp_path / "o", "changes")
+    picture = PictureFile(path)
+    rows = picture.rows()
+    assert [name.split(":")[0] for name in rows] == ["toy/small", "toy/big"], (rows, picture.description)
+    assert [said.partition(" ")[0] for said, _, _ in rows.values()] == ["\N{MINUS SIGN}10.0%", "+50.0%"]
+    hollow = [each for each in picture.root.iter(f"{SVG}circle") if "page" in each.attrib["class"]]
+    assert len(hollow) == 1
+    assert "3 levels changed, 2 for the worse; 1 confirmed" in picture.description
+    assert [row[-1] for row in _chart_rows(path)][2:] == ["no interval"]
+
+
+def test_operators_add_up_to_the_models_that_run() -> None:
+    """Each step begins where the one before ends; what brings no model is no step."""
+    ranked = (
+        RankedStep(("aten::a",), ("x:inference", "y:inference"), ("x:inference",), (), ()),
+        RankedStep(("aten::b",), (), (), ("z:inference",), ()),
+        RankedStep(("aten::c", "aten::d"), ("w:training",), ("w:training",), (), ()),
+    )
+    found = SimpleNamespace(steps=ranked)
+    steps = steps_of(Blocking("npu", found=found))  # type: ignore[arg-type]
+    assert [(step.operators, step.before, step.observed, step.predicted, step.after) for step in steps] == [
+        (("aten::a",), 0, 1, 1, 2),
+        (("aten::c", "aten::d"), 2, 1, 0, 3),
+    ]

@@ -51,7 +51,8 @@ def _numbers(chart: RatioChart) -> Numbers:
             rows.append((*head, each.name, *each.sides, chart.text(each.ratio), interval, each.beside))
             hrefs.append(each.href)
         for lack in group.lacks:
-            rows.append((*head, lack.name, *lack.sides, "", "", lack.code))
+            sides = lack.sides or ("",) * (len(chart.columns) - 1)
+            rows.append((*head, lack.name, *sides, "", "", lack.code))
             hrefs.append(lack.href)
     columns = (*(("group",) if apart else ()), *chart.columns, "ratio", "95 % interval", "note")
     if not any(row[-1] for row in rows):
