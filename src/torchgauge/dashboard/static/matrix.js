@@ -38,7 +38,7 @@ class Matrix {
     this.averages = 0;
     this.averaged = false;
     this.compact = false;
-    /** @type {typeof import("./fold.js").foldCells | null} */
+    /** @type {typeof import("./one_column.js").foldCells | null} */
     this.foldCells = null;
     this.typing = false;
     this.turn = 0;
@@ -116,7 +116,7 @@ class Matrix {
     this.carry(found.q ?? "");
     this.squeeze(found.view === "compact");
     if (found.fold && !this.foldCells) {
-      await import("./fold.js").catch(absent("fold.js")).then((module) => (this.foldCells = module.foldCells), (error) => miss(`Configurations cannot be folded: ${words(error)}.`));
+      await import("./one_column.js").catch(absent("one_column.js")).then((module) => (this.foldCells = module.foldCells), (error) => miss(`Configurations cannot be folded: ${words(error)}.`));
       found = state.read();
     }
     const fold = this.byStatus && this.foldCells !== null && Boolean(found.fold);

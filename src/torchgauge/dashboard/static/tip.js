@@ -3,7 +3,7 @@
 
 import { age, present } from "./age.js";
 import { load, visible } from "./data.js";
-import { ownText } from "./fold.js";
+import { ownText } from "./one_column.js";
 import { cellAt } from "./grid.js";
 import { letterOf, textsOf } from "./line.js";
 import { quantity, spread } from "./number_text.js";
