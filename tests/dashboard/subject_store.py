@@ -61,10 +61,10 @@ def subject_store(path: Path) -> Path:
 
 
 def night(
-    path: Path, number: int, statuses: dict[str, Status], device: DeviceTarget = CPU, **more: object
+    path: Path, number: float, statuses: dict[str, Status], device: DeviceTarget = CPU, **more: object
 ) -> str:
     """One run of toy models ``number`` days before the last one, with the status of each model."""
-    run = RunBuilder(f"night-{number:03d}", NOW - (30 - number) * DAY)
+    run = RunBuilder(f"night-{number:03}", NOW - (30 - number) * DAY)
     for name, status in statuses.items():
         result(run, Case(Workload("toy", name), EAGER, device), status, **more)
     run.write(path)

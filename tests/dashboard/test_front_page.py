@@ -41,7 +41,7 @@ def test_the_first_screen_of_a_night(site: Path) -> None:
     percent = r"[+\N{MINUS SIGN}]\d\.\d+% ±\d+(\.\d+)?%"
     assert "2 devices, torch 2.13.0+cpu, 12 models measured, 2026-01-01" in text
     assert (
-        "Works 70/96 pass \N{MINUS SIGN}18 since 2025-12-29. 70/84 of those attempted; 6 not measured" in text
+        "Works 70/96 pass \N{MINUS SIGN}24 since 2025-12-29. 70/84 of those attempted; 6 not measured" in text
     )
     assert re.search(rf"Geomean latency {percent} since the results before \(n = 24.*\)\.", text)
     assert "Changed on 2026-01-01 12 broke, 0 fixed The night before, 2025-12-29: 0 broke, 0 fixed." in text
@@ -177,7 +177,7 @@ def test_a_night_counts_against_what_was_known_before_it(tmp_path: Path) -> None
         store, 29, {"back": PASS, "gone": OOM, "refused": SKIPPED, "lost": INFRA, "same": PASS, "young": PASS}
     )
     data = read_site_data(Store.open(store), NOW)
-    last = newest_night(data.recent)
+    last = newest_night(data.recent, NOW)
     assert last is not None
     assert last.before is not None
     assert (last.date, last.before.date) == ("2025-12-31", "2025-12-30")
@@ -185,6 +185,28 @@ def test_a_night_counts_against_what_was_known_before_it(tmp_path: Path) -> None
     assert last.moved(keys) == (1, 2)
     assert last.before.moved(keys) == (0, 0)
     assert {case.workload.model for case in last.cases} == {"back", "gone", "refused", "same", "young"}
+
+
+def test_the_difference_is_of_the_number_beside_it(tmp_path: Path) -> None:
+    """What half a night lost counts as no pass in both; a device that lost all of it keeps what was known."""
+    store = tmp_path / "store"
+    night(store, 28, {"a": PASS, "b": PASS, "c": PASS, "d": ERROR})
+    night(store, 28.1, {"a": PASS, "b": PASS}, NPU)
+    assert "Works 5/6 pass The first night" in _front(store)
+    night(store, 29, {"a": PASS, "b": INFRA, "c": ERROR, "d": INFRA})
+    night(store, 29.1, {"a": INFRA, "b": INFRA}, NPU)
+    assert "Works 3/6 pass \N{MINUS SIGN}2 since 2025-12-30." in _front(store)
+
+
+def test_a_machine_whose_clock_is_ahead_makes_no_night(tmp_path: Path) -> None:
+    """What broke tonight elsewhere stays tonight's."""
+    store = tmp_path / "store"
+    night(store, 28, {"a": PASS, "b": PASS})
+    night(store, 29, {"a": PASS, "b": ERROR})
+    night(store, 34, {"a": PASS}, NPU)
+    text = _front(store)
+    assert "2025-12-31 Works 2/3 pass" in text
+    assert "Changed on 2025-12-31 1 broke, 0 fixed" in text
 
 
 def test_two_builds_of_torch_on_one_day_are_one_night(tmp_path: Path) -> None:

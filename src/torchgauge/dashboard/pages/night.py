@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
 from torchgauge.dashboard.arrow_columns import Bits, Integers
-from torchgauge.dashboard.history import History
+from torchgauge.dashboard.history import NOTHING_PLANNED, History
 from torchgauge.dashboard.names import CaseName
+from torchgauge.results import units
 
 
 @dataclass(frozen=True)
@@ -57,14 +59,45 @@ class Night:
         both = known & before
         return int((both & now & ~then).sum()), int((both & ~now & then).sum())
 
+    def gained(self, case_keys: Iterable[str]) -> int:
+        """How many more of the cases a headline counts as passes since the night than it did before.
+
+        A case that was lost counts as none, as in the headline; where its whole device was lost, what was
+        known before stands. A case that was not planned before the night counts for nothing.
+        """
+        rows = self._rows(case_keys)
+        (known, now), (before, then) = (self._headline(rows, stop) for stop in (self.stop, self.first))
+        both = known & before
+        return int((both & now).sum()) - int((both & then).sum())
+
     def _rows(self, case_keys: Iterable[str]) -> Integers:
         places = (self.history.number_of(key) for key in case_keys)
         return np.array([place for place in places if place is not None], np.int64)
 
     def _standing(self, rows: Integers, stop: int) -> tuple[Bits, Bits]:
         """Whether anything is known of each case before ``stop``, and whether it passed when last known."""
-        said = self.history.said[rows, :stop]
-        place = np.where(said, np.arange(stop), -1).max(axis=1, initial=-1)
+        return self._at_last(rows, self.history.said[rows, :stop])
+
+    def _headline(self, rows: Integers, stop: int) -> tuple[Bits, Bits]:
+        """The same, where what was planned and lost on a device that said something is known not to pass."""
+        heard = np.stack(
+            [self._heard[self.history.cases[row].device][:stop] for row in rows.tolist()] or [[]]
+        )
+        planned = self.history.status[rows, :stop] != NOTHING_PLANNED
+        return self._at_last(rows, self.history.said[rows, :stop] | (planned & heard))
+
+    @cached_property
+    def _heard(self) -> dict[str, Bits]:
+        """Snapshots in which a device said anything, by device."""
+        found: dict[str, Bits] = {}
+        for row, case in enumerate(self.history.cases):
+            said = self.history.said[row]
+            found[case.device] = found[case.device] | said if case.device in found else said
+        return found
+
+    def _at_last(self, rows: Integers, where: Bits) -> tuple[Bits, Bits]:
+        """Whether ``where`` holds of each case at any time, and whether it passed the last time."""
+        place = np.where(where, np.arange(where.shape[1]), -1).max(axis=1, initial=-1)
         return place >= 0, self.history.counted[rows, place]
 
 
@@ -76,6 +109,10 @@ def night_until(history: History, stop: int) -> Night | None:
     return Night(history, dates.index(dates[stop - 1]), stop)
 
 
-def newest_night(history: History) -> Night | None:
-    """The newest night; None for a stretch without a snapshot."""
-    return night_until(history, len(history.snapshots))
+def newest_night(history: History, now: float) -> Night | None:
+    """The newest night up to ``now``, in seconds since the epoch; None for a stretch without one.
+
+    A snapshot that is dated later is of a machine whose clock is ahead: it is nobody's newest night.
+    """
+    today = units.day(now)
+    return night_until(history, sum(snapshot.date <= today for snapshot in history.snapshots))

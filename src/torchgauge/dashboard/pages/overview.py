@@ -43,7 +43,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 
 
 def _page(context: SiteContext) -> dict[str, Any]:
-    latest, night = context.latest.of_models(), newest_night(context.recent)
+    latest, night = context.latest.of_models(), newest_night(context.recent, context.now)
     entries = tuple(latest.entries.values())
     fresh = [each for each in context.latest.entries.values() if MARK in each.marks]
     unexpected = [each for each in entries if "unexpected" in each.marks and MARK not in each.marks]
@@ -57,7 +57,7 @@ def _page(context: SiteContext) -> dict[str, Any]:
         "missing": _missing(entries),
         "measured": _measured(night),
         "tally": tally(entries),
-        "passes": night and night.moved(_keys(entries)),
+        "gained": night and night.gained(_keys(entries)),
         "changed": [_changed(each, broke, _keys(context.latest.entries.values())) for each in nights],
         "latency": mean_change([each for each in entries if each.shown["run_id"] in runs], context),
         "devices": sorted(devices, key=lambda line: not line["late"]),
