@@ -80,11 +80,11 @@ class Night:
 
     def _headline(self, rows: Integers, stop: int) -> tuple[Bits, Bits]:
         """The same, where what was planned and lost on a device that said something is known not to pass."""
-        heard = np.stack(
-            [self._heard[self.history.cases[row].device][:stop] for row in rows.tolist()] or [[]]
+        heard = np.array(
+            [self._heard[self.history.cases[row].device][:stop] for row in rows.tolist()], np.bool_
         )
         planned = self.history.status[rows, :stop] != NOTHING_PLANNED
-        return self._at_last(rows, self.history.said[rows, :stop] | (planned & heard))
+        return self._at_last(rows, self.history.said[rows, :stop] | (planned & heard.reshape(planned.shape)))
 
     @cached_property
     def _heard(self) -> dict[str, Bits]:
