@@ -160,3 +160,17 @@ def test_the_browser_draws_and_compares_it(site: Path, serve: Callable[[Path], s
     assert page.locator("#result table").first.locator("td, th").all_text_contents() == wanted
     assert sum("better" in text for text in wanted) == 6
     page.close()
+
+
+def test_device_against_device_is_drawn_by_it(site: Path) -> None:
+    """Three fifths of the rate take five thirds of the time: left is faster in every row."""
+    (path,) = site.glob("pictures/devices-*.html")
+    rows = [words(row) for row in re.findall(r"<tr>(.*?)</tr>", path.read_text(), re.DOTALL)]
+    rates = [row for row in rows if row.strip().startswith("hf/")]
+    assert len(rates) == 3
+    for row in rates:
+        found = re.search(r"([\d.]+) 1/s .* ([\d.]+) 1/s .* ([\d.]+)\N{MULTIPLICATION SIGN}", row)
+        assert found is not None, row
+        there, here, ratio = map(float, found.groups())
+        assert ratio == pytest.approx(there / here, rel=0.01)
+        assert ratio == pytest.approx(5 / 3, rel=0.02)

@@ -1,4 +1,4 @@
-"""Device against device: the latency of every workload on one as a ratio to that on another."""
+"""Device against device: what every workload is measured by on one as a ratio to that on another."""
 
 from __future__ import annotations
 
@@ -23,23 +23,25 @@ from torchgauge.dashboard.pictures.ratios import (
     labels_of,
     tone_of,
 )
+from torchgauge.records import Better, Metric
 from torchgauge.results.log_ratio import ratio_interval, ratio_of
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
 
 KIND = "devices"
-METRIC = "latency"
 MOST_PAIRS = 4
 """Devices that are drawn against the first one."""
 
 METHOD = (
     "Each row is one workload that passed on both devices in the same configuration: its latency on the "
-    "one over its latency on the other, so that 0.5 takes half of the time. The whisker is the 95 % "
-    "interval of the ratio, made of the intervals of both sides; a colour says that it leaves 1 out. "
-    "The intervals cover the samples of one process and not what differs between two launches. A number "
-    "in doubt, or without an interval, is drawn as no ratio: it stands at the edge of the side that "
-    "lacks it, with the reason."
+    "one over its latency on the other, so that 0.5 takes half of the time. A mode that its scenario "
+    "measures by something else stands by that; where more of it is better, such as tokens per second, "
+    "the ratio is turned round, so that left is faster in every row. The whisker is the 95 % interval of "
+    "the ratio, made of the intervals of both sides; a colour says that it leaves 1 out. The intervals "
+    "cover the samples of one process and not what differs between two launches. A number in doubt, or "
+    "without an interval, is drawn as no ratio: it stands at the edge of the side that lacks it, with the "
+    "reason."
 )
 
 
@@ -74,7 +76,12 @@ def _pairs(latest: LatestResults) -> Iterator[tuple[Column, Column]]:
 def _picture(context: SiteContext, latest: LatestResults, there: Column, here: Column) -> Picture:
     a, b = there.device, here.device
     found = [
-        ratio_of_entries(base, own, alike=workload.name not in latest.built_differently)
+        ratio_of_entries(
+            base,
+            own,
+            context.metric(context.primary[workload.mode]),
+            alike=workload.name not in latest.built_differently,
+        )
         for workload in latest.workloads
         if (base := latest.entries.get((workload, there))) and (own := latest.entries.get((workload, here)))
     ]
@@ -94,18 +101,23 @@ def _picture(context: SiteContext, latest: LatestResults, there: Column, here: C
     return ratio_picture(KIND, f"devices-{device_id(b)}-{device_id(a)}", replace(chart, says=says), METHOD)
 
 
-def ratio_of_entries(base: Entry, own: Entry, *, alike: bool) -> Ratio | Lack:
-    """The latency of ``own`` over that of ``base``; without it why, at the side that lacks a number."""
+def ratio_of_entries(base: Entry, own: Entry, metric: Metric, *, alike: bool) -> Ratio | Lack:
+    """What ``own`` takes of the time of ``base``; without it why, at the side that lacks a number.
+
+    That is the ratio of ``metric``, turned round where more of it is better.
+    """
     name = own.workload.name
-    lacks = [lack_of_entry(entry, METRIC) for entry in (base, own)]
-    sides = number_text(base, METRIC), number_text(own, METRIC)
+    lacks = [lack_of_entry(entry, metric.name) for entry in (base, own)]
+    sides = number_text(base, metric.name), number_text(own, metric.name)
     if any(lacks):
         edge = Edge.NOWHERE if all(lacks) else Edge.RIGHT if lacks[1] else Edge.LEFT
         lack = lacks[1] or lacks[0] or Lack(name, edge, "")
         return replace(lack, edge=edge, sides=sides, href=links.case_link(own))
     if not alike:
         return Lack(name, Edge.NOWHERE, "built differently", sides=sides, href=links.case_link(own))
-    below, above = (interval_of(entry, METRIC) for entry in (base, own))
+    below, above = (interval_of(entry, metric.name) for entry in (base, own))
+    if metric.better is Better.HIGHER:
+        below, above = above, below
     ratio, low, high = (ratio_of(float(each)) for each in ratio_interval(below, above))
     tone = tone_of(low, high, lower_is_better=True)
     return Ratio(name, ratio, low, high, tone, sides, href=links.case_link(own))
