@@ -45,6 +45,10 @@ def _retired(store: Path, *nights: str) -> dict[str, str]:
         ((ALL, "abcde", "abcde", ALL, "abcde", "abcde"), {}),
         ((ALL, "abcde", "abcde", ALL, "abcde", "abcde", "abcde"), dict.fromkeys("fgh", "2025-12-30")),
         (("abcd", "efgh", "abcd", "efgh"), {}),  # two halves of a suite in turn
+        (("abcd", *("wxyz",) * 7), {}),  # all new, which may be the first round of a rota
+        (("abcd", *("wxyz",) * 8), dict.fromkeys("abcd", "2025-12-25")),  # a whole suite has new names
+        (("abcd", *("w",) * 9), {}),  # a run by hand each night replaces nothing
+        (("ab", "cd", "ef", "gh", "ab", "cd", "ef", "gh"), {}),
     ],
 )
 def test_what_is_retired_and_since_when(

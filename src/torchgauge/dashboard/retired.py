@@ -3,7 +3,8 @@
 A snapshot *misses* a case if it planned at least half of what was planned with it last, and not it; smaller
 runs by hand miss nothing. A case is retired by more misses in a row than it ever had, so that what is
 measured weekly stays between its weeks: by the first one where a new case came since, which is a rename, else
-by the third.
+by the third. Where a whole suite has new names, nothing that was planned with a case is planned again: a
+snapshot that is as large, half of it new since the case was, *replaces* it, and eight in a row retire it.
 """
 
 from __future__ import annotations
@@ -22,6 +23,9 @@ MARK = "retired"
 
 DROPPED_AFTER = 3
 """Misses in a row after which a case is retired for which nothing new came."""
+
+REPLACED_AFTER = 7
+"""Snapshots that miss or replace a case after which it is retired: fewer may be the first round of a rota."""
 
 MOST_NAMED = 4
 """Models that the note on retired cases names."""
@@ -47,18 +51,32 @@ def _retired(planned: Bits) -> tuple[Bits, Integers]:
     cases, snapshots = planned.shape
     together = planned.T.astype(np.int64) @ planned.astype(np.int64)
     misses = 2 * together >= np.maximum(np.diag(together), 1)[:, None]
+    first = planned.argmax(axis=1)
+    replaces = _replaces(planned, first)
     last, since = np.full(cases, -1, np.int64), np.zeros(cases, np.int64)
-    row, longest = np.zeros(cases, np.int64), np.zeros(cases, np.int64)
+    missed, gone, longest = (np.zeros(cases, np.int64) for _ in range(3))
     for place in range(snapshots):
         here = planned[:, place]
-        missed = ~here & (last >= 0) & misses[last, place]
-        since[missed & (row == 0)] = place
-        longest = np.where(here, np.maximum(longest, row), longest)
-        row = np.where(here, 0, row + missed)
+        miss = ~here & (last >= 0) & misses[last, place]
+        away = miss | (~here & (last >= 0) & replaces[last, place])
+        since[away & (gone == 0)] = place
+        longest = np.where(here, np.maximum(longest, gone), longest)
+        missed, gone = (np.where(here, 0, row + more) for row, more in ((missed, miss), (gone, away)))
         last[here] = place
-    first = planned.argmax(axis=1)
-    renamed = (row > 0) & (first.max(initial=0) > last)
-    return (row > longest) & (renamed | (row >= DROPPED_AFTER)), since
+    renamed = (missed > 0) & (first.max(initial=0) > last)
+    retired = (missed > longest) & (renamed | (missed >= DROPPED_AFTER))
+    return retired | (gone > np.maximum(longest, REPLACED_AFTER)), since
+
+
+def _replaces(planned: Bits, first: Integers) -> Bits:
+    """By two snapshots: whether the second is as large as the first, and half of it is new since then."""
+    snapshots = planned.shape[1]
+    planned_at = [np.bincount(first[planned[:, place]], minlength=snapshots) for place in range(snapshots)]
+    came = np.array(planned_at).reshape(snapshots, snapshots)
+    size = came.sum(axis=1)
+    new = size[:, None] - came.cumsum(axis=1)  # [place, last]
+    found: Bits = ((2 * new >= size[:, None]) & (size[:, None] >= size[None, :]) & (new > 0)).T
+    return found
 
 
 def retired_text(latest: LatestResults) -> str:
