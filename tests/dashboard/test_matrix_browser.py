@@ -239,6 +239,23 @@ def test_pointing_at_a_number_shows_its_interval_and_its_doubt(address: str, bro
         tip.wait_for(state="hidden")
 
 
+def test_pointing_at_a_status_shows_the_number_that_its_mode_is_looked_at_by(
+    address: str, browser: Any
+) -> None:
+    """The latency of an eager case and of a compiled one, not what comes first by the alphabet."""
+    with _page(browser) as page:
+        _ready(page, address + "compatibility.html")
+        told = []
+        for column in (0, 1):
+            page.locator("tbody tr").first.locator("td").nth(column).hover()
+            tip = page.get_by_role("tooltip")
+            tip.get_by_text("half of the 95 % interval").wait_for()
+            told.append(tip.inner_text())
+            page.locator("h1").hover()
+            tip.wait_for(state="hidden")
+        assert [bool(re.search(r"latency [\d.]+ ms \u00b1[\d.]+%", text)) for text in told] == [True, True]
+
+
 def test_a_row_far_away_is_reached_by_keyboard(wide: str, browser: Any) -> None:
     """Control and End goes to the last row, which was not in the page before; a query starts over."""
     with _page(browser) as page:

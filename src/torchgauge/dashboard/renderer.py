@@ -45,6 +45,7 @@ class Renderer:
             auto_reload=False,
             optimized=False,  # folding constants takes longer than it saves in one build
         )
+        self._environment.policies["json.dumps_kwargs"] = {}  # unsorted: the first is looked at first
         self._environment.filters.update(FILTERS, aged=aged, change=change, first_line=first_line, slug=slug)
         self._environment.globals.update(
             site={"base_url": "", **site},
