@@ -41,6 +41,7 @@ def _fresh(store: Path, now: float = NOW) -> Freshness:
         ([9, 8, 7, 3, 2, 1], 1, 1.5),  # the nights that were lost are no rhythm
         ([22, 15, 8, 1], 7, 10.5),
         ([1, 0.45], 0.55, 1),
+        ([day for day in range(40, 0, -1) if day != 17], 1, 1.5),  # nor is one in forty
         ([10], None, 14),
     ],
 )
@@ -55,6 +56,34 @@ def test_a_device_is_late_by_its_own_rhythm(
     assert found.late_at == pytest.approx(found.at + late_after * DAY)
     due = found.late_at
     assert [bool(_fresh(tmp_path, due + seconds).late) for seconds in (-1.0, 1.0)] == [False, True]
+
+
+@pytest.mark.parametrize(
+    ("moment", "late"), [("Sunday 21", False), ("Monday 18", False), ("Tuesday 21", True)]
+)
+def test_working_nights_are_late_after_a_weekend_and_not_at_it(
+    tmp_path: Path, moment: str, late: bool
+) -> None:
+    """Six weeks of Monday to Friday at noon, of which Friday's was the last that came."""
+    friday = NOW + DAY
+    _nights(tmp_path, [7 * week + day - 1 for week in range(5, -1, -1) for day in (4, 3, 2, 1, 0)])
+    seen = next(
+        at
+        for hours in range(7 * 24)
+        if f"{datetime.fromtimestamp(at := friday + hours * 3_600, timezone.utc):%A %H}" == moment
+    )
+    found = _fresh(tmp_path, seen)
+    assert f"{datetime.fromtimestamp(found.newest.at or 0, timezone.utc):%A %H}" == "Friday 12"
+    assert found.devices["cpu"].every_s == pytest.approx(DAY)
+    assert (bool(found.late), found.all_late) == (late, late)
+
+
+def test_one_long_gap_of_few_is_no_weekend(tmp_path: Path) -> None:
+    """A second of its kind is: two weekends of three weeks are known as such."""
+    _nights(tmp_path / "one", [8, 7, 6, 5, 4, 1])
+    assert _fresh(tmp_path / "one").devices["cpu"].late_after_s == pytest.approx(1.5 * DAY)
+    _nights(tmp_path / "two", [12, 11, 8, 7, 6, 5, 4, 1])
+    assert _fresh(tmp_path / "two").devices["cpu"].late_after_s == pytest.approx(3.3 * DAY)
 
 
 def test_a_year_old_store_says_so_on_every_page(tmp_path: Path) -> None:
@@ -123,16 +152,29 @@ def test_a_clock_that_is_a_little_ahead_is_none_of_a_readers_business(tmp_path: 
     """Two machines never agree to the second."""
     _nights(tmp_path, [2, 1, -0.5 * AHEAD_S / DAY])
     fresh = _fresh(tmp_path)
-    assert (fresh.ahead, fresh.late) == ((), ())
+    assert (fresh.devices["cpu"].ahead_at, fresh.late) == (None, ())
 
 
 def test_a_device_without_any_result_says_that(tmp_path: Path) -> None:
-    """Others have one, so that nobody takes the page for empty."""
+    """Others have one, so that nobody takes the page for empty; it did report, so that it did not stop to."""
     _nights(tmp_path / "store", [2, 1, 0.1])
     _nights(tmp_path / "store", [1], NPU, Status.INFRA)
     build_site(tmp_path / "store", tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "index.html")
-    assert "npusim stopped reporting: no result at all" in text
+    assert "npusim lost the night of 2025-12-31: its one case has no result" in text
+    assert ". Nothing older is known." in text
+    assert "stopped reporting" not in text
+
+
+def test_a_device_that_is_gone_stopped_reporting(tmp_path: Path) -> None:
+    """Nothing came of it, not even that its runner died."""
+    _nights(tmp_path / "store", [2, 1, 0.1])
+    _nights(tmp_path / "store", [5, 4, 3], NPU)
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    text = words(tmp_path / "site" / "index.html")
+    assert (
+        "npusim stopped reporting: no result since 2025-12-29 12:00 UTC; before, one came every 1 d." in text
+    )
 
 
 # -- In an open page ----------------------------------------------------------------------------------------

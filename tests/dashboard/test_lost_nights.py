@@ -13,7 +13,7 @@ from store_builder import CPU, NOW, NPU
 from subject_store import night
 
 from torchgauge.dashboard import build_site
-from torchgauge.dashboard.lost_nights import lost_nights
+from torchgauge.dashboard.lost_nights import lost_nights, told
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.site_data import read_site_data
 from torchgauge.records import Status
@@ -93,10 +93,9 @@ def test_what_was_never_measured_stays_lost(tmp_path: Path) -> None:
     night(tmp_path, 30, {"a": INFRA}, cause=None, reason="no device")
     latest = read_site_data(Store.open(tmp_path), NOW).latest
     assert [each.status for each in latest.entries.values()] == [INFRA]
-    (found,) = lost_nights(latest)
-    assert found.sentence == (
-        "cpu lost the night of 2026-01-01: its one case has no result (no device). Nothing older is known."
-    )
+    found = lost_nights(latest)
+    assert [each.known for each in found] == [0]
+    assert told(found) == "lost the night of 2026-01-01: its one case has no result (no device)"
 
 
 def test_a_night_that_is_measured_again_is_no_longer_lost(tmp_path: Path) -> None:

@@ -15,6 +15,7 @@ import pytest
 from store_builder import CPU, DAY, EAGER, INDUCTOR, NOW, NPU, RunBuilder, result, timings, workloads
 
 from torchgauge.dashboard import build_site
+from torchgauge.dashboard.device_notices import DeviceNotices
 from torchgauge.dashboard.freshness import Freshness, Reporter
 from torchgauge.dashboard.latest_results import Column, Entry, LatestResults
 from torchgauge.dashboard.pages import links, views
@@ -28,7 +29,7 @@ from torchgauge.records import Case, Measurement, Realised, Status, Workload
 from torchgauge.records import Workload as PlannedWorkload
 
 SITE = {"version": "0", "generated": "now", "empty": False, "pages": (("index.html", "Overview"),)}
-SITE |= {"lost_nights": (), "freshness": Freshness(0.0, {}, Reporter("", None, None))}
+SITE |= {"notices": DeviceNotices(), "freshness": Freshness(0.0, {}, Reporter("", None, None))}
 FIRST_LOAD = 60_000
 """Bytes, compressed, of a page with all that it loads before anybody does anything."""
 

@@ -2,7 +2,8 @@
 
 How often results come is estimated from the history, since a store knows no schedule: the median of the gaps
 between the snapshots in which a device said anything. A result is late half a gap after the next one was due,
-and never within a day; where there is one snapshot only, after :data:`STALE_AFTER_S`.
+after longer than the gaps that are usual, such as weekends, and never within a day; where there is one
+snapshot only, after :data:`STALE_AFTER_S`.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import cached_property
+from math import ceil
 from statistics import median
 
 import numpy as np
@@ -28,7 +30,13 @@ from torchgauge.results.hostile_text import brief, first_line
 from torchgauge.results.latest import STALE_AFTER_S
 
 DUE = 1.5
-"""Gaps after which a result is late."""
+"""Median gaps after which a result is late."""
+
+USUAL = 0.9
+"""Part of the gaps that are not longer than a usual one, and at least all but the longest."""
+
+BEYOND_USUAL = 1.1
+"""Usual gaps after which a result is late: a weekend is never of the same length to the minute."""
 
 AHEAD_S = 600.0
 """By how much a result may be dated after the build before its clock, or ours, is called wrong."""
@@ -39,13 +47,15 @@ class Reporter:
     """A device, or all of them.
 
     ``at`` is its newest result, in seconds since the epoch, None where it has none; ``every_s`` is how often
-    one came, None where that cannot be told. ``torch`` and ``machine`` are empty where they are not known.
-    ``ahead_at`` is a result that is dated after the build, which is none of the others; None where none is.
+    one came, None where that cannot be told, and ``late_after_s`` how old it may become before it is late.
+    ``torch`` and ``machine`` are empty where they are not known. ``ahead_at`` is a result that is dated after
+    the build, which is none of the others; None where none is.
     """
 
     device: str
     at: float | None
     every_s: float | None
+    late_after_s: float = STALE_AFTER_S
     torch: str = ""
     machine: str = ""
     ahead_at: float | None = None
@@ -53,9 +63,7 @@ class Reporter:
     @property
     def late_at(self) -> float | None:
         """The moment from which on it is late; None where it has no result."""
-        if self.at is None:
-            return None
-        return self.at + (STALE_AFTER_S if self.every_s is None else max(DAY_S, DUE * self.every_s))
+        return None if self.at is None else self.at + self.late_after_s
 
     @property
     def silence(self) -> str:
@@ -94,11 +102,6 @@ class Freshness:
         """Whether even the newest result of all is late."""
         return self.newest.late_at is not None and self.newest.late_at < self.now
 
-    @property
-    def ahead(self) -> tuple[Reporter, ...]:
-        """The devices with a result that is dated after the build."""
-        return tuple(each for each in self.devices.values() if each.ahead_at is not None)
-
     @cached_property
     def builds(self) -> tuple[tuple[str, tuple[Reporter, ...]], ...]:
         """The devices that have a result by their torch, the one of most devices first."""
@@ -124,11 +127,11 @@ def freshness_of(
     when = np.where(recent.said, recent.when, 0) / 1e6
     when[when > now + AHEAD_S] = 0
     devices = {
-        device: _reporter(Reporter(device, None, _every(when[rows[device]])), members, environments, now)
+        device: _reporter(Reporter(device, None, *_rhythm(when[rows[device]])), members, environments, now)
         for device, members in entries.items()
     }
     at = max((each.at for each in devices.values() if each.at is not None), default=None)
-    return Freshness(now, devices, Reporter("", at, _every(when)))
+    return Freshness(now, devices, Reporter("", at, *_rhythm(when)))
 
 
 def _reporter(
@@ -151,11 +154,18 @@ def _reporter(
     return replace(known, at=past[0].known_at, torch=torch, machine=machine_of(facts))
 
 
-def _every(when: Floats) -> float | None:
-    """The median gap between snapshots; ``when`` is in seconds by case, 0 where nothing is said."""
+def _rhythm(when: Floats) -> tuple[float | None, float]:
+    """The median gap between snapshots, and how old a result may become before it is late.
+
+    ``when`` is in seconds by case, 0 where nothing is said.
+    """
     newest = when.max(axis=0, initial=0)
-    gaps = np.diff(np.sort(newest[newest > 0])).tolist()
-    return median(gaps) if gaps else None
+    gaps = np.sort(np.diff(np.sort(newest[newest > 0]))).tolist()
+    if not gaps:
+        return None, STALE_AFTER_S
+    usual = gaps[max(0, min(ceil(USUAL * len(gaps)) - 1, len(gaps) - 2))]
+    every = median(gaps)
+    return every, max(DAY_S, DUE * every, BEYOND_USUAL * usual)
 
 
 def aged(seconds: float) -> Markup:

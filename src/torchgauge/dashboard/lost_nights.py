@@ -24,13 +24,6 @@ class LostNight:
     known: int
     reason: str
 
-    @property
-    def sentence(self) -> str:
-        """It in one line."""
-        lost = "its one case has no result" if self.cases == 1 else f"none of {self.cases} cases has a result"
-        shown = "What is shown is older." if self.known else "Nothing older is known."
-        return f"{self.device} lost the night of {self.date}: {lost} ({self.reason}). {shown}"
-
 
 def lost_nights(latest: LatestResults) -> tuple[LostNight, ...]:
     """What was lost and not measured since, by device and date."""
@@ -43,6 +36,17 @@ def lost_nights(latest: LatestResults) -> tuple[LostNight, ...]:
         LostNight(device, date, len(members), sum(each.stands_in for each in members), _reason(members))
         for (device, date), members in sorted(found.items())
     )
+
+
+def told(nights: Sequence[LostNight]) -> str:
+    """The lost ``nights`` of one device, in words that follow its name; the reason is that of the newest."""
+    dates, newest = sorted(each.date for each in nights), max(nights, key=lambda each: each.date)
+    when = f"the night of {newest.date}"
+    if len(dates) > 1:
+        when = f"{len(dates)} nights, of {dates[0]} to {newest.date}"
+    cases = sum(each.cases for each in nights)
+    lost = "its one case has no result" if cases == 1 else f"none of {cases} cases has a result"
+    return f"lost {when}: {lost} ({newest.reason})"
 
 
 def _reason(members: Sequence[Entry]) -> str:

@@ -27,6 +27,7 @@ from torchgauge.dashboard import (
     trend_lines,
 )
 from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.device_notices import device_notices
 from torchgauge.dashboard.epoch import Epoch
 from torchgauge.dashboard.freshness import freshness_of
 from torchgauge.dashboard.latest_results import LatestResults
@@ -233,7 +234,7 @@ def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
         "pages": _navigation(data.latest),
         "device_pages": True,
         "base_url": base_url,
-        "lost_nights": lost_nights(data.latest),
+        "notices": device_notices(freshness, lost_nights(data.latest)),
     }
     context = SiteContext(
         **vars(data), renderer=Renderer(site), charts=charts, base_url=base_url, freshness=freshness
