@@ -7,14 +7,17 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Callable
+from contextlib import ExitStack
 from pathlib import Path
+from threading import Event, Thread
+from typing import Any
 
 import pyarrow.parquet as pq
 import pytest
 from site_files import files_of, generator, small_shape
 from store_builder import CPU, DAY, EAGER, NOW, RunBuilder, result, workloads
 
-from torchgauge.dashboard import build_site
+from torchgauge.dashboard import build_site, site_folder
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH
 from torchgauge.records import Case, Status
 from torchgauge.results.store import Store
@@ -175,10 +178,37 @@ def test_parallel_builds_leave_one_whole_site(tmp_path: Path) -> None:
     store = _nights(tmp_path, [0, 1])
     build_site(store, tmp_path / "expected", now=NOW)
     command = [sys.executable, "-c", _BUILD, str(store), str(tmp_path / "site")]
-    for process in [subprocess.Popen(command) for _ in range(4)]:
-        assert process.wait(120) == 0
+    with ExitStack() as stack:
+        processes = [stack.enter_context(subprocess.Popen(command)) for _ in range(4)]
+        assert [process.wait(120) for process in processes] == [0, 0, 0, 0]
     assert files_of(tmp_path / "site") == files_of(tmp_path / "expected")
     assert not list(tmp_path.glob(".site*"))
+
+
+def test_a_folder_that_was_just_made_is_nobodys_to_tidy_up(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A second build that begins between another's folder and its lock leaves the folder alone."""
+    made, mkdir, finished = Event(), Path.mkdir, []
+
+    def slow(self: Path, *args: Any, **options: Any) -> None:
+        mkdir(self, *args, **options)
+        if self.suffix == ".new" and not made.is_set():
+            made.set()
+            second.join(0.5)
+
+    def write(content: bytes) -> None:
+        with site_folder.writing_site(tmp_path / "site") as writer:
+            writer.write("index.html", content)
+        finished.append(content)
+
+    monkeypatch.setattr(Path, "mkdir", slow)
+    second = Thread(target=lambda: made.wait(60) and write(b"second"))
+    second.start()
+    write(b"first")
+    second.join(60)
+    assert sorted(finished) == [b"first", b"second"]
+    assert [path.name for path in tmp_path.iterdir()] == ["site"]
 
 
 def test_a_killed_build_leaves_the_old_site_and_the_next_one_tidies_up(tmp_path: Path) -> None:

@@ -21,6 +21,7 @@ ALLOWED = {
     ("results/runner_class.py", "cpu"),
     ("results/durations.py", "cpu"),
     ("results/trends/trend.py", "cpu"),
+    ("dashboard/pages/environments.py", "cpu"),
 }
 
 

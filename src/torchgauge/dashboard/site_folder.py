@@ -59,17 +59,29 @@ class SiteWriter:
 def writing_site(target: Path) -> Iterator[SiteWriter]:
     """A writer whose files become ``target`` at the end, unless an exception leaves what was there."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    _sweep(target)
-    aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
-    aside.mkdir()
-    lock = os.open(aside, os.O_RDONLY | os.O_CLOEXEC)
-    try:
+    with _held(target.parent):  # two builds: neither takes a folder that has no owner yet for a killed build's
+        _sweep(target)
+        aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
+        aside.mkdir()
+        lock = os.open(aside, os.O_RDONLY | os.O_CLOEXEC)
         fcntl.flock(lock, fcntl.LOCK_EX)
+    try:
         yield SiteWriter(aside)
         _swap(aside, target)
     finally:
         remove(aside)
         os.close(lock)
+
+
+@contextmanager
+def _held(folder: Path) -> Iterator[None]:
+    """``folder`` for one build alone; others wait."""
+    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        yield
+    finally:
+        os.close(descriptor)
 
 
 def remove(folder: Path) -> None:
@@ -104,15 +116,11 @@ def _sweep(target: Path) -> None:
 
 def _swap(aside: Path, target: Path) -> None:
     """Put ``aside`` in the place of ``target``; what was there is in the place of ``aside`` afterwards."""
-    parent = os.open(target.parent, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(parent, fcntl.LOCK_EX)
+    with _held(target.parent):
         if not target.exists():
             aside.rename(target)
         elif not _exchange(aside, target):
             _two_renames(aside, target)
-    finally:
-        os.close(parent)
 
 
 def _exchange(first: Path, second: Path) -> bool:

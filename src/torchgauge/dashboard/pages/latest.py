@@ -132,4 +132,5 @@ def _reason(entry: Entry | None) -> str:
         return ""
     row = entry.newest
     said = row["error_message"] or row["reason"] or row["accuracy_detail"] or row["cause"]
-    return first_line(said or entry.degraded or entry.unchecked or entry.unsteady or "")
+    marked = (entry.unchecked, entry.degraded, entry.unsteady)  # the gravest first
+    return first_line(said or next(filter(None, marked), ""))
