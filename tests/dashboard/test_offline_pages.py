@@ -18,7 +18,7 @@ from torchgauge.dashboard import build_site
 
 _TOO_WIDE = """
 () => [...document.querySelectorAll("body *")].filter((node) =>
-  node.getBoundingClientRect().right > 391 && !node.closest(".scroll, pre, svg, .unseen, .skip")
+  node.getBoundingClientRect().right > 391 && !node.closest(".scroll, .views, pre, svg, .unseen, .skip")
 ).map((node) => `${node.localName}.${node.className}`).slice(0, 5)
 """
 
