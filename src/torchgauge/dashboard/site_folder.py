@@ -59,7 +59,7 @@ class SiteWriter:
 def writing_site(target: Path) -> Iterator[SiteWriter]:
     """A writer whose files become ``target`` at the end, unless an exception leaves what was there."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _held(target.parent):  # two builds: neither takes a folder that has no owner yet for a killed build's
+    with _held(target.parent):  # a folder without an owner yet is no killed build's
         _sweep(target)
         aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
         aside.mkdir()
