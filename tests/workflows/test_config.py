@@ -45,7 +45,7 @@ def test_a_whole_file_is_read():
         "registry.example/image:1",
     )
     assert other.runs_on == ("my-scale-set",)
-    assert (config.campaign.modes, config.campaign.configs) == (("inference",), ("eager", "inductor"))
+    assert (config.campaign.modes, config.campaign.configs) == ((), ())
     assert (config.policy, config.undecided, config.branch) == ("policy.yml", "failure", "data/results")
     assert (config.at, config.expect_by) == ("23:41", "05:30")
     assert config.torchgauge == f"torchgauge=={__version__}"

@@ -77,14 +77,17 @@ def selectors(command: Command) -> Command:
         _list("--suite more_suites", "the same as SUITE; `all` is every suite"),
         _list("--device", "devices, for example D or D1,D2 or D.1; `all` is every one present"),
         _list("--models", "names, globs or /regex/ instead of a tier"),
-        _list("--mode", "inference,training", "inference"),
+        _list("--mode", "inference,training (default: what a model's entry says, else inference)"),
         _list(
             "--config",
-            "named configurations: eager,inductor,... (an unknown name lists them all)",
-            "eager",
-            "inductor",
+            "named configurations (an unknown name lists them all; default: what a model's entry says, else "
+            "eager,inductor)",
         ),
-        _list("--dtype", "float32,bfloat16,float16,amp (autocast to bfloat16),amp_float16", "float32"),
+        _list(
+            "--dtype",
+            "float32,bfloat16,float16,amp (autocast to bfloat16),amp_float16 (default: what a model's entry "
+            "says, else float32)",
+        ),
         click.option("--tier", default="smoke", help="smoke, standard or full"),
         click.option("--size", default="small", help="small or full models"),
         click.option(

@@ -11,7 +11,7 @@ from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.options import PYTHON
 
 if TYPE_CHECKING:
-    from torchgauge.suites.suite import Suite
+    from torchgauge.suites.suite import ModelEntry, Suite
 
 
 @click.group("suites", invoke_without_command=True)
@@ -74,7 +74,8 @@ def show(name: str, as_json: bool) -> None:
         return
     for model in suite.models():
         modes = ", ".join(f"{mode} b{batch}" for mode, batch in model.batch.items())
-        click.echo(f"{model.name:<44} {','.join(model.tiers):<16} {','.join(model.sizes):<11} {modes}")
+        tiers, sizes = ",".join(model.tiers), ",".join(model.sizes)
+        click.echo(f"{model.name:<44} {tiers:<16} {sizes:<11} {modes}{_own_words(model)}")
     click.echo(f"needs: {suite.install_hint or 'nothing more'}", err=True)
     aside(_state(suite))
 
@@ -151,6 +152,13 @@ def install(name: str, models: str | None, python: str | None, **flags: bool) ->
     if suite.unavailable is not None:
         click.echo(f"not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}", err=True)
     sys.exit(1 if ended.failed else 0)
+
+
+def _own_words(model: ModelEntry) -> str:
+    """What runs of ``model`` where nothing else is named, and whose model it is; empty for most."""
+    dtypes = () if model.framework == "check" else model.dtypes
+    parts = [("in", model.configurations), ("as", dtypes), ("of", (model.of,) if model.of else ())]
+    return "".join(f"; {word} {', '.join(said)}" for word, said in parts if said)
 
 
 def _state(suite: Suite) -> list[str]:

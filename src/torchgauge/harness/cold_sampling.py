@@ -36,6 +36,8 @@ def is_cold_sampled(group: Group, plan: Plan) -> bool:
     wanted = plan.settings.cold_compile
     if wanted in (ALL, NONE):
         return wanted == ALL
+    if group.cold:
+        return True
     every = int(wanted.partition("/")[2])
     return (int(group.id, 16) + int(plan.created_at // DAY_S)) % every == 0
 

@@ -10,6 +10,7 @@ from torchgauge import registry
 from torchgauge.clock import SYSTEM_CLOCK, utc
 from torchgauge.errors import DataFileError
 from torchgauge.harness.planning.configurations import BUNDLED, load_configurations
+from torchgauge.harness.planning.entry_words import check_file
 from torchgauge.results.claims.claim_file import DATA as CLAIMS
 from torchgauge.results.claims.claim_file import load_claims
 from torchgauge.results.comparing.policy import SECTIONS, load_policy
@@ -30,8 +31,9 @@ def validate(files: Sequence[str]) -> list[str]:
     Raises :class:`DataFileError` with file, line and field at the first mistake.
     """
     paths = _paths(files)
+    own = [str(path) for path in paths if path != BUNDLED and "configurations" in _keys(path)]
     for path in paths:
-        _validate_one(path)
+        _validate_one(path, own)
     return [str(path) for path in paths]
 
 
@@ -69,11 +71,11 @@ def _recipe_type(top: Any) -> type[Any]:
     return AnyRecipe
 
 
-def _validate_one(path: Path) -> None:
-    """Check one file as what its top-level keys make it."""
+def _validate_one(path: Path, configurations: list[str]) -> None:
+    """Check one file as what its top-level keys make it; a suite may name what ``configurations`` declare."""
     top, keys = read_document(path).value, _keys(path)
     if "models" in keys:
-        load_suite_file(path, recipe_type=_recipe_type(top))
+        check_file(path, load_suite_file(path, recipe_type=_recipe_type(top)), configurations)
     elif "device" in keys or "expectations" in keys:
         load_expectations(path)
     elif "classes" in keys:

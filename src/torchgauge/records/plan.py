@@ -69,13 +69,15 @@ class Group:
 
     ``recipe`` is the suite's own declaration of how to build the model (plain JSON values from its
     YAML, checked by the suite), passed to the worker as it is. A group of ``checks`` holds cases of many
-    workloads of one suite, and has no workload of its own.
+    workloads of one suite, and has no workload of its own. A ``cold`` one asks how long compiling takes: it
+    compiles cold in every run but those that time no compilation at all.
     """
 
     id: str
     cases: tuple[PlannedCase, ...]
     recipe: dict[str, object] = field(default_factory=dict)
     checks: bool = False
+    cold: bool = False
 
     @property
     def workload(self) -> Workload:

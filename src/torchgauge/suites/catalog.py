@@ -19,7 +19,8 @@ import msgspec
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import RANDOM_WEIGHTS, Shape, Workload, digest
 from torchgauge.suites.capabilities import offered_as
-from torchgauge.suites.document import read_document
+from torchgauge.suites.document import Document, read_document
+from torchgauge.suites.lent_entry import lent
 from torchgauge.suites.schema import convert, refuse
 from torchgauge.suites.suite import ModelEntry, Unavailable
 from torchgauge.suites.sweep import points
@@ -63,6 +64,11 @@ class ModelFields(msgspec.Struct, Generic[Recipe], forbid_unknown_fields=True):
     live: bool = False
     parameters: Size | None = None
     upstream: Upstream | None = None
+    modes: tuple[Name, ...] = ()
+    configurations: tuple[Name, ...] = ()
+    dtypes: tuple[Name, ...] = ()
+    cold: bool = False
+    of: Annotated[str, msgspec.Meta(pattern=r"^[^/]+/[^/]+$")] | None = None
 
 
 class SuiteFields(msgspec.Struct, Generic[Recipe], forbid_unknown_fields=True):
@@ -122,13 +128,10 @@ def load_suite_file(
                 document, at, f"{model.name!r} is declared on line {seen[model.name]} too", "keep one"
             )
         seen[model.name] = document.line_of(at)
-        if model.recipe is None and _has_required_fields(recipe_type):
+        if model.recipe is None and model.of is None and _has_required_fields(recipe_type):
             raise refuse(document, at, "the field 'recipe' is missing")
     return tuple(
-        replace(
-            _entry(model),
-            points=points(document, f"$.models[{index}]", model.axes, model.exclude, _sizes(model)),
-        )
+        _placed(document, f"$.models[{index}]", fields.suite, model)
         for index, model in enumerate(fields.models)
     )
 
@@ -187,6 +190,17 @@ def declared_parameters(workload: Workload, entry: ModelEntry) -> int | None:
     return entry.parameters if workload.size == "full" and workload.weights == RANDOM_WEIGHTS else None
 
 
+def _placed(document: Document, at: str, suite: str, model: ModelFields[msgspec.Struct]) -> ModelEntry:
+    """The entry of ``model``, with the points of its sweep and what another suite lends it."""
+    for index, mode in enumerate(model.modes):
+        if mode not in model.batch:
+            raise refuse(
+                document, f"{at}.modes[{index}]", f"the model has no batch for {mode!r}", "add it to batch"
+            )
+    entry = replace(_entry(model), points=points(document, at, model.axes, model.exclude, _sizes(model)))
+    return entry if model.of is None else lent(document, at, suite, entry)
+
+
 def _sizes(model: ModelFields[msgspec.Struct]) -> dict[str, int]:
     return {**model.shape, **(model.upstream.shape if model.upstream else {})}
 
@@ -212,4 +226,9 @@ def _entry(model: ModelFields[msgspec.Struct]) -> ModelEntry:
         parameters=model.parameters,
         upstream_batch=dict(upstream.batch),
         upstream_shape=tuple(sorted(upstream.shape.items())),
+        modes=model.modes,
+        configurations=model.configurations,
+        dtypes=model.dtypes,
+        cold=model.cold,
+        of=model.of or "",
     )

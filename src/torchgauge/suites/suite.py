@@ -21,9 +21,11 @@ class ModelEntry:
     plain JSON values that only the suite's own build function reads. ``accuracy_class`` keys the
     tolerance (see ``data/tolerances.yaml``). ``framework`` is ``"torch"``, or ``"python"`` for models
     that need no torch, or ``"check"`` for checks (:mod:`torchgauge.suites.check`): each of their modes runs
-    eagerly in each of their ``dtypes``, which other models do not list. ``live`` says that upstream still
-    runs the model in 2026; ``points`` are those of its sweep, each a workload with these values in its shape;
-    ``upstream_batch`` (by mode) and ``upstream_shape`` are upstream's own sizes.
+    eagerly in each of their ``dtypes``. Of other models ``modes``, ``configurations`` and ``dtypes`` are what
+    runs where the user names none, empty for what runs of every model; a ``cold`` one compiles cold in each
+    run; ``of`` is the ``suite/model`` of another suite that it is (:mod:`.lending`). ``live`` says that
+    upstream still runs the model in 2026; ``points`` are those of its sweep, each a workload with these
+    values in its shape; ``upstream_batch`` (by mode) and ``upstream_shape`` are upstream's own sizes.
     ``parameters`` counts those of the model at size ``full``, None where nobody has said it. ``mode_dtypes``
     replaces ``dtypes`` by ``mode`` or ``mode@type`` of a device; ``declined`` says, by mode (``""``: all of
     them), why no case of a check is tried.
@@ -43,6 +45,10 @@ class ModelEntry:
     parameters: int | None = None
     upstream_batch: dict[str, int] = field(default_factory=dict)
     upstream_shape: Shape = ()
+    modes: tuple[str, ...] = ()
+    configurations: tuple[str, ...] = ()
+    cold: bool = False
+    of: str = ""
     dtypes: tuple[str, ...] = ()
     mode_dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     declined: dict[str, Refusal] = field(default_factory=dict)

@@ -23,9 +23,9 @@ class CampaignFields(_Strict):
 
     suites: _Names
     tier: str = "smoke"
-    modes: _Names = msgspec.field(default_factory=lambda: ["inference"])
-    configs: _Names = msgspec.field(default_factory=lambda: ["eager", "inductor"])
-    dtypes: _Names = msgspec.field(default_factory=lambda: ["float32"])
+    modes: _Names = msgspec.field(default_factory=list)
+    configs: _Names = msgspec.field(default_factory=list)
+    dtypes: _Names = msgspec.field(default_factory=list)
     models: list[str] = []
     size: str = "small"
     config_file: str = ""

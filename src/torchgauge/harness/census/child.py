@@ -23,6 +23,7 @@ from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.records import Workload, from_plain
 from torchgauge.registry import resolve
 from torchgauge.suites.census.record import EAGER
+from torchgauge.suites.lending import as_lender_knows
 
 MOST_OF_A_REASON = 200
 SAMPLES = 8
@@ -98,7 +99,7 @@ class Recording:
             return self.subject[1], self.subject[2]
         self.subject = None
         gc.collect()
-        built = _builder(item)(item.workload, item.recipe or {})
+        built = _builder(item)(*as_lender_knows(item.workload, item.recipe or {}))
         scenario = import_module(item.scenario)
         subject = make_subject(built, item.workload, self.session, self.session.torch_device)
         self.subject = (item.workload, subject, scenario)

@@ -22,6 +22,7 @@ from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.catalog import workload_for
 from torchgauge.suites.census.data import CensusData, plain, read, to_bytes
 from torchgauge.suites.census.record import EAGER, PATHS, ModelCensus
+from torchgauge.suites.lending import lender
 from torchgauge.suites.ops.catalogue import catalogue_of
 from torchgauge.suites.suite import Suite
 
@@ -132,9 +133,11 @@ def _models(name: str, suite: Suite, wanted: Wanted) -> Iterator[CensusItem]:
         if name in wanted.suites:
             raise UsageError(f"suite {name!r}: {suite.unavailable.reason}", hint=suite.unavailable.hint)
         return
-    scenarios = {each: implementation_for(each, suite) for each in wanted.modes}
     for entry in select_models(name, suite.models(), wanted.models, "full"):
         if entry.framework != "torch" or "small" not in entry.sizes:
+            continue
+        builds = lender(entry.recipe) or suite
+        if builds.unavailable is not None:
             continue
         for mode in (each for each in wanted.modes if offered_as(entry, each)):
             for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in wanted.dtypes):
@@ -145,9 +148,9 @@ def _models(name: str, suite: Suite, wanted: Wanted) -> Iterator[CensusItem]:
                         workload=workload,
                         path=path,
                         recipe=dict(entry.recipe),
-                        builder=suite.builder,
-                        scenario=scenarios[mode],
-                        preload=suite.preload,
+                        builder=builds.builder,
+                        scenario=implementation_for(mode, builds),
+                        preload=builds.preload,
                     )
 
 

@@ -10,9 +10,12 @@ from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.harness.planning.configurations import configuration
+from torchgauge.harness.planning.entry_words import check_words, configurations_of
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.refusals import missing_suite, refused
 from torchgauge.harness.planning.selection import (
+    DEFAULT_DTYPES,
+    DEFAULT_MODES,
     DTYPE_ALIASES,
     DTYPES,
     TIERS,
@@ -38,11 +41,12 @@ from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.catalog import BATCH_PROFILES, declared_parameters, workload_for
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.expectations import expectation_for
+from torchgauge.suites.lending import lender
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
-MODEL_SUITES_ONLY = ("toy", "micro", "conformance", "ops", "calibration")
-"""Suites that ``all`` does not stand for: the harness's own, single operations, and those of checks."""
+MODEL_SUITES_ONLY = ("toy", "micro", "features", "conformance", "ops", "calibration")
+"""Suites that ``all`` does not stand for: the harness's own, single operations and features, and checks."""
 SUITES = "torchgauge.suites"
 CHECKS_PER_GROUP = 128
 """Checks that share a process; a run that is interrupted repeats those of one group."""
@@ -113,15 +117,17 @@ def all_groups(
     """
     entries = {name: suite.models() for name, suite in suites.items()}
     _check_names(selection, entries)
+    for name in selection.configurations:
+        configuration(name, selection.configuration_file)
     _, shards = parse_shard(selection.shard)
-    file = selection.configuration_file
-    configurations = [configuration(name, file) for name in dict.fromkeys(selection.configurations)]
     check_plain_names(dict(entries), selection.models)
     chosen = [
         (suite, entry)
         for suite, models in entries.items()
         for entry in select_models(suite, models, selection.models, selection.tier)
     ]
+    for suite, entry in chosen:
+        check_words(suites[suite], entry, selection.configuration_file)
     groups: list[Group] = []
     for target in dict.fromkeys(parse_target(text) for text in selection.devices):
         checks: dict[str, list[PlannedCase]] = {}
@@ -139,7 +145,14 @@ def all_groups(
                 )
                 continue
             groups += [
-                make_group(workload, entry, configurations, target, devices[target.name], missing=missing)
+                make_group(
+                    workload,
+                    entry,
+                    configurations_of(entry, selection),
+                    target,
+                    devices[target.name],
+                    missing=missing,
+                )
                 for workload in _workloads(suite, entry, selection)
             ]
         for suite, cases in checks.items():
@@ -167,6 +180,8 @@ def make_group(
     """
     if entry.framework == CHECK:
         return check_groups([planned_check(workload, target, device, missing=missing)])[0]
+    lending = lender(entry.recipe)
+    missing = missing or (missing_suite(lending) if lending is not None else None)
     planned = []
     for each in configurations:
         case = Case(workload, each, target)
@@ -177,7 +192,7 @@ def make_group(
             PlannedCase(case, tolerance, expected, refusal, parameters=declared_parameters(workload, entry))
         )
     identity = digest([workload.declared_hash, str(target)])
-    return Group(identity, tuple(planned), dict(entry.recipe))
+    return Group(identity, tuple(planned), dict(entry.recipe), cold=entry.cold)
 
 
 def planned_check(
@@ -261,6 +276,7 @@ def _workloads(suite: str, entry: ModelEntry, selection: Selection) -> list[Work
     """The workloads of one model; a mode or size that it does not offer yields none."""
     if selection.size not in entry.sizes:
         return []
+    dtypes = selection.dtypes or entry.dtypes or DEFAULT_DTYPES
     return [
         workload_for(
             suite,
@@ -273,9 +289,9 @@ def _workloads(suite: str, entry: ModelEntry, selection: Selection) -> list[Work
             point=point,
         )
         for point in entry.points or ((),)
-        for mode in selection.modes
+        for mode in selection.modes or entry.modes or DEFAULT_MODES
         if offered_as(entry, mode)
-        for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in selection.dtypes)
+        for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in dtypes)
         if entry.framework == "torch" or dtype == DTYPES[0]
     ]
 
@@ -289,7 +305,7 @@ def _check_workloads(suite: str, entry: ModelEntry, selection: Selection, device
         for mode in entry.batch
         if not named or mode in named
         for dtype in entry.dtypes_of(mode, device.torch_type)
-        if dtype in selection.dtypes
+        if dtype in (selection.dtypes or DEFAULT_DTYPES)
     ]
 
 

@@ -14,6 +14,9 @@ from torchgauge.suites.suite import ModelEntry
 TIERS = ("smoke", "standard", "full")
 """Each tier holds the ones before it."""
 DTYPES = ("float32", "bfloat16", "float16", "amp_bfloat16", "amp_float16")
+DEFAULT_MODES = ("inference",)
+DEFAULT_CONFIGURATIONS = ("eager", "inductor")
+DEFAULT_DTYPES = ("float32",)
 DTYPE_ALIASES = {"amp": "amp_bfloat16"}
 """A bare ``amp`` would mean another dtype on each device; what a row says is always explicit."""
 _WILD = re.compile(r"[*?\[]")
@@ -25,14 +28,17 @@ _CASE_ID = re.compile(
 
 @dataclass(frozen=True)
 class Selection:
-    """A selection of cases; ``models`` are names, globs or ``/regex/``, empty for the whole tier."""
+    """A selection of cases; ``models`` are names, globs or ``/regex/``, empty for the whole tier.
+
+    Empty ``modes``, ``configurations`` and ``dtypes`` stand for what each entry says, else for the defaults.
+    """
 
     suites: tuple[str, ...]
     devices: tuple[str, ...]
     models: tuple[str, ...] = ()
-    modes: tuple[str, ...] = ("inference",)
-    configurations: tuple[str, ...] = ("eager", "inductor")
-    dtypes: tuple[str, ...] = ("float32",)
+    modes: tuple[str, ...] = ()
+    configurations: tuple[str, ...] = ()
+    dtypes: tuple[str, ...] = ()
     tier: str = "smoke"
     size: str = "small"
     batch_profile: str | None = None

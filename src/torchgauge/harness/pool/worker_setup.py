@@ -19,6 +19,8 @@ from torchgauge.harness.job import Job
 from torchgauge.harness.pool.host_process import HostOptions
 from torchgauge.harness.scenarios.scenario import implementation_for
 from torchgauge.records import PRETRAINED, DeviceTarget, Environment, Group, from_plain
+from torchgauge.suites.lending import lender
+from torchgauge.suites.suite import Suite
 
 Variables = tuple[tuple[str, str], ...]
 """Environment variables by name, sorted: what tells the hosts of a device apart."""
@@ -74,17 +76,17 @@ class WorkerSetup:
 
     def host_options(self, variables: Variables) -> HostOptions:
         """What a host with ``variables`` imports, and whether its workers may be forked."""
-        suites = sorted({group.workload.suite for group in self.submission.groups})
+        suites = {name: suite for group in self.submission.groups for name, suite in [self._builds(group)]}
         environment = dict(self.device.environment(()))
-        for name in suites:
-            environment.update(self.submission.suites[name].environment)
+        for name in sorted(suites):
+            environment.update(suites[name].environment)
         if any(group.workload.weights == PRETRAINED for group in self.submission.groups):
             environment["HF_HUB_OFFLINE"] = os.environ.get("HF_HUB_OFFLINE", "0")
         environment.update(variables)
         return HostOptions(
             python=self.submission.python,
             environment=tuple(sorted(environment.items())),
-            preload=self._preload(suites),
+            preload=self._preload([suites[name] for name in sorted(suites)]),
             warm=self.device.fork_safe,
             tree=tree_for(self.submission.python, self.work),
             passes=declared_variables.variables_of(self.device),
@@ -105,7 +107,7 @@ class WorkerSetup:
 
     def group_job(self, kind: str, group: Group, cache: Path) -> Job:
         """A job that builds the model of ``group``."""
-        suite = self.submission.suites[group.workload.suite]
+        _, suite = self._builds(group)
         return self.job(
             kind,
             group=group,
@@ -117,16 +119,21 @@ class WorkerSetup:
             preload=suite.preload,
         )
 
-    def _preload(self, suites: Sequence[str]) -> tuple[str, ...]:
-        known, torch = self.submission.suites, self.device.torch_type is not None
+    def _builds(self, group: Group) -> tuple[str, Suite]:
+        """The suite that builds the model of ``group``, by its name: its own, or the one that lends it."""
+        lending, own = lender(group.recipe), group.workload.suite
+        return (own, self.submission.suites[own]) if lending is None else (lending.name, lending)
+
+    def _preload(self, suites: Sequence[Suite]) -> tuple[str, ...]:
+        torch = self.device.torch_type is not None
         preload = [*TORCH_MODULES, *(COMPILER_MODULES if self._may_compile else ())] if torch else []
         if torch:
-            preload += [module for name in suites for module in known[name].preload]
+            preload += [module for suite in suites for module in suite.preload]
         if torch and "inductor" in self._compilers:
             preload.append("torchgauge.harness.worker.compilation:prepare_machine")
         preload += [*WORKER_MODULES, *(TORCH_WORKER_MODULES if torch else ())]
         preload.append(self.device.session.partition(":")[0])
-        return (*preload, *sorted({known[name].builder.partition(":")[0] for name in suites}))
+        return (*preload, *sorted({suite.builder.partition(":")[0] for suite in suites}))
 
 
 def variables_of(group: Group | None) -> Variables:

@@ -7,6 +7,7 @@ from typing import Any
 
 from torchgauge.harness.job import Job
 from torchgauge.registry import resolve
+from torchgauge.suites.lending import OF, as_lender_knows
 
 
 def import_builder(job: Job) -> Any:
@@ -21,4 +22,7 @@ def import_builder(job: Job) -> Any:
         define_missing_schemas()
         for name in job.preload:
             import_module(name)
-    return resolve(job.builder)
+    build = resolve(job.builder)
+    if job.group is None or OF not in job.group.recipe:
+        return build
+    return lambda workload, recipe: build(*as_lender_knows(workload, recipe))

@@ -1,0 +1,25 @@
+"""The suite of features: each question is a family of models with the configurations that answer it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from torchgauge.suites.catalog import DATA, YamlSuite
+from torchgauge.suites.features.family import NAME
+
+
+class FeatureRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
+    """Which ``network`` of its family's module a model is, where there are several; sizes are its shape."""
+
+    network: str = ""
+
+
+SUITE = YamlSuite(
+    name=NAME,
+    doc="How a model is executed: compiled by region, with other attention, with inductor's knobs, ...",
+    data=DATA / "features.yaml",
+    builder="torchgauge.suites.features.networks:build",
+    preload=("torch",),
+    install_hint="install the torch build of your device",
+    recipe_type=FeatureRecipe,
+)
