@@ -136,9 +136,7 @@ def test_few_elements_stand_in_the_page_until_one_scrolls(wide: str, browser: An
         seen: set[str] = set()
         reached = -1
         while True:
-            seen |= set(
-                page.locator("tbody th").evaluate_all("(heads) => heads.map((head) => head.dataset.row)")
-            )
+            seen |= set(page.locator("tbody th a").evaluate_all("(links) => links.map((link) => link.hash)"))
             at = page.evaluate("document.querySelector('.scroll:has([data-matrix])').scrollTop")
             if at == reached:
                 break

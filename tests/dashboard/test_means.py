@@ -203,8 +203,8 @@ def test_means_follow_the_query_the_baseline_and_hidden_devices(
     until(page, "document.querySelector('tr[data-means]').innerText.includes('baseline')")
     page.get_by_text("14 of 24 rows").wait_for()
     width, to = len(shard["columns"]), shard["columns"].index(base)
-    built = re.findall(r'data-row="(\w+)"', (site / "performance-latency.html").read_text())
-    left = page.locator("tbody th").evaluate_all("(heads) => heads.map((head) => head.dataset.row)")
+    built = re.findall(r"<tr><th[^#]*(#\w+)", (site / "performance-latency.html").read_text())
+    left = page.locator("tbody th a").evaluate_all("(links) => links.map((link) => link.hash)")
     orders = [built.index(row) for row in left]
     assert len(orders) == 14
     texts = page.evaluate(_MEANS)[:width]

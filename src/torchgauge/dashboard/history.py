@@ -1,7 +1,7 @@
 """What is known of every case over a stretch of the time axis, as numpy arrays.
 
 A window holds the cases that were planned in it; numbers have six significant digits, which is what the
-site's files hold, so that pages and what a reader computes from those files agree.
+site's snapshots hold, so that pages and what a reader computes from those files agree. Series have four.
 """
 
 from __future__ import annotations

@@ -1,8 +1,9 @@
 """Columnar JSON by access path: one file per device and model, and per snapshot and device.
 
 Every file is strict JSON; what is missing is null, never 0. A case is named by its number in the
-``cases/`` file of its device. ``low`` and ``high`` are left out where a metric has no interval at all, and a
-metric where a case has no number in the whole file.
+``cases/`` file of its device; the second file of a snapshot has further metrics of the cases in its first.
+``low`` and ``high`` are left out where a metric has no interval at all, and a metric where a case has no
+number in the whole file.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from torchgauge.dashboard.arrow_columns import Floats
+from torchgauge.dashboard.arrow_columns import Floats, rounded
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.epoch import Epoch
 from torchgauge.dashboard.history import HIGH, LOW, MEDIAN, NOTHING_PLANNED, STATUSES, History
@@ -28,7 +29,10 @@ from torchgauge.records import View, in_view
 
 SCHEMA = 1
 CORE = in_view(View.CORE)
-"""Metrics of a snapshot's first file; the others are in its second."""
+"""Metrics of a snapshot's first file; the others are in its second, by the cases of the first."""
+
+DRAWN = 4
+"""Significant digits of a series, which is drawn; what is compared has six, in the snapshots."""
 
 _LETTERS = np.full(256, ord(NOTHING), np.uint8)
 _LETTERS[: len(STATUSES)] = [ord(LOOKS[status].letter) for status in STATUSES]
@@ -107,7 +111,7 @@ class _Lists:
     @staticmethod
     def of(window: History, rows: slice) -> _Lists:
         """Of the cases ``rows`` of ``window``."""
-        arrays = {name: array[:, rows, :] for name, array in window.values.items()}
+        arrays = {name: rounded(array[:, rows, :], DRAWN) for name, array in window.values.items()}
         return _Lists(
             {name: array.tolist() for name, array in arrays.items()},
             {name: _any(array) for name, array in arrays.items()},
@@ -179,11 +183,13 @@ def _snapshots(
             "schema": SCHEMA,
             "snapshot": snapshot.id,
             "device": device,
+            "marks": {name: places.tolist() for name, places in marks.items() if len(places)},
+        }
+        core = head | {
             "cases": numbers[planned].tolist(),
             "status": _LETTERS[status[planned]].tobytes().decode(),
+            "metrics": {name: metrics[name] for name in CORE if name in metrics},
         }
-        head["marks"] = {name: places.tolist() for name, places in marks.items() if len(places)}
-        core = head | {"metrics": {name: metrics[name] for name in CORE if name in metrics}}
         extra = head | {"metrics": {name: metrics[name] for name in metrics if name not in CORE}}
         folder = f"snapshots/{snapshot.id}/{device_id(device)}"
         yield f"{folder}.core.json", msgspec.json.encode(core)

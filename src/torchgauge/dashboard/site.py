@@ -70,12 +70,16 @@ _JSDOC = rb"/\*\*(?:[^*]|\*(?!/))*\*/"
 _COMMENTS = re.compile(rb"^ *//[^\n]*\n|^ *%b *\n|%b ?" % (_JSDOC, _JSDOC), re.MULTILINE)
 """Lines of comment and JSDoc types in a module: a third of its bytes, which nobody need load."""
 
+_STYLE_COMMENTS = re.compile(rb"/\*.*?\*/\n?|^ +", re.MULTILINE | re.DOTALL)
+"""Comments and indentation of a style: a tenth of what every page loads of it."""
+
 
 def _static(_: SiteContext) -> Iterator[tuple[str, bytes]]:
-    """The site's own style and modules, these without their types and comments."""
+    """The site's own styles and modules, without comments, and these without their types."""
     for file in sorted(resources.files("torchgauge.dashboard").joinpath("static").iterdir(), key=str):
         content = file.read_bytes()
-        yield f"static/{file.name}", _COMMENTS.sub(b"", content) if file.name.endswith(".js") else content
+        left_out = {".js": _COMMENTS, ".css": _STYLE_COMMENTS}.get(Path(file.name).suffix)
+        yield f"static/{file.name}", left_out.sub(b"", content) if left_out else content
     yield ".nojekyll", b""
 
 

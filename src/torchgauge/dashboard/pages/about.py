@@ -40,10 +40,13 @@ _ADDED = (
 _PATHS = (
     (
         "series/DEVICE/MODEL/EPOCH.json",
-        "every case of a model on a device over 64 snapshots",
+        "every case of a model on a device over 64 snapshots, numbers with four significant digits",
     ),
     ("snapshots/SNAPSHOT/DEVICE.core.json", "every case of a device in one snapshot: latency and speed-up"),
-    ("snapshots/SNAPSHOT/DEVICE.extra.json", "the same: the other metrics"),
+    (
+        "snapshots/SNAPSHOT/DEVICE.extra.json",
+        "the other metrics of the cases in the core file, in the same order",
+    ),
     ("trends/EPOCH.json", "geometric means and pass counts by device and configuration"),
     ("cases/DEVICE.json", "what the numbers of cases in these files mean"),
     ("latest/cells-DEVICE.json", "why each newest result ended so, when it began and with which torch"),

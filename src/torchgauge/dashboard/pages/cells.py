@@ -62,7 +62,7 @@ def row_head(workload: Workload, *, comparable: bool = True) -> Markup:
         "built differently: not comparable</span>"
     )
     return Markup(  # noqa: S704
-        f'<th scope="row" data-row="{links.row_anchor(workload)}"><a href="{href}">'
+        f'<th scope="row"><a href="{href}">'
         f"{escaped(workload.suite)}/<wbr>{escaped(workload.model)}</a> "
         f'<span class="variant">{escaped(workload.variant)}</span>'
         f"{'' if comparable else built}</th>"

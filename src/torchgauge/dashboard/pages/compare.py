@@ -26,7 +26,7 @@ from torchgauge.results import units
 MOST_ROWS = 30
 """Rows that differ which one comparison spells out without scripts."""
 
-FEW_ROWS = 10
+FEW_ROWS = 6
 """Rows of each other table that it spells out: ten comparisons are one page."""
 
 MOST_PAIRS = 6

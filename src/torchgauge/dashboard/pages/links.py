@@ -15,11 +15,6 @@ def model_page(group: tuple[str, str]) -> str:
     return f"models/{slug('/'.join(group))}.html"
 
 
-def workload_anchor(workload: Workload) -> str:
-    """The section of one workload on its model's page."""
-    return f"workload-{slug(workload.name)}"
-
-
 def case_anchor(entry: Entry) -> str:
     """The section of one case on its model's page."""
     return case_anchor_of(entry.workload, entry.column)
@@ -31,12 +26,12 @@ def case_anchor_of(workload: Workload, column: Column) -> str:
     A matrix of thousands of cells repeats both parts, so that they cost next to nothing when compressed; a
     hash per case would cost five bytes each.
     """
-    return f"{row_anchor(workload)}-{column_anchor(column)}"
+    return f"{workload_anchor(workload)}-{column_anchor(column)}"
 
 
 @lru_cache(maxsize=4096)
-def row_anchor(workload: Workload) -> str:
-    """What the anchors of all cases of one workload begin with."""
+def workload_anchor(workload: Workload) -> str:
+    """The section of one workload on its model's page, with which the anchors of all its cases begin."""
     return f"c{slug(workload.name)[-8:]}"
 
 

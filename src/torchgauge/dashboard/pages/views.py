@@ -239,7 +239,7 @@ def _before(entry: Entry, own: Reading, moved: Mapping[str, Movement]) -> Readin
         return _none("nothing before", own.out)
     factor = movement.factor
     return Reading(
-        movement.ratio,
+        round(movement.ratio, 6),  # as its file has it, so that pages and browser have the same digits
         movement.half_percent,
         relative=True,
         why="" if factor is not None else "too little history for a threshold",

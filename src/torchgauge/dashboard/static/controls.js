@@ -1,6 +1,7 @@
 // What a reader may do with a matrix: the query box, the order, the columns, the baseline and the compact view.
 
 import { listed, names } from "./columns.js";
+import { absent, miss } from "./start.js";
 
 /** @typedef {import("./columns.js").Column} Column
  * @typedef {import("./state.js").State} State */
@@ -131,37 +132,21 @@ export class Controls {
     return label;
   }
 
+  /** What may be asked, loaded when somebody wants to know it. */
   makeHelp() {
     const help = element("details", { className: "query-help" });
     help.append(element("summary", { textContent: "How to ask" }));
-    const list = element("dl");
-    const device = quoted(this.devices.at(-1) ?? "");
-    const configuration = quoted(this.configurations.at(-1) ?? "");
-    const column = quoted(`${this.devices.at(-1)}/${this.configurations.at(-1)}`);
-    for (const [query, meaning] of [
-      ["resnet suite:* mode:training", "words and fields of the workload; * stands for any characters"],
-      [`${device}:error ${column}:pass`, "some cell of a device, or of a device's configuration, has this status"],
-      [`${device}:oom,crash`, "one of a list"],
-      [`config:${configuration} fail`, "only cells of this configuration, or device: of this device"],
-      [`-${device}:pass crash OR oom`, "not; one or the other. Terms beside each other must all hold"],
-      ["new", "passed before, and failed at its newest result"],
-      ["cell(error flaky)", "one cell has it all"],
-      [`every(${device}:pass)`, "all planned cells of the device have it"],
-      ["count(fail)>=3", "so many cells; fail is any status of an attempt that did not pass"],
-      ["seq(pass error)", "passed, and at its next result raised an error"],
-      [`speedup<1 ${device}:latency>10ms`, "numbers, with units"],
-      ["or(unexpected degraded other_model unchecked unsteady flaky contributed imported stale none)", "marks; none is a combination that nobody planned"],
-    ]) {
-      const button = element("button", { type: "button", className: "example", textContent: query });
-      button.addEventListener("click", () => {
-        this.go({ q: query });
-        this.input.focus();
-      });
-      const term = element("dt");
-      term.append(button);
-      list.append(term, element("dd", { textContent: meaning }));
-    }
-    help.append(list);
+    help.addEventListener("toggle", async () => {
+      try {
+        const { examples } = await import("./query_help.js").catch(absent("query_help.js"));
+        help.append(examples(quoted(this.devices.at(-1) ?? ""), quoted(this.configurations.at(-1) ?? ""), quoted(`${this.devices.at(-1)}/${this.configurations.at(-1)}`), (q) => {
+          this.go({ q });
+          this.input.focus();
+        }));
+      } catch (error) {
+        miss(`How to ask cannot be told: ${error instanceof Error ? error.message : error}.`);
+      }
+    }, { once: true });
     return help;
   }
 }

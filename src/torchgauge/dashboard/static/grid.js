@@ -102,13 +102,13 @@ export function makeGrid(table, rows) {
     if (cell && cell.parentElement?.parentElement === table.tBodies[0] && !cell.querySelector("a")) open(cell);
   });
 
-  /** Go to the case of a cell without a link: the row's page, at the row's and the column's part of its anchor.
+  /** Go to the case of a cell without a link: the row's section of its page, and the column's part of it.
    * @param {HTMLTableCellElement} cell */
   function open(cell) {
     const row = /** @type {HTMLTableRowElement} */ (cell.parentElement);
     const link = row.cells[0].querySelector("a");
     const head = /** @type {HTMLElement | undefined} */ (table.tHead?.querySelectorAll("th[data-anchor]")[cell.cellIndex - 1]);
     if (!link || !head || cell.className.startsWith("z")) return;
-    window.location.href = `${link.href.split("#")[0]}#${row.cells[0].dataset.row ?? ""}-${head.dataset.anchor}`;
+    window.location.href = `${link.href}-${head.dataset.anchor}`;
   }
 }

@@ -4,7 +4,6 @@
 import { columnsOf, hide, hideCells } from "./columns.js";
 import { Controls, element } from "./controls.js";
 import { makeGrid, settle } from "./grid.js";
-import { read, sorted, valuesOf } from "./line.js";
 import { Rows } from "./rows.js";
 import { absent, miss } from "./start.js";
 import * as state from "./state.js";
@@ -32,6 +31,8 @@ class Matrix {
     this.loaded = new Set();
     /** @type {typeof import("./query.js") | null} */
     this.language = null;
+    /** @type {typeof import("./line.js") | null} */
+    this.reader = null;
     this.order = this.rows.lines;
     this.sort = "";
     this.base = "";
@@ -50,7 +51,7 @@ class Matrix {
 
   listen() {
     const { input } = this.controls;
-    input.addEventListener("focus", () => void this.speak().catch(() => undefined), { once: true });
+    input.addEventListener("focus", () => void Promise.all([this.speak(), this.learn()]).catch(() => undefined), { once: true });
     input.addEventListener("input", () => {
       this.remember(!this.typing, { q: input.value });
       this.typing = true;
@@ -82,7 +83,7 @@ class Matrix {
   dress(line) {
     if (!line.dressed) settle(line.tr);
     hideCells(line.tr, this.columns);
-    this.foldCells?.(line.tr, read(line, this.columns), this.columns);
+    if (this.reader) this.foldCells?.(line.tr, this.reader.read(line, this.columns), this.columns);
   }
 
   // -- State -------------------------------------------------------------------------------------------
@@ -115,6 +116,10 @@ class Matrix {
     this.typing = false;
     this.carry(found.q ?? "");
     this.squeeze(found.view === "compact");
+    if (found.sort || found.base || found.fold) {
+      await this.learn().catch((error) => miss(`Rows can neither be sorted nor folded nor compared with a baseline: ${words(error)}.`));
+      found = state.read();
+    }
     if (found.fold && !this.foldCells) {
       await import("./one_column.js").catch(absent("one_column.js")).then((module) => (this.foldCells = module.foldCells), (error) => miss(`Configurations cannot be folded: ${words(error)}.`));
       found = state.read();
@@ -138,6 +143,12 @@ class Matrix {
 
   // -- Filter ------------------------------------------------------------------------------------------
 
+  /** How rows are read, which only those need who ask for something. */
+  async learn() {
+    this.reader ??= await import("./line.js").catch(absent("line.js"));
+    return this.reader;
+  }
+
   async speak() {
     this.language ??= await import("./query.js").catch(absent("query.js"));
     return this.language;
@@ -149,9 +160,11 @@ class Matrix {
     const turn = this.turn;
     if (!text.trim()) return this.show(() => true, "");
     try {
+      const { read, valuesOf } = this.reader ?? (await this.learn());
       const language = this.language ?? (await this.speak());
       if (turn !== this.turn) return;
-      const tree = language.parse(text, this.vocabulary());
+      this.values ??= valuesOf(this.rows.lines);
+      const tree = language.parse(text, this.vocabulary(this.values));
       const missing = language.needs(tree);
       if (missing.metrics.some((name) => !this.loaded.has(name)) || (missing.history && !this.loaded.has("seq"))) {
         this.controls.tell("Loading …");
@@ -192,15 +205,15 @@ class Matrix {
     this.controls.input.setAttribute("aria-invalid", "true");
   }
 
-  /** @returns {import("./query.js").Vocabulary} */
-  vocabulary() {
+  /** @param {Record<string, string[]>} values @returns {import("./query.js").Vocabulary} */
+  vocabulary(values) {
     const { devices, configurations } = this.controls;
-    this.values ??= valuesOf(this.rows.lines);
-    return { devices, configurations, metrics: this.metrics, values: this.values };
+    return { devices, configurations, metrics: this.metrics, values };
   }
 
   /** @param {{metrics: string[], history: boolean}} missing */
   async load(missing) {
+    const { read } = await this.learn();
     const { loadHistory, loadMetric } = await import("./numbers.js").catch(absent("numbers.js"));
     const rows = this.rows.lines.map((line) => read(line, this.columns).cells);
     for (const name of missing.metrics.filter((metric) => !this.loaded.has(metric))) {
@@ -231,9 +244,9 @@ class Matrix {
     this.rows.redress();
   }
 
-  /** @param {string} text as {@link sorted} reads it; nothing where it names nothing */
+  /** @param {string} text as `sorted` reads it; nothing where it names nothing */
   sortBy(text) {
-    const order = sorted(this.rows.lines, this.columns, text, this.byStatus);
+    const order = this.reader && text ? this.reader.sorted(this.rows.lines, this.columns, text, this.byStatus) : null;
     this.sort = order ? text : "";
     this.order = order ?? this.rows.lines;
     for (const head of [this.corner, ...this.columns.map((column) => column.head)]) {
@@ -264,6 +277,7 @@ class Matrix {
     const { loadMetric, showRatios, showOriginal } = await import("./numbers.js").catch(absent("numbers.js"));
     if (anchor !== "") await loadMetric(this.table.dataset.metric ?? "");
     if (anchor !== this.base) return; // another one was chosen meanwhile
+    const { read } = await this.learn();
     for (const line of this.rows.lines) read(line, this.columns); // marks are read before cells are written anew
     if (anchor === "") showOriginal(this.table);
     else await showRatios(this.table, this.rows.lines.map((line) => line.tr), places, anchor);
