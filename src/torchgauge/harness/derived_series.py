@@ -11,7 +11,12 @@ from torchgauge.records import METRICS, Measurement, absent
 
 ITEMS = "items_per_step"
 """The fact that says how many items a step has, where that is another number than the workload's batch."""
-PER_STEP = {"flops": "flops_rate", "bytes": "bytes_rate", "attainable": "peak_share"}
+PER_STEP = {
+    "flops": "flops_rate",
+    "bytes": "bytes_rate",
+    "attainable": "peak_share",
+    "block_flops": "block_flops_rate",
+}
 """Numbers of one step, and the series that each becomes when it is divided by the wall time of each block."""
 
 

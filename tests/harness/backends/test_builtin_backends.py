@@ -143,6 +143,8 @@ def test_another_kernel_than_was_asked_for_is_degraded(
     """A device that runs another one without a word is found out."""
     facts, said = judged(operators, kernel)
     assert (facts["sdpa_kernels"], said) == (kernels, degraded)
+    undone = sum(name.endswith("_backward") for name in operators)
+    assert facts.get("sdpa_backward_kernels") == (f"{kernel} x{undone}" if undone else None)
 
 
 def test_a_device_is_asked_for_the_compiler_of_a_backend() -> None:

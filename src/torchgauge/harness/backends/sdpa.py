@@ -7,15 +7,17 @@ step, and a case that ran another one is degraded.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable
-from contextlib import AbstractContextManager, nullcontext
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor
 from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
 from torchgauge.harness.worker.profiled_step import profiled
+from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Configuration, Scalar
 
 ENTRY = "aten::scaled_dot_product_attention"
@@ -27,6 +29,9 @@ KERNELS = {
     "aten::_scaled_dot_product_fused_attention": "overrideable",
 }
 """How the operators begin that PyTorch's choice ends in; a device has its own endings."""
+BACKWARD = "_backward"
+"""How the operators end that undo one of those."""
+FLASH, ANY = "flash", "any"
 MEMBERS = {
     "math": "MATH",
     "flash": "FLASH_ATTENTION",
@@ -40,17 +45,27 @@ NONE_VIABLE = ("No viable backend", "No available kernel")
 
 @dataclass(frozen=True)
 class SdpaOptions:
-    """``kernel`` is one of the back ends, or "" for PyTorch's own choice."""
+    """``kernel`` is one of the back ends, or "" for PyTorch's own choice.
+
+    ``implementation`` is one of flash attention that is registered with torch, ``any`` for the first of them
+    that serves the model, or "" for torch's own.
+    """
 
     kernel: str = ""
+    implementation: str = ""
 
 
 @dataclass(frozen=True)
 class _Sdpa(BackendDescriptor):
     def cannot_run(self, workload: Any, configuration: Configuration, device: Any) -> str | None:
-        """A back end that does not exist."""
-        kernel = dict(configuration.options).get("kernel", "")
-        return None if kernel in ("", *MEMBERS) else f"no back end {kernel!r}: one of {', '.join(MEMBERS)}"
+        """A back end that does not exist, or an implementation of another one than flash attention."""
+        options = dict(configuration.options)
+        kernel, implementation = options.get("kernel", ""), options.get("implementation", "")
+        if kernel not in ("", *MEMBERS):
+            return f"no back end {kernel!r}: one of {', '.join(MEMBERS)}"
+        if implementation and kernel != FLASH:
+            return f"implementation {implementation!r} is one of flash attention: say kernel: {FLASH} too"
+        return None
 
 
 BACKEND = _Sdpa(
@@ -66,7 +81,10 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
 
     Raises :class:`NotOfferedError` where the back end cannot serve the model's inputs.
     """
-    kernel = SdpaOptions(**dict(configuration.options)).kernel  # type: ignore[arg-type]  # checked when read
+    options = SdpaOptions(**dict(configuration.options))  # type: ignore[arg-type]  # checked when read
+    kernel = options.kernel
+    if options.implementation:
+        return _registered(subject, options, session)
     prepared = Prepared(subject.module, context=lambda: _only(kernel))
     prepared.look = Look("sdpa_kernels_unknown", lambda step, _: _look(step, kernel, session))
     try:
@@ -77,6 +95,61 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
             raise NotOfferedError(f"back end {kernel!r} cannot serve this model here: {error}") from error
         raise
     return prepared
+
+
+def _registered(subject: Any, options: SdpaOptions, session: BackendSession) -> Prepared:
+    """The module with a registered implementation of flash attention: the one that is named, or the first.
+
+    Torch is asked which there are, and each is tried; what it says is the reason where none serves.
+    """
+    names = registered()
+    wanted = names if options.implementation == ANY else [options.implementation]
+    said: dict[str, str] = {}
+    for name in wanted:
+        prepared = Prepared(subject.module, context=partial(activated, name))
+        prepared.look = Look("sdpa_kernels_unknown", lambda step, _: _look(step, FLASH, session))
+        try:
+            with prepared.context():
+                session.first_call(prepared.call)
+        except Exception as error:  # noqa: BLE001  whatever it needs and does not find, another may do
+            said[name] = first_line(error)
+            continue
+        prepared.evidence.update(flash_implementation=name, flash_implementations=", ".join(names))
+        if said:
+            prepared.evidence["flash_implementations_unusable"] = _told(said)
+        return prepared
+    raise NotOfferedError(_told(said) or "torch has no registered implementation of flash attention")
+
+
+def _told(said: dict[str, str]) -> str:
+    return "; ".join(f"{name}: {words}" for name, words in said.items())
+
+
+def registered() -> list[str]:
+    """The implementations of flash attention that are registered with torch; none with an older torch."""
+    from torch.nn import attention
+
+    names: list[str] = getattr(attention, "list_flash_attention_impls", list)()
+    return names
+
+
+@contextmanager
+def activated(name: str) -> Iterator[None]:
+    """Let flash attention alone be chosen, in the implementation ``name``; raises what torch raises."""
+    from torch.nn import attention
+
+    if not hasattr(attention, "activate_flash_attention_impl"):
+        raise NotOfferedError("this torch has no registry of flash attention")
+    before = attention.current_flash_attention_impl()
+    try:
+        attention.activate_flash_attention_impl(name)
+        with _only(FLASH):
+            yield
+    finally:
+        if before is not None:
+            attention.activate_flash_attention_impl(before)
+        elif attention.current_flash_attention_impl() is not None:
+            attention.restore_flash_attention_impl()
 
 
 def _only(kernel: str) -> AbstractContextManager[Any]:
@@ -104,16 +177,15 @@ def _look(step: Step, kernel: str, session: BackendSession) -> tuple[dict[str, S
 
 def judged(operators: Iterable[str], kernel: str) -> tuple[dict[str, Scalar], str]:
     """What a step's ``operators`` say of its attention, and what it is degraded by."""
-    calls, ran = 0, Counter[str]()
+    calls, ran, back = 0, Counter[str](), Counter[str]()
     for name in operators:
         calls += name == ENTRY
         back_end = next((back_end for start, back_end in KERNELS.items() if name.startswith(start)), "")
-        if back_end and not name.endswith("_backward"):
-            ran[back_end] += 1
-    facts: dict[str, Scalar] = {
-        "sdpa_calls": calls,
-        "sdpa_kernels": ", ".join(f"{name} x{count}" for name, count in sorted(ran.items())) or "none",
-    }
+        if back_end:
+            (back if name.endswith(BACKWARD) else ran)[back_end] += 1
+    facts: dict[str, Scalar] = {"sdpa_calls": calls, "sdpa_kernels": _counted(ran) or "none"}
+    if back:
+        facts["sdpa_backward_kernels"] = _counted(back)
     if not calls and not ran:
         return facts, "the model never calls scaled_dot_product_attention"
     others = sorted(ran.keys() - {kernel}) if kernel else []
@@ -123,3 +195,7 @@ def judged(operators: Iterable[str], kernel: str) -> tuple[dict[str, Scalar], st
             f"asked for {kernel} attention, ran {' and '.join(others) or 'a kernel of no known name'}",
         )
     return facts, ""
+
+
+def _counted(ran: Counter[str]) -> str:
+    return ", ".join(f"{name} x{count}" for name, count in sorted(ran.items()))

@@ -298,7 +298,8 @@ class GroupRun:
         for state in self.live:
             series = all_series[state.index]
             state.measurements += case_measurements.timings(series, eager, stopped)
-            state.measurements += case_measurements.rates(state.measurements, self.items_per_step)
+            known = [*state.measurements, *state.prepared.measurements]
+            state.measurements += case_measurements.rates(known, self.items_per_step)
             state.measurements += case_measurements.contention(series, stopped)
             state.facts.update(steps_per_block=series.inner, blocks=len(series.wall), warmup=series.warmup)
             state.facts.update(taken)

@@ -1,0 +1,208 @@
+"""Backend ``flex``: a model's form with ``flex_attention``, compiled or as it is.
+
+Torch refuses some devices and some inputs of ``flex_attention`` before anything runs; what it says then is
+the reason that the case is unsupported. With ``lifted`` its check of the device is left out, to see what
+lies behind it: that is a probe, and never a pass of the feature.
+"""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from torchgauge.errors import NotOfferedError
+from torchgauge.harness.backends.backend import BackendDescriptor
+from torchgauge.harness.backends.compile_stage import CompileStage
+from torchgauge.harness.backends.prepared import BackendSession, Prepared
+from torchgauge.harness.worker import compilation
+from torchgauge.harness.worker.case_measurements import single
+from torchgauge.harness.worker.verdicts import first_line
+from torchgauge.records import Configuration, Measurement
+
+CHECK = "_validate_device"
+"""The function of torch's module that refuses a device; it looks at the type's name and at gradients."""
+WAY_BACK = 2.5
+"""Work of the way back beside that of the way there, where blocks are computed again: what PyTorch's own
+``benchmarks/transformer`` counts."""
+
+
+@dataclass(frozen=True)
+class FlexOptions:
+    """``compiled`` is how the feature is meant to run; ``lifted`` leaves torch's check of the device out."""
+
+    compiled: bool = True
+    lifted: bool = False
+
+
+@dataclass(frozen=True)
+class _Flex(BackendDescriptor):
+    def compiler(self, configuration: Configuration) -> str:
+        """Inductor, unless the form runs as it is."""
+        return "inductor" if dict(configuration.options).get("compiled", FlexOptions.compiled) else ""
+
+
+BACKEND = _Flex(
+    name="flex",
+    doc="a model's form with flex_attention, compiled or as it is; says what its mask leaves out",
+    implementation=__name__,
+    options=FlexOptions,
+    takes=("mode", "dynamic", "fullgraph"),
+)
+
+
+def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
+    """The model's form with ``flex_attention``, its first call made.
+
+    Raises :class:`NotOfferedError` for a model without one, for a torch without ``flex_attention``, and for
+    what torch refuses, in its own words.
+    """
+    options = FlexOptions(**dict(configuration.options))  # type: ignore[arg-type]  # checked when read
+    if not hasattr(subject.module, "flex_form"):
+        raise NotOfferedError("the model has no form with flex_attention: it has no flex_form()")
+    flexible = _module()
+    make = _Making(subject, configuration, session, options)
+    if not options.lifted:
+        with _refusals(flexible, ""):
+            return make.prepared()
+    refused = _refused_without(make, flexible)
+    with lifted(flexible), _refusals(flexible, f"{refused}; with that check lifted"):
+        prepared = make.prepared()
+    inner = prepared.context
+    prepared.context = lambda: _both(lambda: lifted(flexible), inner)
+    prepared.evidence["refused"] = refused
+    prepared.degraded.append(f"a probe: {refused}; that check was lifted")
+    return prepared
+
+
+@dataclass(frozen=True)
+class _Making:
+    """How one case is made ready, whatever torch lets through."""
+
+    subject: Any
+    configuration: Configuration
+    session: BackendSession
+    options: FlexOptions
+
+    def prepared(self) -> Prepared:
+        """The form, called once."""
+        import torch
+
+        form = self.subject.module.flex_form(self.session.device.torch_device)
+        if self.options.compiled:
+            told = compilation.arguments(self.configuration, "inductor")
+            made = CompileStage(
+                lambda: torch.compile(form, **told), self.configuration, self.session
+            ).prepare()
+        else:
+            made = self.as_it_is(form)
+        made.measurements += [] if self.session.fresh else _of_blocks(form, self.subject)
+        return made
+
+    def as_it_is(self, form: Any) -> Prepared:
+        """The form as torch runs it uncompiled; that too is traced by dynamo, which may give up."""
+        made = Prepared(form, settled=False)
+        made.context = lambda: compilation.fallback_watch().charging(made.degraded)
+        with made.context():
+            self.session.first_call(form)
+        return made
+
+
+def _module() -> Any:
+    try:
+        from torch.nn.attention import flex_attention
+    except ImportError:
+        import torch
+
+        raise NotOfferedError(f"torch {torch.__version__} has no flex_attention") from None
+    return flex_attention
+
+
+@contextmanager
+def lifted(flexible: Any) -> Iterator[None]:
+    """Leave torch's check of the device out; raises :class:`NotOfferedError` where there is none."""
+    check = getattr(flexible, CHECK, None)
+    if check is None:
+        raise NotOfferedError("this torch has no check of the device of flex_attention that could be lifted")
+    setattr(flexible, CHECK, _anything)
+    try:
+        yield
+    finally:
+        setattr(flexible, CHECK, check)
+
+
+def _anything(*_: Any) -> None:
+    """Let every device through."""
+
+
+@contextmanager
+def _both(
+    first: Callable[[], AbstractContextManager[Any]], second: Callable[[], AbstractContextManager[Any]]
+) -> Iterator[None]:
+    with first(), second():
+        yield
+
+
+def _refused_without(make: _Making, flexible: Any) -> str:
+    """With which words torch refuses ``make``; raises :class:`NotOfferedError` where it does not."""
+    try:
+        with _refusals(flexible, ""):
+            make.as_it_is(make.subject.module.flex_form(make.session.device.torch_device))
+    except NotOfferedError as error:
+        return error.message
+    raise NotOfferedError("nothing to lift: flex_attention takes this device and these inputs")
+
+
+@contextmanager
+def _refusals(flexible: Any, probing: str) -> Iterator[None]:
+    """Raise :class:`NotOfferedError` for what torch refuses, and where ``probing`` for all that fails."""
+    try:
+        yield
+    except NotOfferedError:
+        raise
+    except Exception as error:
+        said = refusal(error, flexible)
+        if probing:
+            raise NotOfferedError(f"{probing}: {said or first_line(error)}") from error
+        if not said:
+            raise
+        raise NotOfferedError(said) from error
+
+
+def refusal(error: BaseException, flexible: Any) -> str:
+    """Why torch does not take a call, in its own words; empty where ``error`` is no refusal.
+
+    A ``ValueError`` of the check of the device is one by its name: nothing was tried.
+    """
+    inner = getattr(error, "inner_exception", error)
+    if isinstance(inner, NotImplementedError):
+        return str(inner)
+    frames = traceback.extract_tb(inner.__traceback__)
+    last = frames[-1] if frames else None
+    if isinstance(inner, ValueError) and last and (last.filename, last.name) == (flexible.__file__, CHECK):
+        return f"refused by name: {inner}"
+    return ""
+
+
+def _of_blocks(form: Any, subject: Any) -> list[Measurement]:
+    """What the mask of ``form`` leaves out, and the work that is left, whole blocks counted."""
+    import torch
+
+    query = form.of.given(*subject.args)[0]
+    batch, heads, queries, width = query.shape
+    mask, keys = form.block_mask, form.of.sizes.seq
+    if mask is None:
+        share, how, pairs = 0.0, "no mask: nothing is left out", queries * keys
+    else:
+        kept = int(mask.kv_num_blocks.sum())
+        kept += 0 if mask.full_kv_num_blocks is None else int(mask.full_kv_num_blocks.sum())
+        rows, columns = mask.BLOCK_SIZE
+        blocks = mask.kv_indices.shape[-2] * mask.kv_indices.shape[-1]
+        share, how = 1 - kept / blocks, f"{blocks - kept} of {blocks} blocks of {rows} x {columns}"
+        pairs = kept * min(rows, queries) * min(columns, keys)
+    work = 4.0 * batch * heads * pairs * width
+    if torch.is_grad_enabled() and query.requires_grad:
+        work *= 1 + WAY_BACK
+    return [single("block_sparsity", share, how), single("block_flops", work, how)]

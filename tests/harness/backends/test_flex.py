@@ -1,0 +1,176 @@
+"""Backend ``flex``: what torch refuses is said in its words, a probe is no pass, blocks are counted."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+from torchgauge.errors import NotOfferedError
+from torchgauge.harness.backends.backend import backend_named
+from torchgauge.harness.backends.prepared import BackendSession, Prepared, prepare
+from torchgauge.harness.planning.configurations import bundled
+from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.records import Configuration, Modifier, Status, Workload
+
+torch = pytest.importorskip("torch")
+pytestmark = [
+    pytest.mark.torch,
+    pytest.mark.filterwarnings("ignore:flex_attention called without torch.compile:UserWarning"),
+    pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning"),  # inductor's own imports
+]
+NO_WAY_BACK = (
+    "FlexAttention does not support backward on CPU. "
+    "Please set the input requires_grad to False or use another device."
+)
+
+
+class Host:
+    """The part of a device session that a backend needs."""
+
+    torch_device = torch.device("cpu")
+
+    def synchronize(self) -> None:
+        """The host has nothing to wait for."""
+
+
+class Call:
+    """An attention call as a subject, prepared by a bundled configuration."""
+
+    def __init__(self, mode: str, mask: str = "causal", **sizes: int) -> None:
+        from torchgauge.suites.features.networks import build
+
+        shape = {"heads": 2, "head_width": 16, "seq": 256, "mask": mask, **sizes}
+        workload = Workload("features", "attention.flex-x", mode, shape=tuple(sorted(shape.items())))
+        self.built = build(workload, {})
+        self.module: Any = self.built.module
+        self.args = self.built.args
+
+    def step(self, call: Any) -> Any:
+        """A forward pass; in training with its way back."""
+        if self.built.loss is None:
+            return lambda: call(*self.args)
+        return lambda: self.built.loss(call()).backward()
+
+    def prepared(self, name: str) -> Prepared:
+        """What the backend of the configuration ``name`` makes of the call."""
+        configuration: Configuration = bundled()[name].configuration
+        subject = Subject(self.module, self.module, self.args, {}, self.built.loss, Host(), 0)
+        session = BackendSession(Host(), self.step)
+        return prepare(backend_named(configuration.backend), subject, configuration, session)
+
+
+def numbers(made: Prepared) -> dict[str, float]:
+    """What was measured, by metric."""
+    return {each.metric: each.samples[0] for each in made.measurements}
+
+
+@pytest.mark.parametrize("name", ["flex", "flex-eager"])
+def test_what_torch_refuses_is_said_in_its_own_words(name: str) -> None:
+    """On the host there is no way back, and the reason is the sentence that torch raises."""
+    with pytest.raises(NotOfferedError) as refused:
+        Call("training").prepared(name)
+    assert refused.value.message == NO_WAY_BACK
+
+
+def test_a_lifted_check_is_a_probe_and_no_pass() -> None:
+    """With torch's check lifted the way back runs and is right; the case is degraded and says why."""
+    from torch.nn.attention import flex_attention as flexible
+
+    call, check = Call("training"), flexible._validate_device
+    made = call.prepared("flex-eager-probe")
+    assert flexible._validate_device is check
+    assert made.degraded == [f"a probe: {NO_WAY_BACK}; that check was lifted"]
+    found = []
+    for each in (made.call, call.module):
+        call.module.zero_grad()
+        with made.context():
+            call.step(each)()
+        found.append([parameter.grad.clone() for parameter in call.module.parameters()])
+    assert len(found[0]) == 3
+    assert all(torch.allclose(*pair, atol=1e-7) for pair in zip(*found, strict=True))
+    assert flexible._validate_device is check
+
+
+def test_nothing_is_lifted_where_nothing_is_refused() -> None:
+    """The host takes a forward pass: a probe of it would only repeat the feature."""
+    with torch.no_grad(), pytest.raises(NotOfferedError, match="nothing to lift"):
+        Call("inference").prepared("flex-eager-probe")
+
+
+def test_what_fails_behind_the_check_is_told_with_what_was_refused() -> None:
+    """A probe that fails is no error of torch or of ours: nobody promised anything."""
+    call = Call("training")
+    call.built.loss = lambda _: torch.ones(2, requires_grad=True).clone()
+    with pytest.raises(NotOfferedError) as refused:
+        call.prepared("flex-eager-probe")
+    assert refused.value.message.startswith(
+        f"{NO_WAY_BACK}; with that check lifted: RuntimeError: grad can be"
+    )
+
+
+def test_a_model_without_a_form_is_not_offered() -> None:
+    """A linear layer has no attention to be written otherwise."""
+    call = Call("inference")
+    call.module = torch.nn.Linear(2, 2)
+    with pytest.raises(NotOfferedError, match="no form with flex_attention"):
+        call.prepared("flex-eager")
+
+
+@pytest.mark.parametrize(
+    ("mask", "sizes", "share", "pairs"),
+    [
+        ("causal", {}, 0.25, 3 * 128 * 128),
+        ("noop", {}, 0.0, 256 * 256),
+        ("softcap", {}, 0.0, 256 * 256),
+        ("window", {"queries": 1, "seq": 1024}, 7 / 8, 128),
+    ],
+)
+def test_blocks_are_counted(mask: str, sizes: dict[str, int], share: float, pairs: int) -> None:
+    """Skipped blocks of all, and the work of those that are left; one query is no whole block of them."""
+    with torch.no_grad():
+        found = numbers(Call("inference", mask, **sizes).prepared("flex-eager"))
+    assert found == {"block_sparsity": share, "block_flops": 4.0 * 2 * pairs * 16}
+
+
+def test_a_form_that_is_compiled_too_often_is_degraded() -> None:
+    """Beyond dynamo's limit a variant runs without its compiler, and torch only warns."""
+    from torch.nn.attention.flex_attention import flex_attention
+
+    call, attend = Call("inference"), torch.compile(flex_attention, backend="eager")
+    variants = (lambda s, *_: s, lambda s, *_: -s, lambda s, *_: s * s)
+
+    class Variants(torch.nn.Module):  # type: ignore[misc]
+        of, block_mask = call.module, None
+
+        def forward(self, *args: Any) -> Any:
+            return sum(attend(*args, score_mod=each) for each in variants)
+
+    call.module.flex_form = lambda _: Variants()
+    torch._dynamo.reset()
+    with torch.no_grad(), torch._dynamo.config.patch(recompile_limit=2):
+        made = call.prepared("flex-eager")
+    torch._dynamo.reset()
+    assert len(made.degraded) == 1
+    assert "hit config.recompile_limit (2)" in made.degraded[0]
+
+
+@pytest.mark.long
+@pytest.mark.skipif(importlib.util.find_spec("torchgauge_npusim") is None, reason="no simulated device")
+def test_a_device_that_is_refused_by_name_says_so_beside_the_probe(make_sandbox) -> None:
+    """Of an out-of-tree device the refusal is told as one by name; lifted, it computes what eager does."""
+    sandbox = make_sandbox()
+    done = sandbox.measure("features", "--models", "attention.flex-check", "--device", "npusim")
+    assert "Traceback" not in done.stderr
+    by_name = "refused by name: FlexAttention is only supported on CUDA, CPU, HPU, or MPS devices."
+    rows = {(row.case.workload.mode, row.case.configuration.name): row for row in sandbox.rows()}
+    assert len(rows) == 10
+    for mode in ("inference", "training"):
+        flex, probe = rows[mode, "flex-eager"], rows[mode, "flex-eager-probe"]
+        assert flex.status is Status.UNSUPPORTED
+        assert flex.reason.startswith(by_name)
+        assert (probe.status, Modifier.DEGRADED in probe.modifiers) == (Status.PASS, True)
+        assert dict(probe.facts)["refused"].startswith(by_name)
+        assert probe.accuracy is not None
+        assert rows[mode, "flex"].status is rows[mode, "flex-probe"].status is Status.UNSUPPORTED
