@@ -90,9 +90,9 @@ def test_a_device_has_one_sentence_however_much_is_wrong_with_it(three: Path) ->
 
 
 def test_one_device_alone_folds_too(one: Path) -> None:
-    """Its sentence is five lines of a phone."""
+    """Its sentence is five lines of a phone, of which one says since when."""
     for page in sorted(one.glob("*.html")):
-        assert _notices(page).endswith(f"whole has no new data {SENTENCES[2]}"), page
+        assert _notices(page).endswith(f"whole has no new data since 2025-12-30 {SENTENCES[2]}"), page
 
 
 def test_a_lost_night_after_which_nothing_is_late_is_not_loud() -> None:

@@ -66,8 +66,9 @@ def test_a_short_history_says_that_it_is_too_short(tmp_path: Path) -> None:
     """Nothing could be found in it."""
     build_site(_store(tmp_path / "store", trend_scan.ENOUGH - 1), tmp_path / "site", now=NOW)
     text = words(tmp_path / "site" / "regressions.html")
-    assert "Nobody has looked for changes in this store yet." in text
-    assert "no series has 20 nights with a number yet" in text
+    assert "Not known: no case has 20 nights with a number yet, and fewer say nothing." in text
+    front = words(tmp_path / "site" / "index.html")
+    assert "Regressions Not known: no case has 20 nights with a number yet" in front
 
 
 def test_a_large_store_says_that_it_is_too_large(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -19,11 +19,15 @@ NAMED, NAME_LIMIT = 5, 40
 
 @dataclass(frozen=True)
 class DeviceNotice:
-    """``text`` goes on where the name of ``device`` ends; ``kind`` is the worst that it says."""
+    """``text`` goes on where the name of ``device`` ends; ``kind`` is the worst that it says.
+
+    ``since`` is the day of its newest result where none came that was due.
+    """
 
     device: str
     kind: str
     text: str
+    since: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,7 +45,9 @@ class DeviceNotices:
     def line(self) -> str:
         """All in one line, short enough for a phone."""
         if len(self.each) == 1:
-            return f"{first_line(self.each[0].device, NAME_LIMIT)} has {self.each[0].kind}"
+            only = self.each[0]
+            since = f" since {only.since}" if only.since else ""
+            return f"{first_line(only.device, NAME_LIMIT)} has {only.kind}{since}"
         parts: list[str] = []
         for kind in (LATE, LOST, AHEAD):
             names = [first_line(notice.device, NAME_LIMIT) for notice in self.each if notice.kind == kind]
@@ -64,7 +70,8 @@ def device_notices(fresh: Freshness, lost: Sequence[LostNight]) -> DeviceNotices
         late = not fresh.all_late and fresh.is_late(device)
         if late or nights or reporter.ahead_at is not None:
             kind = LATE if late else LOST if nights else AHEAD
-            found.append(DeviceNotice(device, kind, " ".join(_sentences(reporter, nights, late))))
+            since = units.day(reporter.at) if late and reporter.at is not None else ""
+            found.append(DeviceNotice(device, kind, " ".join(_sentences(reporter, nights, late)), since))
     return DeviceNotices(tuple(found))
 
 

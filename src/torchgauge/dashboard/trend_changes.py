@@ -40,7 +40,6 @@ class TrendChanges:
     """The changes, worst first; ``never`` where nobody looked, ``problems`` where a file is damaged.
 
     ``scanned`` says that the build looked, since trend was never run; ``why`` it did not, where nobody did.
-
     ``looks`` are the questions that were asked, newest first. ``others`` are outcomes of changes that no
     finding is about.
     """

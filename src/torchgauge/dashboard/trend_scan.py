@@ -18,14 +18,18 @@ ENOUGH = 20
 """Nights with a number that a series must have before the detector says anything: its warm-up."""
 
 
+COMMAND = "torchgauge trend"
+"""What looks at any number of them."""
+
+
 def scan(context: SiteContext) -> tuple[tuple[Look, ...], str]:
     """What the store's series say, by metric; where none was looked at, why not."""
     metrics = [metric.name for metric in context.primaries if _longest(context, metric.name) >= ENOUGH]
     if not metrics:
-        return (), f"no series has {ENOUGH} nights with a number yet, without which nothing can be said"
+        return (), f"no case has {ENOUGH} nights with a number yet, and fewer say nothing"
     numbers = sum(_numbers(context, metric) for metric in metrics)
     if numbers > MOST_NUMBERS:
-        return (), f"about {numbers:,} numbers are too many to look at while a site is built"
+        return (), f"about {numbers:,} numbers are too many to look at while a site is built, {COMMAND} does"
     from torchgauge.results.trends.trend import trend  # pandas: a tenth of the time of a large build
 
     found = []

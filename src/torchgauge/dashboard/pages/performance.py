@@ -18,14 +18,13 @@ from torchgauge.dashboard.pages.latest import numbers_of, numbers_shard, own_num
 from torchgauge.dashboard.pages.number_text import (
     NO_NUMBER,
     TIMES,
-    Scale,
     change,
     digits,
     rounded,
     scale_of,
     spread,
 )
-from torchgauge.dashboard.pages.views import Readers, Reading, View, views
+from torchgauge.dashboard.pages.views import Against, Readers, Reading, View, views
 from torchgauge.dashboard.pages.whisker import whisker
 from torchgauge.dashboard.statuses import LOOKS, MARKS
 from torchgauge.records import Metric, Modifier, Status
@@ -83,6 +82,7 @@ def performance_page(
     places = [place for place, column in enumerate(latest.columns) if view.eager or column.compiled]
     columns = tuple(latest.columns[place] for place in places)
     scale = scale_of(metric)
+    unit = f" {scale.name}" if view.against in (Against.EAGER, Against.DEVICE) else ""
     readings = [
         [(entry, read(entry)) if (entry := row[place]) is not None else None for place in places]
         for row in latest.grid
@@ -98,7 +98,7 @@ def performance_page(
         rows=tuple(
             NumberRow(
                 row_head(workload, comparable=workload.name not in latest.built_differently),
-                Markup("".join([_cell(found, metric, scale, notes) for found in row])),  # noqa: S704
+                Markup("".join([_cell(found, metric, (scale.factor, unit), notes) for found in row])),  # noqa: S704
             )
             for workload, row in zip(latest.workloads, readings, strict=True)
         ),
@@ -108,6 +108,9 @@ def performance_page(
 
 
 _Found = tuple[Entry, Reading] | None
+_Scale = tuple[float, str]
+"""What a base unit is divided by, and what stands behind a number that is no ratio where others are."""
+
 _Readings = Sequence[Sequence[_Found]]
 """What the cells of a view show, by row and column; None where nothing was planned."""
 
@@ -122,7 +125,7 @@ def notes_of(latest: LatestResults) -> dict[int, str]:
     return found
 
 
-def _cell(found: _Found, metric: Metric, scale: Scale, notes: Mapping[int, str]) -> str:
+def _cell(found: _Found, metric: Metric, scale: _Scale, notes: Mapping[int, str]) -> str:
     """One cell as HTML in few bytes: thousands of them are one page. What the store says is escaped."""
     if found is None:
         return NOT_PLANNED
@@ -135,18 +138,19 @@ def _cell(found: _Found, metric: Metric, scale: Scale, notes: Mapping[int, str])
         apart = f"{look.code} {apart}" if apart else look.code
     if reading.value is None:
         main = NO_NUMBER if passed else look.code
-        beside = _why(reading.why) if passed and reading.why not in entry.marks else ""
+        why = _why(reading.why) if passed and reading.why not in entry.marks else ""
+        beside, detail = "", f"<em>{why}</em>" if why else ""
     else:
         main, beside = _number(reading, scale)
+        detail = f"<i>{beside}</i>" if beside else ""
     small = f"<small>{escaped(apart)}</small>" if apart else ""
-    detail = f"<i>{beside}</i>" if beside else ""
     colour = _heat(reading, metric) if passed else ""
     loud = " x" if reading.factor is not None and reading.factor > 1 else ""
     if reading.doubt:
         why = escaped(_why_apart(entry, reading.doubt))
         drawn = whisker(reading.half) if reading.doubt == Modifier.UNSTEADY else ""
-        return f'<td class="{look.letter} d" title="{why}">{main}<i>{beside}{drawn}</i>{small}'
-    return f'<td class="{look.letter}{loud}{colour}">{main}{detail}{small}'
+        return f'<td class="{look.letter} d" title="{why}">{main}{small}<i>{beside}{drawn}</i>'
+    return f'<td class="{look.letter}{loud}{colour}">{main}{small}{detail}'
 
 
 def _heat(reading: Reading, metric: Metric) -> str:
@@ -167,18 +171,18 @@ def _why(raw: str) -> str:
     return escaped(first_line(raw, 48))
 
 
-def _number(reading: Reading, scale: Scale) -> tuple[str, str]:
-    value = reading.value or 0.0
+def _number(reading: Reading, scale: _Scale) -> tuple[str, str]:
+    value, (factor, unit) = reading.value or 0.0, scale
     if reading.factor is not None or reading.why:
         text = change(value, reading.half)
         if reading.factor is None or reading.factor <= 1:
             return text, spread(reading.half)
         return text, f"{spread(reading.half)} {min(reading.factor, 999):.2g}{TIMES} noise"
     if reading.doubt == Modifier.UNSTEADY:
-        return f"about {rounded(value / scale.factor)}", spread(reading.half)
+        return f"about {rounded(value / factor)}{unit}", spread(reading.half)
     if reading.relative:
         return f"{digits(value, reading.half)}{TIMES}", spread(reading.half)
-    return digits(value / scale.factor, reading.half), spread(reading.half)
+    return f"{digits(value / factor, reading.half)}{unit}", spread(reading.half)
 
 
 def _provenance(columns: Sequence[Column], readings: _Readings, metric: str) -> tuple[str, ...]:

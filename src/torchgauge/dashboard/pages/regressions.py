@@ -19,6 +19,7 @@ from torchgauge.dashboard.pages.number_text import change
 from torchgauge.dashboard.pages.sparkline import Sparklines
 from torchgauge.dashboard.snapshots import DatedRun, TorchBuild
 from torchgauge.dashboard.trend_changes import Change, TrendChanges
+from torchgauge.dashboard.trend_scan import COMMAND
 from torchgauge.records import Subject
 from torchgauge.records.codec import to_plain
 from torchgauge.results import units
@@ -71,6 +72,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
         badges=BADGES,
         snapshots=len(context.recent.snapshots),
         data=DATA,
+        command=COMMAND,
     )
     yield "regressions.html", page.encode()
     yield DATA, _json(context, found)
@@ -108,6 +110,7 @@ def worse(context: SiteContext, most: int) -> dict[str, Any]:
     return {
         "number": len(members),
         "never": found.never,
+        "why": found.why,
         "problems": found.problems,
         "states": STATES,
         "rows": [

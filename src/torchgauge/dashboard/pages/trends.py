@@ -171,7 +171,10 @@ def _panel(
 def _newest(
     means: list[MeanLine | None], lengths: list[int], snapshots: tuple[Snapshot, ...]
 ) -> tuple[str, str, str, str, int, int, int]:
-    """Change of the newest point with its interval, since when, on which day, n, all cases and its place."""
+    """Change of the newest point with its interval, since when, on which day, n, all cases and its place.
+
+    The point that the others are compared with is no change since itself: it has no interval and no since.
+    """
     start = len(snapshots)
     for mean, length in zip(reversed(means), reversed(lengths), strict=True):
         start -= length
@@ -179,6 +182,8 @@ def _newest(
             continue
         i = int(np.flatnonzero(np.isfinite(mean.median))[-1])
         low, high = float(mean.low[i]), float(mean.high[i])
+        if i == mean.reference:
+            return "first point", "", "", snapshots[start + i].date, int(mean.n[i]), mean.cases, start + i
         return (
             change(float(mean.median[i]), None),
             f"[{change(low, None)}, {change(high, None)}]" if np.isfinite(low) else "one case",

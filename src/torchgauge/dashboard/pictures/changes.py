@@ -47,7 +47,7 @@ def pictures(context: SiteContext) -> Iterator[Picture]:
     title = "Top changes of the week"
     if not week:
         why = (
-            "Nobody looked for changes: torchgauge trend does."
+            f"Not known: {found.why or 'what was found cannot be read'}."
             if found.never
             else "No level changed this week."
         )

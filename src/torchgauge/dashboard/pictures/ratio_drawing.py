@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from torchgauge.dashboard.pages.number_text import TIMES
 from torchgauge.dashboard.pictures.axis import LogAxis
-from torchgauge.dashboard.pictures.ratios import Edge, Lack, Ratio, RatioChart, RatioGroup, Tone
+from torchgauge.dashboard.pictures.ratios import Edge, Lack, Ratio, RatioChart, RatioGroup, Tone, why_lacking
 from torchgauge.dashboard.pictures.svg import CARD, NARROW, Drawing, Frame, Svg, number
 
 MOST_LACKS = 24
@@ -77,6 +77,8 @@ def _axis_of(chart: RatioChart, frame: Frame, room: _Room) -> LogAxis:
         _chip_width(frame, codes[edge]) if edge in codes else 0 for edge in (Edge.LEFT, Edge.RIGHT)
     )
     logs = [math.log(end) for group in chart.groups for each in group.ratios for end in (each.low, each.high)]
+    if start + stop > (room.right - room.left) / 2:  # on a phone: they stand in rows of their own anyway
+        start = stop = 0
     return LogAxis.around(logs, room.left + 4 + start, room.right - 4 - stop)
 
 
@@ -241,8 +243,9 @@ def _lacks(svg: Svg, group: RatioGroup, chart: RatioChart, room: _Room, y: float
         y += room.row
     if len(group.lacks) > len(shown):
         y += room.row
-        rest = f"{len(group.lacks) - len(shown)} {'more ' if shown else ''}without a ratio: see the table"
-        svg.name((room.pad, y - room.row * 0.5 + frame.size * 0.36), rest, width, "q")
+        rest = [each for each in group.lacks if each not in shown]
+        told = f"{len(rest)} {'more ' if shown else ''}without a ratio: {why_lacking(rest)}"
+        svg.name((room.pad, y - room.row * 0.5 + frame.size * 0.36), told, width, "q")
     return y
 
 

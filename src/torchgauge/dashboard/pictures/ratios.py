@@ -79,8 +79,12 @@ class RatioGroup:
     @property
     def lacking(self) -> str:
         """Why names have no ratio, such as ``3 err, 2 unsteady``."""
-        counts = Counter(each.code for each in self.lacks)
-        return ", ".join(f"{count} {code}" for code, count in counts.most_common())
+        return why_lacking(self.lacks)
+
+
+def why_lacking(lacks: Iterable[Lack]) -> str:
+    """Why names have no ratio, such as ``3 err, 2 unsteady``."""
+    return ", ".join(f"{count} {code}" for code, count in Counter(each.code for each in lacks).most_common())
 
 
 @dataclass(frozen=True)

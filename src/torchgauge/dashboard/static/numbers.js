@@ -112,9 +112,9 @@ export async function showRatios(table, rows, columns, anchor) {
  */
 function write(cell, value, beside, colour = "") {
   const marks = cell.querySelector("small");
-  const said = document.createElement("i");
+  const said = document.createElement(value === "–" ? "em" : "i");
   said.textContent = marks?.textContent?.split(" ").includes(beside) ? "" : beside;
-  cell.replaceChildren(value, ...(said.textContent ? [said] : []), ...(marks ? [marks] : []));
+  cell.replaceChildren(value, ...(marks ? [marks] : []), ...(said.textContent ? [said] : []));
   cell.className = cell.className.charAt(0) + colour;
 }
 

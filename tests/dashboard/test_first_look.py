@@ -1,0 +1,126 @@
+"""What somebody sees who measured once: numbers with units, and nothing claimed of a change."""
+
+from __future__ import annotations
+
+import random
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+from page_text import words
+from store_builder import CPU, EAGER, INDUCTOR, NOW, NPU, RunBuilder, environment, result, timings, workloads
+
+from torchgauge.dashboard import build_site
+from torchgauge.dashboard.pages.column_heads import ColumnHead
+from torchgauge.dashboard.pictures.ratio_drawing import draw_ratios
+from torchgauge.dashboard.pictures.ratios import Edge, Lack, Ratio, RatioChart, RatioGroup, Tone
+from torchgauge.dashboard.pictures.svg import NARROW
+from torchgauge.records import Case, Modifier, Status
+
+
+@pytest.fixture(scope="module")
+def once(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of one run on two devices; some numbers of it are in doubt."""
+    folder = tmp_path_factory.mktemp("once")
+    run, rng = RunBuilder("only", NOW - 60), random.Random(1)
+    for device in (CPU, NPU):
+        run.environments.append(environment(device.name))
+        for number, workload in enumerate(workloads()[:4]):
+            for configuration in (EAGER, INDUCTOR):
+                case = Case(workload, configuration, device)
+                if (device, configuration) == (NPU, INDUCTOR):
+                    result(run, case, Status.UNSUPPORTED, environment_id=run.environments[-1].id)
+                    continue
+                numbers = timings(rng, 0.05, None, device.name)
+                doubts = (Modifier.UNSTEADY,) if number == 3 else ()
+                result(
+                    run,
+                    case,
+                    environment_id=run.environments[-1].id,
+                    measurements=numbers,
+                    modifiers=doubts,
+                )
+    run.write(folder / "store")
+    build_site(folder / "store", folder / "site", now=NOW)
+    return folder / "site"
+
+
+@pytest.mark.parametrize("page", ["index.html", "performance.html", "performance-device.html"])
+def test_a_number_beside_ratios_has_its_unit(once: Path, page: str) -> None:
+    """In one row stand milliseconds and ratios: each says which it is."""
+    cells = re.findall(r'<td class="[^"]*"[^>]*>([^<]*)', (once / page).read_text())
+    numbers = [text for text in cells if re.search(r"\d", text)]
+    assert any(text.endswith(" ms") for text in numbers)
+    assert all(text.endswith((" ms", "\N{MULTIPLICATION SIGN}")) for text in numbers), numbers
+
+
+def test_one_night_changed_nothing_and_is_no_trend(once: Path) -> None:
+    """Neither nought broken nor a change of nought: there is nothing to compare with."""
+    front, trends = words(once / "index.html"), words(once / "trends.html")
+    assert "Changed on 2026-01-01 nothing yet The first night: nothing to compare with." in front
+    assert "0 broke" not in front
+    assert "There is one snapshot, of 2026-01-01: a line begins with the second." in trends
+    assert "first point on 2026-01-01 n 3 of 3" in trends
+    assert "0.0%" not in trends
+    assert "<svg" not in (once / "trends.html").read_text()
+
+
+@pytest.mark.parametrize("width", [1440, 390])
+def test_no_cell_shows_half_a_number(once: Path, browser: Any, width: int) -> None:
+    """A number is whole, its marks are beside it, if cut; an interval without room is not seen."""
+    page = browser.new_page(viewport={"width": width, "height": 900})
+    page.goto((once / "index.html").as_uri())
+    cells = page.evaluate(
+        """() => [...document.querySelectorAll(".numbers tbody td.p")].map((cell) => {
+             const box = cell.getBoundingClientRect();
+             const range = document.createRange();
+             range.selectNodeContents(cell.firstChild);
+             const number = range.getBoundingClientRect();
+             const beside = [...cell.children].map((each) => {
+               const { left, right, top, bottom } = each.getBoundingClientRect();
+               return { name: each.localName, left, right, top, seen: top < box.bottom - 2 };
+             });
+             return { text: cell.textContent, left: number.left - box.left, top: number.top - box.top,
+                      right: box.right - number.right, beside, box: [box.left, box.right] };
+           })"""
+    )
+    assert len(cells) == 12
+    doubtful = [cell for cell in cells if "unsteady" in cell["text"]]
+    assert len(doubtful) == 3
+    for cell in cells:
+        assert cell["left"] >= 0, cell
+        assert cell["right"] >= 0, cell
+        assert cell["top"] >= -1, cell
+        for each in cell["beside"]:  # may be empty: a dash needs no interval
+            if each["seen"]:
+                assert cell["box"][0] <= each["left"], cell
+                assert each["right"] <= cell["box"][1] + 0.5, cell
+    assert all(each["seen"] for cell in doubtful for each in cell["beside"] if each["name"] != "i")
+    page.close()
+
+
+def test_on_a_phone_what_has_no_ratio_leaves_room_for_what_has(tmp_path: Path) -> None:
+    """The boxes of both edges took all of the axis, and every ratio stood at the same place."""
+    ratios = tuple(
+        Ratio(f"m{n}", ratio, ratio * 0.97, ratio * 1.03, Tone.WORSE)
+        for n, ratio in enumerate((1.1, 1.5, 1.9))
+    )
+    lacks = (
+        Lack("a", Edge.LEFT, "unsteady"),
+        Lack("b", Edge.RIGHT, "unsteady"),
+        Lack("c", Edge.NOWHERE, "unsteady"),
+    )
+    chart = RatioChart("t", "faster", "slower", ("w", "x", "y"), (RatioGroup("", ratios, lacks),), "footer")
+    text = draw_ratios(chart, NARROW, description="d").text
+    places = [float(x) for x in re.findall(r'<circle[^>]* cx="([\d.]+)"', text)]
+    assert len(places) == 3
+    assert max(places) - min(places) > 0.2 * NARROW.width
+    assert "1 more without a ratio: 1 unsteady" in text
+
+
+def test_a_nightly_build_is_told_by_what_differs() -> None:
+    """A column is as wide as a number: its heading has no room for what all builds share."""
+    head = ColumnHead("cpu", "cpu", "eager", "a", False, True, "torch 2.14.0.dev20250704, 2025-07-04")
+    assert head.said == ("dev20250704", "2025-07-04")
+    assert ColumnHead("cpu", "cpu", "eager", "a", False, True, "torch 2.13.0").said == ("torch 2.13.0",)
