@@ -39,6 +39,7 @@ class RowText:
 
     href: str
     name: str
+    variant: str
     on: str
     a: str
     b: str
@@ -224,10 +225,14 @@ def _table(result: Contrast, metric: Metric, most: int, title: str, *words: Word
 def _row(row: Row, unit: str) -> RowText:
     case = row.case
     banded = np.isfinite(row.low) and np.isfinite(row.high)
-    on = dict.fromkeys(half.case.column.name for half in (row.a, row.b) if half)
+    columns = [half.case.column for half in (row.a, row.b) if half]
+    alike = len(columns) == 2 and columns[0].device != columns[1].device
+    alike = alike and columns[0].configuration == columns[1].configuration
+    on = [columns[0].configuration] if alike else dict.fromkeys(column.name for column in columns)
     return RowText(
         href=f"{links.model_page(case.workload.group)}#{links.case_anchor_of(case.workload, case.column)}",
-        name=case.workload.name,
+        name=f"{case.workload.suite}/{case.workload.model}",
+        variant=case.workload.variant,
         on=" → ".join(on),
         a=_number(row.a, unit),
         b=_number(row.b, unit),

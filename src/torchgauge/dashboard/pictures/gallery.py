@@ -11,6 +11,16 @@ from torchgauge.dashboard.pictures.picture import Picture
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
 
+KINDS = {
+    device_ratios.KIND: "Device against device",
+    coverage.KIND: "Coverage over time",
+    speedups.KIND: "Speed-up of a compiler",
+    changes.KIND: "Top changes of the week",
+    versions.KIND: "Version against version",
+    unblocking.KIND: "Operators that unblock models",
+}
+"""What the pictures of a kind are called together, in the order of the gallery."""
+
 MAKERS = (
     device_ratios.pictures, coverage.pictures, speedups.pictures, changes.pictures, versions.pictures,
     unblocking.pictures,
@@ -27,6 +37,11 @@ class Gallery:
     def of(self, kind: str) -> tuple[Picture, ...]:
         """The pictures of ``kind`` that draw something, the most telling first."""
         return tuple(each for each in self.pictures if each.kind == kind and each.draw)
+
+    @property
+    def kinds(self) -> tuple[tuple[str, tuple[Picture, ...]], ...]:
+        """The pictures that draw something, by what their kind is called."""
+        return tuple((title, self.of(kind)) for kind, title in KINDS.items())
 
     @property
     def drawn(self) -> tuple[Picture, ...]:

@@ -349,8 +349,10 @@ function line(row, unit, numeric) {
   const half = /** @type {Half} */ (row.b ?? row.a);
   const { case: item } = half;
   const href = `${item.file}#${item.anchor}`;
-  const name = element("th", { scope: "row" }, element("a", { href }, visible(`${item.suite}/${item.model} ${item.variant}`)));
-  const on = [row.a, row.b].filter((one) => one !== undefined).map((one) => `${one.device} · ${one.case.configuration}`);
+  const name = element("th", { scope: "row" }, element("a", { href }, visible(`${item.suite}/${item.model}`)), " ", element("span", { class: "variant" }, visible(item.variant)));
+  const { a, b } = row;
+  const alike = a && b && a.device !== b.device && a.case.configuration === b.case.configuration;
+  const on = [a, b].filter((one) => one !== undefined).map((one) => (alike ? one.case.configuration : `${one.device} · ${one.case.configuration}`));
   const where = element("td", {}, visible([...new Set(on)].join(" → ")));
   const numbers = [row.a, row.b].map((one) => element("td", { class: one?.doubt ? "nowrap doubt" : "nowrap" }, numberOf(one, unit)));
   if (!numeric) return element("tr", {}, name, where, element("td", {}, row.why), ...numbers);
