@@ -102,6 +102,17 @@ def test_a_mask_is_told_in_its_own_way(told: str, mask: str) -> None:
     assert torch.allclose(found.module(*found.args), by_definition(*found.args, mask)[0], atol=1e-12)
 
 
+@pytest.mark.parametrize("mask", ["none", "causal", "bool", "float"])
+def test_no_mask_keeps_the_host_from_its_fused_kernel(mask: str) -> None:
+    """Eager is the best that can express a mask: flash attention takes each of them as it is told."""
+    from torch.nn.attention import SDPBackend, sdpa_kernel
+
+    found = built("attention.sdpa-x", mask=mask)
+    with sdpa_kernel(SDPBackend.FLASH_ATTENTION), torch.no_grad():
+        fused = found.module(*found.args)
+    assert torch.allclose(fused, found.module(*found.args))
+
+
 def test_training_differentiates_queries_keys_and_values() -> None:
     """All three are parameters with a gradient, equal to what autograd gives without the module."""
     plain, found = (

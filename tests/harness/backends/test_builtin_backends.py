@@ -109,6 +109,22 @@ def test_a_back_end_that_cannot_serve_the_model_is_not_offered(stack: Stack) -> 
         stack.prepared("sdpa", kernel="efficient")
 
 
+def test_why_a_kernel_was_not_used_is_in_the_reason(tmp_path: Path) -> None:
+    """PyTorch says it in warnings, whose places in its sources are nobody's business."""
+
+    class ThreeDimensions(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            x = x[:, None]
+            mask = torch.zeros(1, 16, 16)
+            return torch.nn.functional.scaled_dot_product_attention(x, x, x, attn_mask=mask)
+
+    with torch.no_grad(), pytest.raises(NotOfferedError) as refused:
+        Stack(tmp_path, ThreeDimensions()).prepared("sdpa", kernel="flash")
+    said = refused.value.message
+    assert "Flash attention kernel not used because: Please use the following attn mask shapes: 2d" in said
+    assert "Triggered" not in said
+
+
 @pytest.mark.parametrize(
     ("operators", "kernel", "kernels", "degraded"),
     [

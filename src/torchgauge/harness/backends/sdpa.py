@@ -6,6 +6,8 @@ step, and a case that ran another one is degraded.
 
 from __future__ import annotations
 
+import re
+import warnings
 from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
@@ -29,6 +31,8 @@ KERNELS = {
     "aten::_scaled_dot_product_fused_attention": "overrideable",
 }
 """How the operators begin that PyTorch's choice ends in; a device has its own endings."""
+TRIGGERED = re.compile(r" \(Triggered internally at .*\)")
+"""The place in PyTorch's sources behind each warning that says why a kernel was not used."""
 BACKWARD = "_backward"
 """How the operators end that undo one of those."""
 FLASH, ANY = "flash", "any"
@@ -87,13 +91,16 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
         return _registered(subject, options, session)
     prepared = Prepared(subject.module, context=lambda: _only(kernel))
     prepared.look = Look("sdpa_kernels_unknown", lambda step, _: _look(step, kernel, session))
-    try:
-        with prepared.context():
-            session.first_call(prepared.call)
-    except RuntimeError as error:
-        if any(words in str(error) for words in NONE_VIABLE):
-            raise NotOfferedError(f"back end {kernel!r} cannot serve this model here: {error}") from error
-        raise
+    with warnings.catch_warnings(record=True) as heard:
+        warnings.simplefilter("always")
+        try:
+            with prepared.context():
+                session.first_call(prepared.call)
+        except RuntimeError as error:
+            if any(words in str(error) for words in NONE_VIABLE):
+                said = " ".join([str(error), *(TRIGGERED.sub("", str(each.message)) for each in heard)])
+                raise NotOfferedError(f"back end {kernel!r} cannot serve this model here: {said}") from error
+            raise
     return prepared
 
 

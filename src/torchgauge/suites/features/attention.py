@@ -132,7 +132,8 @@ class Attention(nn.Module):  # type: ignore[misc]  # torch is not seen by mypy
         allowed = seen(0, *where)
         if score is None:
             return allowed
-        return score(torch.zeros(()), 0, *where).masked_fill(~allowed, -torch.inf)
+        bias = score(torch.zeros(()), 0, *where).masked_fill(~allowed, -torch.inf)
+        return bias[None]  # fused kernels take two dimensions or four
 
     def _capped(self, query: Any, key: Any, value: Any) -> Any:
         groups = self.sizes.heads // self.sizes.kv_heads
