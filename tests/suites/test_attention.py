@@ -42,10 +42,10 @@ def built(model: str, mode: str = "inference", **shape: Any) -> Any:
     return found
 
 
-def by_definition(query: Any, key: Any, value: Any, mask: str) -> tuple[Any, int]:
-    """Attention one score at a time, and how many pairs count."""
+def by_definition(query: Any, key: Any, value: Any, mask: str) -> tuple[Any, int, set[int]]:
+    """Attention one score at a time, how many pairs count, and which keys any query sees."""
     _, heads, queries, width = query.shape
-    groups, seq, pairs = heads // key.shape[1], key.shape[2], 0
+    groups, seq, pairs, keys = heads // key.shape[1], key.shape[2], 0, set()
     result = torch.zeros(1, heads, queries, width, dtype=torch.float64)
     for h in range(heads):
         for row in range(queries):
@@ -57,8 +57,9 @@ def by_definition(query: Any, key: Any, value: Any, mask: str) -> tuple[Any, int
                     score -= 2.0 ** (-8 * (h + 1) / heads) * (q - k) if mask == "alibi" else 0.0
                     scores[k] = 20 * math.tanh(score / 20) if mask == "softcap" else score
                     pairs += 1
+                    keys.add(k)
             result[0, h, row] = torch.softmax(scores, 0) @ value[0, h // groups]
-    return result, pairs
+    return result, pairs, keys
 
 
 @pytest.mark.parametrize(
@@ -78,11 +79,12 @@ def test_both_forms_are_the_definition(mask: str, more: dict[str, int], monkeypa
     monkeypatch.setattr(flexible, "_FLEX_ATTENTION_DISABLE_COMPILE_DEBUG", True)  # as Python, not traced
     monkeypatch.setattr(flexible, "_WARNINGS_SHOWN", {"flex_attention_performance"})
     found = built("attention.flex-x", mask=mask, **more)
-    expected, pairs = by_definition(*found.args, mask)
+    expected, pairs, keys = by_definition(*found.args, mask)
     assert torch.allclose(found.module(*found.args), expected, atol=1e-12)
     assert torch.allclose(found.module.flex_form("cpu")(*found.args), expected, atol=1e-12)
     assert found.work.flops == 4 * pairs * 8
-    assert found.work.bytes == 4 * sum(each.numel() for each in (*found.args, expected))
+    query, key, _ = found.args
+    assert found.work.bytes == 4 * 2 * (query.numel() + key.numel() * len(keys) // 32)
 
 
 @pytest.mark.parametrize(

@@ -114,13 +114,13 @@ class Attention(nn.Module):  # type: ignore[misc]  # torch is not seen by mypy
             query, key, value, attn_mask=self.dense, is_causal=self.causal, **grouped
         )
 
-    def pairs(self) -> int:
-        """How many pairs of a query and a key count, of all heads and sequences."""
-        size = self.sizes
-        seen, (head, query, key) = sees(self.mask, size, self.table), _indices(size)
-        all_pairs = size.queries * size.seq
-        one = all_pairs if seen is None else int(seen(0, head, query, key).expand(1, -1, -1).sum())
-        return size.batch * size.heads * one
+    def counted(self) -> tuple[int, int]:
+        """How many pairs of a query and a key count, and how many keys any query sees, of one head."""
+        seen, size = sees(self.mask, self.sizes, self.table), self.sizes
+        if seen is None:
+            return size.queries * size.seq, size.seq
+        allowed = seen(0, 0, *_indices(size)[1:])
+        return int(allowed.sum()), int(allowed.any(dim=0).sum())
 
     def _dense(self) -> Any:
         """The mask as a tensor: what is seen, or a bias with that in it; None where nothing is masked."""
@@ -161,8 +161,10 @@ def build(workload: Workload, mask: str, kind: type[Attention] = Attention) -> B
     )
     training = LOSS in wanted(workload)
     module = kind(mask, sizes, inputs if training else ()).train(training)
-    there = 4 * module.pairs() * width
-    numbers = sum(each.numel() for each in (*inputs, inputs[0])) * (2 if training else 1)
+    pairs, keys = module.counted()
+    there = 4 * sizes.batch * heads * pairs * width
+    rows = 2 * heads * queries + 2 * kv_heads * keys  # queries and results, keys and values
+    numbers = sizes.batch * rows * width * (2 if training else 1)
     item = 1 if workload.dtype.startswith("amp_") else getattr(torch, workload.dtype).itemsize
     return BuiltWorkload(
         module=module,
