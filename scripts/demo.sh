@@ -14,5 +14,6 @@ esac
 "$torchgauge" dashboard build "$store" --out "$site" || exit $?
 echo
 echo "The dashboard is in $(cd "$site" && pwd)/index.html"
-echo "Open that file in a browser, or type: $torchgauge dashboard serve $site"
+echo "Type: $torchgauge dashboard serve $site"
+echo "or open that file in a browser, where it is complete but for what scripts add: queries, orders and charts."
 echo "Every number there carries the command that reproduces it; \`$torchgauge results list --store $store\` lists the runs."
