@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import NotOfferedError
-from torchgauge.harness.backends.backend import BackendDescriptor
+from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
 from torchgauge.harness.compile_cache import folder_name
 from torchgauge.harness.worker import compilation
@@ -26,7 +26,7 @@ from torchgauge.suites.capabilities import LOSS, wanted
 
 @dataclass(frozen=True)
 class PackageOptions:
-    """Inductor's own settings of these names."""
+    """Inductor's own settings of these names; so is every other option, which torch judges."""
 
     max_autotune: bool = False
     freezing: bool = False
@@ -48,6 +48,7 @@ BACKEND = _AotInductor(
     doc="torch.export and AOTInductor: a package that is compiled ahead of time, loaded and run",
     implementation=__name__,
     options=PackageOptions,
+    passes_on=True,
 )
 
 
@@ -91,7 +92,7 @@ def _build(
         program, exported = _timed(
             lambda: torch.export.export(subject.module, subject.args, subject.kwargs, strict=False), session
         )
-    settings = asdict(PackageOptions(**dict(configuration.options)))  # type: ignore[arg-type]  # checked
+    settings = {**asdict(options_of(BACKEND, configuration)), **passed_on(BACKEND, configuration)}
     _, compiled = _timed(lambda: package(program, package_path=str(path), inductor_configs=settings), session)
     prepared.measurements += [
         single("export_time", exported, "torch.export.export, not strict"),

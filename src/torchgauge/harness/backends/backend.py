@@ -7,13 +7,13 @@ halves import it.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, is_dataclass, replace
+from dataclasses import dataclass, fields, is_dataclass, replace
 from functools import cache
 from typing import Any, Protocol
 
 from torchgauge import registry
 from torchgauge.errors import InfrastructureError, TorchgaugeError
-from torchgauge.records import Configuration, Workload, from_plain
+from torchgauge.records import Configuration, Scalar, Workload, from_plain
 
 GROUP = "torchgauge.backends"
 COMPILE = "compile"
@@ -65,7 +65,10 @@ class Backend(Protocol):
 
 @dataclass(frozen=True)
 class BackendDescriptor:
-    """A backend as data; a subclass says what depends on the configuration."""
+    """A backend as data; a subclass says what depends on the configuration.
+
+    One that ``passes_on`` hands options that are none of its own to its library, which alone can judge them.
+    """
 
     name: str
     doc: str
@@ -73,6 +76,7 @@ class BackendDescriptor:
     packages: tuple[str, ...] = ()
     options: type = NoOptions
     takes: tuple[str, ...] = ()
+    passes_on: bool = False
 
     def compiler(self, configuration: Configuration) -> str:
         """None: nothing is compiled."""
@@ -125,4 +129,15 @@ def as_compiled(configuration: Configuration) -> Configuration:
 def options_of(backend: Backend, configuration: Configuration) -> Any:
     """The options of ``configuration`` as ``backend`` declares them; raises :class:`RecordError`."""
     given = dict(configuration.options)
-    return given if backend.options is dict else from_plain(backend.options, given)
+    if backend.options is dict:
+        return given
+    passed = passed_on(backend, configuration)
+    return from_plain(backend.options, {name: value for name, value in given.items() if name not in passed})
+
+
+def passed_on(backend: Backend, configuration: Configuration) -> dict[str, Scalar]:
+    """The options of ``configuration`` that ``backend`` hands to its library: none where it reads all."""
+    if not getattr(backend, "passes_on", False):
+        return {}
+    own = {each.name for each in fields(backend.options)}
+    return {name: value for name, value in configuration.options if name not in own}

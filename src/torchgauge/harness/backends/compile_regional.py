@@ -1,7 +1,8 @@
 """Backend ``compile_regional``: the repeated blocks of a model compiled one by one, not the model as a whole.
 
 Blocks of one class share their compiled code, so compiling takes as long as for one of them. With ``nested``
-the whole model is compiled, and each block is a region that is compiled once and used again.
+the whole model is compiled, and each block is a region that is compiled once and used again. Blocks of other
+sizes are other code; a graph beyond those is a promise not kept, and the compiler's own words say why.
 """
 
 from __future__ import annotations
@@ -10,22 +11,33 @@ import copy
 from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
 from typing import Any
 
 from torchgauge.errors import NotOfferedError
-from torchgauge.harness.backends.backend import BackendDescriptor
+from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
 from torchgauge.harness.backends.compile_stage import CompileStage
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
 from torchgauge.harness.worker import compilation
-from torchgauge.records import Configuration
+from torchgauge.records import Configuration, Scalar
+
+GRADIENT = "requires_grad"
+"""What the compiler says where code is made again for an input that needs a gradient, or needs none."""
 
 
 @dataclass(frozen=True)
 class RegionalOptions:
-    """``backend`` is one of ``torch.compile``; ``nested`` marks regions in one whole compilation."""
+    """``backend`` is one of ``torch.compile``; ``nested`` marks regions in one whole compilation.
+
+    ``max_reuse_entries`` and ``partitioner`` are those of ``nested_compile_region``, left to it by 0 and "".
+    What is none of these goes to ``torch.compile``.
+    """
 
     backend: str = "inductor"
     nested: bool = False
+    max_reuse_entries: int = 0
+    partitioner: str = ""
 
 
 @dataclass(frozen=True)
@@ -41,6 +53,7 @@ BACKEND = _Regional(
     implementation=__name__,
     options=RegionalOptions,
     takes=("mode", "dynamic", "fullgraph"),
+    passes_on=True,
 )
 
 
@@ -49,13 +62,41 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
 
     Raises :class:`NotOfferedError` for a model without repeated blocks and a torch without nested regions.
     """
-    options = RegionalOptions(**dict(configuration.options))  # type: ignore[arg-type]  # checked when read
+    options: RegionalOptions = options_of(BACKEND, configuration)
     twin, blocks = with_blocks(subject.module)
     told = compilation.arguments(configuration, options.backend)
-    make = (_nested if options.nested else _one_by_one)(twin, blocks, told)
-    prepared = CompileStage(make, configuration, session).prepare()
-    prepared.evidence.update(regions=len(blocks), region_class=type(blocks[0]).__name__)
+    told["options"] = passed_on(BACKEND, configuration) or None
+    kinds = len({_structure(block) for block in blocks})
+    facts: dict[str, Scalar] = {
+        "regions": len(blocks),
+        "region_kinds": kinds,
+        "region_class": type(blocks[0]).__name__,
+    }
+    make = _nested(twin, blocks, told, options) if options.nested else _one_by_one(twin, blocks, told)
+    stage = CompileStage(make, configuration, session, partial(extra_graphs, 1 if options.nested else kinds))
+    prepared = stage.prepare()
+    prepared.evidence.update(facts)
     return prepared
+
+
+def extra_graphs(asked: int, counts: compilation.CompileCounters) -> str:
+    """What a case is degraded by that makes more graphs than were ``asked`` for; empty where it does not.
+
+    One more is as it must be in training: the first block's input needs no gradient, those of the others do.
+    """
+    known = sum(GRADIENT in reason for reason in counts.recompile_reasons)
+    if counts.graphs <= asked + min(known, 1):
+        return ""
+    why = "; ".join((*counts.recompile_reasons, *counts.break_reasons)) or "the compiler gives no reason"
+    return f"{counts.graphs} graphs where {asked} would do: {why}"
+
+
+def _structure(block: Any) -> tuple[tuple[str, tuple[int, ...], Any], ...]:
+    """What decides whether two blocks of one class can share code: names, shapes and dtypes of tensors."""
+    return tuple(
+        (name, tuple(each.shape), each.dtype)
+        for name, each in (*block.named_parameters(), *block.named_buffers())
+    )
 
 
 def with_blocks(module: Any) -> tuple[Any, list[Any]]:
@@ -88,14 +129,23 @@ def _one_by_one(twin: Any, blocks: list[Any], told: dict[str, Any]) -> Callable[
     return make
 
 
-def _nested(twin: Any, blocks: list[Any], told: dict[str, Any]) -> Callable[[], Any]:
+def _nested(
+    twin: Any, blocks: list[Any], told: dict[str, Any], options: RegionalOptions
+) -> Callable[[], Any]:
     import torch
 
     region = getattr(torch.compiler, "nested_compile_region", None)
     if region is None:
         raise NotOfferedError(f"torch {torch.__version__} has no torch.compiler.nested_compile_region")
+    own: dict[str, Any] = {}
+    if options.max_reuse_entries:
+        own["max_reuse_entries"] = options.max_reuse_entries
+    if options.partitioner:
+        regions = import_module("torch._higher_order_ops.invoke_subgraph")
+        own["options"] = regions.NestedCompileRegionOptions(partitioner=options.partitioner)
     kind = type(blocks[0])
-    marked = type(kind.__name__, (kind,), {"forward": region(kind.forward), "__module__": kind.__module__})
+    forward = region(kind.forward, **own)
+    marked = type(kind.__name__, (kind,), {"forward": forward, "__module__": kind.__module__})
     for block in blocks:
         block.__class__ = marked
     return lambda: torch.compile(twin, **told)

@@ -21,11 +21,15 @@ from torchgauge.records import Configuration, Measurement, Scalar, absent
 
 @dataclass
 class CompileStage:
-    """The compilation of one case; ``make`` gives the callable, the compiler having forgotten all others."""
+    """The compilation of one case; ``make`` gives the callable, the compiler having forgotten all others.
+
+    ``judge`` says what the case is degraded by as far as the compiler's counts show it, "" for nothing.
+    """
 
     make: Callable[[], Callable[..., Any]]
     configuration: Configuration
     session: BackendSession
+    judge: Callable[[compilation.CompileCounters], str] = lambda _: ""
 
     def prepare(self) -> Prepared:
         """Compile with the kept cache or an empty one.
@@ -61,7 +65,7 @@ class CompileStage:
             seconds = self.session.first_call(call)
         prepared.measurements += self._timed(seconds)
         if not self.session.fresh:
-            prepared.judged = lambda: _count(prepared)
+            prepared.judged = lambda: _count(prepared, self.judge)
             prepared.look = Look("compiled_share_unknown", self._look)
         return prepared
 
@@ -95,7 +99,7 @@ def _warm(seconds: float) -> Measurement:
     return single("compile_warm", seconds, "first call of a new process, filled cache")
 
 
-def _count(prepared: Prepared) -> None:
+def _count(prepared: Prepared, judge: Callable[[compilation.CompileCounters], str]) -> None:
     """Say what the compiler counted since it last forgot: only until the next case does it count this one."""
     counts = compilation.counters()
     if prepared.evidence.get(FACT) == KEPT and counts.graphs and not counts.cache_hits:
@@ -107,5 +111,9 @@ def _count(prepared: Prepared) -> None:
     ]
     if counts.break_reasons:
         prepared.evidence["graph_break_reasons"] = " | ".join(counts.break_reasons)
+    if counts.recompile_reasons:
+        prepared.evidence["recompile_reasons"] = " | ".join(counts.recompile_reasons)
     if counts.graphs == 0:
         prepared.degraded.append("dynamo captured no graph: every step runs eager")
+    elif said := judge(counts):
+        prepared.degraded.append(said)

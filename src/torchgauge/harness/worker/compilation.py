@@ -49,6 +49,7 @@ class CompileCounters:
     recompiles: int = 0
     cache_hits: int = 0
     break_reasons: tuple[str, ...] = ()
+    recompile_reasons: tuple[str, ...] = ()
 
 
 class FallbackWatch(logging.Handler):
@@ -165,6 +166,7 @@ def reset() -> None:
 
     torch._dynamo.reset()
     torch._dynamo.utils.counters.clear()
+    torch._dynamo.utils.clear_compilation_metrics()
     clear = getattr(utils, "clear_caches", None) or utils.clear_inductor_caches  # renamed after torch 2.5
     clear()
 
@@ -189,6 +191,14 @@ def compiled(module: Any, configuration: Configuration) -> Callable[..., Any]:
     )
 
 
+def _recompile_reasons() -> tuple[str, ...]:
+    """Why frames were compiled again, in the compiler's words, each once; an older torch does not say it."""
+    from torch._dynamo.utils import get_compilation_metrics
+
+    said = [getattr(each, "recompile_reason", None) for each in get_compilation_metrics()]
+    return tuple(dict.fromkeys(" ".join(str(reason).split())[:300] for reason in said if reason))[:5]
+
+
 def counters() -> CompileCounters:
     """What the compiler counted since the last :func:`reset`."""
     from torch._dynamo import convert_frame
@@ -203,4 +213,5 @@ def counters() -> CompileCounters:
         recompiles=sum(max(0, count - 1) for count in compile_counts.values()),
         cache_hits=int(hits),
         break_reasons=tuple(" ".join(str(reason).split())[:300] for reason in list(breaks)[:5]),
+        recompile_reasons=_recompile_reasons(),
     )
