@@ -7,6 +7,7 @@ from typing import Union
 from torchgauge.devices.accelerator import AcceleratorSession
 from torchgauge.devices.device import DeviceDescriptor
 from torchgauge.devices.host import host_conditions, host_identity
+from torchgauge.devices.native_isa import FACT, native_isa
 from torchgauge.devices.session import Absent, EventTimer, MemoryReading
 from torchgauge.errors import InfrastructureError
 from torchgauge.records import Scalar
@@ -63,6 +64,11 @@ class CpuSession(AcceleratorSession):
         except (AttributeError, RuntimeError) as error:
             self._note("capability", f"torch.backends.cpu.get_cpu_capability: {error}")
         return found
+
+    def dtype_facts(self, dtype: str) -> dict[str, Scalar]:
+        """Which instructions of this processor compute in ``dtype``; nothing for one that needs none."""
+        said = native_isa(dtype)
+        return {FACT: said} if said else {}
 
     def telemetry(self) -> dict[str, Scalar]:
         """Load, clock, memory, throttling and stolen time of the host."""

@@ -15,6 +15,7 @@ import msgspec
 
 from torchgauge.suites.catalog import DATA, Name
 from torchgauge.suites.document import read_document
+from torchgauge.suites.lending import RECIPE
 from torchgauge.suites.schema import Reason, convert
 from torchgauge.suites.suite import ModelEntry
 
@@ -104,7 +105,8 @@ def distribution_of(text: str) -> str:
 
 
 def _requirements(entry: ModelEntry) -> Iterable[str]:
-    said = entry.recipe.get("requirements", ())
+    recipe = entry.recipe.get(RECIPE) if entry.of else entry.recipe
+    said = recipe.get("requirements", ()) if isinstance(recipe, dict) else ()
     return [str(each) for each in said] if isinstance(said, (list, tuple)) else []
 
 

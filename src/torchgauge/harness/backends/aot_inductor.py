@@ -16,6 +16,7 @@ from typing import Any
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
+from torchgauge.harness.backends.inductor_knobs import knobs_of
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
 from torchgauge.harness.compile_cache import folder_name
 from torchgauge.harness.worker import compilation
@@ -93,7 +94,15 @@ def _build(
             lambda: torch.export.export(subject.module, subject.args, subject.kwargs, strict=False), session
         )
     settings = {**asdict(options_of(BACKEND, configuration)), **passed_on(BACKEND, configuration)}
-    _, compiled = _timed(lambda: package(program, package_path=str(path), inductor_configs=settings), session)
+    knobs = knobs_of(session, configuration, settings)
+    knobs.packaged = True
+    with knobs.watched():
+        _, compiled = _timed(
+            lambda: package(program, package_path=str(path), inductor_configs=settings), session
+        )
+    facts, missed = knobs.seen()
+    prepared.evidence.update(facts)
+    prepared.degraded += missed
     prepared.measurements += [
         single("export_time", exported, "torch.export.export, not strict"),
         single("package_compile", compiled, "aoti_compile_and_package"),

@@ -7,6 +7,7 @@ from typing import Any
 
 from torchgauge.harness.backends.backend import COMPILE, BackendDescriptor
 from torchgauge.harness.backends.compile_stage import CompileStage
+from torchgauge.harness.backends.inductor_knobs import INDUCTOR, knobs_of
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
 from torchgauge.harness.worker import compilation
 from torchgauge.records import Configuration
@@ -30,6 +31,10 @@ BACKEND = _Compile(
 
 def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
     """The compiled module, its first call made."""
+    settings = dict(configuration.options)
     return CompileStage(
-        lambda: compilation.compiled(subject.module, configuration), configuration, session
+        lambda: compilation.compiled(subject.module, configuration),
+        configuration,
+        session,
+        knobs=knobs_of(session, configuration, settings) if configuration.backend == INDUCTOR else None,
     ).prepare()

@@ -18,6 +18,7 @@ from typing import Any
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
 from torchgauge.harness.backends.compile_stage import CompileStage
+from torchgauge.harness.backends.inductor_knobs import INDUCTOR, knobs_of
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
 from torchgauge.harness.worker import compilation
 from torchgauge.records import Configuration, Scalar
@@ -74,6 +75,8 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     }
     make = _nested(twin, blocks, told, options) if options.nested else _one_by_one(twin, blocks, told)
     stage = CompileStage(make, configuration, session, partial(extra_graphs, 1 if options.nested else kinds))
+    if options.backend == INDUCTOR:
+        stage.knobs = knobs_of(session, configuration, told["options"] or {})
     prepared = stage.prepare()
     prepared.evidence.update(facts)
     return prepared

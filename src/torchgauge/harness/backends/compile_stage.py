@@ -6,11 +6,12 @@ Worker side. What is compiled, and how, is the backend's: the whole model, or bl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchgauge.harness.backends.inductor_knobs import Knobs
 from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
 from torchgauge.harness.cold_sampling import NOT_SAMPLED
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
@@ -23,13 +24,15 @@ from torchgauge.records import Configuration, Measurement, Scalar, absent
 class CompileStage:
     """The compilation of one case; ``make`` gives the callable, the compiler having forgotten all others.
 
-    ``judge`` says what the case is degraded by as far as the compiler's counts show it, "" for nothing.
+    ``judge`` says what the case is degraded by as far as the compiler's counts show it, "" for nothing;
+    ``knobs`` are the settings of inductor, where it compiles.
     """
 
     make: Callable[[], Callable[..., Any]]
     configuration: Configuration
     session: BackendSession
     judge: Callable[[compilation.CompileCounters], str] = lambda _: ""
+    knobs: Knobs | None = None
 
     def prepare(self) -> Prepared:
         """Compile with the kept cache or an empty one.
@@ -65,7 +68,7 @@ class CompileStage:
             seconds = self.session.first_call(call)
         prepared.measurements += self._timed(seconds)
         if not self.session.fresh:
-            prepared.judged = lambda: _count(prepared, self.judge)
+            prepared.judged = lambda: self._judged(prepared)
             prepared.look = Look("compiled_share_unknown", self._look)
         return prepared
 
@@ -73,7 +76,8 @@ class CompileStage:
     def _running(self, cache: str, prepared: Prepared) -> Iterator[None]:
         """What runs inside finds its caches, and is charged with the compiler's warnings."""
         compilation.use_cache(cache, self.configuration)  # another case's may have been in use
-        with compilation.fallback_watch().charging(prepared.degraded):
+        knobs = self.knobs.watched() if self.knobs is not None else nullcontext()
+        with compilation.fallback_watch().charging(prepared.degraded), knobs:
             yield
 
     def _timed(self, seconds: float) -> list[Measurement]:
@@ -85,6 +89,14 @@ class CompileStage:
         if self.session.cold:
             return [single("compile_cold", seconds, "first call, empty cache")]
         return [absent("compile_cold", NOT_SAMPLED)]
+
+    def _judged(self, prepared: Prepared) -> None:
+        """Say what was counted and what was done of the settings, before another case is compiled."""
+        _count(prepared, self.judge)
+        if self.knobs is not None:
+            facts, missed = self.knobs.seen()
+            prepared.evidence.update(facts)
+            prepared.degraded += missed
 
     def _look(self, step: Step, eager_step: Step) -> tuple[dict[str, Scalar], str] | str:
         from torchgauge.harness.worker import compiled_share

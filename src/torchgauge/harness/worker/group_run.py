@@ -188,8 +188,10 @@ class GroupRun:
         self.items_per_step, self.work = built.items_per_step, built.work
         as_planned = self.items_per_step == self.group.workload.batch
         items: dict[str, Scalar] = {} if as_planned else {ITEMS: self.items_per_step}
+        low = self.group.workload.dtype.removeprefix(AUTOCAST)
+        known: dict[str, Scalar] = getattr(self.session, "dtype_facts", lambda _: {})(low)
         for state in self.states:
-            state.facts.update({**built.facts, **items})
+            state.facts.update({**known, **built.facts, **items})
         return built
 
     def _prepare(self, built: BuiltWorkload) -> dict[int, Callable[[], Any]] | None:
