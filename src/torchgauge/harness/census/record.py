@@ -133,6 +133,8 @@ def _models(name: str, suite: Suite, wanted: Wanted) -> Iterator[CensusItem]:
         if name in wanted.suites:
             raise UsageError(f"suite {name!r}: {suite.unavailable.reason}", hint=suite.unavailable.hint)
         return
+    for each in wanted.modes:
+        implementation_for(each, suite)  # a mode that nobody has is refused, whatever is selected
     for entry in select_models(name, suite.models(), wanted.models, "full"):
         if entry.framework != "torch" or "small" not in entry.sizes:
             continue
