@@ -90,6 +90,7 @@ def test_a_template_that_won_is_counted(monkeypatch) -> None:
     assert (facts["autotuned"], facts["cpp_templates"], missed) == (3, 2, [])
 
 
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")  # torch's own import of the module
 def test_freezing_is_put_back() -> None:
     """Whatever is raised inside, the process freezes nothing afterwards."""
     import torch._inductor.config as settings
