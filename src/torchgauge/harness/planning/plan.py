@@ -14,11 +14,6 @@ from torchgauge.harness.planning.entry_words import check_words, configurations_
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.refusals import missing_suite, refused
 from torchgauge.harness.planning.selection import (
-    DEFAULT_DTYPES,
-    DEFAULT_MODES,
-    DTYPE_ALIASES,
-    DTYPES,
-    TIERS,
     CaseName,
     Selection,
     check_plain_names,
@@ -26,6 +21,7 @@ from torchgauge.harness.planning.selection import (
     select_models,
 )
 from torchgauge.harness.planning.sharding import shard_groups
+from torchgauge.harness.planning.workloads import check_names, check_workloads, workloads_of
 from torchgauge.records import (
     Case,
     Configuration,
@@ -37,8 +33,7 @@ from torchgauge.records import (
     Workload,
     digest,
 )
-from torchgauge.suites.capabilities import offered_as
-from torchgauge.suites.catalog import BATCH_PROFILES, declared_parameters, workload_for
+from torchgauge.suites.catalog import declared_parameters, workload_for
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.expectations import expectation_for
 from torchgauge.suites.lending import lender
@@ -116,7 +111,7 @@ def all_groups(
     :class:`NothingSelectedError` where nothing is left.
     """
     entries = {name: suite.models() for name, suite in suites.items()}
-    _check_names(selection, entries)
+    check_names(selection, entries)
     for name in selection.configurations:
         configuration(name, selection.configuration_file)
     _, shards = parse_shard(selection.shard)
@@ -141,7 +136,7 @@ def all_groups(
                         devices[target.name],
                         missing=missing or entry.declined_in(workload.mode),
                     )
-                    for workload in _check_workloads(suite, entry, selection, devices[target.name])
+                    for workload in check_workloads(suite, entry, selection, devices[target.name])
                 )
                 continue
             groups += [
@@ -153,7 +148,7 @@ def all_groups(
                     devices[target.name],
                     missing=missing,
                 )
-                for workload in _workloads(suite, entry, selection)
+                for workload in workloads_of(suite, entry, selection)
             ]
         for suite, cases in checks.items():
             most = getattr(suites[suite], "checks_per_process", CHECKS_PER_GROUP)
@@ -270,62 +265,3 @@ def _check_point(name: CaseName, entry: ModelEntry) -> None:
             if not words:
                 raise UsageError(f"{key}={value} of {model} is no number", hint="write it as name=number")
             raise UnknownNameError(f"{key} of {model}", value, words)
-
-
-def _workloads(suite: str, entry: ModelEntry, selection: Selection) -> list[Workload]:
-    """The workloads of one model; a mode or size that it does not offer yields none."""
-    if selection.size not in entry.sizes:
-        return []
-    dtypes = selection.dtypes or entry.dtypes or DEFAULT_DTYPES
-    return [
-        workload_for(
-            suite,
-            entry,
-            mode,
-            size=selection.size,
-            dtype=dtype,
-            batch_profile=selection.batch_profile,
-            weights=selection.weights,
-            point=point,
-        )
-        for point in entry.points or ((),)
-        for mode in selection.modes or entry.modes or DEFAULT_MODES
-        if offered_as(entry, mode)
-        for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in dtypes)
-        if entry.framework == "torch" or dtype == DTYPES[0]
-    ]
-
-
-def _check_workloads(suite: str, entry: ModelEntry, selection: Selection, device: Device) -> list[Workload]:
-    """The workloads of one check: all its modes unless one that only checks have is selected."""
-    scenarios = registry.names("torchgauge.scenarios")
-    named = [mode for mode in selection.modes if mode not in scenarios]
-    return [
-        Workload(suite, entry.name, mode, dtype, shape=entry.shape)
-        for mode in entry.batch
-        if not named or mode in named
-        for dtype in entry.dtypes_of(mode, device.torch_type)
-        if dtype in (selection.dtypes or DEFAULT_DTYPES)
-    ]
-
-
-def _check_names(selection: Selection, entries: Mapping[str, Sequence[ModelEntry]]) -> None:
-    checks = [entry for models in entries.values() for entry in models if entry.framework == CHECK]
-    modes = dict.fromkeys(
-        (*registry.names("torchgauge.scenarios"), *(mode for entry in checks for mode in entry.batch))
-    )
-    for mode in selection.modes:
-        if mode not in modes:
-            raise UnknownNameError("mode", mode, modes)
-    dtypes = dict.fromkeys((*DTYPES, *DTYPE_ALIASES, *(dtype for entry in checks for dtype in entry.dtypes)))
-    for dtype in selection.dtypes:
-        if dtype not in dtypes:
-            raise UnknownNameError("dtype", dtype, dtypes)
-    if selection.batch_profile not in (None, *BATCH_PROFILES):
-        raise UnknownNameError("batch profile", str(selection.batch_profile), BATCH_PROFILES)
-    if selection.tier not in TIERS:
-        raise UnknownNameError("tier", selection.tier, TIERS)
-    if selection.size not in ("small", "full"):
-        raise UnknownNameError("size", selection.size, ("small", "full"))
-    if not selection.suites:
-        raise UsageError("no suite is named", hint="torchgauge suites lists them")
