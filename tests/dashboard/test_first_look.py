@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import re
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -124,3 +125,50 @@ def test_a_nightly_build_is_told_by_what_differs() -> None:
     head = ColumnHead("cpu", "cpu", "eager", "a", False, True, "torch 2.14.0.dev20250704, 2025-07-04")
     assert head.said == ("dev20250704", "2025-07-04")
     assert ColumnHead("cpu", "cpu", "eager", "a", False, True, "torch 2.13.0").said == ("torch 2.13.0",)
+
+
+@pytest.fixture(scope="module")
+def many(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The site of a night with 24 columns; ``aot_eager`` has one speed-up more than ``inductor``."""
+    folder = tmp_path_factory.mktemp("many")
+    run, rng = RunBuilder("night", NOW - 60), random.Random(1)
+    names = ("aot_eager", "inductor", *(f"inductor-{letter}" for letter in "abcdefghi"))
+    for device in (CPU, NPU):
+        run.environments.append(environment(device.name))
+        for number, workload in enumerate(workloads()[:6]):
+            for configuration in (EAGER, *(replace(INDUCTOR, name=name) for name in names)):
+                case, known = Case(workload, configuration, device), run.environments[-1].id
+                if configuration.name == "inductor" and number == 5:
+                    result(run, case, Status.ERROR, environment_id=known)
+                    continue
+                compiled = None if configuration is EAGER else 1.3
+                numbers = timings(rng, 0.05, compiled, device.name)
+                result(run, case, environment_id=known, measurements=numbers)
+    run.write(folder / "store")
+    build_site(folder / "store", folder / "site", now=NOW)
+    return folder / "site"
+
+
+def test_the_front_page_tells_of_one_configuration_every_night(many: Path) -> None:
+    """What fails tonight does not put another one into its place: all are planned as often."""
+    assert "inductor over eager, geometric mean of 2 devices" in words(many / "index.html")
+
+
+@pytest.mark.parametrize("name", ["compatibility.html", "performance.html"])
+def test_a_printed_matrix_fits_a_sheet(many: Path, browser: Any, name: str) -> None:
+    """All 24 columns on A4 on its side, every number whole."""
+    page = browser.new_page(viewport={"width": 1040, "height": 720})
+    page.emulate_media(media="print")
+    page.goto((many / name).as_uri())
+    box = page.locator("table.matrix").bounding_box()
+    assert box["x"] + box["width"] <= 1040
+    cut = page.evaluate(
+        """() => [...document.querySelectorAll(".numbers tbody td.p")].filter((cell) => {
+             const range = document.createRange();
+             range.selectNodeContents(cell.firstChild);
+             return range.getBoundingClientRect().left < cell.getBoundingClientRect().left;
+           }).length"""
+    )
+    assert cut == 0
+    assert page.locator("table.matrix tbody tr").count() == 6
+    page.close()

@@ -18,7 +18,7 @@ from torchgauge.dashboard.pages.failure_groups import failure_groups
 from torchgauge.dashboard.pages.night import Night, newest_night
 from torchgauge.dashboard.pages.performance import PerformancePage, notes_of, performance_page
 from torchgauge.dashboard.pages.reason import reason_of
-from torchgauge.dashboard.pages.views import Readers, views
+from torchgauge.dashboard.pages.views import INDUCTOR, Readers, views
 from torchgauge.dashboard.pictures.device_ratios import KIND as DEVICES
 from torchgauge.dashboard.plain_rows import Row
 from torchgauge.dashboard.retired import retired_text
@@ -51,7 +51,7 @@ def _page(context: SiteContext) -> dict[str, Any]:
     nights = [each for each in (night, night and night.before) if each]
     broke = recent_failures(context.recent, sum(each.stop - each.first for each in nights))
     devices = [_device(context, latest, device, nights, broke) for device in _devices(context, latest)]
-    usual = _usual(devices)
+    usual = _usual(devices, entries)
     return {
         "night": night,
         "missing": _missing(entries),
@@ -92,12 +92,15 @@ def _measured(night: Night | None) -> tuple[int, int]:
     return len(models), len({case.column.device for case in cases})
 
 
-def _usual(devices: Iterable[dict[str, Any]]) -> str:
-    """The configuration whose speed-ups stand on most models of all devices; empty where there is none."""
-    found: Counter[str] = Counter()
-    for line in devices:
-        found.update({name: mean.n for name, (mean, _) in line["speedups"].items()})
-    return min(found, key=lambda name: (-found[name], name), default="")
+def _usual(devices: Iterable[dict[str, Any]], entries: Iterable[Entry]) -> str:
+    """The configuration whose speed-ups the page tells; empty where there is none.
+
+    It is the one that is planned most, so that it is the same from night to night, and of equals the one that
+    ``torch.compile`` takes by itself.
+    """
+    known = {name for line in devices for name in line["speedups"]}
+    planned = Counter(entry.column.configuration for entry in entries)
+    return min(known, key=lambda name: (-planned[name], name != INDUCTOR, name), default="")
 
 
 def _missing(entries: Iterable[Entry]) -> list[tuple[str, str, int]]:

@@ -20,6 +20,9 @@ LATENCY = METRICS["latency"]
 EAGER = "eager"
 """The configuration that is the baseline of its device where a device has it."""
 
+INDUCTOR = "inductor"
+"""The configuration of which pages tell first where several compile."""
+
 
 class Against(Enum):
     """What a number is a ratio to."""
