@@ -215,21 +215,21 @@ SCHEMA = "(Tensor x) -> Tensor"
 
 class RaisesWhileProfiled(Healthy):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if torch.autograd._profiler_enabled():
+        if torch.autograd.profiler._is_profiler_enabled:
             raise ValueError("not while somebody looks")
         return self.linear(x)
 
 
 class HangsWhileProfiled(Healthy):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        while torch.autograd._profiler_enabled():
+        while torch.autograd.profiler._is_profiler_enabled:
             time.sleep(3600)
         return self.linear(x)
 
 
 class SegfaultWhileProfiled(Healthy):
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        if torch.autograd._profiler_enabled():
+        if torch.autograd.profiler._is_profiler_enabled:
             ctypes.string_at(0)
         return self.linear(x)
 

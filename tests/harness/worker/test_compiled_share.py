@@ -22,14 +22,43 @@ def step(**took_ns: int) -> list[Event]:
 
 
 @pytest.mark.parametrize(
-    ("seconds", "interrupted", "share"),
-    [(0.01, "mm", 0.5), (0.01, "add", 0.5), (1.0, "add", 0.5), (1.0, "mm", 0.999)],
+    ("compiled_s", "seconds", "interrupted", "share"),
+    [
+        (0.01, 0.01, "mm", 0.5),
+        (0.01, 0.01, "add", 0.5),
+        (1.0, 1.0, "add", 0.5),
+        (1.0, 1.0, "mm", 0.999),
+        (0.01, 1.0, "mm", 0.5),
+    ],
 )
-def test_an_interruption_hides_and_accuses_nobody(monkeypatch, seconds, interrupted, share) -> None:
-    """A short step of eager is looked at again, and a long one where its share would accuse."""
+def test_an_interruption_hides_and_accuses_nobody(
+    monkeypatch, compiled_s, seconds, interrupted, share
+) -> None:
+    """A short step of eager is looked at again, also where the interruption itself has made it long."""
     eager = {"mm": 1_000, "add": 1_000}
-    looks: list[Any] = [(step(add=1_000), seconds), (step(**{**eager, interrupted: 999_000}), seconds)]
+    looks: list[Any] = [(step(add=1_000), compiled_s), (step(**{**eager, interrupted: 999_000}), seconds)]
     looks += [(step(**eager), seconds)] * 2
     monkeypatch.setattr(compiled_share, "profiled", lambda *_: looks.pop(0))
     found = compiled_share.look(lambda: None, lambda: None, None)
     assert found == pytest.approx(share)
+
+
+def test_another_thread_and_python_inside_an_operator_are_no_graph() -> None:
+    """What the model has another thread run, and what Python runs inside an operator, is outside."""
+    model, graph = compiled_share.MODEL, compiled_share.GRAPH
+    spans = [
+        Span(1, 0, 100, model),
+        Span(1, 10, 60, graph),
+        Span(1, 12, 20, "aten::mm"),
+        Span(1, 30, 50, "acme::layers"),
+        Span(1, 32, 40, "aten::linear"),
+        Span(1, 33, 39, "aten::addmm"),
+        Span(2, 70, 80, "aten::gelu"),
+        Span(2, 82, 90, graph),
+        Span(2, 84, 88, "aten::add"),
+        Span(2, 110, 120, "aten::relu"),
+    ]
+    events = nested(spans)
+    assert [each.name for each in compiled_share.outside(events)] == ["aten::gelu"]
+    found = [each.name for each in compiled_share.outside(events, {"acme::layers"})]
+    assert found == ["aten::linear", "aten::gelu"]

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import inspect
 import time
+from collections import Counter
 from collections.abc import Callable
 from contextlib import nullcontext
 from dataclasses import asdict, dataclass
@@ -17,12 +18,15 @@ from typing import Any
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
 from torchgauge.harness.backends.inductor_knobs import knobs_of
-from torchgauge.harness.backends.prepared import BackendSession, Prepared
+from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared
 from torchgauge.harness.compile_cache import folder_name
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.case_measurements import single
-from torchgauge.records import Configuration, Workload
+from torchgauge.records import Configuration, Scalar, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
+
+MARK, NAMES = "_record_function", 5
+"""How the calls begin that mark a step in a profile, and how many others a row names."""
 
 
 @dataclass(frozen=True)
@@ -71,6 +75,7 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
         if load is None:
             raise NotOfferedError(f"torch {torch.__version__} loads no packages")
         prepared.call, seconds = _timed(lambda: load(str(path)), session)
+    prepared.look = Look("python_calls_unknown", lambda step, _: _look(step))
     if not session.fresh:
         prepared.measurements.append(single("package_load", seconds, "aoti_load_package"))
         prepared.measurements.append(single("package_size", path.stat().st_size, "the file that was written"))
@@ -109,6 +114,25 @@ def _build(
     ]
     operators = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
     prepared.evidence["exported_operators"] = len(operators)
+
+
+def _look(step: Callable[[], Any]) -> tuple[dict[str, Scalar], str]:
+    """How often one step goes back to Python, which a package is to do without."""
+    from torch.overrides import TorchFunctionMode
+
+    calls: Counter[str] = Counter()
+
+    class Watch(TorchFunctionMode):  # type: ignore[misc]  # torch is not seen by mypy
+        def __torch_function__(self, function: Any, _: Any, args: Any = (), kwargs: Any = None) -> Any:
+            name = str(getattr(function, "__name__", function))
+            calls[name] += not name.startswith(MARK)
+            return function(*args, **(kwargs or {}))
+
+    with Watch():
+        step()
+    names = ", ".join(f"{name} x{count}" for name, count in calls.most_common(NAMES) if count)
+    text = f"the package went back to Python {calls.total()} times in a step: {names}" if names else ""
+    return {"python_calls": calls.total()}, text
 
 
 def _timed(stage: Callable[[], Any], session: BackendSession) -> tuple[Any, float]:

@@ -6,17 +6,19 @@ Worker side. What is compiled, and how, is the backend's: the whole model, or bl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from torchgauge.harness.backends.backend import compiler_of
 from torchgauge.harness.backends.inductor_knobs import Knobs
 from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
 from torchgauge.harness.cold_sampling import NOT_SAMPLED
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.case_measurements import single
+from torchgauge.harness.worker.cpu_time import CpuTime, spent_in
 from torchgauge.records import Configuration, Measurement, Scalar, absent
 
 
@@ -25,7 +27,8 @@ class CompileStage:
     """The compilation of one case; ``make`` gives the callable, the compiler having forgotten all others.
 
     ``judge`` says what the case is degraded by as far as the compiler's counts show it, "" for nothing;
-    ``knobs`` are the settings of inductor, where it compiles.
+    ``knobs`` are the settings of inductor, where it compiles. ``around`` makes a context of whatever runs of
+    it, and ``count`` adds what only this way of compiling counts.
     """
 
     make: Callable[[], Callable[..., Any]]
@@ -33,6 +36,8 @@ class CompileStage:
     session: BackendSession
     judge: Callable[[compilation.CompileCounters], str] = lambda _: ""
     knobs: Knobs | None = None
+    around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    count: Callable[[Prepared], None] | None = None
 
     def prepare(self) -> Prepared:
         """Compile with the kept cache or an empty one.
@@ -65,9 +70,11 @@ class CompileStage:
         prepared = Prepared(call, settled=False, evidence={FACT: origin} if origin else {})
         prepared.context = lambda: self._running(cache, prepared)
         with prepared.context():
-            seconds = self.session.first_call(call)
-        prepared.measurements += self._timed(seconds)
-        if not self.session.fresh:
+            seconds, cpu = spent_in(lambda: self.session.first_call(call))
+        prepared.measurements += self._timed(seconds, cpu)
+        if self.session.fresh:
+            self._judge_cache(prepared)
+        else:
             prepared.judged = lambda: self._judged(prepared)
             prepared.look = Look("compiled_share_unknown", self._look)
         return prepared
@@ -77,18 +84,34 @@ class CompileStage:
         """What runs inside finds its caches, and is charged with the compiler's warnings."""
         compilation.use_cache(cache, self.configuration)  # another case's may have been in use
         knobs = self.knobs.watched() if self.knobs is not None else nullcontext()
-        with compilation.fallback_watch().charging(prepared.degraded), knobs:
+        with compilation.fallback_watch().charging(prepared.degraded), knobs, self.around():
             yield
 
-    def _timed(self, seconds: float) -> list[Measurement]:
+    def _timed(self, seconds: float, cpu: CpuTime) -> list[Measurement]:
         if self.session.fresh:
-            hits = compilation.counters().cache_hits
-            return [_warm(seconds), single("cache_hits", hits, "fxgraph and autograd cache")]
+            counts = compilation.counters()
+            return [
+                *_warm(seconds, cpu),
+                single("cache_hits", counts.cache_hits, "fxgraph and autograd cache"),
+                single("fx_cache_hits", counts.fx_cache_hits, "inductor fxgraph_cache_hit"),
+                single("autograd_cache_hits", counts.autograd_cache_hits, "aot_autograd autograd_cache_hit"),
+            ]
         if self.session.filled:
-            return [_warm(seconds)]
+            return _warm(seconds, cpu)
         if self.session.cold:
-            return [single("compile_cold", seconds, "first call, empty cache")]
+            return _first_call("compile_cold", "first call, empty cache", seconds, cpu)
         return [absent("compile_cold", NOT_SAMPLED)]
+
+    def _judge_cache(self, prepared: Prepared) -> None:
+        """Say by what a start that should have been warm was none."""
+        counts = compilation.counters()
+        if counts.cache_hits or not counts.graphs or not compilation.caches(compiler_of(self.configuration)):
+            return
+        if counts.cache_bypasses:
+            prepared.evidence["compile_cache_bypassed"] = counts.cache_bypasses
+        else:
+            said = "nothing came from the compile cache that an earlier process had filled: no warm start"
+            prepared.degraded.append(said)
 
     def _judged(self, prepared: Prepared) -> None:
         """Say what was counted and what was done of the settings, before another case is compiled."""
@@ -97,6 +120,8 @@ class CompileStage:
             facts, missed = self.knobs.seen()
             prepared.evidence.update(facts)
             prepared.degraded += missed
+        if self.count is not None:
+            self.count(prepared)
 
     def _look(self, step: Step, eager_step: Step) -> tuple[dict[str, Scalar], str] | str:
         from torchgauge.harness.worker import compiled_share
@@ -107,8 +132,17 @@ class CompileStage:
         return {"compiled_share": round(found, 4)}, compiled_share.complaint(found)
 
 
-def _warm(seconds: float) -> Measurement:
-    return single("compile_warm", seconds, "first call of a new process, filled cache")
+def _warm(seconds: float, cpu: CpuTime) -> list[Measurement]:
+    return _first_call("compile_warm", "first call of a new process, filled cache", seconds, cpu)
+
+
+def _first_call(metric: str, provenance: str, seconds: float, cpu: CpuTime) -> list[Measurement]:
+    """How long a first call took, by the wall, on all cores, and on those of the compiler's own processes."""
+    return [
+        single(metric, seconds, provenance),
+        single(f"{metric}_cpu", cpu.whole, f"{provenance}; process_time and its children's"),
+        single(f"{metric}_children", cpu.others, f"{provenance}; processes that it started"),
+    ]
 
 
 def _count(prepared: Prepared, judge: Callable[[compilation.CompileCounters], str]) -> None:

@@ -17,6 +17,7 @@ from torchgauge.records import Configuration, Scalar
 from torchgauge.suites.suite import HOST
 
 WIDTH, FREEZING, AUTOTUNE = "cpp.simdlen", "freezing", "max_autotune"
+DEVICE_GRAPHS = "triton.cudagraphs"
 TUNED, TEMPLATES = "select_algorithm_autotune", "cpp_templated_kernel_counter"
 """Inductor's own counters: operators whose candidates were timed, and those that a C++ template won."""
 INDUCTOR = "inductor"
@@ -67,7 +68,7 @@ class Knobs:
         """Facts of the row, and what the case is degraded by; of the last compilation in this process."""
         facts: dict[str, Scalar] = {}
         missed: list[str] = []
-        for fact, said in (self._width(), self._frozen(), self._tuned()):
+        for fact, said in (self._width(), self._frozen(), self._tuned(), self._graphs()):
             facts.update(fact)
             missed += [said] if said else []
         return facts, missed
@@ -105,6 +106,13 @@ class Knobs:
         tuned, won = int(counts[TUNED]), int(counts[TEMPLATES])
         facts: dict[str, Scalar] = {"autotuned": tuned, "cpp_templates": won}
         return facts, "" if tuned else "max-autotune tuned nothing: no operator had a choice of kernels"
+
+    def _graphs(self) -> tuple[dict[str, Scalar], str]:
+        if self.mode != "reduce-overhead" and not self.settings.get(DEVICE_GRAPHS):
+            return {}, ""
+        skips = int(import_module("torch._dynamo.utils").counters["inductor"]["cudagraph_skips"])
+        said = f"device graphs were asked for, and inductor skipped them in {skips} graphs" if skips else ""
+        return {"device_graph_skips": skips}, said
 
 
 def knobs_of(session: BackendSession, configuration: Configuration, settings: Mapping[str, Scalar]) -> Knobs:

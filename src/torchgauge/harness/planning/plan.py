@@ -40,7 +40,7 @@ from torchgauge.suites.lending import lender
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
-MODEL_SUITES_ONLY = ("toy", "micro", "features", "conformance", "ops", "calibration")
+MODEL_SUITES_ONLY = ("toy", "micro", "features", "planted", "conformance", "ops", "calibration")
 """Suites that ``all`` does not stand for: the harness's own, single operations and features, and checks."""
 SUITES = "torchgauge.suites"
 CHECKS_PER_GROUP = 128

@@ -14,6 +14,7 @@ from torchgauge.harness.executors.executor import RunNote, Submission, Yield
 from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, MEASURE, Job
 from torchgauge.harness.pool.code_caches import CodeCaches
 from torchgauge.harness.pool.derived_status import DerivedStatuses, derive_statuses, no_device
+from torchgauge.harness.pool.found_afresh import FoundAfresh
 from torchgauge.harness.pool.pace import Pace
 from torchgauge.harness.pool.rank_run import RankEnding, derive_rank_status, run_ranks
 from torchgauge.harness.pool.timing_lock import TimingLock
@@ -26,7 +27,6 @@ from torchgauge.records import (
     Cause,
     Failure,
     Group,
-    Measurement,
     Outcome,
     PlannedCase,
     Result,
@@ -190,8 +190,9 @@ class GroupRunner:
             if outcome.status is Status.NOT_RUN and outcome.cause is Cause.CANCELLED:
                 continue
             if outcome.status is Status.PASS and not group.checks:
-                more = self.run_afresh(group, planned, caches[planned.case.key], self.code.of_fresh(outcome))
-                outcome = replace(outcome, measurements=(*outcome.measurements, *more))  # noqa: PLW2901
+                code = self.code.of_fresh(outcome)
+                found_afresh = self.run_afresh(group, planned, caches[planned.case.key], code)
+                outcome = found_afresh.added_to(outcome)  # noqa: PLW2901
             rows.append(row(plan, planned, outcome, context))
         for folder in set(caches.values()):
             self.code.keep([(p, o) for p, o, _ in found if caches[p.case.key] == folder], folder)
@@ -227,7 +228,7 @@ class GroupRunner:
 
     def run_afresh(
         self, group: Group, planned: PlannedCase, cache: Path, code: dict[str, Any]
-    ) -> list[Measurement]:
+    ) -> FoundAfresh:
         """Warm compilation and peak memory of one case, from a process of its own."""
         settings, compiled = self.submission.plan.settings, compiler_of(planned.case.configuration)
         wanted = ["compile_warm"] if compiled and settings.warm_compile else []
@@ -236,19 +237,19 @@ class GroupRunner:
             [absent("compile_warm", "switched off")] if compiled and not settings.warm_compile else []
         )
         if not wanted:
-            return switched_off
+            return FoundAfresh(switched_off)
         if group.workload.processes > 1:
-            return switched_off + [absent(name, "not measured of several processes") for name in wanted]
+            return FoundAfresh.nothing(switched_off, wanted, "not measured of several processes")
         if self.submission.cancelled():
-            return switched_off + [absent(name, "interrupted before its fresh process") for name in wanted]
+            return FoundAfresh.nothing(switched_off, wanted, "interrupted before its fresh process")
         log = self.submission.folder / "logs" / f"{_slug(planned.case.id)}-{group.id[:8]}-fresh.log"
         job = replace(self.setup.group_job(FRESH, replace(group, cases=(planned,)), cache), **code)
         ending = self.process(job, log, group)
         for event in ending.events:
             if event["ev"] == "fresh":
-                return switched_off + [from_plain(Measurement, each) for each in event["measurements"]]
+                return FoundAfresh.of(switched_off, event)
         how = derive_statuses([planned], ending, self.oom_kills.more).outcomes[planned.case.key].reason
-        return switched_off + [absent(name, f"its fresh process failed: {how}") for name in wanted]
+        return FoundAfresh.nothing(switched_off, wanted, f"its fresh process failed: {how}")
 
 
 def _slug(text: str) -> str:

@@ -47,9 +47,17 @@ class CompileCounters:
     graphs: int = 0
     breaks: int = 0
     recompiles: int = 0
-    cache_hits: int = 0
+    fx_cache_hits: int = 0
+    autograd_cache_hits: int = 0
+    cache_bypasses: int = 0
+    autograd_captures: int = 0
     break_reasons: tuple[str, ...] = ()
     recompile_reasons: tuple[str, ...] = ()
+
+    @property
+    def cache_hits(self) -> int:
+        """Those of both caches."""
+        return self.fx_cache_hits + self.autograd_cache_hits
 
 
 class FallbackWatch(logging.Handler):
@@ -199,6 +207,14 @@ def _recompile_reasons() -> tuple[str, ...]:
     return tuple(dict.fromkeys(" ".join(str(reason).split())[:300] for reason in said if reason))[:5]
 
 
+def caches(compiler: str) -> bool:
+    """Whether ``compiler`` keeps its code in caches unless told otherwise: inductor, from torch 2.6 on."""
+    import torch
+
+    major, minor = (int(part) for part in torch.__version__.split(".")[:2])
+    return compiler == "inductor" and (major, minor) >= (2, 6)
+
+
 def counters() -> CompileCounters:
     """What the compiler counted since the last :func:`reset`."""
     from torch._dynamo import convert_frame
@@ -206,12 +222,15 @@ def counters() -> CompileCounters:
 
     compile_counts = getattr(convert_frame, "FRAME_COMPILE_COUNTER", {})
     breaks = table.get("graph_break", {})
-    hits = table["inductor"]["fxgraph_cache_hit"] + table["aot_autograd"]["autograd_cache_hit"]
+    inductor, autograd = table["inductor"], table["aot_autograd"]
     return CompileCounters(
         graphs=int(table["stats"]["unique_graphs"]),
         breaks=int(sum(breaks.values())),
         recompiles=sum(max(0, count - 1) for count in compile_counts.values()),
-        cache_hits=int(hits),
+        fx_cache_hits=int(inductor["fxgraph_cache_hit"]),
+        autograd_cache_hits=int(autograd["autograd_cache_hit"]),
+        cache_bypasses=int(inductor["fxgraph_cache_bypass"]),
+        autograd_captures=int(table["compiled_autograd"]["captures"]),
         break_reasons=tuple(" ".join(str(reason).split())[:300] for reason in list(breaks)[:5]),
         recompile_reasons=_recompile_reasons(),
     )

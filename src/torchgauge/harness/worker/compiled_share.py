@@ -5,7 +5,9 @@ nearly all of the step runs as if nobody had compiled it. An operator is *outsid
 in no compiled graph. Compiled graphs are marked for the one step: dynamo's bytecode calls each by a global
 name, ``__compiled_fn_...``, whose value is wrapped meanwhile. What autograd runs for an operator of a graph
 belongs to the graph, and what a graph hands to PyTorch's own kernels (``extern`` kernels, all of
-``aot_eager``) is inside of it.
+``aot_eager``) is inside of it. Not so what an operator of Python's (``torch.library.custom_op``)
+calls: it is no kernel, and Python runs its operators one by one, whatever graph it stands in. What another
+thread than the model's own runs meanwhile is the model's, and outside unless that thread runs a graph.
 
 Only what the model itself runs counts, and its way back: no loss and no optimizer, which no configuration
 compiles.
@@ -21,7 +23,7 @@ from __future__ import annotations
 
 import gc
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
@@ -51,14 +53,17 @@ def look(step: Callable[[], Any], eager_step: Callable[[], Any], session: Device
     """The share of ``step``, 0 to 1; the reason where it cannot be said, never an exception."""
     try:
         with marked_graphs():
-            left = outside(profiled(step, session)[0])
+            events, compiled_s = profiled(step, session)
+        pythons = _written_in_python()  # some are defined by the step
+        left = outside(events, pythons)
         events, seconds = profiled(eager_step, session)
-        times = [_times(outside(events))]
+        times = [_times(outside(events, pythons))]
         if not times[0]:
             return "the profiler saw no operator in eager's step"
         share = taken_over(left, times)
-        if share < LEAST or seconds < SHORT_S:
-            times += [_times(outside(profiled(eager_step, session)[0])) for _ in range(LOOKS - 1)]
+        if share < LEAST or min(seconds, compiled_s) < SHORT_S:  # an interrupted one of eager is not short
+            more = [profiled(eager_step, session)[0] for _ in range(LOOKS - 1)]
+            times += [_times(outside(each, pythons)) for each in more]
             share = taken_over(left, times)
     except Exception as error:  # noqa: BLE001  what cannot be looked at is a fact of the row, not a status
         return first_line(error)
@@ -95,23 +100,53 @@ def complaint(share: float) -> str:
     return f"{share:.0%} of the step ran in compiled code, the rest operator by operator as in eager"
 
 
-def outside(events: Sequence[Event]) -> list[Event]:
-    """The outermost operators of the model that no compiled graph holds, forward and backward."""
-    whole = not any(each.name == MODEL for each in events)
+def outside(events: Sequence[Event], pythons: Collection[str] = ()) -> list[Event]:
+    """The outermost operators of the model that no compiled graph holds, forward and backward.
+
+    Operators called ``pythons`` are written in Python: what they call counts, and they do not.
+    """
+    models = [each for each in events if each.name == MODEL]
+    whole = not models
     forward = {each.span.link: each for each in events if each.span.link[1] >= 0 and not _undoes(each)}
     found = []
     for each in events:
-        if not OPERATOR.fullmatch(each.name):
+        if not OPERATOR.fullmatch(each.name) or each.name in pythons:
             continue
-        around = [outer.name for outer in each.inside()]
+        around, python = _until(each, pythons)
         if any(OPERATOR.fullmatch(name) or name.startswith(_LEFT_OUT) for name in around):
             continue
+        if python or any(model.span.thread != each.span.thread and _during(each, model) for model in models):
+            around.append(MODEL)
         way_back = next((outer for outer in each.inside() if outer.name.startswith(_ENGINE)), None)
         origin = forward.get(way_back.span.link, each) if way_back is not None else each
-        names = {MODEL if whole else "", *around, *(outer.name for outer in origin.inside())}
+        names = {MODEL if whole else "", *around, *_until(origin, pythons)[0]}
         if MODEL in names and GRAPH not in names and not any(name.endswith(_BACKWARD) for name in names):
             found.append(each)
     return found
+
+
+def _until(event: Event, pythons: Collection[str]) -> tuple[list[str], bool]:
+    """The names around ``event`` up to an operator that is written in Python, and whether there is one."""
+    names: list[str] = []
+    for outer in event.inside():
+        if outer.name in pythons:
+            return names, True
+        names.append(outer.name)
+    return names, False
+
+
+def _during(event: Event, model: Event) -> bool:
+    """Whether ``event``, of another thread, runs while ``model`` does, and not on autograd's way back."""
+    return model.start <= event.start and event.end <= model.end and not _undoes(event)
+
+
+def _written_in_python() -> frozenset[str]:
+    """The operators of this process whose kernel is a function of Python."""
+    try:
+        from torch._library.custom_ops import OPDEFS
+    except ImportError:  # torch before 2.4, or one that keeps them elsewhere: nobody is accused
+        return frozenset()
+    return frozenset(OPDEFS)
 
 
 def _undoes(event: Event) -> bool:

@@ -54,7 +54,13 @@ def probe_afresh(job: Job, session: DeviceSession, events: EventWriter) -> None:
                 events.phase(Phase.MEASURE, planned.case.key)
                 found.append(peak_of_steps(step, session, rss, subject))
         made.close()
-    events.emit("fresh", case=planned.case.key, measurements=found)
+    events.emit(
+        "fresh",
+        case=planned.case.key,
+        measurements=found,
+        degraded=made.degraded if job.settings.warm_compile else [],
+        facts=made.evidence if job.settings.warm_compile else {},
+    )
     events.phase(Phase.DONE, planned.case.key)
 
 

@@ -70,7 +70,7 @@ def profiled(step: Callable[[], Any], session: DeviceSession) -> tuple[list[Even
     from torch.autograd.profiler import profile
 
     session.synchronize()
-    with profile(record_shapes=True) as profiler:
+    with profile(record_shapes=True, **_of_all_threads()) as profiler:
         began = time.perf_counter()
         step()
         session.synchronize()
@@ -89,6 +89,16 @@ def profiled(step: Callable[[], Any], session: DeviceSession) -> tuple[list[Even
         for each in profiler.kineto_results.events()
     )
     return events, wall_s
+
+
+def _of_all_threads() -> dict[str, Any]:
+    """What makes the profiler see the threads that a model starts, too; a torch before 2.7 does not."""
+    try:
+        from torch._C._profiler import _ExperimentalConfig
+
+        return {"experimental_config": _ExperimentalConfig(profile_all_threads=True)}
+    except (ImportError, TypeError):
+        return {}
 
 
 def nested(found: Iterable[Span]) -> list[Event]:

@@ -1,0 +1,50 @@
+"""CPU time of this process and of those that it starts: a compiler works in both.
+
+Standard library only. Of processes that still run it is known on Linux only, of those that ended everywhere
+but on Windows.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchgauge.processes.process_tree import descendants
+
+
+@dataclass(frozen=True)
+class CpuTime:
+    """Seconds on all cores: ``own`` of this process, ``others`` of what it started, ended or not."""
+
+    own: float
+    others: float
+
+    @property
+    def whole(self) -> float:
+        """Both."""
+        return self.own + self.others
+
+
+def spent_in(call: Callable[[], float]) -> tuple[float, CpuTime]:
+    """What ``call`` returns, and the CPU time that passed meanwhile."""
+    own, others = time.process_time(), _of_others()
+    found = call()
+    return found, CpuTime(time.process_time() - own, max(0.0, _of_others() - others))
+
+
+def _of_others() -> float:
+    ended = os.times()
+    return ended.children_user + ended.children_system + sum(map(_of_running, descendants(os.getpid())))
+
+
+def _of_running(pid: int) -> float:
+    """Seconds of a process and of those of its children that have ended; 0 for one that has gone."""
+    try:
+        said = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    except OSError:
+        return 0.0
+    ticks = said.rpartition(")")[2].split()[11:15]  # after the name, which may hold anything
+    return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")

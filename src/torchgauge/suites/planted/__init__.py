@@ -1,0 +1,1 @@
+"""Models that silently run by another path than was asked for, each with a clean twin."""
