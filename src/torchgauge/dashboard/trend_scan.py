@@ -11,8 +11,8 @@ from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.history import MEDIAN
 from torchgauge.results.trends.trend_findings import Look, TrendFilter, look_of
 
-MOST_NUMBERS = 4_000
-"""Numbers of a store that a build looks at: the detector takes half a millisecond for each."""
+MOST_NUMBERS = 16_000
+"""Numbers of a store that a build looks at: the detector takes half a millisecond for each, 8 s at most."""
 
 ENOUGH = 20
 """Nights with a number that a series must have before the detector says anything: its warm-up."""

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
+from torchgauge.dashboard.pages.views import INDUCTOR
 from torchgauge.dashboard.pictures.entry_number import interval_of, lack_of_entry, number_text
 from torchgauge.dashboard.pictures.picture import Picture, dated, nothing
 from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
@@ -41,13 +42,16 @@ METHOD = (
 
 
 def pictures(context: SiteContext) -> Iterator[Picture]:
-    """The configurations with most speed-ups, or why there is none."""
+    """The configurations that are planned most and have speed-ups, or why there is none."""
     by_name: dict[str, list[Entry]] = {}
     for entry in context.latest.of_models().entries.values():
         if entry.column.compiled:
             by_name.setdefault(entry.column.configuration, []).append(entry)
     numbers = {name: sum(METRIC in each.numbers for each in found) for name, found in by_name.items()}
-    chosen = sorted((name for name in by_name if numbers[name]), key=lambda name: (-numbers[name], name))
+    chosen = sorted(
+        (name for name in by_name if numbers[name]),
+        key=lambda name: (-len(by_name[name]), name != INDUCTOR, -numbers[name], name),
+    )
     for name in chosen[:MOST]:
         yield _picture(context, name, by_name[name])
     if not chosen:
