@@ -11,12 +11,14 @@ from torchgauge import registry
 from torchgauge.cli.main import cli
 from torchgauge.devices.cpu import DEVICE
 from torchgauge.errors import DataFileError, UnknownNameError
+from torchgauge.harness.census.record import Wanted, _models
 from torchgauge.harness.cold_sampling import cold_count
 from torchgauge.harness.planning.plan import all_groups
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.run.campaigns import plan_of
 from torchgauge.records import Cause, RunSettings, Status
 from torchgauge.suites.catalog import YamlSuite
+from torchgauge.suites.install_needs import needs_of
 from torchgauge.suites.lending import as_lender_knows, lender
 from torchgauge.suites.suite import Unavailable
 
@@ -173,3 +175,32 @@ def test_a_lender_that_is_not_here_is_skipped_as_there(tmp_path: Path, monkeypat
         (Status.SKIPPED, Cause.MISSING_PACKAGE)
     ] * 2
     assert "fetch one" in group.cases[0].refusal.reason
+
+
+def test_a_lent_model_needs_what_its_suite_installs(tmp_path: Path) -> None:
+    """Requirements of a model are found below the one that lends it."""
+    suite = suite_of(tmp_path, LENT.replace("{model}", "torchbench/BERT_pytorch"))
+    assert {"tqdm", "numpy"} <= {need.name for need in needs_of("mine", suite.models())}
+
+
+def test_what_an_entry_asks_is_shown() -> None:
+    """`suites show` says in what a model runs, in which dtypes, and whose it is."""
+    lines = CliRunner().invoke(cli, ["suites", "show", "features"]).output.splitlines()
+    (shown,) = [line for line in lines if line.startswith("inductor.knobs-mlp-low")]
+    assert shown.endswith("; in eager, inductor, inductor-freezing; as bfloat16, float16; of toy/mlp")
+    (plain,) = [
+        line
+        for line in CliRunner().invoke(cli, ["suites", "show", "toy"]).output.splitlines()
+        if line.startswith("noop")
+    ]
+    assert ";" not in plain
+
+
+def test_a_census_asks_the_lender(tmp_path: Path) -> None:
+    """What is recorded of a lent model is built as its suite builds it."""
+    suite = suite_of(tmp_path, LENT.replace("{model}", "toy/mlp"))
+    toy = registry.load("torchgauge.suites", "toy")
+    items = [*_models("mine", suite, Wanted("cpu", suites=("mine",), modes=("inference",)))]
+    assert items
+    assert {item.builder for item in items} == {toy.builder}
+    assert as_lender_knows(items[0].workload, items[0].recipe)[0].model == "mlp"
