@@ -3,8 +3,8 @@
 A peer is a way of timing and what it times. PyTorch's ``benchmarks/transformer`` (``sdpa.py``,
 ``attention_bias_benchmarks.py``, ``score_mod.py``) times one call of ``scaled_dot_product_attention``, or of
 ``torch.compile(flex_attention)``, after five others: with ``torch.utils.benchmark``'s adaptive timer, or with
-Triton's ``do_bench``. As they stand they need a GPU; ``--script`` takes the timing function itself out of
-such a file. For ``do_bench``, which is Triton's, stands the function that inductor times with on the host.
+Triton's ``do_bench``. The scripts name a GPU and need Triton, so their ways are restated; for ``do_bench``
+stands the function that inductor times with on the host.
 transformers' ``benchmark_v2`` reads the clock around one call, twenty times. Ours times the call of the suite
 ``features``, prepared by the backend, in the worker's rounds.
 
@@ -15,17 +15,13 @@ Prints one JSON object.
 from __future__ import annotations
 
 import argparse
-import importlib.util
 import json
 import math
 import os
 import platform
 import random
-import sys
 import time
-import types
 import warnings
-from pathlib import Path
 from statistics import median
 
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"  # torch's timer synchronises whatever registered itself
@@ -49,7 +45,6 @@ from torchgauge.registry import resolve
 from torchgauge.suites.features.networks import build
 
 LIMIT = 0.03
-FUNCTION = "benchmark_torch_function_in_microseconds"
 SIZES = {"heads": 8, "head_width": 64, "seq": 512}
 CASES = (
     ("sdpa", "none", "float32"),
@@ -83,19 +78,6 @@ def twenty(step):
         step()
         walls.append(time.perf_counter() - began)
     return median(walls)
-
-
-def of_script(path):
-    """The timing function of the peer's file at ``path``, as it stands; tables are printed by nobody here."""
-    for name in ("tabulate", "tqdm"):
-        stand_in = types.ModuleType(name)
-        setattr(stand_in, name, None)
-        sys.modules.setdefault(name, stand_in)
-    found = importlib.util.spec_from_file_location("peer", path)
-    module = importlib.util.module_from_spec(found)
-    sys.modules["peer"] = module
-    found.loader.exec_module(module)
-    return lambda step: getattr(module, FUNCTION)(step) * 1e-6
 
 
 def ours(step, session, budget_s):
@@ -139,22 +121,19 @@ def interval(ratios):
 def main() -> None:
     """Measure and print."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--rounds", type=int, default=21)
+    parser.add_argument("--seconds", type=float, default=120, help="of rounds, after all is compiled")
     parser.add_argument("--budget-s", type=float, default=0.25, help="of ours, for a case of a round")
-    parser.add_argument("--script", type=Path, help="a file of PyTorch's benchmarks/transformer")
     given = parser.parse_args()
     warnings.simplefilter("ignore")
     torch.set_num_threads(1)  # as torch.utils.benchmark does
     torch.set_grad_enabled(False)
     session = resolve(DEVICE.session)(DEVICE.name, 0)
     ways = {"adaptive": adaptive, "one by one": one_by_one, "twenty": twenty}
-    if given.script:
-        ways["script"] = of_script(given.script)
     pairs = {case: calls(*case, session) for case in CASES}
     found = {case: {way: [] for way in ways} for case in CASES}
     seconds = {case: [] for case in CASES}
-    order = random.Random(0)
-    for _ in range(given.rounds):
+    order, until = random.Random(0), time.perf_counter() + given.seconds
+    while time.perf_counter() < until:
         for case in order.sample(CASES, len(CASES)):
             walls = {}
             for way in order.sample(["ours", *ways], len(ways) + 1):
@@ -177,7 +156,7 @@ def main() -> None:
             {
                 "torch": torch.__version__,
                 "processor": platform.processor() or platform.machine(),
-                "rounds": given.rounds,
+                "rounds": len(seconds[CASES[0]]),
                 "most_off": {way: round(value, 4) for way, value in off.items()},
                 "limit": LIMIT,
                 "met": {way: value <= LIMIT for way, value in off.items()},
