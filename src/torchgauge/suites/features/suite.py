@@ -2,17 +2,8 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from torchgauge.suites.catalog import DATA, YamlSuite
 from torchgauge.suites.features.family import NAME
-
-
-class FeatureRecipe(msgspec.Struct, forbid_unknown_fields=True, omit_defaults=True):
-    """Which ``network`` of its family's module a model is, where there are several; sizes are its shape."""
-
-    network: str = ""
-
 
 SUITE = YamlSuite(
     name=NAME,
@@ -21,5 +12,4 @@ SUITE = YamlSuite(
     builder="torchgauge.suites.features.networks:build",
     preload=("torch",),
     install_hint="install the torch build of your device",
-    recipe_type=FeatureRecipe,
 )
