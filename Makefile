@@ -32,7 +32,7 @@ $(VENV)/.created:
 
 $(VENV)/.runtime: $(VENV)/.created pyproject.toml constraints.txt packages/npusim/pyproject.toml
 	@echo "installing torchgauge, torch, timm and transformers into $(VENV) (a few minutes) ..."
-	$(PIP) install -c constraints.txt -e '.[torch]' -e ./packages/npusim
+	$(PIP) install -c constraints.txt -e '.[torch,dashboard]' -e ./packages/npusim
 	@touch $@
 
 $(VENV)/.dev: $(VENV)/.runtime
