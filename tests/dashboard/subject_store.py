@@ -96,6 +96,13 @@ def keep_findings(path: Path, *findings: Finding) -> None:
     (folder / "findings.json").write_text(to_json(TrendFindings(looks=(look,))))
 
 
+def features(path: Path) -> None:
+    """A run with a case of the suite of features."""
+    run = RunBuilder("20260101T100000Z-features", NOW - 3_600, environments=[environment("cpu")])
+    result(run, Case(Workload("features", "attention.sdpa-small"), EAGER, CPU))
+    run.write(path)
+
+
 def store_of_every_page(path: Path) -> None:
     """A store from which every kind of page is made: models, checks, operators, changes, comparisons."""
     realistic_store(path)

@@ -50,6 +50,7 @@ def whole_site(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """A site with every kind of page: models, checks, operators, changes, comparisons and charts."""
     folder = tmp_path_factory.mktemp("axe")
     subject_store.store_of_every_page(folder / "store")
+    subject_store.features(folder / "store")
     build_site(folder / "store", folder / "site", now=NOW, charts=_charts())
     return folder / "site"
 

@@ -15,6 +15,8 @@ DESCRIPTIONS: Mapping[str, str] = {
     "model": "How one model does on every device and configuration, why it fails, and how to run it.",
     "regressions": "Changes of level in nightly history, new failures, and what was measured again.",
     "checks": "What devices can do, by the checks of their backend.",
+    "features": "How models are executed: what works on which device, what it buys and what it costs.",
+    "feature": "One way to execute models: what was asked, what ran, and what it bought.",
     "operators": "Which operators of PyTorch each device has, by dtype, and which models they block.",
     "operator_details": "Operators of one letter on every device, dtype by dtype, with reasons.",
     "pictures": "Pictures of the results: devices, compilers and torch versions against each other.",

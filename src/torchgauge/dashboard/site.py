@@ -38,6 +38,7 @@ from torchgauge.dashboard.pages import (
     compare,
     compatibility,
     device,
+    features,
     model,
     operators,
     overview,
@@ -100,6 +101,7 @@ BUILDERS: tuple[Builder, ...] = (
     runs.build,
     regressions.build,
     checks.build,
+    features.build,
     operators.build,
     pictures.build,
     support_style.build,
@@ -131,6 +133,7 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
     ("devices/index.html", "Devices"),
     ("regressions.html", "Regressions"),
     ("checks.html", "Device checks"),
+    ("features.html", "Features"),
     ("operators.html", "Operators"),
     ("pictures/index.html", "Pictures"),
     ("runs.html", "Runs"),
@@ -250,9 +253,10 @@ def _context(data: SiteData, charts: Charts, base_url: str) -> SiteContext:
 
 def _navigation(latest: LatestResults) -> tuple[tuple[str, str], ...]:
     subjects = {workload.subject for workload in latest.workloads}
-    return tuple(
-        (name, title) for name, title in NAVIGATION if name not in _ONLY_WITH or _ONLY_WITH[name] in subjects
-    )
+    left_out = {name for name, subject in _ONLY_WITH.items() if subject not in subjects}
+    if not features.has_features(latest):
+        left_out.add(features.INDEX)
+    return tuple((name, title) for name, title in NAVIGATION if name not in left_out)
 
 
 def _report(target: Path, data: SiteData, sizes: Mapping[str, int], digest: str) -> SiteReport:

@@ -1,0 +1,165 @@
+"""The pages of the suite of features: for each family what was asked, what ran and what it bought."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from torchgauge.dashboard.context import SiteContext
+from torchgauge.dashboard.latest_results import Entry, LatestResults
+from torchgauge.dashboard.pages.links import case_link, model_page
+from torchgauge.dashboard.pages.number_text import NO_NUMBER, digits, half_percent, scale_of, spread
+from torchgauge.dashboard.statuses import Look
+from torchgauge.records import METRICS, Workload
+from torchgauge.results.hostile_text import slug
+from torchgauge.suites.features.family import NAME, family_of
+
+INDEX = "features.html"
+QUESTIONS = {
+    "compile.regional": "What do blocks that are compiled one by one save at the start, and cost later?",
+    "compile.autograd": "What of the backward pass is captured, and what does a step take then?",
+    "compile.latency": "What does the first call take with an empty cache, and with a filled one?",
+    "attention.flex": "What does attention by a rule cost as one compiled kernel, against masks written out?",
+    "attention.sdpa": "Which back end of scaled_dot_product_attention runs, and what does it take?",
+    "inductor.knobs": "What does each setting of inductor buy in a step, and cost to compile?",
+}
+"""By family; one of another package has its name alone."""
+COSTS = ("compile_cold", "compile_cold_cpu", "compile_warm", "export_time", "package_compile")
+GAINS = ("latency", "speedup", "peak_memory")
+COUNTS = ("graph_count", "recompiles", "autograd_captures", "fx_cache_hits", "autograd_cache_hits")
+FACTS = (
+    "compiled_share", "region_kinds", "sdpa_kernels", "simd_width", "folded_parameters", "autotuned",
+    "cpp_templates", "native_isa", "python_calls", "compile_cache_bypassed",
+)  # fmt: skip
+HEADS = {
+    "compile_cold": "cold start", "compile_cold_cpu": "its CPU time", "compile_warm": "warm start",
+    "export_time": "export", "package_compile": "package", "latency": "step", "speedup": "speed-up",
+    "peak_memory": "peak memory",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Line:
+    """One case: how it is shown, its numbers by column, and what ran in words."""
+
+    configuration: str
+    device: str
+    href: str
+    look: Look
+    marks: tuple[str, ...]
+    numbers: tuple[str, ...]
+    ran: str
+
+
+@dataclass(frozen=True)
+class Question:
+    """One workload of a family, with a line for each configuration on each device."""
+
+    title: str
+    href: str
+    lines: tuple[Line, ...]
+
+
+@dataclass(frozen=True)
+class Family:
+    """One page: ``passed`` of ``cases`` count as passes, ``refused`` were not offered."""
+
+    name: str
+    file: str
+    question: str
+    heads: tuple[str, ...]
+    questions: tuple[Question, ...]
+    passed: int
+    degraded: int
+    refused: int
+    cases: int
+
+
+def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
+    """The page of all families and one for each, where the store has any."""
+    families = tuple(_families(context.latest))
+    if not families:
+        return
+    page = context.renderer.page
+    yield INDEX, page("features", INDEX, families=families).encode()
+    for family in families:
+        yield family.file, page("feature", family.file, section=INDEX, family=family).encode()
+
+
+def has_features(latest: LatestResults) -> bool:
+    """Whether the store has a case of the suite."""
+    return any(workload.suite == NAME for workload, _ in latest.entries)
+
+
+def _families(latest: LatestResults) -> Iterator[Family]:
+    entries = sorted(
+        (entry for (workload, _), entry in latest.entries.items() if workload.suite == NAME),
+        key=lambda entry: (family_of(entry.workload.model), entry.workload, entry.column.order),
+    )
+    for name, found in groupby(entries, key=lambda entry: family_of(entry.workload.model)):
+        yield _family(name, tuple(found))
+
+
+def _family(name: str, entries: Sequence[Entry]) -> Family:
+    metrics = [each for each in (*COSTS, *GAINS) if any(_has(entry, each) for entry in entries)]
+    questions = (
+        Question(_title(workload), model_page(workload.group), tuple(_line(each, metrics) for each in found))
+        for workload, found in groupby(entries, key=lambda entry: entry.workload)
+    )
+    return Family(
+        name,
+        f"features/{slug(name)}.html",
+        QUESTIONS.get(name, ""),
+        tuple(HEADS[metric] for metric in metrics),
+        tuple(questions),
+        sum(entry.fully_passed for entry in entries),
+        sum(bool(entry.degraded) for entry in entries),
+        sum(entry.status.value == "unsupported" for entry in entries),
+        len(entries),
+    )
+
+
+def _title(workload: Workload) -> str:
+    return f"{workload.model} {workload.variant}"
+
+
+def _line(entry: Entry, metrics: Iterable[str]) -> Line:
+    return Line(
+        entry.column.configuration,
+        entry.column.device,
+        case_link(entry),
+        entry.look,
+        tuple(mark for mark in entry.marks if mark != "degraded"),
+        tuple(_number(entry, metric) for metric in metrics),
+        _ran(entry),
+    )
+
+
+def _has(entry: Entry, metric: str) -> bool:
+    number = entry.numbers.get(metric)
+    return number is not None and number["median"] is not None
+
+
+def _number(entry: Entry, metric: str) -> str:
+    """A number with half of its interval, rough where it is in doubt; a dash where there is none."""
+    if not _has(entry, metric):
+        return NO_NUMBER
+    number = entry.numbers[metric]
+    if entry.doubt(metric):
+        return entry.told(number)
+    scale, half = scale_of(METRICS[metric]), half_percent(number)
+    text = f"{digits(number['median'] / scale.factor, half)} {scale.name}"
+    return f"{text} {spread(half)}" if half is not None else text
+
+
+def _ran(entry: Entry) -> str:
+    """What ran, in words: why it is no plain pass first, then the evidence."""
+    counts = [
+        f"{name.replace('_', ' ')} {entry.numbers[name]['median']:.0f}"
+        for name in COUNTS
+        if _has(entry, name)
+    ]
+    facts = [f"{name.replace('_', ' ')} {entry.facts[name]}" for name in FACTS if name in entry.facts]
+    why = entry.degraded or ("" if entry.fully_passed else str(entry.shown["reason"] or ""))
+    return "; ".join(filter(None, (why, ", ".join((*counts, *facts)))))

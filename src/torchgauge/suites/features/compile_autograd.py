@@ -1,0 +1,5 @@
+"""Networks of ``compile.autograd``: the stacks of ``compile.regional``."""
+
+from torchgauge.suites.features.compile_regional import build
+
+__all__ = ["build"]

@@ -1,0 +1,82 @@
+"""The pages of features: both sides of the trade, what ran in words, and only where there are such rows."""
+
+from __future__ import annotations
+
+import random
+import re
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from store_builder import CPU, EAGER, INDUCTOR, NOW, RunBuilder, environment, result, timings
+
+from torchgauge.dashboard import build_site
+from torchgauge.records import Case, Measurement, Modifier, Status, Workload
+
+WORKLOAD = Workload("features", "compile.autograd-stack2", "training", shape=(("blocks", 2),))
+CAPTURED = replace(INDUCTOR, name="inductor-compiled-autograd", backend="compiled_autograd")
+HOSTILE = "<script>alert(1)</script> captured nothing"
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A family with a baseline, a pass, a degraded pass and a refusal, and another family."""
+    folder, rng = tmp_path_factory.mktemp("features"), random.Random(1)
+    run = RunBuilder("20260101T000000Z-0", NOW - 3_600, environments=[environment("cpu")])
+    result(run, Case(WORKLOAD, EAGER, CPU), measurements=timings(rng, 0.01, None, "cpu"))
+    captures = Measurement("autograd_captures", "count", (0.0,))
+    result(
+        run,
+        Case(WORKLOAD, CAPTURED, CPU),
+        measurements=[*timings(rng, 0.01, 2.0, "cpu"), captures],
+        modifiers=(Modifier.DEGRADED,),
+        facts=(("compiled_share", 0.4), ("degraded", HOSTILE)),
+    )
+    result(
+        run,
+        Case(replace(WORKLOAD, mode="inference"), CAPTURED, CPU),
+        Status.UNSUPPORTED,
+        reason="there is no backward pass to capture",
+    )
+    result(run, Case(Workload("features", "attention.sdpa-small"), EAGER, CPU))
+    run.write(folder / "store")
+    build_site(folder / "store", folder / "site", now=NOW)
+    return folder / "site"
+
+
+def _text(page: Path) -> str:
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]*>", " ", page.read_text()))
+
+
+def test_every_family_has_a_page_that_the_navigation_leads_to(site: Path) -> None:
+    """The counts of each family stand beside its question."""
+    text = _text(site / "features.html")
+    assert re.search(r"compile\.autograd What of the backward pass is captured.*? 1 1 1 3", text)
+    assert re.search(r"attention\.sdpa Which back end .*? 1 0 0 1", text)
+    assert 'href="features.html"' in (site / "index.html").read_text()
+
+
+def test_a_family_shows_cost_gain_and_what_ran(site: Path) -> None:
+    """Compile time stands beside step time, evidence and reasons in words, and hostile text as text."""
+    (page,) = (site / "features").glob("compile-autograd*.html")
+    text = _text(page)
+    assert "asked device status cold start warm start step speed-up peak memory what ran" in text
+    assert re.search(
+        r"inductor-compiled-autograd cpu \S+ [\d.]+ s [\d.]+ s [\d.]+ ms ±[\d.]+% 2\.\d+ \S ±", text
+    )
+    assert "captured nothing; graph count 1, autograd captures 0, compiled share 0.4" in text
+    assert "there is no backward pass to capture" in text
+    assert "<script>alert" not in page.read_text()
+    assert len(page.read_bytes()) < 60_000
+    for link in re.findall(r'href="\.\./(models/[^"#]+)', page.read_text()):
+        assert (site / link).is_file()
+
+
+def test_a_store_without_features_has_no_such_page(tmp_path: Path) -> None:
+    """No page, and no link to one."""
+    run = RunBuilder("20260101T000000Z-0", NOW - 3_600, environments=[environment("cpu")])
+    result(run, Case(Workload("toy", "mlp"), EAGER, CPU))
+    run.write(tmp_path / "store")
+    build_site(tmp_path / "store", tmp_path / "site", now=NOW)
+    assert not (tmp_path / "site/features.html").exists()
+    assert "features.html" not in (tmp_path / "site/index.html").read_text()
