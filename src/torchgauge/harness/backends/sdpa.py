@@ -134,17 +134,14 @@ def _told(said: dict[str, str]) -> str:
 
 def registered() -> list[str]:
     """The implementations of flash attention that are registered with torch; none with an older torch."""
-    from torch.nn import attention
-
-    names: list[str] = getattr(attention, "list_flash_attention_impls", list)()
+    names: list[str] = getattr(_attention(), "list_flash_attention_impls", list)()
     return names
 
 
 @contextmanager
 def activated(name: str) -> Iterator[None]:
     """Let flash attention alone be chosen, in the implementation ``name``; raises what torch raises."""
-    from torch.nn import attention
-
+    attention = _attention()
     if not hasattr(attention, "activate_flash_attention_impl"):
         raise NotOfferedError("this torch has no registry of flash attention")
     before = attention.current_flash_attention_impl()
@@ -159,17 +156,25 @@ def activated(name: str) -> Iterator[None]:
             attention.restore_flash_attention_impl()
 
 
+def _attention() -> Any:
+    """PyTorch's module of attention; what came to it later is asked for before it is used."""
+    try:
+        from torch.nn import attention
+    except ImportError:
+        raise NotOfferedError("this torch has no torch.nn.attention") from None
+    return attention
+
+
 def _only(kernel: str) -> AbstractContextManager[Any]:
     """The context in which ``kernel`` alone may be chosen."""
     if not kernel:
         return nullcontext()
+    attention = _attention()
     try:
-        from torch.nn import attention
-
         only: AbstractContextManager[Any] = attention.sdpa_kernel(
             [getattr(attention.SDPBackend, MEMBERS[kernel])]
         )
-    except (ImportError, AttributeError):
+    except AttributeError:
         said = f"this torch has no back end {MEMBERS[kernel]} of scaled_dot_product_attention"
         raise NotOfferedError(said) from None
     return only
