@@ -263,7 +263,7 @@ class Matrix {
     this.compact = wanted;
     this.table.classList.toggle("compact", wanted);
     document.body.classList.toggle("squares", wanted);
-    this.rows.redress();
+    this.rows.squeeze(wanted);
   }
 
   /** @param {string} anchor */

@@ -3,8 +3,10 @@
 
 /** @typedef {import("./line.js").Line} Line */
 
-/** Rows beyond either edge of the screen that stand ready. */
-const SPARE = 6;
+/** Rows beyond either edge of what is in sight that stand ready. */
+const SPARE = 3;
+/** How much of the screen a matrix takes at most, as the style says: of rows of text, and of squares. */
+const TALL = 0.82, TALL_SQUARES = 0.94;
 
 export class Rows {
   /** @param {HTMLTableElement} table @param {(line: Line) => void} dress makes a row look as the matrix does now */
@@ -21,6 +23,10 @@ export class Rows {
     this.first = 0;
     this.last = 0;
     this.whole = false;
+    this.squares = false;
+    // Of the page as it was laid out last: to ask while it changes would lay out what is about to go.
+    this.at = 0;
+    this.sizes = this.measured();
     /** @type {() => void} */
     this.drawn = () => undefined;
     table.setAttribute("aria-rowcount", String(this.lines.length + 1 + (table.tFoot?.rows.length ?? 0)));
@@ -29,7 +35,10 @@ export class Rows {
       asked = 0;
       this.follow();
     })), { passive: true });
-    addEventListener("resize", () => this.draw());
+    addEventListener("resize", () => {
+      this.sizes = this.measured();
+      this.draw();
+    });
     addEventListener("beforeprint", () => this.print(true));
     addEventListener("afterprint", () => this.print(false));
   }
@@ -40,20 +49,29 @@ export class Rows {
     this.draw();
   }
 
-  /** Height of a row in pixels, which the style says. */
+  /** Heights in pixels: of the screen, and of a row of text, a row of squares and their heading, as the style says. */
+  measured() {
+    const style = getComputedStyle(this.table);
+    const [line, square, heads] = ["--line", "--square", "--heads"].map((name) => parseFloat(style.getPropertyValue(name)));
+    return { screen: window.innerHeight, line: line || 24, square: square || 24, heads: heads || 0 };
+  }
+
+  /** Height of a row in pixels. */
   height() {
-    return parseFloat(getComputedStyle(this.table).getPropertyValue("--row")) || 24;
+    return this.squares ? this.sizes.square : this.sizes.line;
   }
 
   /** Rows from and to which the screen reaches at most. @returns {[number, number]} */
   seen() {
-    const height = this.height(), view = Math.ceil(0.95 * window.innerHeight / height), all = this.shown.length;
-    const from = Math.max(0, Math.min(Math.floor(this.region.scrollTop / height), all - 1));
+    const height = this.height(), all = this.shown.length, { screen, heads } = this.sizes;
+    const view = Math.ceil((this.squares ? TALL_SQUARES * screen - heads : TALL * screen) / height);
+    const from = Math.max(0, Math.min(Math.floor(this.at / height), all - 1));
     return [from, Math.min(all, from + view)];
   }
 
   /** After scrolling: new rows where the old ones do not reach. */
   follow() {
+    this.at = this.region.scrollTop;
     const [from, to] = this.seen();
     if (from < this.first || to > this.last) this.draw();
   }
@@ -61,6 +79,12 @@ export class Rows {
   /** The cells of every row look otherwise from now on. */
   redress() {
     this.look += 1;
+    this.draw();
+  }
+
+  /** Squares, or rows of text. @param {boolean} wanted */
+  squeeze(wanted) {
+    this.squares = wanted;
     this.draw();
   }
 
