@@ -27,7 +27,7 @@ _WHOLE = re.compile(r"[0-9]{1,18}").fullmatch
 
 Identity = Mapping[str, str]
 
-_MACHINE = ("device.model", "cpu.model", "machine")
+_MACHINE = ("device.model", "cpu.model", "cpu", "machine")
 """Facts that name a machine, the most telling first."""
 
 
