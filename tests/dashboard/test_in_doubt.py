@@ -284,7 +284,7 @@ LIVE: dict[str, tuple[str, str, tuple[str, ...]]] = {
         "td i:text('baseline')",
         ("unsteady", "unchecked"),
     ),
-    "a query": ("performance-latency.html?q=latency>1s", "output:text('No row matches.')", ()),
+    "a query": ("performance-latency.html?q=latency>1s", "tr[data-means]:not(:has-text('±'))", ()),
     "marks queried": (
         "performance-latency.html?q=unsteady",
         "tr[data-means] td:text('no number')",
