@@ -15,6 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
+from torchgauge.results.held import held
+
 _AT_FDCWD = -100
 _EXCHANGE = 2
 
@@ -59,7 +61,7 @@ class SiteWriter:
 def writing_site(target: Path) -> Iterator[SiteWriter]:
     """A writer whose files become ``target`` at the end, unless an exception leaves what was there."""
     target.parent.mkdir(parents=True, exist_ok=True)
-    with _held(target.parent):  # a folder without an owner yet is no killed build's
+    with held(target.parent):  # a folder without an owner yet is no killed build's
         _sweep(target)
         aside = target.with_name(f".{target.name}.{secrets.token_hex(4)}.new")
         aside.mkdir()
@@ -71,17 +73,6 @@ def writing_site(target: Path) -> Iterator[SiteWriter]:
     finally:
         remove(aside)
         os.close(lock)
-
-
-@contextmanager
-def _held(folder: Path) -> Iterator[None]:
-    """``folder`` for one build alone; others wait."""
-    descriptor = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)
 
 
 def remove(folder: Path) -> None:
@@ -116,7 +107,7 @@ def _sweep(target: Path) -> None:
 
 def _swap(aside: Path, target: Path) -> None:
     """Put ``aside`` in the place of ``target``; what was there is in the place of ``aside`` afterwards."""
-    with _held(target.parent):
+    with held(target.parent):
         if not target.exists():
             aside.rename(target)
         elif not _exchange(aside, target):

@@ -23,14 +23,18 @@ _SETS = {
 
 def native_isa(dtype: str, cpuinfo: Path = CPUINFO) -> str:
     """``avx512_bf16, no amx_bf16``; empty for a dtype that needs none, and where nobody says it."""
+    family, has = instruction_sets(cpuinfo)
+    return ", ".join(each if each in has else f"no {each}" for each in _SETS.get((family, dtype), ()))
+
+
+def instruction_sets(cpuinfo: Path = CPUINFO) -> tuple[str, list[str]]:
+    """The family of the processor, and its instruction sets as Linux names them; ("", []) where unknown."""
     try:
         lines = cpuinfo.read_text(encoding="utf-8", errors="replace").splitlines()
     except OSError:
-        return ""
+        return "", []
     for line in lines:
         mark, _, sets = line.partition(":")
-        family = _MARKS.get(mark.strip())
-        if family is not None:
-            has = set(sets.split())
-            return ", ".join(each if each in has else f"no {each}" for each in _SETS.get((family, dtype), ()))
-    return ""
+        if mark.strip() in _MARKS:
+            return _MARKS[mark.strip()], sets.split()
+    return "", []

@@ -19,6 +19,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
 
+from torchgauge.devices.native_isa import instruction_sets
 from torchgauge.records import Configuration, Environment, Outcome, Scalar, digest, to_plain
 
 if sys.platform != "win32":
@@ -329,12 +330,5 @@ def _forget_others(fresh: Path, source: Path, target: Path) -> None:
 
 def _instructions(cpuinfo: Path) -> str:
     """A digest of the processor's instruction sets, which a virtual machine may hide; "" where unknown."""
-    try:
-        lines = cpuinfo.read_text(encoding="utf-8").splitlines()
-    except OSError:
-        return ""
-    for line in lines:
-        name, _, value = line.partition(":")
-        if name.strip() in ("flags", "Features"):
-            return digest(sorted(value.split()))
-    return ""
+    family, sets = instruction_sets(cpuinfo)
+    return digest(sorted(sets)) if family else ""

@@ -157,11 +157,17 @@ def finish_fork(code: int) -> None:
     os._exit(code)
 
 
+def stat_of(pid: int) -> list[str]:
+    """The fields of ``/proc/PID/stat`` after the name, from the state on (Linux); raises ``OSError``."""
+    said = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+    return said.rpartition(")")[2].split()  # the name may hold anything
+
+
 def _alive(pids: list[int]) -> list[int]:
     alive = []
     for pid in pids:
         try:
-            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            state = stat_of(pid)[0]
         except (OSError, IndexError):
             continue
         if state not in "ZX":

@@ -6,9 +6,7 @@ either an unpublished run, which can be published again, or a whole one.
 
 from __future__ import annotations
 
-import fcntl
 import json
-import os
 import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -41,6 +39,7 @@ from torchgauge.results.atomic_file import (
     write_atomically,
     writing_aside,
 )
+from torchgauge.results.held import held
 from torchgauge.results.journal import Kind, RunState, read
 from torchgauge.results.json_file import object_if_any
 from torchgauge.results.rows import Row, RunContext
@@ -70,7 +69,7 @@ def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None) -> No
     published anew once it was resumed: only a complete run is immutable. Raises
     :class:`InfrastructureError` where a planned case has no row or a row has no planned case.
     """
-    with _only_publisher(folder):
+    with held(folder.plan_path):  # a second process waits, and then finds the run published
         version, plan = folder.schema_version(), plan or folder.plan()
         if store.is_published(folder.run_id) and not _interrupted_before(folder):
             return
@@ -307,14 +306,3 @@ def _writing(store: Store, name: str, run_id: str) -> Iterator[TableWriter]:
             yield writer
         finally:
             writer.abandon()
-
-
-@contextmanager
-def _only_publisher(folder: RunFolder) -> Iterator[None]:
-    """One process publishes a run at a time; a second one waits and then finds it published."""
-    descriptor = os.open(folder.plan_path, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
-        yield
-    finally:
-        os.close(descriptor)

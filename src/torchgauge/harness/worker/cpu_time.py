@@ -10,9 +10,8 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
 
-from torchgauge.processes.process_tree import descendants
+from torchgauge.processes.process_tree import descendants, stat_of
 
 
 @dataclass(frozen=True)
@@ -43,8 +42,7 @@ def _of_others() -> float:
 def _of_running(pid: int) -> float:
     """Seconds of a process and of those of its children that have ended; 0 for one that has gone."""
     try:
-        said = Path(f"/proc/{pid}/stat").read_text(encoding="utf-8", errors="replace")
+        ticks = stat_of(pid)[11:15]
     except OSError:
         return 0.0
-    ticks = said.rpartition(")")[2].split()[11:15]  # after the name, which may hold anything
     return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")

@@ -13,10 +13,8 @@ there, and a kill leaves a folder that no reader looks at.
 
 from __future__ import annotations
 
-import fcntl
 import hashlib
 import json
-import os
 import secrets
 import shutil
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -28,6 +26,7 @@ from typing import Any
 from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
 from torchgauge.errors import TorchgaugeError
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX, fsync_path, storage_errors, write_atomically
+from torchgauge.results.held import held
 from torchgauge.results.origin import PROVENANCE
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
@@ -232,14 +231,10 @@ def only_intake(store: Store) -> Iterator[list[HeldRun]]:
 
     Gives the runs of campaigns that the store holds.
     """
-    descriptor = os.open(store.path / "store.json", os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+    with held(store.path / "store.json"):
         for stale in store.path.glob(f"{STAGING}*{TEMPORARY_SUFFIX}"):
             shutil.rmtree(stale, ignore_errors=True)
         yield retire_replaced(store)
-    finally:
-        os.close(descriptor)
 
 
 def _staging(store: Store) -> Path:
