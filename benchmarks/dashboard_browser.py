@@ -8,7 +8,8 @@ are those on the line with their headers, as the browser counts them.
 - *first load*: bytes and requests of a page before anybody touches it; of a page with charts without the
   bundle that draws them. *First contentful paint* is what the browser says.
 - *keystroke*: what a letter in the query box costs until the page is laid out again: its handler with a
-  forced layout, and the layout of the frame after it.
+  forced layout, and the layout of the frame after it. The slowest letter may take 100 ms, as any other
+  interaction; half of that for the median one is a goal of our own.
 - *elements*: how many stand in a matrix before anybody scrolls. *Interaction*: sorting a column, the worst
   rows first, folding, hiding a device, the compact view, each as the CPU time of the main thread until the
   page has painted again; *longest task* is what the browser reports of the load, and while that is done.
@@ -270,7 +271,6 @@ def keystrokes(browser: Any, base: str, figures: Figures, repeat: int) -> None:
 def interactions(browser: Any, base: str, figures: Figures, repeat: int) -> None:
     """What a reader may do with a large matrix, there and back: the slowest of each, and the longest task."""
     for name in ("compatibility.html", "performance.html"):
-        spent: list[float] = []
         with thin_line(browser, base, figures) as (page, _):
             page.goto(base + name, wait_until="networkidle")
             page.wait_for_selector("[data-controls] input")
@@ -280,12 +280,13 @@ def interactions(browser: Any, base: str, figures: Figures, repeat: int) -> None
             clock = cpu_clock(page)
             labels = ["workload", "cpu", "Worst rows first", "Compact view", "Fold configurations"]
             for label in labels if name.startswith("comp") else labels[:-1]:
+                spent = []
                 for _number in range(2 * max(1, repeat)):
                     began = clock()
                     page.evaluate(_PRESS, label)
                     spent.append(1e3 * (clock() - began))
                     page.wait_for_timeout(200)
-            figures.interaction_ms[f"{name}, slowest"] = round(max(spent), 1)
+                figures.interaction_ms[f"{name}, {label}"] = round(max(spent), 1)
             figures.longest_task_ms[f"{name}, afterwards"] = round(page.evaluate("window.longest"), 1)
 
 
@@ -343,10 +344,12 @@ def files(site: Path, figures: Figures) -> None:
 
 def build(store: Path, out: Path, flavour: str) -> None:
     """Build the site of ``store`` with a bundle; with charts off where there is none."""
+    from dashboard_store import morning_after
+
     from torchgauge.dashboard import build_site
     from torchgauge.dashboard.plotly_bundle import Wanted, bring
 
-    build_site(store, out, charts=bring(Wanted(flavour)))
+    build_site(store, out, charts=bring(Wanted(flavour)), now=morning_after(store))
 
 
 def table(figures: Figures) -> list[tuple[str, str, str, bool]]:
@@ -361,8 +364,9 @@ def table(figures: Figures) -> list[tuple[str, str, str, bool]]:
         value = figures.pages[worst][key] / scale
         lines.append((what, f"<= {limit} {unit}".strip(), f"{value:.4g} {unit} ({worst})", value <= limit))
     lines += [
-        ("keystroke to layout", "<= 50 ms", f"{value} ms ({name})", value <= 50)
+        ("keystroke to layout", f"<= {limit} ms", f"{value} ms ({name})", value <= limit)
         for name, value in figures.keystrokes_ms.items()
+        for limit in [50 if "median" in name else 100]
     ]
     for what, found, limit, unit in (
         ("elements", figures.elements, 5_000, ""),

@@ -129,6 +129,15 @@ def generate(folder: Path, shape: Shape, only: Sequence[int] | None = None) -> P
     return store.path
 
 
+def morning_after(store: Path) -> float:
+    """Six hours after the newest night of a store by :func:`generate`: when its site is built and read.
+
+    Built now, every one of its results would be stale: marked with its date, and in no mean.
+    """
+    shape = json.loads((store.parent / "planted.json").read_text())["shape"]
+    return FIRST_NIGHT + (shape["nights"] - 1) * DAY + DAY / 4
+
+
 class Device:
     """One device's cases and how they usually end."""
 

@@ -98,3 +98,20 @@ def test_the_headings_say_it_beside_the_name(tmp_path: Path, page: str) -> None:
     (head,) = re.findall(r'<th scope="col"[^>]*data-device="npusim".*?</th>', text)
     assert words(head).strip() == "npusim torch <b>2.12</b>, 2025-12-27 eager"
     assert 'class="apart"' not in re.findall(r'<th scope="col"[^>]*data-device="cpu".*?</th>', text)[0]
+
+
+@pytest.mark.parametrize("page", ["compatibility.html", "performance.html"])
+def test_the_day_of_a_stale_column_stands_once_above_it(tmp_path: Path, page: str) -> None:
+    """Its stale cells say no day but another one; a column with newer results is as it was."""
+    store = tmp_path / "store"
+    measured(store, 0.1, "2.13.0", (CPU, EAGER), cases=1)
+    measured(store, 30, "2.13.0", (CPU, EAGER), cases=2)
+    measured(store, 20, "2.13.0", (NPU, EAGER), cases=1)
+    measured(store, 40, "2.13.0", (NPU, EAGER), cases=2)
+    build_site(store, tmp_path / "site", now=NOW)
+    text = (tmp_path / "site" / page).read_text()
+    heads = re.findall(r'<th scope="col"[^>]*data-device=.*?</th>', text)
+    assert [" ".join(words(head).split()) for head in heads] == ["cpu eager", "npusim 2025-12-12 eager"]
+    rows = [line for line in text.splitlines() if line.startswith('<tr><th scope="row"><a href="models/')]
+    said = [re.findall(r"of [\d-]{10}|stale", part) for row in rows for part in row.split("<td")[1:]]
+    assert said == [[], ["stale"], ["of 2025-12-02", "stale"], ["of 2025-11-22", "stale"]]

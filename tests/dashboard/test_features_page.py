@@ -39,6 +39,16 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Path:
         reason="there is no backward pass to capture",
     )
     result(run, Case(Workload("features", "attention.sdpa-small"), EAGER, CPU))
+    for way, seconds, facts in (
+        ("on", 2.0, {"extensions": "xyz (torch-xyz 1.2.3)", "device_visible": "yes"}),
+        ("raising", 3.0, {"device_visible": "no", "raised": HOSTILE}),
+    ):
+        result(
+            run,
+            Case(Workload("features", f"device.autoload-{way}", "check"), EAGER, CPU),
+            measurements=[Measurement("import_time", "s", (seconds,) * 6)],
+            facts=tuple(facts.items()),
+        )
     run.write(folder / "store")
     build_site(folder / "store", folder / "site", now=NOW)
     return folder / "site"
@@ -51,8 +61,8 @@ def _text(page: Path) -> str:
 def test_every_family_has_a_page_that_the_navigation_leads_to(site: Path) -> None:
     """The counts of each family stand beside its question."""
     text = _text(site / "features.html")
-    assert re.search(r"compile\.autograd What of the backward pass is captured.*? 1 1 1 3", text)
-    assert re.search(r"attention\.sdpa Which back end .*? 1 0 0 1", text)
+    assert re.search(r"compile\.autograd What of the backward pass is captured.*? 1 1 1 0 3", text)
+    assert re.search(r"attention\.sdpa Which back end .*? 1 0 0 0 1", text)
     assert 'href="features.html"' in (site / "index.html").read_text()
 
 
@@ -60,16 +70,28 @@ def test_a_family_shows_cost_gain_and_what_ran(site: Path) -> None:
     """Compile time stands beside step time, evidence and reasons in words, and hostile text as text."""
     (page,) = (site / "features").glob("compile-autograd*.html")
     text = _text(page)
-    assert "asked device status cold start warm start step speed-up peak memory what ran" in text
+    assert "asked device status step speed-up peak memory cold start warm start what ran" in text
     assert re.search(
-        r"inductor-compiled-autograd cpu \S+ [\d.]+ s [\d.]+ s [\d.]+ ms ±[\d.]+% 2\.\d+ \S ±", text
+        r"inductor-compiled-autograd cpu \S+ [\d.]+ ms ±[\d.]+% 2\.\d+ \S ±.{0,40} [\d.]+ s [\d.]+ s ", text
     )
-    assert "captured nothing; graph count 1, autograd captures 0, compiled share 0.4" in text
+    assert "captured nothing; 1 graph, 0 backward captures, 40% of the time compiled" in text
     assert "there is no backward pass to capture" in text
     assert "<script>alert" not in page.read_text()
     assert len(page.read_bytes()) < 60_000
     for link in re.findall(r'href="\.\./(models/[^"#]+)', page.read_text()):
         assert (site / link).is_file()
+
+
+def test_checks_of_a_family_show_their_time_and_lead_to_their_row(site: Path) -> None:
+    """A check has no page of a model: its links lead to the page of checks."""
+    (page,) = (site / "features").glob("device-autoload*.html")
+    text = _text(page)
+    assert "asked device status import what ran" in text
+    assert re.search(r"2\.\d+ s ±0\S* extensions xyz \(torch-xyz 1\.2\.3\), device visible: yes", text), text
+    assert re.search(r"3\.\d+ s ±0\S* device visible: no, raised &lt;script&gt;", text), text
+    anchors = re.findall(r'href="\.\./checks\.html#([^"]+)', page.read_text())
+    assert len(anchors) == 4
+    assert all(f'id="{anchor}"' in (site / "checks.html").read_text() for anchor in anchors)
 
 
 def test_a_store_without_features_has_no_such_page(tmp_path: Path) -> None:

@@ -64,7 +64,7 @@ def test_it_is_not_the_headline(site: Path) -> None:
 def test_cells_show_what_was_known_and_that_it_is_older(site: Path) -> None:
     """The mark is stale; no cell says infra or not run."""
     page = (site / "compatibility.html").read_text()
-    assert not re.findall(r'<td class="[in]"', page)
+    assert not re.findall(r"<td class=[in]>", page)
     assert page.count("stale</small>") == 40
 
 

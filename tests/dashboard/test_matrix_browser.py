@@ -97,6 +97,61 @@ def test_the_compact_view_shows_a_thousand_cells_at_once(wide: str, browser: Any
         until(page, "!document.querySelector('table.compact')")
 
 
+_ANSWERED = """
+(label) => new Promise((done) => {
+  const buttons = [...document.querySelectorAll("main button")];
+  buttons.find((each) => each.textContent.trim().startsWith(label)).click();
+  requestAnimationFrame(() => setTimeout(() => {
+    const rows = [...document.querySelectorAll("[data-matrix] tbody tr")];
+    done([rows.length, rows.at(-1).getBoundingClientRect().bottom]);
+  }));
+})
+"""
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_what_is_in_sight_is_answered_first_and_the_rest_follows(wide: str, browser: Any, name: str) -> None:
+    """No gap at the foot of the screen in the first frame, and then as many rows as one may scroll to."""
+    count = "document.querySelectorAll('[data-matrix] tbody tr').length"
+    with _page(browser) as page:
+        _ready(page, wide + name)
+        until(page, f"{count} === 34")  # of 0.82 screens, and 3 to spare
+        for label in ("workload", "Worst rows first"):
+            rows, bottom = page.evaluate(_ANSWERED, label)
+            assert rows <= 34
+            assert bottom >= 900
+            until(page, f"{count} === 34")
+        _, bottom = page.evaluate(_ANSWERED, "Compact view")
+        assert bottom >= 900
+        until(page, f"{count} > 50")
+        page.mouse.move(600, 600)
+        page.mouse.wheel(0, 600)
+        page.evaluate(_ANSWERED, "workload")
+        until(page, f"{count} > 50")
+
+
+_HEADS = """
+() => [...document.querySelectorAll("[data-matrix] thead th[data-anchor]")].map((head) => {
+  const box = head.getBoundingClientRect(), name = head.querySelector("b").getBoundingClientRect();
+  const inside = name.left >= box.left - 1 && name.right <= box.right + 1 && name.bottom <= box.bottom;
+  return [inside, Boolean(head.querySelector(".apart")), head.title];
+})
+"""
+
+
+@pytest.mark.parametrize("name", MATRICES)
+def test_every_column_of_squares_has_its_name_above_it(wide: str, browser: Any, name: str) -> None:
+    """Beside what sets it apart, if anything does; where it is cut a title has it whole."""
+    with _page(browser) as page:
+        _ready(page, wide + name + "?view=compact")
+        page.locator("table.compact").wait_for()
+        heads = page.evaluate(_HEADS)
+        assert len(heads) >= 20
+        assert [title for inside, _, title in heads if not inside] == []
+        assert any(apart for _, apart, _ in heads)
+        assert all(" \u00b7 " in title for _, _, title in heads)
+
+
 @pytest.mark.parametrize("name", MATRICES)
 def test_a_row_of_a_matrix_is_one_line(wide: str, browser: Any, name: str) -> None:
     """At most 24 px, over the whole width of the window."""
@@ -317,9 +372,9 @@ def test_a_file_of_facts_repeats_the_order_of_the_matrix(site: Path) -> None:
     """Reason, build and moment of each cell; what was never started has no moment."""
     page = (site / "compatibility.html").read_text()
     anchors = re.findall(r'data-anchor="([0-9a-f]+)"', page)
-    rows = [
-        re.findall(r'<td class="(\w)">', line) for line in page.splitlines() if line.startswith("<tr><th")
-    ][:24]
+    rows = [re.findall(r"<td class=(\w)>", line) for line in page.splitlines() if line.startswith("<tr><th")][
+        :24
+    ]
     found = 0
     for path in sorted((site / "latest").glob("cells-*.json")):
         shard = json.loads(path.read_text())
@@ -355,3 +410,18 @@ def test_the_configurations_of_a_device_fold_into_one_column(address: str, brows
         page.get_by_role("button", name="Fold configurations").click()
         until(page, "document.querySelectorAll('thead th[data-anchor]:not([hidden])').length === 4")
         assert page.locator("tbody tr:first-child td:visible").all_text_contents()[2] == "errnew unexpected"
+
+
+def test_a_long_comparison_scrolls_in_its_frame(wide: str, browser: Any) -> None:
+    """At most 22 rem are of one table, which the keyboard reaches; paper has all of it."""
+    frames = """() => [...document.querySelectorAll("#prepared .comparison .scroll")]
+      .map((each) => [each.clientHeight, each.scrollHeight, each.tabIndex])
+      .filter(([height]) => height > 0)"""
+    with _page(browser) as page:
+        page.goto(wide + "compare.html")
+        seen = page.evaluate(frames)
+        assert any(whole > height for height, whole, _ in seen)
+        assert max(height for height, _, _ in seen) <= 352
+        assert {stop for _, _, stop in seen} == {0}
+        page.emulate_media(media="print")
+        assert all(whole == height for height, whole, _ in page.evaluate(frames))

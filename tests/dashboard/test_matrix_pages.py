@@ -99,7 +99,7 @@ def _weight(page: str, static: Path) -> int:
 def test_a_compatibility_page_of_4800_cells_is_light(large: LatestResults, site: Path) -> None:
     """Every cell is there, with text and a link, within the weight of a first load and few requests."""
     page = Renderer(SITE).page("compatibility", "compatibility.html", page=compatibility_page(large))
-    assert len(re.findall(r'<td class="[paectousin]"><a href="models/[^"]+#c[^"]+">\w', page)) == 4_800
+    assert len(re.findall(r"<td class=[paectousin]><a href=models/[^>]+#c[^>]+>\w", page)) == 4_800
     assert _weight(page, site / "static") < FIRST_LOAD
     assert len(re.findall(r' src="|<link ', page)) <= 6
     assert "style=" not in page
@@ -277,9 +277,7 @@ def test_shards_repeat_the_order_of_the_matrix(store: Path, site: Path) -> None:
     page = (site / "compatibility.html").read_text()
     anchors = re.findall(r'data-anchor="([0-9a-f]+)"', page)
     rows = [
-        re.findall(r'<td class="(\w)">', line)
-        for line in page.splitlines()
-        if line.startswith("<tr><th scope")
+        re.findall(r"<td class=(\w)>", line) for line in page.splitlines() if line.startswith("<tr><th scope")
     ][:24]
     latency = json.loads((site / "latest" / "latency.json").read_text())
     assert latency["columns"] == anchors

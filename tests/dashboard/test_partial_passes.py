@@ -53,7 +53,7 @@ def test_bar_chips_and_headline_say_the_same(made: Path, page: str) -> None:
 def test_cells_show_it_with_its_reason(made: Path) -> None:
     """Each with the mark that keeps it out; one whose times are in doubt is a pass."""
     page = (made / "compatibility.html").read_text()
-    cells = re.findall(r'<td class="([a-z])"><a [^>]*>(\w+)(?:<small>([^<]*)</small>)?', page)
+    cells = re.findall(r"<td class=([a-z])><a [^>]*>(\w+)(?:<small>([^<]*)</small>)?", page)
     assert sorted(cells) == [
         ("e", "err", "unexpected"),
         ("p", "pass", ""),

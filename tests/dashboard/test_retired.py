@@ -72,7 +72,7 @@ def test_it_leaves_every_count_with_a_note_and_keeps_its_page(tmp_path: Path) ->
         assert "4/4" in text
         assert note in text
     matrix = (tmp_path / "site" / "compatibility.html").read_text()
-    assert len(re.findall(r'<td class="p"><a ', matrix)) == 4
+    assert len(re.findall(r"<td class=p><a ", matrix)) == 4
     assert ">d</a>" not in matrix
     (page,) = (tmp_path / "site" / "models").glob("toy-d-*.html")
     assert "retired" in words(page)

@@ -19,13 +19,8 @@ MISSED_S = 1.5 * DAY_S
 
 
 def set_apart(entries: Iterable[Entry]) -> Mapping[Column, str]:
-    """What sets a column apart: its torch where most columns have another, its date where it is older."""
-    members: dict[Column, list[Entry]] = {}
-    for entry in entries:
-        if entry.known is not None:
-            members.setdefault(entry.column, []).append(entry)
-    for found in members.values():
-        found.sort(key=lambda entry: entry.known_age_s)
+    """What sets a column apart: its torch where most have another, its date where it is older or stale."""
+    members = _youngest_first(entries)
     youngest_first = sorted(members, key=lambda column: members[column][0].known_age_s)
     torch = {column: usual_torch(members[column]) for column in youngest_first}
     versions = Counter(filter(None, torch.values())).most_common(1)  # of equals the youngest column's
@@ -34,11 +29,29 @@ def set_apart(entries: Iterable[Entry]) -> Mapping[Column, str]:
         newest, other = members[column][0], torch[column] not in ("", *(name for name, _ in versions))
         behind = newest.known_age_s - members[youngest_first[0]][0].known_age_s
         parts = [f"torch {first_line(torch[column], 40)}"] if other else []
-        if behind > MISSED_S:
-            parts.append(units.day(newest.shown["when"].timestamp()))
+        if behind > MISSED_S or "stale" in newest.marks:
+            parts.append(units.day(newest.known_at))
         if parts:
             said[column] = ", ".join(parts)
     return said
+
+
+def stale_days(entries: Iterable[Entry]) -> Mapping[Column, str]:
+    """The day of the newest result of each column of which no result is any newer than stale.
+
+    It stands above the column, and a cell beneath it says a day only where it is of another one.
+    """
+    members = _youngest_first(entries).items()
+    return {column: units.day(found[0].known_at) for column, found in members if "stale" in found[0].marks}
+
+
+def _youngest_first(entries: Iterable[Entry]) -> Mapping[Column, list[Entry]]:
+    """The entries of each column of which anything is known."""
+    members: dict[Column, list[Entry]] = {}
+    for entry in sorted(entries, key=lambda entry: entry.known_age_s):
+        if entry.known is not None:
+            members.setdefault(entry.column, []).append(entry)
+    return members
 
 
 def usual_torch(youngest_first: Sequence[Entry]) -> str:

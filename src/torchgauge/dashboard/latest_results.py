@@ -18,7 +18,7 @@ import numpy as np
 
 from torchgauge.dashboard import arrow_columns
 from torchgauge.dashboard.case_index import CaseIndex
-from torchgauge.dashboard.column_ages import set_apart
+from torchgauge.dashboard.column_ages import set_apart, stale_days
 from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.names import CaseName, Column
 from torchgauge.dashboard.newest_rows import NONE, NewestRows
@@ -164,6 +164,11 @@ class LatestResults:
     def apart(self) -> Mapping[Column, str]:
         """What sets a column apart from the rest, in words; those that nothing does are left out."""
         return set_apart(self.entries.values())
+
+    @cached_property
+    def stale_days(self) -> Mapping[Column, str]:
+        """The day that stands above each column whose newest result is stale."""
+        return stale_days(self.entries.values())
 
     @cached_property
     def grid(self) -> tuple[tuple[Entry | None, ...], ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 
@@ -15,7 +15,7 @@ from torchgauge.records import Status, Workload
 from torchgauge.results import units
 from torchgauge.results.hostile_text import brief
 
-NOT_PLANNED = '<td class="z">\N{EN DASH}'
+NOT_PLANNED = "<td class=z>\N{EN DASH}"
 """The cell of a combination that nobody planned."""
 
 
@@ -37,12 +37,13 @@ def status_cell(entry: Entry) -> StatusCell:
     return StatusCell(look, links.case_link(entry), entry.marks, note, BADNESS[entry.status])
 
 
-def known_note(entry: Entry) -> str:
-    """What stands in for a row that says nothing, or of when a stale row is; else empty."""
+def known_note(entry: Entry, above: str = "") -> str:
+    """What stands in for a row that says nothing, or the day of a stale one if another is ``above`` it."""
     if entry.stands_in and entry.known is not None and not entry.lost:
         code = look_of(Status(entry.known["status"]), entry.known["modifiers"] or ()).code
         return f"last {code}, {units.day(entry.known_at)}"
-    return f"of {units.day(entry.known_at)}" if "stale" in entry.marks else ""
+    day = units.day(entry.known_at) if "stale" in entry.marks else above
+    return f"of {day}" if day != above else ""
 
 
 def host_note(entry: Entry) -> str:
@@ -75,20 +76,21 @@ def escaped(text: str) -> str:
     return str(escape(brief(text)))
 
 
-def matrix_cell(entry: Entry | None) -> str:
+def matrix_cell(entry: Entry | None, above: str = "") -> str:
     """One cell of the compatibility matrix as HTML, in few bytes: thousands of them are one page.
 
     The class is the status's letter and ends of cells are left to the parser. Whatever the store says passes
-    through ``brief`` and ``escape``; hrefs are made of slugs and hexadecimal digits only.
+    through ``brief`` and ``escape``; hrefs are made of slugs and hexadecimal digits only, which take no
+    quotation marks. ``above`` is the day at the head of the column.
     """
     if entry is None:
         return NOT_PLANNED
     look = entry.look
-    apart = " ".join(part for part in (known_note(entry) or host_note(entry), *entry.marks) if part)
+    apart = " ".join(part for part in (known_note(entry, above) or host_note(entry), *entry.marks) if part)
     small = f"<small>{escaped(apart)}</small>" if apart else ""
-    return f'<td class="{look.letter}"><a href="{links.case_link(entry)}">{look.code}{small}</a>'
+    return f"<td class={look.letter}><a href={links.case_link(entry)}>{look.code}{small}</a>"
 
 
-def matrix_row(entries: Iterable[Entry | None]) -> Markup:
-    """All status cells of one row."""
-    return Markup("".join([matrix_cell(entry) for entry in entries]))  # noqa: S704
+def matrix_row(entries: Sequence[Entry | None], above: Sequence[str]) -> Markup:
+    """All status cells of one row; ``above`` are the days at the heads of the columns."""
+    return Markup("".join(map(matrix_cell, entries, above)))  # noqa: S704

@@ -62,11 +62,12 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 def compatibility_page(latest: LatestResults, primaries: Sequence[Metric] = (LATENCY,)) -> CompatibilityPage:
     """The matrix of ``latest``; ``primaries`` are the metrics that a query may name first."""
     tallies = tally_by_column(latest)
+    above = [latest.stale_days.get(column, "") for column in latest.columns]
     return CompatibilityPage(
         total=Tally.sum(tallies.values()),
         columns=column_heads(latest.columns, latest.apart),
         rows=tuple(
-            MatrixRow(row_head(workload), matrix_row(entries))
+            MatrixRow(row_head(workload), matrix_row(entries, above))
             for workload, entries in zip(latest.workloads, latest.grid, strict=True)
         ),
         tallies=tuple(tallies[column] for column in latest.columns),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 
@@ -10,8 +11,10 @@ from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.pages.links import case_link, model_page
 from torchgauge.dashboard.pages.number_text import NO_NUMBER, digits, half_percent, scale_of, spread
+from torchgauge.dashboard.pages.subject_links import check_anchor
 from torchgauge.dashboard.statuses import Look
-from torchgauge.records import METRICS, Workload
+from torchgauge.records import METRICS, Status, Subject, Workload
+from torchgauge.results.document import counted
 from torchgauge.results.hostile_text import slug
 from torchgauge.suites.features.family import NAME, family_of
 
@@ -22,17 +25,34 @@ QUESTIONS = {
     "compile.latency": "What does the first call take with an empty cache, and with a filled one?",
     "attention.flex": "What does attention by a rule cost as one compiled kernel, against masks written out?",
     "attention.sdpa": "Which back end of scaled_dot_product_attention runs, and what does it take?",
+    "device.autoload": "Does import torch show the device by itself, in which time, and what if it raises?",
     "inductor.knobs": "What does each setting of inductor buy in a step, and cost to compile?",
 }
 """By family; one of another package has its name alone."""
-COSTS = ("compile_cold", "compile_cold_cpu", "compile_warm", "export_time", "package_compile")
+COSTS = ("import_time", "compile_cold", "compile_cold_cpu", "compile_warm", "export_time", "package_compile")
 GAINS = ("latency", "speedup", "peak_memory")
-COUNTS = ("graph_count", "recompiles", "autograd_captures", "fx_cache_hits", "autograd_cache_hits")
-FACTS = (
-    "compiled_share", "region_kinds", "sdpa_kernels", "simd_width", "folded_parameters", "autotuned",
-    "cpp_templates", "native_isa", "python_calls", "compile_cache_bypassed",
-)  # fmt: skip
+COUNTS = {
+    "graph_count": "graph", "recompiles": "recompile", "autograd_captures": "backward capture",
+    "fx_cache_hits": "FX cache hit", "autograd_cache_hits": "autograd cache hit",
+}  # fmt: skip
+"""Metrics of whole numbers, and what they count."""
+FACTS = {
+    "compiled_share": "{:.0%} of the time compiled", "region_kinds": "{} kinds of blocks",
+    "regions_left_out": "blocks left out: {}",
+    "region_calls": "{} calls of regions", "flex_calls": "{} calls of flex_attention",
+    "sdpa_kernels": "kernels {}", "flash_implementation": "implementation {}",
+    "block_sparsity": "{:.0%} of blocks skipped",
+    "simd_width": "SIMD width {}", "folded_parameters": "{} parameters folded",
+    "autotuned": "{} operators tuned", "cpp_templates": "{} C++ templates", "native_isa": "instructions {}",
+    "calling_code": "called from {}", "python_calls": "{} calls of Python in a step",
+    "compile_cache_bypassed": "compile cache bypassed", "extensions": "extensions {}",
+    "device_visible": "device visible: {}", "visible_without": "without them: {}", "raised": "raised {}",
+}  # fmt: skip
+"""What ran, by the name of the fact."""
+UNKNOWN = "_unknown"
+"""How a fact ends that says why another one is not there."""
 HEADS = {
+    "import_time": "import",
     "compile_cold": "cold start", "compile_cold_cpu": "its CPU time", "compile_warm": "warm start",
     "export_time": "export", "package_compile": "package", "latency": "step", "speedup": "speed-up",
     "peak_memory": "peak memory",
@@ -63,7 +83,7 @@ class Question:
 
 @dataclass(frozen=True)
 class Family:
-    """One page: ``passed`` of ``cases`` count as passes, ``refused`` were not offered."""
+    """One page: of its cases ``passed`` count as passes and ``refused`` were not offered."""
 
     name: str
     file: str
@@ -74,6 +94,11 @@ class Family:
     degraded: int
     refused: int
     cases: int
+
+    @property
+    def failed(self) -> int:
+        """Those that ended otherwise: wrong, crashed, or not measured at all."""
+        return self.cases - self.passed - self.degraded - self.refused
 
 
 def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
@@ -102,9 +127,9 @@ def _families(latest: LatestResults) -> Iterator[Family]:
 
 
 def _family(name: str, entries: Sequence[Entry]) -> Family:
-    metrics = [each for each in (*COSTS, *GAINS) if any(_has(entry, each) for entry in entries)]
+    metrics = [each for each in (*GAINS, *COSTS) if any(_has(entry, each) for entry in entries)]
     questions = (
-        Question(_title(workload), model_page(workload.group), tuple(_line(each, metrics) for each in found))
+        Question(_title(workload), _page_of(workload), tuple(_line(each, metrics) for each in found))
         for workload, found in groupby(entries, key=lambda entry: entry.workload)
     )
     return Family(
@@ -114,10 +139,17 @@ def _family(name: str, entries: Sequence[Entry]) -> Family:
         tuple(HEADS[metric] for metric in metrics),
         tuple(questions),
         sum(entry.fully_passed for entry in entries),
-        sum(bool(entry.degraded) for entry in entries),
-        sum(entry.status.value == "unsupported" for entry in entries),
+        sum(bool(entry.degraded) and entry.status is Status.PASS for entry in entries),
+        sum(entry.status is Status.UNSUPPORTED for entry in entries),
         len(entries),
     )
+
+
+def _page_of(workload: Workload) -> str:
+    """The page of a model; a check has a row on the page of checks."""
+    if workload.subject is Subject.MODELS:
+        return model_page(workload.group)
+    return f"checks.html#{check_anchor(workload)}"
 
 
 def _title(workload: Workload) -> str:
@@ -128,7 +160,7 @@ def _line(entry: Entry, metrics: Iterable[str]) -> Line:
     return Line(
         entry.column.configuration,
         entry.column.device,
-        case_link(entry),
+        case_link(entry) if entry.workload.subject is Subject.MODELS else _page_of(entry.workload),
         entry.look,
         tuple(mark for mark in entry.marks if mark != "degraded"),
         tuple(_number(entry, metric) for metric in metrics),
@@ -156,10 +188,18 @@ def _number(entry: Entry, metric: str) -> str:
 def _ran(entry: Entry) -> str:
     """What ran, in words: why it is no plain pass first, then the evidence."""
     counts = [
-        f"{name.replace('_', ' ')} {entry.numbers[name]['median']:.0f}"
-        for name in COUNTS
+        counted(round(entry.numbers[name]["median"]), noun)
+        for name, noun in COUNTS.items()
         if _has(entry, name)
     ]
-    facts = [f"{name.replace('_', ' ')} {entry.facts[name]}" for name in FACTS if name in entry.facts]
+    facts = [_said(name, entry.facts[name]) for name in FACTS if name in entry.facts]
+    facts += [_said(name, said) for name, said in entry.facts.items() if name.endswith(UNKNOWN)]
     why = entry.degraded or ("" if entry.fully_passed else str(entry.shown["reason"] or ""))
     return "; ".join(filter(None, (why, ", ".join((*counts, *facts)))))
+
+
+def _said(name: str, fact: object) -> str:
+    """A fact in words; under its name where it is unknown, or not of the kind that the words are for."""
+    with suppress(KeyError, ValueError):
+        return FACTS[name].format(fact)
+    return f"{name.replace('_', ' ')}: {fact}"

@@ -33,7 +33,7 @@ SECONDS = Scale(1.0, "s")
 
 def scale_of(metric: Metric) -> Scale:
     """How numbers of ``metric`` stand in a table."""
-    if metric.name.startswith("compile"):
+    if metric.name.startswith(("compile", "import")):
         return SECONDS
     return SCALES.get(metric.unit, Scale(1.0, metric.unit))
 

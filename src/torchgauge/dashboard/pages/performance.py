@@ -119,7 +119,8 @@ def notes_of(latest: LatestResults) -> dict[int, str]:
     """What is said under the number of an entry in every view, by the entry's identity; most say nothing."""
     found = {}
     for entry in latest.entries.values():
-        said = (known_note(entry), *(mark for mark in entry.marks if mark not in QUIET_MARKS))
+        above = latest.stale_days.get(entry.column, "")
+        said = (known_note(entry, above), *(mark for mark in entry.marks if mark not in QUIET_MARKS))
         if note := " ".join(part for part in said if part):
             found[id(entry)] = note
     return found

@@ -69,6 +69,7 @@ class Matrix {
       });
       head.replaceChildren(button);
     }
+    for (const { head, device, configuration } of this.columns) head.title = `${device} · ${configuration}`; // compact ones are cut
     const wake = (/** @type {Event} */ event) => {
       for (const kind of ["focusin", "pointerover"]) this.table.removeEventListener(kind, wake);
       import("./tip.js").catch(absent("tip.js")).then(

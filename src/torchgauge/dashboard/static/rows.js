@@ -6,7 +6,11 @@
 /** Rows beyond either edge of what is in sight that stand ready. */
 const SPARE = 3;
 /** How much of the screen a matrix takes at most, as the style says: of rows of text, and of squares. */
-const TALL = 0.82, TALL_SQUARES = 0.94;
+const TALL = 0.82, TALL_SQUARES = 0.92;
+/** Pixels above a matrix of squares until they are known: the head of a page without a notice, and the controls. */
+const ABOVE = 110;
+/** How long rows beyond the screen wait for a reader who types or presses on. */
+const PAUSE_MS = 100;
 
 export class Rows {
   /** @param {HTMLTableElement} table @param {(line: Line) => void} dress makes a row look as the matrix does now */
@@ -27,6 +31,9 @@ export class Rows {
     // Of the page as it was laid out last: to ask while it changes would lay out what is about to go.
     this.at = 0;
     this.sizes = this.measured();
+    /** Where the matrix begins on the screen, as rows of text and as squares. */
+    this.edges = [0, ABOVE];
+    this.later = 0;
     /** @type {() => void} */
     this.drawn = () => undefined;
     table.setAttribute("aria-rowcount", String(this.lines.length + 1 + (table.tFoot?.rows.length ?? 0)));
@@ -35,6 +42,7 @@ export class Rows {
       asked = 0;
       this.follow();
     })), { passive: true });
+    addEventListener("scroll", () => (this.later ? this.complete() : this.locate()), { passive: true });
     addEventListener("resize", () => {
       this.sizes = this.measured();
       this.draw();
@@ -79,30 +87,55 @@ export class Rows {
   /** The cells of every row look otherwise from now on. */
   redress() {
     this.look += 1;
-    this.draw();
+    this.answer();
   }
 
   /** Squares, or rows of text. @param {boolean} wanted */
   squeeze(wanted) {
     this.squares = wanted;
-    this.draw();
+    this.answer();
   }
 
   /** Show `lines`, in their order. @param {Line[]} lines */
   show(lines) {
     this.shown = lines;
+    this.answer();
+  }
+
+  /** Where the matrix begins now. */
+  locate() {
+    this.edges[Number(this.squares)] = this.region.getBoundingClientRect().top;
+  }
+
+  /** Put the rows in sight into the page, which alone are painted sooner; those beyond the screen follow when
+   * nothing else is asked for. */
+  answer() {
+    const [from, to] = this.seen(), { screen, heads } = this.sizes;
+    if (to - from === this.shown.length) return this.draw(); // it has few rows
+    const room = screen - Math.max(0, this.edges[Number(this.squares)]) - (this.squares ? heads : 0);
+    this.draw(1 + Math.max(0, Math.ceil(room / this.height()))); // the first one may be seen in part
+    clearTimeout(this.later);
+    this.later = setTimeout(() => this.complete(), PAUSE_MS);
+  }
+
+  /** What `answer` left out. */
+  complete() {
+    clearTimeout(this.later);
+    this.later = 0;
+    this.locate();
     this.draw();
   }
 
-  /** Put the rows near the screen into the page, and no others. */
-  draw() {
+  /** Put the rows near the screen into the page, and no others. @param {number} [most] how many, where not all are wanted yet */
+  draw(most) {
     const [from, to] = this.seen();
+    const held = this.body.contains(document.activeElement);
+    const few = most !== undefined && !held, spare = few ? 0 : SPARE;
     this.top = from;
-    this.first = this.whole ? 0 : Math.max(0, from - SPARE);
-    this.last = this.whole ? this.shown.length : Math.min(this.shown.length, to + SPARE);
+    this.first = this.whole ? 0 : Math.max(0, from - spare);
+    this.last = this.whole ? this.shown.length : Math.min(this.shown.length, few ? Math.min(to, from + most) : to + spare);
     const wanted = this.shown.slice(this.first, this.last);
     const there = new Set(wanted.map((line) => line.tr));
-    const held = this.body.contains(document.activeElement);
     for (const tr of [...this.body.rows]) if (!there.has(tr)) tr.remove();
     let at = this.body.firstElementChild;
     wanted.forEach((line, i) => {
