@@ -15,6 +15,24 @@ from torchgauge.records import Measurement, RunSettings
 Run = Callable[[Sequence[Series], DeviceSession, RunSettings], Mapping[str, Sequence[Measurement]]]
 
 
+def detailed(scenario: Any, name: str, series: Series, session: DeviceSession) -> list[Measurement]:
+    """What the ``details`` of scenario ``name`` say of the timed steps of ``series``; nothing without one.
+
+    Raises what they raise, and :class:`PluginError` where they break the rules of the seam.
+    """
+    details = getattr(scenario, "details", None)
+    if details is None:
+        return []
+    said = f"scenario {name!r}"
+    try:
+        found = list(details(series, session))
+    except Exception as error:
+        add_note(error, f"in details() of {said}")
+        raise
+    check_measurements(said, found)
+    return found
+
+
 def measured(
     name: str, run: Run, all_series: Sequence[Series], session: DeviceSession, settings: RunSettings
 ) -> Mapping[str, list[Measurement]]:

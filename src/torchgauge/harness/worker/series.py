@@ -32,7 +32,8 @@ class Series:
 
     ``subject`` is what the step was made of, for scenarios that measure no steps. ``running`` is entered
     around whatever runs of it. ``settled`` says that its step has run in this process and compiles nothing
-    the next time.
+    the next time. A step that keeps numbers of its own has ``sampled(number, steps)``: the last ``steps``
+    calls were the block of round ``number`` (others warm up, settle after a pause, or are profiled).
     """
 
     key: str
@@ -54,6 +55,8 @@ class Series:
 
     def add(self, block: Block, number: int, contention: float | None = None) -> None:
         """Keep ``block`` as this series' sample of round ``number``, apart where others had its cores."""
+        if sampled := getattr(self.step, "sampled", None):
+            sampled(number, self.inner)
         if contention is not None:
             self.contention[number] = contention
             if contention > CONTENDED:

@@ -1,0 +1,1 @@
+"""The suite of language models: what generating text costs, token by token."""

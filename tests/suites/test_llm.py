@@ -1,0 +1,144 @@
+"""Language models: the loop's ids are those of transformers' own generate, for each architecture."""
+
+from __future__ import annotations
+
+import importlib.util
+from typing import Any
+
+import pytest
+
+from torchgauge.errors import TooLargeError
+from torchgauge.records import Workload
+from torchgauge.registry import load
+from torchgauge.suites.llm.architectures import ARCHITECTURES
+from torchgauge.suites.llm.text import FIRST_ID, IDS, TEXT, byte_ids
+
+SIZES = (("output", 24), ("prompt", 12))
+
+
+def test_the_text_is_bytes() -> None:
+    """An id for each byte, from any place on, and round again after the last."""
+    assert bytes(each - FIRST_ID for each in byte_ids(len(TEXT))).decode("ascii") == TEXT
+    assert byte_ids(4, start=len(TEXT) - 2) == byte_ids(len(TEXT) + 2)[-4:]
+    assert all(FIRST_ID <= each < FIRST_ID + IDS for each in byte_ids(5000))
+
+
+def test_every_model_asks_for_what_it_can_do() -> None:
+    """Each shape leaves a token to decode, each architecture is near, GPT-2 has the places."""
+    entries = load("torchgauge.suites", "llm").models()
+    near = {entry.recipe["architecture"] for entry in entries if "full" not in entry.tiers}
+    assert near == set(ARCHITECTURES)
+    shapes = [(entry, dict(point)) for entry in entries for point in entry.points or (entry.shape,)]
+    assert len(shapes) > len(entries)
+    for entry, shape in shapes:
+        assert shape["output"] >= 2
+        if entry.recipe["architecture"] == "gpt2":
+            assert shape["prompt"] + shape["output"] <= 1024
+
+
+needs_transformers = pytest.mark.skipif(
+    importlib.util.find_spec("transformers") is None, reason="needs transformers"
+)
+
+
+def built(architecture: str, *, batch: int = 3) -> Any:
+    """The tiny model of ``architecture``, with sequences that end at different lengths."""
+    from torchgauge.suites.llm.models import build
+
+    workload = Workload("llm", architecture, mode="generate", batch=batch, shape=SIZES)
+    return build(workload, {"architecture": architecture, "tiny": True, "unequal": True})
+
+
+class HostSeed:
+    """The part of a session that an observation needs."""
+
+    def seed(self, seed: int) -> None:
+        """Seed the host's generator."""
+        import torch
+
+        torch.manual_seed(seed)
+
+
+@pytest.mark.torch
+@needs_transformers
+@pytest.mark.parametrize("architecture", ARCHITECTURES)
+def test_ids_and_logits_are_those_of_transformers(architecture: str) -> None:
+    """Greedy ids are equal to the last one after every end, logits over the text up to rounding, twice."""
+    import torch
+
+    from torchgauge.harness.scenarios.generate_steps import observe, reference
+    from torchgauge.harness.scenarios.scenario import Subject
+
+    model = built(architecture)
+    subject = Subject(model.module, model.module, (), model.kwargs, None, HostSeed(), seed=0, built=model)
+    with torch.no_grad():
+        right, first, again = reference(subject), observe(subject), observe(subject)
+    for seen in (first, again):
+        assert torch.equal(seen["out.ids"], right["out.ids"])
+        assert torch.allclose(seen["out.logits"], right["out.logits"], atol=1e-5)
+    assert right["out.ids"].shape == (3, 24)
+    assert right["out.logits"].shape[1] == 24  # after the prompt, and after 23 tokens of the text
+    ends = [8, 16, 24]
+    assert [int(row.count_nonzero()) for row in right["out.ids"]] == ends
+    assert model.items_per_step == sum(ends)
+
+
+@pytest.mark.torch
+@needs_transformers
+def test_bytes_of_weights_and_cache_are_counted() -> None:
+    """No embedding, the head that shares it once, and of the experts what one token is sent to."""
+    import torch
+
+    for architecture in ("llama", "mixtral"):
+        model = built(architecture, batch=2)
+        decoder = model.abilities["generate"](model.module)
+        assert decoder.cache_bytes == 0
+        with torch.no_grad():
+            decoder.prefill(model.kwargs["input_ids"])
+        assert decoder.cache_bytes == 2 * 2 * 2 * 2 * 36 * 16 * 4  # pairs, layers, batch, heads, places, ...
+        sizes = {name: each.nbytes for name, each in model.module.named_parameters()}
+        embedding = sizes["model.embed_tokens.weight"]
+        if architecture == "llama":
+            assert decoder.weight_bytes == sum(sizes.values())  # the embedding is the head
+        else:
+            experts = sum(size for name, size in sizes.items() if ".experts." in name)
+            assert experts > 0
+            assert decoder.weight_bytes == sum(sizes.values()) - embedding - experts // 2
+
+
+@pytest.mark.torch
+@needs_transformers
+def test_a_model_that_does_not_fit_is_refused_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
+    """The refusal has both numbers; one byte more would do."""
+    from torchgauge.suites.llm import models
+
+    needed = 2 * 4 * 106_816 + 2 * 2 * 3 * 2 * 36 * 16 * 4
+    monkeypatch.setattr(models, "available_memory", lambda: needed)
+    built("llama")
+    monkeypatch.setattr(models, "available_memory", lambda: needed - 1)
+    with pytest.raises(TooLargeError, match=f"{needed:,} bytes are needed .* {needed - 1:,} bytes are free"):
+        built("llama")
+
+
+@pytest.mark.torch
+@needs_transformers
+def test_a_profiler_is_given_the_first_tokens_of_a_long_generation() -> None:
+    """Of 24 tokens 16 are generated, whose time is no sample; a whole one has 23 calls after the prompt."""
+    import torch
+
+    from torchgauge.harness.scenarios.generate_steps import GLANCE, step
+    from torchgauge.harness.scenarios.scenario import Subject
+
+    model, calls = built("llama"), []
+
+    def counted(**given: Any) -> Any:
+        calls.append(given["input_ids"].shape)
+        return model.module(**given)
+
+    generation = step(Subject(model.module, counted, (), model.kwargs, None, HostSeed(), 0, built=model))
+    with torch.no_grad():
+        generation.glance()
+        assert (len(calls), len(generation.times)) == (GLANCE - 1, 0)
+        generation()
+    assert (len(calls), len(generation.times)) == (GLANCE - 1 + 23, 1)
+    assert set(calls) == {(3, 1)}
