@@ -29,6 +29,7 @@ from torchgauge.suites.conflicts import ConflictFile
 from torchgauge.suites.expectations import DeviceFields
 from torchgauge.suites.huggingface.suite import HuggingFaceRecipe
 from torchgauge.suites.install_needs import InstallFile
+from torchgauge.suites.llm.suite import LanguageModelRecipe
 from torchgauge.suites.ops.suite import OpsFields
 from torchgauge.suites.timm.suite import TimmRecipe
 from torchgauge.suites.tolerances import ToleranceFields
@@ -63,7 +64,12 @@ class Kind:
         return "" if top is self.structures[0] else f"models[].recipe of {RECIPES[top]}"
 
 
-RECIPES = {TimmRecipe: "timm", HuggingFaceRecipe: "huggingface", TorchBenchRecipe: "torchbench"}
+RECIPES = {
+    TimmRecipe: "timm",
+    HuggingFaceRecipe: "huggingface",
+    LanguageModelRecipe: "llm",
+    TorchBenchRecipe: "torchbench",
+}
 KINDS = (
     Kind(
         "torchgauge.yml",
@@ -75,7 +81,7 @@ KINDS = (
         "Suites",
         "The models of a suite: see [how to add one](../how-to/add-a-suite.md). "
         "Checked by `torchgauge validate`.",
-        (SuiteFields[AnyRecipe], TimmRecipe, HuggingFaceRecipe, TorchBenchRecipe),
+        (SuiteFields[AnyRecipe], *RECIPES),
     ),
     Kind(
         "Expectations",

@@ -40,6 +40,11 @@ class TorchgaugeError(Exception):
     def __str__(self) -> str:
         return f"{self.message}\n  try: {self.hint}" if self.hint else self.message
 
+    @property
+    def in_a_line(self) -> str:
+        """What is wrong and what to try, as the reason of a row."""
+        return f"{self.message}; try: {self.hint}" if self.hint else self.message
+
 
 def add_note(error: BaseException, text: str) -> None:
     """Attach ``text`` to ``error``: what a reader of its reason has to know of the circumstances."""
@@ -61,7 +66,7 @@ class UnknownNameError(UsageError):
     """A name that nothing answers to; carries close matches."""
 
     def __init__(self, kind: str, name: str, known: Iterable[str], *, hint: str = "") -> None:
-        names = sorted(known)
+        self.name, names = name, sorted(known)
         self.suggestions = difflib.get_close_matches(name, names, n=3, cutoff=0.5)
         listed = ", ".join(names[:20]) + (", ..." if len(names) > 20 else "")
         meant = f"; did you mean {' or '.join(self.suggestions)}?" if self.suggestions else ""
@@ -106,6 +111,10 @@ class MissingPackageError(TorchgaugeError):
 
 class NotOfferedError(TorchgaugeError):
     """Upstream's code does not do what the case asks for, whatever its phase: the case is unsupported."""
+
+
+class TooLargeError(TorchgaugeError):
+    """A model that needs more memory than there is: how much both are. Nothing of it was made."""
 
 
 class UnobservableError(TorchgaugeError):

@@ -23,12 +23,13 @@ from torchgauge.errors import InfrastructureError, TorchgaugeError, UnknownNameE
 from torchgauge.records import METRICS, Metric
 
 METRIC_GROUP = "torchgauge.metrics"
+SUITES = "torchgauge.suites"
 GROUPS: Mapping[str, tuple[str, ...]] = {
     "torchgauge.devices": (
         *("name", "label", "torch_type", "fork_safe", "session", "provision"),
         *("runner_labels", "compile_backend", "environment", "cannot_run"),
     ),
-    "torchgauge.suites": (
+    SUITES: (
         *("name", "doc", "builder", "preload", "install_hint", "digest"),
         *("unavailable", "environment", "notes", "models"),
     ),

@@ -13,6 +13,7 @@ import pytest
 
 from torchgauge import registry
 from torchgauge.devices.discover import GROUP as DEVICES
+from torchgauge.harness.derived_series import ONE_ALONE
 from torchgauge.harness.planning.plan import load_suites, select_groups
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.results.journal import results
@@ -113,7 +114,7 @@ def test_what_a_real_job_says_of_its_steps_follows_from_its_times(
     assert counts["throughput"] == counts["flops_rate"] == counts["latency"] > 1
     assert counts["speedup"] > 1 or [
         each.absent for each in row.measurements if each.metric == "speedup"
-    ] == ["eager and this configuration share no round"]  # beside busy neighbours
+    ] == [ONE_ALONE]  # beside busy neighbours
     assert json.loads((store.run(row.run_id).path / "provenance.json").read_text())["recomputed"] == 0
 
 

@@ -15,6 +15,7 @@ import claim_store as made
 import stored_runs as stored
 
 from torchgauge.cli.options import moment_of
+from torchgauge.results.claims.claim_file import DATA, load_claims
 from torchgauge.results.store import Store
 
 FOUNDING = ("claim", "inductor", "faster", "than", "eager", "--suite", "zoo", "--device", "fake")
@@ -46,6 +47,31 @@ def test_the_founding_claim_is_answered_in_one_command(invoke, store):
     shown = invoke(*FOUNDING, *store, "--minimum", "10")
     assert shown.exit_code == 1, shown.output
     assert "at least 10 models" in shown.output
+
+
+def test_what_nobody_measured_is_said_of_no_feature(invoke, store):
+    """A store of other suites answers none of the sentences on features: each is open, none is true."""
+    shown = invoke("claim", "features", *store)
+    assert shown.exit_code == 3, shown.output
+    verdicts = re.findall(r"^(SUPPORTED|REFUTED|UNDECIDED|NOT MEASURED)", shown.output, re.MULTILINE)
+    assert len(verdicts) >= len(load_claims(DATA / "features.yaml")), shown.output
+    assert set(verdicts) == {"NOT MEASURED"}, shown.output
+
+
+def test_a_count_of_one_run_decides(invoke, tmp_path):
+    """Captures and hits are counted once and repeat: one sample is enough, and 0 is a no."""
+    words = {"suite": "features", "device": "cpu"}
+    held = {"autograd_captures": (1.0,)}, {"mode": "training", "configuration": "inductor-compiled-autograd"}
+    found = {f"compile.autograd-stack{blocks}": held for blocks in (2, 12)}
+    found["compile.latency-stack2"] = {"cache_hits": (1.0,)}, {}
+    found["compile.latency-stack12"] = {"cache_hits": (0.0,)}, {}
+    rows = [made.row(made.case(model, **words, **how), numbers) for model, (numbers, how) in found.items()]
+    store = "--store", made.store_of(tmp_path / "store", rows, stored.environment("cpu"))
+    shown = invoke("claim", "compiled-autograd-captures-backward", *store)
+    assert "100.0 %" in shown.output
+    assert "2 yes" in shown.output, shown.output
+    shown = invoke("claim", "caches-outlive-the-process", *store)
+    assert "1 yes + 1 no" in shown.output, shown.output
 
 
 def test_a_claim_of_ones_own_is_asked_by_its_file(invoke, store, tmp_path):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -11,6 +12,7 @@ from torchgauge.devices import fingerprint, host
 from torchgauge.devices.conformance import check_session
 from torchgauge.devices.fake import FakeSession
 from torchgauge.devices.session import Absent
+from torchgauge.processes import host_memory
 
 linux = pytest.mark.skipif(sys.platform != "linux", reason="reads the files of Linux")
 
@@ -33,6 +35,7 @@ def test_memory_is_rounded_to_a_machine_class() -> None:
 def test_unreadable_facts_are_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no file can be read nothing is invented."""
     monkeypatch.setattr(host, "_read", lambda _path: "")
+    monkeypatch.setattr(host_memory, "_MEMINFO", Path("/nowhere/meminfo"))
     identity, conditions = host.host_identity(), host.host_conditions()
     assert "host.memory_bytes" not in identity
     assert "host.virtualised" not in identity

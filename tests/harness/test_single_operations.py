@@ -58,7 +58,7 @@ def test_a_peak_that_cannot_be_measured_is_absent_with_its_reason(monkeypatch, f
     def fail(*_: Any) -> None:
         raise error
 
-    monkeypatch.setattr("torchgauge.harness.worker.roofline._copy_time", fail)
+    monkeypatch.setattr("torchgauge.harness.worker.roofline.copy_time", fail)
     monkeypatch.setattr("torchgauge.harness.worker.roofline.product_times", fail)
     found = attainable(Work(flops, 100), session, "float32")
     assert (found.samples, found.absent) == ((), "no peak could be measured: no copy here")

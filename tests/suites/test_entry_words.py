@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,14 +11,16 @@ from click.testing import CliRunner
 from torchgauge import registry
 from torchgauge.cli.main import cli
 from torchgauge.devices.cpu import DEVICE
-from torchgauge.errors import DataFileError, UnknownNameError
+from torchgauge.errors import DataFileError, UsageError
 from torchgauge.harness.census.record import Wanted, _models
 from torchgauge.harness.cold_sampling import cold_count
+from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.plan import all_groups
 from torchgauge.harness.planning.selection import Selection
-from torchgauge.harness.run.campaigns import plan_of
+from torchgauge.harness.run.campaigns import plan_of, planned_parts
 from torchgauge.records import Cause, RunSettings, Status
 from torchgauge.suites.catalog import YamlSuite
+from torchgauge.suites.check import CHECK
 from torchgauge.suites.install_needs import needs_of
 from torchgauge.suites.lending import as_lender_knows, lender
 from torchgauge.suites.suite import Unavailable
@@ -36,6 +39,11 @@ models:
     tiers: [smoke]
     batch: {inference: 1, training: 1}
 """
+PLAIN = """\
+  - name: plain
+    tiers: [smoke]
+    batch: {inference: 1}
+"""
 LENT = """\
 suite: mine
 models:
@@ -45,14 +53,60 @@ models:
     of: {model}
 """
 WRONG = {
-    "configurations: [eager, inductr]": ("mine.yaml:6", "no configuration is called 'inductr'", "inductor"),
-    "dtypes: [float32, float33]": ("mine.yaml:6", "no dtype is called 'float33'", "float32"),
     "modes: [training]": ("mine.yaml:6", "no batch for 'training'", "add it to batch"),
-    "of: timm/mobilenet": ("mine.yaml:6", "suite 'timm' has no model 'mobilenet'", "mobilenetv2_100"),
-    "of: tim/resnet18": ("mine.yaml:6", "suite 'tim'", "timm"),
+    "modes: [inference, inference]": ("`models[0].modes[1]`", "'inference' stands there twice", "keep one"),
+    "dtypes: [float32, float32]": ("`models[0].dtypes[1]`", "'float32' stands there twice", "keep one"),
+    "configurations: [eager, eager]": ("`models[0].configurations[1]`", "stands there twice", "keep one"),
+    "configurations: []": ("mine.yaml:6", "length >= 1", ""),
+    "dtypes: []": ("mine.yaml:6", "length >= 1", ""),
+    "modes: []": ("mine.yaml:6", "length >= 1", ""),
     "of: mine/other": ("mine.yaml:6", "is of this suite", "another"),
     "of: resnet18": ("mine.yaml:6", "", ""),
+    "of: features/attention.flex-masks": (
+        "mine.yaml:6",
+        "nothing is said of its axis 'mask'",
+        "noop, causal",
+    ),
+    "of: features/attention.flex-masks\n    axes: {mask: [causl]}": (
+        "mine.yaml:7",
+        "no mask 'causl'",
+        "causal",
+    ),
+    "of: toy/mlp\n    axes: {seq: [1, 2]}": ("mine.yaml:7", "toy/mlp has no size 'seq'", "processes"),
+    "of: features/device.autoload-on": ("mine.yaml:6", "is a check", "name a model"),
+    "framework: check\n    configurations: [eager]": (
+        "mine.yaml:7",
+        "a check has no configurations",
+        "remove",
+    ),
+    "framework: check\n    axes: {seq: [1]}": ("mine.yaml:7", "a check has no axes", "remove it"),
+    "of: toy/mlp\n    framework: python": ("mine.yaml:7", "toy/mlp has its own", "remove it"),
+    "of: toy/mlp\n    packages: [torch]": ("mine.yaml:7", "toy/mlp has its own", "remove it"),
+    "of: toy/mlp\n    upstream: {batch: {inference: 2}}": ("mine.yaml:7", "toy/mlp has its own", "remove it"),
 }
+NOT_HERE = {
+    "configurations: [eager, inductr]": ("mine.yaml:6", "unknown configuration 'inductr'", "inductor"),
+    "dtypes: [float32, float33]": ("mine.yaml:6", "unknown dtype 'float33'", "float32"),
+    "of: timm/mobilenet": ("mine.yaml:6", "unknown model of timm 'mobilenet'", "mobilenetv2_100"),
+    "of: vendor/mlp": ("mine.yaml:6", "unknown suite 'vendor'", "install the package that has it"),
+}
+
+
+class Coded:
+    """A suite of a package that lists its models in code."""
+
+    name, doc, unavailable = "mine", "", None
+
+    def __init__(self, entries) -> None:
+        self.entries = tuple(entries)
+
+    def models(self):
+        return self.entries
+
+
+def refusal_of(group) -> Status:
+    (status,) = {planned.refusal.status for planned in group.cases}
+    return status
 
 
 def suite_of(folder: Path, text: str) -> YamlSuite:
@@ -62,7 +116,8 @@ def suite_of(folder: Path, text: str) -> YamlSuite:
 
 
 def groups_of(suite: YamlSuite, **chosen: tuple[str, ...]):
-    return all_groups(Selection(("mine",), ("cpu",), **chosen), {"cpu": DEVICE}, {"mine": suite})
+    selection = Selection((suite.name,), ("cpu",), **chosen)
+    return all_groups(selection, {"cpu": DEVICE}, {suite.name: suite})
 
 
 def case_ids(suite: YamlSuite, **chosen: tuple[str, ...]) -> list[str]:
@@ -118,6 +173,53 @@ def test_a_mistake_is_refused_with_its_line(tmp_path: Path, line: str, said: tup
     assert str(checked.exception) == str(caught.value)
 
 
+@pytest.mark.parametrize(("line", "said"), NOT_HERE.items())
+def test_what_is_not_here_is_skipped_and_costs_nobody_else(tmp_path: Path, line: str, said) -> None:
+    """A package or a file may be missing on this machine: the model is skipped with its reason, others run.
+
+    `validate`, which an author asks, refuses it.
+    """
+    suite = suite_of(tmp_path, LENT.replace("of: {model}", line) + PLAIN)
+    refusals = {planned.case.id: planned.refusal for group in groups_of(suite) for planned in group.cases}
+    other = [each for each in refusals if each.startswith("mine/plain:")]
+    assert [refusals.pop(each) for each in other] == [None, None]
+    assert refusals
+    for refusal in refusals.values():
+        assert refusal.status is Status.SKIPPED
+        assert all(word in refusal.reason for word in said), refusal.reason
+    checked = CliRunner().invoke(cli, ["validate", str(suite.data)])
+    assert isinstance(checked.exception, DataFileError), checked.output
+    assert said[1] in str(checked.exception)
+
+
+def test_what_the_user_names_needs_no_word_of_the_entry(tmp_path: Path) -> None:
+    """A configuration that nobody knows hinders nobody who asked for another one."""
+    suite = suite_of(tmp_path, LENT.replace("of: {model}", "configurations: [inductr]"))
+    (group,) = groups_of(suite, configurations=("eager",))
+    assert [(each.case.configuration.name, each.refusal) for each in group.cases] == [("eager", None)]
+
+
+def test_no_case_is_planned_twice(tmp_path: Path) -> None:
+    """What a user or a package's code says twice is planned once; two models of one name are refused."""
+    found = case_ids(
+        suite_of(tmp_path, OWN),
+        modes=("inference", "inference"),
+        dtypes=("amp", "amp_bfloat16"),
+        configurations=("eager", "eager"),
+    )
+    assert found == [
+        "mine/compile.knobs-one:inference:amp_bfloat16:b2:eager@cpu",
+        "mine/plain:inference:amp_bfloat16:b1:eager@cpu",
+    ]
+    (entry,) = suite_of(tmp_path, LENT.replace("of: {model}", "dtypes: [float32]")).models()
+    twice = replace(entry, modes=entry.modes * 2, dtypes=entry.dtypes * 2, configurations=("eager", "eager"))
+    assert case_ids(Coded([twice])) == ["mine/regional-lent:inference:float32:b3:eager@cpu"]
+    check = replace(entry, framework=CHECK, batch={CHECK: 1}, dtypes=("float32", "float32"))
+    assert case_ids(Coded([check])) == ["mine/regional-lent:check:float32:b1:eager@cpu"]
+    with pytest.raises(UsageError, match=r"plans mine/regional-lent:\S+ twice"):
+        groups_of(Coded([entry, entry]))
+
+
 def test_a_suite_may_name_configurations_of_a_file(tmp_path: Path) -> None:
     """`--config-file` and `validate` with that file know what it declares; nobody else does."""
     file = tmp_path / "own.yaml"
@@ -129,27 +231,19 @@ def test_a_suite_may_name_configurations_of_a_file(tmp_path: Path) -> None:
     (group,) = all_groups(selection, {"cpu": DEVICE}, {"mine": suite})
     assert [each.case.configuration.name for each in group.cases] == ["mine-only"]
     assert CliRunner().invoke(cli, ["validate", str(suite.data), str(file)]).exit_code == 0
-    with pytest.raises(DataFileError, match="mine-only"):
-        groups_of(suite)
+    assert [refusal_of(each) for each in groups_of(suite)] == [Status.SKIPPED]
 
 
 def test_a_suite_without_a_file_is_told_of_its_unknown_word(tmp_path: Path) -> None:
     """A suite that is no data file has no line to name."""
-
-    class Listed:
-        name, doc, unavailable = "mine", "", None
-
-        def models(self):
-            found = suite_of(tmp_path, LENT.replace("of: {model}", "configurations: [inductr]"))
-            return found.models()
-
-    with pytest.raises(UnknownNameError, match="inductr"):
-        groups_of(Listed())
+    found = suite_of(tmp_path, LENT.replace("of: {model}", "configurations: [inductr]"))
+    (group,) = groups_of(Coded(found.models()))
+    assert group.cases[0].refusal.reason.startswith("unknown configuration 'inductr'; did you mean inductor")
 
 
 def test_a_lent_model_brings_what_its_suite_says(tmp_path: Path) -> None:
     """Packages, recipe and parameters are the lender's; name, batch and tiers are one's own."""
-    timm = registry.load("torchgauge.suites", "timm")
+    timm = registry.load(registry.SUITES, "timm")
     theirs = next(each for each in timm.models() if each.name == "mobilenetv3_large_100")
     suite = suite_of(tmp_path, LENT.replace("{model}", "timm/mobilenetv3_large_100"))
     (entry,) = suite.models()
@@ -164,9 +258,38 @@ def test_a_lent_model_brings_what_its_suite_says(tmp_path: Path) -> None:
     assert as_lender_knows(workload, recipe) == (workload, recipe)
 
 
+def test_exceptions_for_a_lent_model_hold_and_expectations_do_not(tmp_path: Path) -> None:
+    """How far its numbers may lie apart is the model's; how a case ends is said of a case by its name."""
+    suite = suite_of(tmp_path, LENT.replace("{model}", "huggingface/GPT2ForSequenceClassification"))
+    (group,) = groups_of(suite, configurations=("eager",))
+    assert group.cases[0].tolerance.absolute == 4e-3
+    assert "upstream's value" in group.cases[0].tolerance.source
+    crashes = {"configurations": ("inductor",), "modes": ("training",), "tier": "full"}
+    timm = groups_of(registry.load(registry.SUITES, "timm"), models=("repvgg_a2",), **crashes)
+    assert [each.expectation.status for each in timm[0].cases] == [Status.CRASH]
+    text = LENT.replace("{model}", "timm/repvgg_a2").replace("{inference: 3}", "{training: 2}")
+    (group,) = groups_of(suite_of(tmp_path, text), **crashes)
+    assert group.cases[0].expectation is None
+
+
+def test_a_run_is_resumed_with_the_data_of_its_lenders_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where the suite that lends a model has changed, half a run is of another model than the rest."""
+    features = registry.load(registry.SUITES, "features")
+    groups = groups_of(features, models=("inductor.knobs-mobilenetv3",))
+    plan = plan_of(groups, RunSettings(), [features])
+    assert set(dict(plan.suite_digests)) == {"features", "timm"}
+    assert set(planned_parts(plan, interpreter(None))[0]) == {"features"}
+    timm = registry.load(registry.SUITES, "timm")
+    monkeypatch.setitem(vars(timm), "digest", "0" * 16)
+    with pytest.raises(UsageError, match="data of suite 'timm' is not that with which"):
+        planned_parts(plan, interpreter(None))
+    own = plan_of(groups_of(features, models=("compile.latency-stack2",)), RunSettings(), [features])
+    assert set(planned_parts(own, interpreter(None))[0]) == {"features"}
+
+
 def test_a_lender_that_is_not_here_is_skipped_as_there(tmp_path: Path, monkeypatch) -> None:
     """Where nothing of the lending suite can be built, its guest is skipped with what to type."""
-    torchbench = registry.load("torchgauge.suites", "torchbench")
+    torchbench = registry.load(registry.SUITES, "torchbench")
     gone = Unavailable("no checkout is named", "fetch one")
     monkeypatch.setattr(type(torchbench), "unavailable", gone)
     model = torchbench.models()[0].name
@@ -199,7 +322,7 @@ def test_what_an_entry_asks_is_shown() -> None:
 def test_a_census_asks_the_lender(tmp_path: Path) -> None:
     """What is recorded of a lent model is built as its suite builds it."""
     suite = suite_of(tmp_path, LENT.replace("{model}", "toy/mlp"))
-    toy = registry.load("torchgauge.suites", "toy")
+    toy = registry.load(registry.SUITES, "toy")
     items = [*_models("mine", suite, Wanted("cpu", suites=("mine",), modes=("inference",)))]
     assert items
     assert {item.builder for item in items} == {toy.builder}

@@ -33,16 +33,16 @@ def list_suites(as_json: bool = False) -> None:
 
     from torchgauge import registry
     from torchgauge.errors import TorchgaugeError
-    from torchgauge.harness.planning.plan import SUITES, load_suite
+    from torchgauge.harness.planning.plan import load_suite
 
     listed: dict[str, list[str] | None] = {}
-    for name in registry.names(SUITES):
+    for name in registry.names(registry.SUITES):
         try:
             suite = load_suite(name)
             models = suite.models()
         except TorchgaugeError as error:
             listed[name] = None
-            click.echo(f"{name:<14} not listed: {error.message}; try: {error.hint}", err=True)
+            click.echo(f"{name:<14} not listed: {error.in_a_line}", err=True)
             continue
         listed[name] = [model.name for model in models]
         if as_json:

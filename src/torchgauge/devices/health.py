@@ -15,10 +15,11 @@ from enum import Enum
 from torchgauge.devices.calibration_hang import find_hang
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import DeviceReport, Presence, known_devices
-from torchgauge.devices.host import GIB, available_cores, available_memory
+from torchgauge.devices.host import GIB, available_cores
 from torchgauge.devices.minimum import OLDEST_PYTHON, OLDEST_TORCH, release
 from torchgauge.devices.probe import TIMEOUT_S, ProbeReport, ProbeState, probe
 from torchgauge.errors import UnknownNameError
+from torchgauge.processes.host_memory import available_memory
 
 MODEL_LIBRARIES = ("timm", "transformers")
 MEMORY_WANTED = 4 * GIB

@@ -10,6 +10,7 @@ import os
 import platform
 from pathlib import Path
 
+from torchgauge.processes.host_memory import available_memory, memory_in_bytes
 from torchgauge.records import Scalar
 
 GIB = 1 << 30
@@ -60,11 +61,6 @@ def available_cores() -> int | None:
     return len(affinity(0)) if affinity is not None else os.cpu_count()
 
 
-def available_memory() -> int | None:
-    """Bytes that a new process could have without swapping, by the kernel's estimate."""
-    return _meminfo().get("MemAvailable")
-
-
 def quota_cores() -> float | None:
     """Cores' worth of time that this process's control group may use; None without a quota."""
     quota, _, period = _read(_own_cgroup() / "cpu.max").partition(" ")
@@ -102,23 +98,13 @@ def _physical_cores(cpus: list[dict[str, str]]) -> int | None:
 
 def _total_memory() -> int | None:
     """Rounded to GiB: kernels of one machine class reserve slightly different amounts."""
-    total = _meminfo().get("MemTotal")
+    total = memory_in_bytes().get("MemTotal")
     return None if total is None else math.ceil(total / GIB) * GIB
 
 
 def _swap_used() -> int | None:
-    memory = _meminfo()
+    memory = memory_in_bytes()
     return memory["SwapTotal"] - memory["SwapFree"] if {"SwapTotal", "SwapFree"} <= memory.keys() else None
-
-
-def _meminfo() -> dict[str, int]:
-    found = {}
-    for line in _read(Path("/proc/meminfo")).splitlines():
-        key, _, rest = line.partition(":")
-        fields = rest.split()
-        if fields and fields[0].isdigit():
-            found[key] = int(fields[0]) * 1024
-    return found
 
 
 def _load() -> float | None:

@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from torchgauge.records import AUTOCAST
+
 CPUINFO = Path("/proc/cpuinfo")
 FACT = "native_isa"
 _MARKS = {"flags": "x86", "Features": "arm"}
@@ -24,7 +26,8 @@ _SETS = {
 def native_isa(dtype: str, cpuinfo: Path = CPUINFO) -> str:
     """``avx512_bf16, no amx_bf16``; empty for a dtype that needs none, and where nobody says it."""
     family, has = instruction_sets(cpuinfo)
-    return ", ".join(each if each in has else f"no {each}" for each in _SETS.get((family, dtype), ()))
+    low = dtype.removeprefix(AUTOCAST)
+    return ", ".join(each if each in has else f"no {each}" for each in _SETS.get((family, low), ()))
 
 
 def instruction_sets(cpuinfo: Path = CPUINFO) -> tuple[str, list[str]]:

@@ -5,8 +5,10 @@ The worker makes them with these functions, and so does whoever is handed rows: 
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
+from torchgauge.autocorrelation import FEWEST
+from torchgauge.harness.worker.series import CONTENDED
 from torchgauge.records import METRICS, Measurement, absent
 
 ITEMS = "items_per_step"
@@ -18,6 +20,9 @@ PER_STEP = {
     "block_flops": "block_flops_rate",
 }
 """Numbers of one step, and the series that each becomes when it is divided by the wall time of each block."""
+
+ONE_ALONE = "in each round others had the cores of one alone, of eager or of this configuration"
+"""Why there is no speed-up on a machine that others use."""
 
 
 def throughput(latency: Measurement, items: int) -> Measurement:
@@ -41,18 +46,38 @@ def launch_overhead(latency: Measurement, device: Measurement) -> Measurement:
     return _of("launch_overhead", latency, how, (wall - on_device for wall, on_device in pairs))
 
 
-def speedup(latency: Measurement, eager: Measurement) -> Measurement:
-    """``eager`` divided by ``latency`` in the rounds that both have; absent where they share none."""
-    by_round = dict(zip(eager.blocks, eager.samples, strict=False))
-    pairs = [
-        (number, by_round[number] / wall)
-        for number, wall in zip(latency.blocks, latency.samples, strict=False)
-        if number in by_round
-    ]
-    if not pairs:
+def speedup(ours: Mapping[str, Measurement], eager: Mapping[str, Measurement]) -> Measurement:
+    """Eager's wall times divided by ``ours``, both by the name of the metric, in rounds that both have.
+
+    A round in which others had the cores of one of them alone says who was disturbed, and makes no ratio.
+    Where neither was disturbed in fewer rounds than an interval needs, those in which both were count too.
+    """
+    mine, base = _walls(ours), _walls(eager)
+    shared = sorted(mine.keys() & base.keys())
+    if not shared:
         return absent("speedup", "eager and this configuration share no round")
-    rounds, ratios = zip(*pairs, strict=True)
-    return Measurement("speedup", METRICS["speedup"].unit, ratios, rounds, "paired by round", latency.stopped)
+    my_lost, base_lost = (contended(each.get("contention")) for each in (ours, eager))
+    alike = [number for number in shared if (number in my_lost) == (number in base_lost)]
+    alone = [number for number in alike if number not in my_lost]
+    rounds = alone if len(alone) >= FEWEST else alike
+    if not rounds:
+        return absent("speedup", ONE_ALONE)
+    how = "paired by round" if rounds == alone else "paired by round, beside others"
+    ratios = tuple(base[number] / mine[number] for number in rounds)
+    unit, stopped = METRICS["speedup"].unit, ours["latency"].stopped
+    return Measurement("speedup", unit, ratios, tuple(rounds), how, stopped)
+
+
+def contended(contention: Measurement | None) -> frozenset[int]:
+    """The blocks of which others had the cores; none where nobody counted that."""
+    shares = zip(contention.blocks, contention.samples, strict=False) if contention else ()
+    return frozenset(block for block, share in shares if share > CONTENDED)
+
+
+def _walls(found: Mapping[str, Measurement]) -> dict[int, float]:
+    """Wall times by the number of their block: those that count, and those that were left out."""
+    clocked = [found[name] for name in ("latency", "latency_contended") if name in found]
+    return {n: wall for each in clocked for n, wall in zip(each.blocks, each.samples, strict=False)}
 
 
 def _of(metric: str, latency: Measurement, provenance: str, samples: Iterable[float]) -> Measurement:

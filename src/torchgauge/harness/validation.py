@@ -46,8 +46,8 @@ def notes(files: Sequence[str]) -> list[str]:
     for path in _paths(files):
         if "classes" not in _keys(path):
             continue
-        suites = registry.names("torchgauge.suites")
-        models = {name: registry.load("torchgauge.suites", name).models() for name in suites}
+        suites = registry.names(registry.SUITES)
+        models = {name: registry.load(registry.SUITES, name).models() for name in suites}
         found += load_tolerances(path).notes(models, utc(SYSTEM_CLOCK.now()).date())
     return found
 
@@ -66,8 +66,8 @@ def _keys(path: Path) -> set[str]:
 def _recipe_type(top: Any) -> type[Any]:
     """The strict form of the recipes of the suite that the file names; empty recipes for a new suite."""
     name = top.get("suite")
-    if name in registry.names("torchgauge.suites"):
-        return getattr(registry.load("torchgauge.suites", name), "recipe_type", AnyRecipe)
+    if name in registry.names(registry.SUITES):
+        return getattr(registry.load(registry.SUITES, name), "recipe_type", AnyRecipe)
     return AnyRecipe
 
 

@@ -15,6 +15,8 @@ FORWARD = "forward"
 """One forward pass; every model can."""
 LOSS = "loss"
 """A scalar to differentiate, of the outputs of a forward pass in training mode."""
+GENERATE = "generate"
+"""Text, token by token: see ``harness/scenarios/generate_steps.py``."""
 OFFERED_BY = {LOSS: "training", FORWARD: "inference"}
 """The mode in a suite's data file that says that a model has a capability, and with which batch."""
 

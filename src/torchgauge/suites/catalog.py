@@ -19,8 +19,9 @@ import msgspec
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import RANDOM_WEIGHTS, Shape, Workload, digest
 from torchgauge.suites.capabilities import offered_as
+from torchgauge.suites.check import CHECK
 from torchgauge.suites.document import Document, read_document
-from torchgauge.suites.lent_entry import lent
+from torchgauge.suites.lent_entry import NoLenderError, WithoutLender, lent, skipped
 from torchgauge.suites.schema import convert, refuse
 from torchgauge.suites.suite import ModelEntry, Unavailable
 from torchgauge.suites.sweep import points
@@ -28,11 +29,13 @@ from torchgauge.suites.sweep import points
 DATA = Path(__file__).parent / "data"
 """Folder of the data files that ship with the package."""
 
+DTYPES_OF_A_CHECK = ("float32",)
 BATCH_PROFILES = ("small", "pytorch")
 """Batches that a laptop runs, or those of upstream's own benchmark."""
 
 Name = Annotated[str, msgspec.Meta(min_length=1)]
 Size = Annotated[int, msgspec.Meta(ge=1)]
+Words = Annotated[tuple[Name, ...], msgspec.Meta(min_length=1)]
 Recipe = TypeVar("Recipe", bound=msgspec.Struct)
 
 
@@ -58,15 +61,15 @@ class ModelFields(msgspec.Struct, Generic[Recipe], forbid_unknown_fields=True):
     exclude: tuple[dict[Name, Size | Name], ...] = ()
     sizes: Annotated[tuple[Literal["small", "full"], ...], msgspec.Meta(min_length=1)] = ("small",)
     accuracy_class: Name = "default"
-    framework: Literal["torch", "python"] = "torch"
+    framework: Literal["torch", "python", "check"] = "torch"
     packages: tuple[Name, ...] = ()
     recipe: Recipe | None = None
     live: bool = False
     parameters: Size | None = None
     upstream: Upstream | None = None
-    modes: tuple[Name, ...] = ()
-    configurations: tuple[Name, ...] = ()
-    dtypes: tuple[Name, ...] = ()
+    modes: Words = ()
+    configurations: Words = ()
+    dtypes: Words = ()
     cold: bool = False
     of: Annotated[str, msgspec.Meta(pattern=r"^[^/]+/[^/]+$")] | None = None
 
@@ -93,10 +96,13 @@ class YamlSuite:
     environment: dict[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     scenarios: dict[str, str] = field(default_factory=dict)
+    checker: str = ""
 
     @cached_property
     def _models(self) -> tuple[ModelEntry, ...]:
-        return load_suite_file(self.data, suite=self.name, recipe_type=self.recipe_type)
+        return load_suite_file(
+            self.data, suite=self.name, recipe_type=self.recipe_type, without_lender=skipped
+        )
 
     @cached_property
     def digest(self) -> str:
@@ -109,12 +115,17 @@ class YamlSuite:
 
 
 def load_suite_file(
-    path: Path, *, suite: str | None = None, recipe_type: type[msgspec.Struct] = AnyRecipe
+    path: Path,
+    *,
+    suite: str | None = None,
+    recipe_type: type[msgspec.Struct] = AnyRecipe,
+    without_lender: WithoutLender | None = None,
 ) -> tuple[ModelEntry, ...]:
     """The models that ``path`` declares, in its order.
 
     Raises :class:`DataFileError` with file, line and field: not strict YAML, an unknown field, a wrong
-    type, two models of one name, or (where ``suite`` is given) the file of another suite.
+    type, two models of one name, or (where ``suite`` is given) the file of another suite. Of a model that
+    nobody here lends it is what ``without_lender`` makes of the entry; where that is None it raises.
     """
     document = read_document(path)
     fields = convert(document, SuiteFields[recipe_type])  # type: ignore[valid-type]  # a type made at run time
@@ -131,7 +142,7 @@ def load_suite_file(
         if model.recipe is None and model.of is None and _has_required_fields(recipe_type):
             raise refuse(document, at, "the field 'recipe' is missing")
     return tuple(
-        _placed(document, f"$.models[{index}]", fields.suite, model)
+        _placed(document, f"$.models[{index}]", fields.suite, model, without_lender)
         for index, model in enumerate(fields.models)
     )
 
@@ -190,15 +201,41 @@ def declared_parameters(workload: Workload, entry: ModelEntry) -> int | None:
     return entry.parameters if workload.size == "full" and workload.weights == RANDOM_WEIGHTS else None
 
 
-def _placed(document: Document, at: str, suite: str, model: ModelFields[msgspec.Struct]) -> ModelEntry:
+def _placed(
+    document: Document,
+    at: str,
+    suite: str,
+    model: ModelFields[msgspec.Struct],
+    without_lender: WithoutLender | None,
+) -> ModelEntry:
     """The entry of ``model``, with the points of its sweep and what another suite lends it."""
+    _check_words(document, at, model)
+    entry = replace(_entry(model), points=points(document, at, model.axes, model.exclude, _sizes(model)))
+    if model.of is None:
+        return entry
+    try:
+        return lent(document, at, suite, entry)
+    except NoLenderError as error:
+        if without_lender is None:
+            raise
+        return without_lender(entry, error)
+
+
+def _check_words(document: Document, at: str, model: ModelFields[msgspec.Struct]) -> None:
+    for kind in ("modes", "configurations", "axes") if model.framework == CHECK else ():
+        if getattr(model, kind):
+            raise refuse(document, f"{at}.{kind}", f"a check has no {kind}", "remove it")
+    for kind in ("modes", "configurations", "dtypes"):
+        words = getattr(model, kind)
+        for index, word in enumerate(words):
+            if word in words[:index]:
+                where = f"{at}.{kind}[{index}]"
+                raise refuse(document, where, f"{word!r} stands there twice", "keep one of the two")
     for index, mode in enumerate(model.modes):
         if mode not in model.batch:
             raise refuse(
                 document, f"{at}.modes[{index}]", f"the model has no batch for {mode!r}", "add it to batch"
             )
-    entry = replace(_entry(model), points=points(document, at, model.axes, model.exclude, _sizes(model)))
-    return entry if model.of is None else lent(document, at, suite, entry)
 
 
 def _sizes(model: ModelFields[msgspec.Struct]) -> dict[str, int]:
@@ -212,6 +249,7 @@ def _has_required_fields(kind: type[msgspec.Struct]) -> bool:
 def _entry(model: ModelFields[msgspec.Struct]) -> ModelEntry:
     recipe: dict[str, object] = {} if model.recipe is None else msgspec.to_builtins(model.recipe)
     upstream = model.upstream or Upstream()
+    plain = DTYPES_OF_A_CHECK if model.framework == CHECK else ()
     return ModelEntry(
         name=model.name,
         tiers=model.tiers,
@@ -228,7 +266,7 @@ def _entry(model: ModelFields[msgspec.Struct]) -> ModelEntry:
         upstream_shape=tuple(sorted(upstream.shape.items())),
         modes=model.modes,
         configurations=model.configurations,
-        dtypes=model.dtypes,
+        dtypes=model.dtypes or plain,
         cold=model.cold,
         of=model.of or "",
     )

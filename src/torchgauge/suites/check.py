@@ -1,8 +1,9 @@
 """The seam of a check: a question to a device whose answer is a status, not a time.
 
 A suite of checks marks its entries with ``framework="check"`` and names a builder
-``module:function(workload, session)``, a :data:`Check`. Check cases are ordinary cases, but many of them
-share one process. Worker side and parent side both import this: standard library only.
+``module:function(workload, session)``, a :data:`Check`; one that has models beside them names it as
+``checker``. Check cases are ordinary cases, but many of them share one process. Worker side and parent side
+both import this: standard library only.
 """
 
 from __future__ import annotations

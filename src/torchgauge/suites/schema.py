@@ -40,10 +40,12 @@ def convert(document: Document, kind: type[T]) -> T:
         raise _explained(document, kind, str(error)) from None
 
 
-def refuse(document: Document, path: str, problem: str, hint: str = "") -> DataFileError:
-    """The error for ``problem`` at ``path`` of ``document``: for rules that no type can say."""
+def refuse(
+    document: Document, path: str, problem: str, hint: str = "", kind: type[DataFileError] = DataFileError
+) -> DataFileError:
+    """The error (a ``kind``) for ``problem`` at ``path`` of ``document``: for rules that no type can say."""
     field = shown(document.whole_path(path))
-    return DataFileError(document.file, problem, line=document.line_of(path), field=field, hint=hint)
+    return kind(document.file, problem, line=document.line_of(path), field=field, hint=hint)
 
 
 def _explained(document: Document, kind: Any, message: str) -> DataFileError:

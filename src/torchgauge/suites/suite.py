@@ -28,7 +28,7 @@ class ModelEntry:
     values in its shape; ``upstream_batch`` (by mode) and ``upstream_shape`` are upstream's own sizes.
     ``parameters`` counts those of the model at size ``full``, None where nobody has said it. ``mode_dtypes``
     replaces ``dtypes`` by ``mode`` or ``mode@type`` of a device; ``declined`` says, by mode (``""``: all of
-    them), why no case of a check is tried.
+    them), why no case is tried.
     """
 
     name: str
@@ -53,6 +53,15 @@ class ModelEntry:
     mode_dtypes: dict[str, tuple[str, ...]] = field(default_factory=dict)
     declined: dict[str, Refusal] = field(default_factory=dict)
 
+    @property
+    def axes(self) -> dict[str, list[int | str]]:
+        """The values on each axis of its sweep, in their order."""
+        found: dict[str, dict[int | str, None]] = {}
+        for point in self.points:
+            for name, value in point:
+                found.setdefault(name, {})[value] = None
+        return {name: list(values) for name, values in found.items()}
+
     def dtypes_of(self, mode: str, torch_type: str | None) -> tuple[str, ...]:
         """The dtypes of a check in ``mode`` on a device type: its own list, else the mode's, else all."""
         kept = self.mode_dtypes
@@ -75,7 +84,7 @@ class Suite(Protocol):
     """A named set of models.
 
     One that steps its models by itself has ``scenarios`` too: mode to the module that takes the place of the
-    scenario's own.
+    scenario's own. One with checks beside its models has ``checker``: ``module:function``, a ``Check``.
     """
 
     @property

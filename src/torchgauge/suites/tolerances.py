@@ -20,6 +20,7 @@ from torchgauge.records import AUTOCAST, Tolerance, Workload
 from torchgauge.suites.catalog import DATA, Name
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.document import read_document
+from torchgauge.suites.lending import as_lender_knows
 from torchgauge.suites.pattern import matches
 from torchgauge.suites.schema import Date, Link, Reason, convert
 from torchgauge.suites.suite import ModelEntry
@@ -86,6 +87,7 @@ class ToleranceTable:
     def tolerance_for(self, workload: Workload, entry: ModelEntry, backend: str = EAGER) -> Tolerance:
         """The tolerance of ``workload``: that of its class, dtype and mode, or of the first exception.
 
+        Exceptions for a lent model are those of its suite, where none is for the workload itself.
         Raises :class:`UsageError` for an accuracy class or a dtype that the file does not have.
         """
         values = self._values(workload, entry)
@@ -93,6 +95,8 @@ class ToleranceTable:
         multiplier = values.rmse_multiplier
         source = f"{self.file}: {entry.accuracy_class}, {workload.dtype}, {workload.mode}"
         exception = self.exception_for(workload, backend)
+        if exception is None and entry.of:
+            exception = self.exception_for(as_lender_knows(workload, entry.recipe)[0], backend)
         if exception is not None:
             value = exception.tolerance or value
             multiplier = exception.rmse_multiplier or multiplier

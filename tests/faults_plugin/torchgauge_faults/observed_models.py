@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
 from typing import Any
 
 import torch
+from torch.nn.functional import scaled_dot_product_attention
 
 from torchgauge.records import Workload
 from torchgauge.suites.suite import BuiltWorkload
@@ -154,6 +156,38 @@ class OneSmallBreak(Layer):
             x = self.linear(x).tanh()
         torch._dynamo.graph_break()
         return torch.relu(self.linear(x))
+
+
+class SeesOneMore(Layer):
+    """Causal attention over the rows; its form with ``flex_attention`` lets each see one row more."""
+
+    sizes = SimpleNamespace(seq=128)
+
+    def given(self, x: torch.Tensor) -> tuple[torch.Tensor, ...]:
+        heads = self.linear(x).unflatten(-1, (4, -1)).transpose(0, 1)[None]
+        return heads, heads, heads
+
+    def forward(self, x: torch.Tensor) -> Any:
+        return scaled_dot_product_attention(*self.given(x), is_causal=True)
+
+    def flex_form(self, device: Any) -> Any:
+        return OneMore(self, device)
+
+
+class OneMore(torch.nn.Module):
+    def __init__(self, of: SeesOneMore, device: Any) -> None:
+        from torch.nn.attention.flex_attention import create_block_mask
+
+        super().__init__()
+        self.of, rows = of, of.sizes.seq
+        self.block_mask = create_block_mask(
+            lambda _, __, row, other: row + 1 >= other, None, None, rows, rows, device=device
+        )
+
+    def forward(self, x: torch.Tensor) -> Any:
+        from torch.nn.attention.flex_attention import flex_attention
+
+        return flex_attention(*self.of.given(x), block_mask=self.block_mask)
 
 
 def build(workload: Workload) -> BuiltWorkload:

@@ -144,6 +144,10 @@ def test_checks_are_no_pairs(planned: Callable[..., Any]) -> None:
     """They share a process and have no step time: said, instead of one of them that fails."""
     with pytest.raises(UsageError, match="suite 'conformance' holds checks"):
         planned("old", "new", suites=("conformance",), devices=("cpu",))
+    with pytest.raises(UsageError, match="suite 'features' holds checks"):
+        planned("old", "new", suites=("features",), models=("device.autoload-*",), devices=("cpu",))
+    beside = planned("old", "new", suites=("features",), models=("*-off", "*-mlp"), devices=("cpu",))
+    assert {group.workload.model for group in beside.plan.groups} == {"inductor.knobs-mlp"}
 
 
 def test_a_model_that_head_dropped_is_broken(pythons: dict[str, str], tmp_path: Path) -> None:

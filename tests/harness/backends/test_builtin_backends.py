@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import re
 from pathlib import Path
 from typing import Any
 
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.torch
 class Host:
     """The part of a device session that a backend needs."""
 
+    torch_device = torch.device("cpu")
+
     def synchronize(self) -> None:
         """The host has nothing to wait for."""
 
@@ -44,9 +47,9 @@ class Stack:
         self.folder = folder
         self.subject = Subject(self.module, self.module, (self.inputs,), {}, None, Host(), 0)
 
-    def prepared(self, name: str, **options: Any) -> Prepared:
+    def prepared(self, name: str, *, mode: str = "", **options: Any) -> Prepared:
         """What the backend ``name`` makes of the subject."""
-        configuration = Configuration("c", name, tuple(sorted(options.items())))
+        configuration = Configuration("c", name, tuple(sorted(options.items())), compile_mode=mode)
         session = BackendSession(Host(), lambda call: lambda: call(self.inputs), cache=str(self.folder))
         return prepare(backend_named(name), self.subject, configuration, session)
 
@@ -163,6 +166,18 @@ def test_another_kernel_than_was_asked_for_is_degraded(
     assert facts.get("sdpa_backward_kernels") == (f"{kernel} x{undone}" if undone else None)
 
 
+def test_another_kernel_on_the_way_back_is_degraded() -> None:
+    """A device may have a kernel for the way there alone, and go back by another."""
+    there, back = (
+        "aten::_scaled_dot_product_flash_attention_for_cpu",
+        "aten::_scaled_dot_product_fused_attention_overrideable_backward",
+    )
+    facts, said = judged(["aten::scaled_dot_product_attention", there, back], "flash")
+    assert (facts["sdpa_kernels"], facts["sdpa_backward_kernels"]) == ("flash x1", "overrideable x1")
+    assert said == "asked for flash attention, went back through overrideable"
+    assert judged(["aten::scaled_dot_product_attention", there, back], "")[1] == ""
+
+
 def test_a_device_is_asked_for_the_compiler_of_a_backend() -> None:
     """Of the bundled configurations, those of inductor are these."""
     users = {name for name, each in bundled().items() if compiler_of(each.configuration) == "inductor"}
@@ -177,6 +192,29 @@ def test_every_backend_keeps_the_seam(name: str) -> None:
     assert backend.name == name
     made = inspect.signature(__import__(backend.implementation, fromlist=["prepare"]).prepare)
     assert len(made.parameters) == 3
+
+
+UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
+    "compile": ({"no_such_option": True}, "Unexpected optimization option no_such_option"),
+    "compile_regional": ({"no_such_option": True}, "Unexpected optimization option no_such_option"),
+    "compiled_autograd": ({"backend": "no_such_compiler"}, "Invalid backend: 'no_such_compiler'"),
+    "aot_inductor": ({"no_such_option": True}, "no_such_option"),
+    "sdpa": ({"kernel": "flash", "implementation": "none"}, "Unknown flash attention impl 'none'"),
+    "flex": ({"mode": "no-such-mode"}, "Unrecognized mode=no-such-mode"),
+}
+"""What each backend hands on and torch does not know, and torch's words; ``eager`` hands nothing on."""
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # inductor's own imports
+@pytest.mark.parametrize("name", sorted({*registry.names(GROUP)} - {"eager"}))
+def test_what_torch_does_not_know_is_its_error(stack: Stack, name: str) -> None:
+    """It raises, in its words and in its own code; nothing of ours calls that unsupported."""
+    options, words = UNKNOWN[name]
+    stack.module.flex_form = lambda _: stack.module
+    with pytest.raises(Exception, match=re.escape(words)) as raised:
+        stack.prepared("inductor" if name == "compile" else name, **options)
+    assert not isinstance(raised.value, NotOfferedError)
+    assert Path(torch.__file__).parent in Path(str(raised.traceback[-1].path)).parents
 
 
 @pytest.fixture(scope="module")

@@ -3,16 +3,18 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 from typing import Any
 
 import pytest
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import backend_named
+from torchgauge.harness.backends.flex import refusal
 from torchgauge.harness.backends.prepared import BackendSession, Prepared, prepare
 from torchgauge.harness.planning.configurations import bundled
 from torchgauge.harness.scenarios.scenario import Subject
-from torchgauge.records import Configuration, Modifier, Status, Workload
+from torchgauge.records import Cause, Configuration, Modifier, Phase, Status, Workload
 
 torch = pytest.importorskip("torch")
 pytestmark = [
@@ -53,11 +55,11 @@ class Call:
             return lambda: call(*self.args)
         return lambda: self.built.loss(call()).backward()
 
-    def prepared(self, name: str) -> Prepared:
+    def prepared(self, name: str, cache: Path = Path()) -> Prepared:
         """What the backend of the configuration ``name`` makes of the call."""
         configuration: Configuration = bundled()[name].configuration
         subject = Subject(self.module, self.module, self.args, {}, self.built.loss, Host(), 0)
-        session = BackendSession(Host(), self.step)
+        session = BackendSession(Host(), self.step, cache=str(cache))
         return prepare(backend_named(configuration.backend), subject, configuration, session)
 
 
@@ -154,6 +156,76 @@ def test_a_form_that_is_compiled_too_often_is_degraded() -> None:
     torch._dynamo.reset()
     assert len(made.degraded) == 1
     assert "hit config.recompile_limit (2)" in made.degraded[0]
+
+
+def test_calls_of_the_operator_are_counted() -> None:
+    """What a step calls is counted in the step itself, whoever compiled it before; a form without is told."""
+    call = Call("inference")
+    with torch.no_grad():
+        made = call.prepared("flex-eager")
+        found = [made.look.take(call.step(each), call.step(call.module)) for each in (made.call, call.module)]
+    assert found[0] == ({"flex_calls": 1}, "")
+    assert found[1] == ({"flex_calls": 0}, "the model's form with flex_attention never calls it")
+
+
+@pytest.mark.parametrize(("form", "calls"), [(None, 1), ("sdpa", 0), ("break", 0)])
+def test_a_compiled_form_is_judged_by_its_graph(tmp_path: Path, form: str | None, calls: int) -> None:
+    """The operator stands in what dynamo captured, or the case is degraded; no code is generated here.
+
+    Behind a graph break torch captures the operator for ``eager``: all scores are in memory, as uncompiled.
+    """
+    call = Call("inference")
+    own = call.module.flex_form("cpu")
+    if form == "sdpa":
+        own.forward = call.module.forward
+    elif form == "break":
+        own.attend = torch.compiler.disable(own.attend)
+    call.module.flex_form = lambda _: own
+    with torch.no_grad(), torch._dynamo.config.patch(debug_backend_override=">=0:aot_eager"):
+        made = call.prepared("flex", tmp_path)
+        made.judged()
+    assert made.evidence["flex_calls"] == calls
+    assert any("never calls it" in each for each in made.degraded) is not bool(calls)
+
+
+def _raised(call: Any) -> BaseException:
+    with pytest.raises(NotImplementedError) as raised:
+        call()
+    return raised.value
+
+
+def test_only_torch_refuses() -> None:
+    """Words of torch, from Python or from an operator, are a refusal; a mask that raises is an error."""
+    from torch.nn.attention import flex_attention as flexible
+
+    def unfinished() -> None:
+        raise NotImplementedError("a bug of the vendor's own mask")
+
+    def no_way_back() -> None:
+        inputs = torch.ones(1, 1, 2, 2, requires_grad=True)
+        flexible.flex_attention(inputs, inputs, inputs)
+
+    assert refusal(_raised(unfinished), flexible) == ""
+    assert refusal(_raised(no_way_back), flexible) == NO_WAY_BACK
+    assert "meta tensor" in refusal(_raised(torch.ones(1, device="meta").cpu), flexible)
+    call = Call("inference")
+    call.module.flex_form = lambda _: unfinished()
+    with pytest.raises(NotImplementedError, match="the vendor's own mask"):
+        call.prepared("flex-eager")
+
+
+@pytest.mark.long
+def test_a_mask_that_is_off_by_one_is_a_wrong_result(make_sandbox) -> None:
+    """From the model to the row: eager passes, either form fails by its numbers, and no time counts."""
+    sandbox = make_sandbox()
+    sandbox.measure("observed", "--models", "sees_one_more", "--device", "cpu")
+    rows = {row.case.configuration.name: row for row in sandbox.rows()}
+    assert rows.pop("eager").status is Status.PASS
+    assert rows.keys() == {"flex", "flex-eager"}
+    for row in rows.values():
+        assert (row.status, row.phase, row.cause) == (Status.FAIL_ACCURACY, Phase.ACCURACY, Cause.TOLERANCE)
+        assert row.reason.startswith("out: largest error ")
+        assert not any(each.metric == "latency" and each.samples for each in row.measurements)
 
 
 @pytest.mark.long

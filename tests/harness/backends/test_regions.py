@@ -9,10 +9,11 @@ import pytest
 
 from torchgauge.errors import DataFileError
 from torchgauge.harness.backends.backend import backend_named, options_of
-from torchgauge.harness.backends.compile_regional import extra_graphs
+from torchgauge.harness.backends.compile_regional import extra_graphs, with_blocks
 from torchgauge.harness.backends.prepared import BackendSession, Prepared, prepare
 from torchgauge.harness.planning.configurations import load_configurations
 from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.harness.worker.captured_graphs import NOT_SEEN
 from torchgauge.harness.worker.compilation import CompileCounters
 from torchgauge.records import Configuration, Status
 from torchgauge.suites.catalog import workload_for
@@ -24,6 +25,8 @@ pytestmark = pytest.mark.torch
 
 class Host:
     """The part of a device session that a backend needs."""
+
+    torch_device = torch.device("cpu")
 
     def synchronize(self) -> None:
         """The host has nothing to wait for."""
@@ -127,13 +130,58 @@ def test_what_torch_refuses_it_says_itself(tmp_path: Path, options: dict[str, An
         prepared(tmp_path, stack(8, 16, 24, 32), **options)
 
 
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.parametrize(
+    ("widths", "train", "calls", "regions"),
+    [((16,) * 4, False, 4, 1), ((16, 16, 32, 32), False, 4, 2), ((16,) * 4, True, 3, 1)],
+)
+def test_equal_blocks_are_calls_of_one_region(tmp_path: Path, widths, train, calls, regions) -> None:
+    """All of them without gradients; in training the first one's input needs none, and torch inlines it."""
+    made = prepared(tmp_path, stack(*widths), train=train, nested=True)
+    facts = made.evidence["region_calls"], made.evidence["region_graphs"]
+    assert (*facts, graphs(made), made.degraded) == (calls, regions, 1, [])
+
+
+@pytest.mark.filterwarnings("ignore:The .grad attribute of a Tensor that is not a leaf")
+@pytest.mark.parametrize(
+    ("words", "train", "widths", "said"),
+    [
+        (("relu", "tanh", "sigmoid"), False, (16,) * 3, "0 of 3 blocks call a region"),
+        (("relu", "relu", "tanh", "sigmoid"), False, (16,) * 4, "2 of 4 blocks call a region"),
+        (("relu", "relu", "tanh", "tanh"), False, (16,) * 4, "2 regions where 1 would do"),
+        (("relu", "relu"), True, (16,) * 2, "0 of 2 blocks call a region"),
+        (("relu", "relu"), False, (16, 32), "0 of 2 blocks call a region"),
+    ],
+)
+def test_a_block_that_is_no_region_is_degraded(tmp_path: Path, words, train, widths, said) -> None:
+    """One graph all the same: what only one call would use torch compiles in its place, without a word."""
+    module = stack(*widths)
+    kind = type(module.blocks[0])
+    for block, act in zip(module.blocks, words, strict=True):
+        block.act = act
+    kind.forward = lambda self, x: x + getattr(torch, self.act)(self.feed(x))
+    made = prepared(tmp_path, module, train=train, nested=True)
+    assert graphs(made) == 1
+    (degraded,) = made.degraded
+    assert degraded.startswith(said)
+    assert "hierarchical_compile" in degraded
+
+
+def test_a_graph_that_nobody_saw_is_unknown(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where dynamo hands its graphs over otherwise, nothing is claimed in either direction."""
+    monkeypatch.setattr("torchgauge.harness.worker.captured_graphs.HAND_OVER", "no_such_function")
+    made = prepared(tmp_path, stack(16, 16), nested=True)
+    assert "region_calls" not in made.evidence
+    assert (made.evidence["region_calls_unknown"], made.degraded) == (NOT_SEEN, [])
+
+
 def test_more_entries_than_torchs_eight_are_an_error_of_torchs(tmp_path: Path) -> None:
     """Nine kinds of block in one nested compilation are one too many, unless more are asked for."""
     widths = range(8, 8 * 10, 8)
     with pytest.raises(Exception, match="reuse"):
         prepared(tmp_path, stack(*widths), nested=True)
     made = prepared(tmp_path / "more", stack(*widths), nested=True, max_reuse_entries=9)
-    assert (graphs(made), made.degraded) == (1, [])
+    assert (graphs(made), made.evidence["region_kinds"]) == (1, 9)
 
 
 def test_own_options_are_strict_and_others_are_torchs(tmp_path: Path) -> None:
@@ -179,3 +227,21 @@ def test_the_stack_has_at_least_twelve_equal_blocks() -> None:
     built = build(workload_for("features", entry, "training"), {})
     assert len(built.module.blocks) == 12
     assert built.loss(built.module(*built.args)).ndim == 0
+
+
+def test_repeated_blocks_of_a_smaller_class_are_named_as_left_out() -> None:
+    both = torch.nn.Sequential(stack(8, 8, 8), stack(64, 64))
+    assert [type(each).__name__ for each in with_blocks(both)[1]] == ["Block", "Block"]
+    assert with_blocks(both)[2] == ["3 Block"]
+    assert with_blocks(stack(8, 8, 8))[2] == []
+
+
+def test_what_is_inside_of_a_block_is_compiled_with_it() -> None:
+    class Outer(torch.nn.Module):
+        def __init__(self) -> None:
+            super().__init__()
+            self.inner = stack(8, 8)
+
+    _, blocks, left = with_blocks(torch.nn.ModuleList([Outer(), Outer()]))
+    assert [type(each) for each in blocks] == [Outer, Outer]
+    assert left == []

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from torchgauge.errors import NotOfferedError
+from torchgauge.errors import DataFileError, NotOfferedError
 from torchgauge.harness.backends.backend import backend_named
 from torchgauge.harness.backends.prepared import BackendSession, Prepared, prepare
+from torchgauge.harness.planning.configurations import load_configurations
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.records import Configuration, Workload
 
@@ -91,15 +93,25 @@ def test_a_torch_without_any_says_so(registry: dict[str, Any]) -> None:
     assert not registry
     with pytest.raises(NotOfferedError, match="torch has no registered implementation"):
         prepared("any")
-    with pytest.raises(NotOfferedError, match="Unknown flash attention impl 'acme'"):
+    with pytest.raises(ValueError, match="Unknown flash attention impl 'acme'"):
         prepared("acme")
 
 
-def test_an_implementation_is_one_of_flash_attention() -> None:
-    """Any other back end, or PyTorch's choice, has none to choose from."""
-    backend = backend_named("sdpa")
-    for options in ((("implementation", "any"),), (("implementation", "any"), ("kernel", "math"))):
-        said = backend.cannot_run(None, Configuration("c", "sdpa", options), None)
-        assert said == "implementation 'any' is one of flash attention: say kernel: flash too"
-    chosen = Configuration("c", "sdpa", (("implementation", "any"), ("kernel", "flash")))
-    assert backend.cannot_run(None, chosen, None) is None
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        ("implementation: any", "implementation: 'any' is one of flash attention: say kernel: flash too"),
+        ("implementation: any, kernel: math", "implementation: 'any' is one of flash attention"),
+        ("kernel: fast", "kernel: no back end 'fast': one of math, flash"),
+    ],
+)
+def test_options_that_nobody_knows_are_refused_in_the_file(tmp_path: Path, options: str, said: str) -> None:
+    """Nothing is planned of them: they are our own words, and no device could serve them."""
+    file = tmp_path / "own.yaml"
+    text = "configurations:\n  - name: own\n    doc: own\n    backend: sdpa\n    options: {%s}\n"
+    file.write_text(text % options, encoding="utf-8")
+    with pytest.raises(DataFileError) as refused:
+        load_configurations(file)
+    assert f"backend sdpa: {said}" in str(refused.value)
+    file.write_text(text % "implementation: any, kernel: flash", encoding="utf-8")
+    assert load_configurations(file)["own"].configuration.backend == "sdpa"

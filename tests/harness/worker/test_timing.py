@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -15,10 +16,10 @@ import pytest
 from torchgauge.devices.fake import FakeEventTimer, FakeSession
 from torchgauge.harness.worker import timing
 from torchgauge.harness.worker.contention import Contention
-from torchgauge.harness.worker.rounds import VISITS
+from torchgauge.harness.worker.rounds import LONGEST_REST_S, VISITS
 from torchgauge.harness.worker.run_queue import RunQueue
 from torchgauge.harness.worker.series import Series
-from torchgauge.harness.worker.timing import measure, steps_per_block, time_block, warm_up
+from torchgauge.harness.worker.timing import SETTLING_S, measure, steps_per_block, time_block, warm_up
 from torchgauge.records import RunSettings
 
 SETTINGS = RunSettings(
@@ -214,16 +215,17 @@ class Absent(Contention):
         self.left = [*getattr(self, "left", []), seconds]
 
 
-def test_short_steps_are_visited_several_times(tmp_path: Path) -> None:
-    """Between the visits the machine is left; the block after each pause is no sample."""
-    ran = []
-    watched = Absent(RunQueue(tmp_path / "nowhere"))
-    one = series(step=lambda: ran.append(time.sleep(0.002)))
-    settings = replace(SETTINGS, measure_budget_s=0.4, max_blocks=2000, precision_target=1e-12)
+def test_short_steps_are_visited_several_times(tmp_path: Path, monkeypatch) -> None:
+    """Between the visits the machine is left; blocks of a twentieth of a second are no samples then."""
+    clock, ran, watched = ScriptedTime(), [], Absent(RunQueue(tmp_path / "nowhere"))
+    monkeypatch.setattr(timing, "time", clock)
+    lasting = itertools.cycle((0.010, 0.011))
+    one = series(step=lambda: ran.append(clock.pass_(next(lasting))))
+    settings = replace(SETTINGS, measure_budget_s=2.0, max_blocks=2000, precision_target=1e-12)
     assert measure([one], FakeSession(), settings, contention=watched) == "budget"
-    assert 1 <= len(watched.left) <= VISITS - 1
-    assert all(0.0 < seconds <= 0.2 for seconds in watched.left)
-    assert len(ran) == len(one.wall) + len(watched.left)
+    assert len(watched.left) == VISITS - 1
+    assert all(0.0 < seconds <= LONGEST_REST_S - SETTLING_S for seconds in watched.left)
+    assert len(ran) == len(one.wall) + 5 * len(watched.left)
 
 
 def test_a_settled_slow_step_is_warmed_up_once() -> None:

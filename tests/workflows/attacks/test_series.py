@@ -200,6 +200,12 @@ def swapped(rows: dict[str, Row]) -> None:
         rows["b"][part][0], rows["d"][part][0] = rows["d"][part][0], rows["b"][part][0]
 
 
+def beside_others(rows: dict[str, Row], rounds: int) -> None:
+    """The first speed-up of so many rounds, of which eager alone lost its cores in all but ten."""
+    paired(rows, ratios=RATIOS[:rounds], blocks=range(rounds))
+    measured(rows["a"], latency=STEADY, contention=[0.0] * 10 + [0.5] * 10)
+
+
 def without_eager(rows: dict[str, Row]) -> None:
     paired(rows)
     failed("error")(rows["a"])
@@ -212,6 +218,8 @@ SPEEDUPS: dict[str, tuple[str, Callable[[dict[str, Row]], object], str]] = {
     "one round higher": ("its speed-up", lambda rows: paired(rows, ratios=[*RATIOS[:-1], 2.1]), "abcd"),
     "of other rounds": ("its speed-up", lambda rows: paired(rows, blocks=range(1, 21)), "abcd"),
     "of the last row": ("its speed-up", lambda rows: paired(rows, ratios=[4.0] * 20), "cdab"),
+    "true, of rounds that both had alone": ("", lambda rows: beside_others(rows, 10), "abcd"),
+    "of rounds that eager alone lost": ("its speed-up", lambda rows: beside_others(rows, 20), "abcd"),
     "over the eager of another model": ("its speed-up", swapped, "abcd"),
     "over an eager that measured nothing": ("its speed-up", without_eager, "abcd"),
     "over an eager of another process": ("its speed-up", paired, "acbd"),

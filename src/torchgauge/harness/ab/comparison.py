@@ -18,12 +18,12 @@ from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.interpreter.foreign_plugins import check_scenarios, refuse
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.plan import make_group
+from torchgauge.harness.planning.refusals import missing_suite
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.run.campaigns import find_devices
 from torchgauge.processes.known_secrets import own_command
 from torchgauge.processes.secret_names import MASK, hide_told
 from torchgauge.records import (
-    Cause,
     Group,
     PlannedCase,
     Provenance,
@@ -36,6 +36,7 @@ from torchgauge.results.comparing.comparison_store import ComparisonFolder
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import Store
 from torchgauge.suites.capabilities import offered_as
+from torchgauge.suites.lending import digests_of
 from torchgauge.suites.suite import Suite
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
 
@@ -139,7 +140,7 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
         seed=seed,
         policy=request.policy,
         max_launches=request.max_launches,
-        suite_digests=tuple((suite.name, suite.digest) for suite in setups[Side.HEAD].suites.values()),
+        suite_digests=tuple(digests_of(suites[Side.HEAD].values(), setups[Side.HEAD].groups).items()),
         provenance=request.provenance,
     )
     return Comparison(plan, Store.open(store, create=True), setups, progress)
@@ -163,12 +164,13 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
     specs = {Side.BASE: plan.base, Side.HEAD: plan.head}
     _check_values_kept(specs.values())
     there = {side: interpreter(each.python) for side, each in specs.items()}
-    suites = suites_of_either(there, [name for name, _ in plan.suite_digests])
+    suites = suites_of_either(there, [group.workload.suite for group in plan.groups])
     for side, spec in specs.items():
         devices = find_devices(sorted({str(group.device) for group in plan.groups}), there[side])
         setups[side] = _side(spec, SideParts(there[side], suites[side], devices), plan.groups)
-    for name, digest in plan.suite_digests:
-        if setups[Side.HEAD].suites[name].digest != digest:
+    planned = dict(plan.suite_digests)
+    for name, digest in digests_of(suites[Side.HEAD].values(), plan.groups).items():
+        if planned.get(name, digest) != digest:
             raise UsageError(
                 f"the data of suite {name!r} has changed since comparison {plan.run_id} was planned",
                 hint="start a new one",
@@ -216,13 +218,11 @@ def _own(group: Group, devices: Mapping[str, Device], suite: Suite) -> Group:
     if entry is None or lacks:
         refused = Refusal(Status.UNSUPPORTED, f"its suite {suite.name!r} has {lacks}")
         return replace(group, cases=tuple(replace(each, refusal=refused) for each in group.cases))
-    missing = None
-    if suite.unavailable is not None:
-        reason = f"{suite.unavailable.reason}; try: {suite.unavailable.hint}"
-        missing = Refusal(Status.SKIPPED, reason, Cause.MISSING_PACKAGE)
     configurations = [planned.case.configuration for planned in group.cases]
     device = devices[group.device.name]
-    return make_group(group.workload, entry, configurations, group.device, device, missing=missing)
+    return make_group(
+        group.workload, entry, configurations, group.device, device, missing=missing_suite(suite)
+    )
 
 
 def _pairs(

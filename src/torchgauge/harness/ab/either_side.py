@@ -65,6 +65,8 @@ def suites_of_either(there: Mapping[Side, Interpreter], names: Sequence[str]) ->
 def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> tuple[Group, ...]:
     """The groups of head, then those of base in whose place head has none, cut to the shard.
 
+    Checks that a suite has beside its models are left out: they have no step time to compare.
+
     Raises what :func:`all_groups` raises where neither side has anything.
     """
     head, base = parts[Side.HEAD], parts[Side.BASE]
@@ -80,20 +82,22 @@ def groups_of_either(selection: Selection, parts: Mapping[Side, SideParts]) -> t
         found += [group for group in groups if _place(group) not in taken]
     if not found and empty is not None:
         raise empty
-    checks = next((group for group in found if group.checks), None)
+    models = [group for group in found if not group.checks]
+    suites = {group.workload.suite for group in models}
+    checks = next((each for each in found if each.checks and each.workload.suite not in suites), None)
     if checks is not None:
         raise UsageError(
             f"suite {checks.workload.suite!r} holds checks, which have no step time to compare",
             hint="torchgauge check or ops on either side, then torchgauge compat",
         )
-    several = next((group for group in found if group.workload.processes > 1), None)
+    several = next((group for group in models if group.workload.processes > 1), None)
     if several is not None:
         raise UsageError(
             f"{several.workload.name} takes several processes, and an A/B run leads one of each side",
             hint="leave it out, or torchgauge run on either side, then torchgauge compare",
         )
     _, shards = parse_shard(selection.shard)
-    return shard_groups(found, shards, Forecast()).shard(selection.shard)
+    return shard_groups(models, shards, Forecast()).shard(selection.shard)
 
 
 def _joined(ours: Suites, theirs: Suites) -> dict[str, Suite]:

@@ -14,9 +14,11 @@ from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
+from zipfile import ZipFile
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
+from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import knobs_of
 from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared
 from torchgauge.harness.compile_cache import folder_name
@@ -68,8 +70,11 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / "model.pt2"
     prepared = Prepared(subject.module)
+    there = session.fresh and path.is_file()
+    if not there:
+        compiler_start(session)
     with session.alone() if session.cold else nullcontext():
-        if not (session.fresh and path.is_file()):
+        if not there:
             _build(subject, configuration, session, prepared, path)
         load = getattr(torch._inductor, "aoti_load_package", None)
         if load is None:
@@ -105,12 +110,15 @@ def _build(
         _, compiled = _timed(
             lambda: package(program, package_path=str(path), inductor_configs=settings), session
         )
+    with ZipFile(path) as packed:
+        sources = [name for name in packed.namelist() if name.endswith(".cpp")]
+        knobs.code += [packed.read(name).decode(errors="replace") for name in sources]
     facts, missed = knobs.seen()
     prepared.evidence.update(facts)
     prepared.degraded += missed
     prepared.measurements += [
         single("export_time", exported, "torch.export.export, not strict"),
-        single("package_compile", compiled, "aoti_compile_and_package"),
+        single("package_compile", compiled + compiler_start(session)[0], "aoti_compile_and_package"),
     ]
     operators = {str(node.target) for node in program.graph.nodes if node.op == "call_function"}
     prepared.evidence["exported_operators"] = len(operators)

@@ -3,6 +3,9 @@
 Blocks of one class share their compiled code, so compiling takes as long as for one of them. With ``nested``
 the whole model is compiled, and each block is a region that is compiled once and used again. Blocks of other
 sizes are other code; a graph beyond those is a promise not kept, and the compiler's own words say why.
+
+A region that only one call uses torch compiles in its place, as if nobody had marked it, and without a word
+(2.13). So regions are counted in the graphs that dynamo captured, and a case without them is degraded.
 """
 
 from __future__ import annotations
@@ -10,7 +13,7 @@ from __future__ import annotations
 import copy
 from collections import Counter
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -21,10 +24,13 @@ from torchgauge.harness.backends.compile_stage import CompileStage
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR, knobs_of
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
 from torchgauge.harness.worker import compilation
+from torchgauge.harness.worker.captured_graphs import NOT_SEEN, REGION, HigherOrder, most
 from torchgauge.records import Configuration, Scalar
 
 GRADIENT = "requires_grad"
 """What the compiler says where code is made again for an input that needs a gradient, or needs none."""
+WHY = "TORCH_LOGS=+hierarchical_compile says why"
+IN_PLACE = f"torch compiled the others where they stand, as without regions; {WHY}"
 
 
 @dataclass(frozen=True)
@@ -64,17 +70,24 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     Raises :class:`NotOfferedError` for a model without repeated blocks and a torch without nested regions.
     """
     options: RegionalOptions = options_of(BACKEND, configuration)
-    twin, blocks = with_blocks(subject.module)
+    twin, blocks, others = with_blocks(subject.module)
     told = compilation.arguments(configuration, options.backend)
     told["options"] = passed_on(BACKEND, configuration) or None
-    kinds = len({_structure(block) for block in blocks})
+    kinds = Counter(_structure(block) for block in blocks)
     facts: dict[str, Scalar] = {
         "regions": len(blocks),
-        "region_kinds": kinds,
+        "region_kinds": len(kinds),
         "region_class": type(blocks[0]).__name__,
     }
-    make = _nested(twin, blocks, told, options) if options.nested else _one_by_one(twin, blocks, told)
-    stage = CompileStage(make, configuration, session, partial(extra_graphs, 1 if options.nested else kinds))
+    if others:
+        facts["regions_left_out"] = ", ".join(others)
+    if options.nested:
+        make, found = _nested(twin, blocks, told, options), Regions(list(kinds.values()), _takes_gradients())
+        stage = CompileStage(make, configuration, session, partial(extra_graphs, 1))
+        stage.graphs, stage.count = found.graphs, found.count
+    else:
+        make = _one_by_one(twin, blocks, told)
+        stage = CompileStage(make, configuration, session, partial(extra_graphs, len(kinds)))
     if options.backend == INDUCTOR:
         stage.knobs = knobs_of(session, configuration, told["options"] or {})
     prepared = stage.prepare()
@@ -94,6 +107,43 @@ def extra_graphs(asked: int, counts: compilation.CompileCounters) -> str:
     return f"{counts.graphs} graphs where {asked} would do: {why}"
 
 
+@dataclass
+class Regions:
+    """The regions that were captured of blocks, of which ``alike`` says how many are equal, by kind.
+
+    While gradients are taken, one block may be none: the first, whose input alone needs no gradient.
+    """
+
+    alike: list[int]
+    gradients: bool = False
+    graphs: list[list[HigherOrder]] = field(default_factory=list)
+
+    def count(self, prepared: Prepared) -> None:
+        """Say how many calls of how many regions there are, and where that is not what was asked for."""
+        if not self.graphs:
+            prepared.evidence["region_calls_unknown"] = NOT_SEEN
+            return
+        calls = most(self.graphs, REGION)
+        prepared.evidence.update(region_calls=len(calls), region_graphs=len(set(calls)))
+        said = self.missed(len(calls), len(set(calls)))
+        prepared.degraded += [said] if said else []
+
+    def missed(self, calls: int, regions: int) -> str:
+        """What a case with so many ``calls`` of ``regions`` is degraded by; empty where it is not."""
+        several = [each for each in self.alike if each > 1]
+        if calls == 0 or calls < sum(several) - self.gradients:
+            return f"{calls} of {sum(self.alike)} blocks call a region that is compiled once: {IN_PLACE}"
+        if regions > len(self.alike):
+            return f"{regions} regions where {len(self.alike)} would do: {WHY}"
+        return ""
+
+
+def _takes_gradients() -> bool:
+    import torch
+
+    return bool(torch.is_grad_enabled())
+
+
 def _structure(block: Any) -> tuple[tuple[str, tuple[int, ...], Any], ...]:
     """What decides whether two blocks of one class can share code: names, shapes and dtypes of tensors."""
     return tuple(
@@ -102,11 +152,12 @@ def _structure(block: Any) -> tuple[tuple[str, tuple[int, ...], Any], ...]:
     )
 
 
-def with_blocks(module: Any) -> tuple[Any, list[Any]]:
-    """A twin of ``module`` that shares its parameters and buffers, and the blocks of the twin.
+def with_blocks(module: Any) -> tuple[Any, list[Any], list[str]]:
+    """A twin of ``module`` that shares its parameters and buffers, the blocks of the twin, and what is none.
 
     Blocks are the members of lists and sequences of modules whose class comes twice or more in one of them:
-    of those the class with the most parameters. Eager goes on with ``module``, which is left alone.
+    of those the class with the most parameters. The other classes that are in no block are named with their
+    number. Eager goes on with ``module``, which is left alone.
     """
     import torch
 
@@ -120,7 +171,10 @@ def with_blocks(module: Any) -> tuple[Any, list[Any]]:
         raise NotOfferedError("the model has no repeated blocks: no list of modules holds two of one class")
     sizes = {kind: sum(_size(each) for each in twin.modules() if type(each) is kind) for kind in found}
     largest = max(sizes, key=lambda kind: sizes[kind])
-    return twin, [each for each in twin.modules() if type(each) is largest]
+    blocks: list[Any] = [each for each in twin.modules() if type(each) is largest]
+    inside = {id(part) for block in blocks for part in block.modules()}
+    left = Counter(type(each) for each in twin.modules() if type(each) in found and id(each) not in inside)
+    return twin, blocks, [f"{count} {kind.__name__}" for kind, count in left.items()]
 
 
 def _one_by_one(twin: Any, blocks: list[Any], told: dict[str, Any]) -> Callable[[], Any]:

@@ -6,17 +6,19 @@ Worker side. What is compiled, and how, is the backend's: the whole model, or bl
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 from torchgauge.harness.backends.backend import compiler_of
-from torchgauge.harness.backends.inductor_knobs import Knobs
+from torchgauge.harness.backends.compiler_start import compiler_start
+from torchgauge.harness.backends.inductor_knobs import INDUCTOR, Knobs
 from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
 from torchgauge.harness.cold_sampling import NOT_SAMPLED
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
 from torchgauge.harness.worker import compilation
+from torchgauge.harness.worker.captured_graphs import HigherOrder, captured
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.cpu_time import CpuTime, spent_in
 from torchgauge.records import Configuration, Measurement, Scalar, absent
@@ -28,7 +30,7 @@ class CompileStage:
 
     ``judge`` says what the case is degraded by as far as the compiler's counts show it, "" for nothing;
     ``knobs`` are the settings of inductor, where it compiles. ``around`` makes a context of whatever runs of
-    it, and ``count`` adds what only this way of compiling counts.
+    it. ``graphs`` is told what dynamo captures, and ``count`` adds what only this way of compiling counts.
     """
 
     make: Callable[[], Callable[..., Any]]
@@ -37,6 +39,7 @@ class CompileStage:
     judge: Callable[[compilation.CompileCounters], str] = lambda _: ""
     knobs: Knobs | None = None
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
+    graphs: list[list[HigherOrder]] | None = None
     count: Callable[[Prepared], None] | None = None
 
     def prepare(self) -> Prepared:
@@ -63,28 +66,49 @@ class CompileStage:
 
     def _attempt(self, cache: str, origin: str) -> Prepared:
         """Compile with the caches in the folder ``cache``; ``origin`` is where the code comes from."""
+        session = self.session
+        start = compiler_start(session) if self._starts_cold() else None
         compilation.use_cache(cache, self.configuration)
-        if not self.session.fresh:
+        if not session.fresh:
             compilation.reset()
+        for seen in (self.knobs and self.knobs.code, self.graphs):
+            if seen:  # of an attempt that failed
+                seen.clear()
         call = self.make()
         prepared = Prepared(call, settled=False, evidence={FACT: origin} if origin else {})
         prepared.context = lambda: self._running(cache, prepared)
         with prepared.context():
-            seconds, cpu = spent_in(lambda: self.session.first_call(call))
+            seconds, cpu = spent_in(lambda: session.first_call(call))
+        if start is not None:
+            seconds, cpu = seconds + start[0], cpu + start[1]
+            prepared.evidence["compiler_start"] = round(start[0], 3)
         prepared.measurements += self._timed(seconds, cpu)
-        if self.session.fresh:
+        if session.fresh:
             self._judge_cache(prepared)
         else:
             prepared.judged = lambda: self._judged(prepared)
             prepared.look = Look("compiled_share_unknown", self._look)
         return prepared
 
+    def _starts_cold(self) -> bool:
+        """Whether its first call is timed with an empty cache, and what inductor does once with it."""
+        session = self.session
+        empty = session.cold and not session.fresh and not session.filled
+        return empty and compiler_of(self.configuration) == INDUCTOR
+
     @contextmanager
     def _running(self, cache: str, prepared: Prepared) -> Iterator[None]:
         """What runs inside finds its caches, and is charged with the compiler's warnings."""
         compilation.use_cache(cache, self.configuration)  # another case's may have been in use
-        knobs = self.knobs.watched() if self.knobs is not None else nullcontext()
-        with compilation.fallback_watch().charging(prepared.degraded), knobs, self.around():
+        knobs, graphs = self.knobs, self.graphs
+        fresh = self.session.fresh  # a warm start is timed with its imports: nothing is looked at there
+        with ExitStack() as inside:
+            inside.enter_context(compilation.fallback_watch().charging(prepared.degraded))
+            if knobs is not None:
+                inside.enter_context(knobs.frozen() if fresh else knobs.watched())
+            if graphs is not None and not fresh:
+                inside.enter_context(captured(graphs, compiler_of(self.configuration)))
+            inside.enter_context(self.around())
             yield
 
     def _timed(self, seconds: float, cpu: CpuTime) -> list[Measurement]:

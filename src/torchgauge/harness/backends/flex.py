@@ -3,24 +3,32 @@
 Torch refuses some devices and some inputs of ``flex_attention`` before anything runs; what it says then is
 the reason that the case is unsupported. With ``lifted`` its check of the device is left out, to see what
 lies behind it: that is a probe, and never a pass of the feature.
+
+That a method is called ``flex_form`` is no proof. So calls of torch's operator are counted: those in captured
+graphs, or those of one more step where the form runs as it is. A case without any is degraded.
 """
 
 from __future__ import annotations
 
+import dis
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
+from functools import partial
+from importlib import import_module
+from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor
 from torchgauge.harness.backends.compile_stage import CompileStage
-from torchgauge.harness.backends.prepared import BackendSession, Prepared
+from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
 from torchgauge.harness.worker import compilation
+from torchgauge.harness.worker.captured_graphs import FLEX, NOT_SEEN, HigherOrder, most
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.verdicts import first_line
-from torchgauge.records import Configuration, Measurement
+from torchgauge.records import Configuration, Measurement, Scalar
 
 CHECK = "_validate_device"
 """The function of torch's module that refuses a device; it looks at the type's name and at gradients."""
@@ -93,8 +101,13 @@ class _Making:
         form = self.subject.module.flex_form(self.session.device.torch_device)
         if self.options.compiled:
             told = compilation.arguments(self.configuration, "inductor")
+            graphs: list[list[HigherOrder]] = []
             made = CompileStage(
-                lambda: torch.compile(form, **told), self.configuration, self.session
+                lambda: torch.compile(form, **told),
+                self.configuration,
+                self.session,
+                graphs=graphs,
+                count=partial(_count, graphs),
             ).prepare()
         else:
             made = self.as_it_is(form)
@@ -103,11 +116,50 @@ class _Making:
 
     def as_it_is(self, form: Any) -> Prepared:
         """The form as torch runs it uncompiled; that too is traced by dynamo, which may give up."""
-        made = Prepared(form, settled=False)
+        made = Prepared(form, settled=False, look=Look("flex_calls_unknown", lambda step, _: _look(step)))
         made.context = lambda: compilation.fallback_watch().charging(made.degraded)
         with made.context():
             self.session.first_call(form)
         return made
+
+
+def _count(graphs: list[list[HigherOrder]], prepared: Prepared) -> None:
+    """Say how often the captured graphs call the operator; generated code is made of nothing else."""
+    if not graphs:
+        prepared.evidence["flex_calls_unknown"] = NOT_SEEN
+        return
+    facts, said = called(len(most(graphs, FLEX)))
+    prepared.evidence.update(facts)
+    prepared.degraded += [f"{said} in a compiled graph"] if said else []
+
+
+def _look(step: Step) -> tuple[dict[str, Scalar], str]:
+    """How often one step calls the operator; the step before it may compile, which calls it as well."""
+    step()
+    kind: Any = type(import_module("torch._higher_order_ops.flex_attention").flex_attention)
+    call, running, calls = kind.__call__, False, 0
+
+    def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
+        nonlocal running, calls
+        if running:  # autograd calls it again below itself
+            return call(self, *args, **kwargs)
+        running, calls = True, calls + 1
+        try:
+            return call(self, *args, **kwargs)
+        finally:
+            running = False
+
+    kind.__call__ = counted
+    try:
+        step()
+    finally:
+        kind.__call__ = call
+    return called(calls)
+
+
+def called(calls: int) -> tuple[dict[str, Scalar], str]:
+    """The fact, and what a form is degraded by that makes so many ``calls`` of the operator."""
+    return {"flex_calls": calls}, "" if calls else "the model's form with flex_attention never calls it"
 
 
 def _module() -> Any:
@@ -174,16 +226,31 @@ def _refusals(flexible: Any, probing: str) -> Iterator[None]:
 def refusal(error: BaseException, flexible: Any) -> str:
     """Why torch does not take a call, in its own words; empty where ``error`` is no refusal.
 
-    A ``ValueError`` of the check of the device is one by its name: nothing was tried.
+    A ``NotImplementedError`` is one where torch raised it, and not the model's own code. A ``ValueError`` of
+    the check of the device is one by its name: nothing was tried.
     """
     inner = getattr(error, "inner_exception", error)
     if isinstance(inner, NotImplementedError):
-        return str(inner)
+        return str(inner) if _raised_by_torch(inner) else ""
     frames = traceback.extract_tb(inner.__traceback__)
     last = frames[-1] if frames else None
     if isinstance(inner, ValueError) and last and (last.filename, last.name) == (flexible.__file__, CHECK):
         return f"refused by name: {inner}"
     return ""
+
+
+def _raised_by_torch(error: BaseException) -> bool:
+    """Whether ``error`` is of torch's Python code, or of an operator below the last line of Python's."""
+    import torch
+
+    place = error.__traceback__
+    while place is not None and place.tb_next is not None:
+        place = place.tb_next
+    if place is None:
+        return False
+    code = place.tb_frame.f_code
+    of_torch = Path(torch.__file__).parent in Path(code.co_filename).parents
+    return of_torch or dis.opname[code.co_code[place.tb_lasti]] != "RAISE_VARARGS"
 
 
 def _of_blocks(form: Any, subject: Any) -> list[Measurement]:

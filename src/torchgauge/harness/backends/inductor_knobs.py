@@ -1,14 +1,17 @@
-"""Whether inductor did what its settings ask: SIMD width, freezing and max-autotune are read back.
+"""Whether inductor did what its settings ask: they are read back in its code and its counters.
 
-Each of the three is dropped without a word where it cannot be had: a width that the processor lacks becomes
-scalar code, freezing that dynamo is not told of folds nothing, max-autotune without a choice tunes nothing.
+Most are dropped without a word where they cannot be had: a width that the processor lacks becomes scalar
+code, freezing that dynamo is not told of folds nothing, max-autotune without a choice tunes nothing.
+What was made is read in the generated code, which inductor hands out whether it is new or from a cache; which
+vectors ``at::vec`` stands for there, inductor decides once for the settings, and for the compiler's flags.
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
@@ -20,7 +23,17 @@ WIDTH, FREEZING, AUTOTUNE = "cpp.simdlen", "freezing", "max_autotune"
 DEVICE_GRAPHS = "triton.cudagraphs"
 TUNED, TEMPLATES = "select_algorithm_autotune", "cpp_templated_kernel_counter"
 """Inductor's own counters: operators whose candidates were timed, and those that a C++ template won."""
+TELL = "get_algorithm_selector_cache"
+"""Inductor's function for what chooses kernels, which tells functions in a list of each choice."""
 INDUCTOR = "inductor"
+HAND_OUT = "save_output_code"
+"""Where inductor hands out its code, to a function that is called with the text."""
+KERNEL = re.compile(r'extern "C"[^{;]*\bvoid\b[^{;]*\)\s*\{')
+VECTORS = "at::vec::"
+WRAPPER, CPP_ENTRY = "cpp_wrapper", "CppWrapperCodeCache"
+"""The setting of calling code in C++, and what loads that where it was generated."""
+CHOOSABLE = re.compile(r"\baten\.(?:mm|addmm|bmm|baddbmm|_int_mm|_scaled_mm|convolution)\b")
+"""Operators of which max-autotune compares kernels, as the comments of generated code name them."""
 
 
 @dataclass
@@ -29,7 +42,7 @@ class Knobs:
 
     ``mode`` is torch.compile's, ``device_type`` torch's name of the kind of device. ``folded`` counts what
     freezing made constants of the code, None where nothing was frozen; those of a ``packaged`` program are
-    constants before.
+    constants before. ``code`` are the generated texts, ``choices`` what had several kernels to choose from.
     """
 
     settings: Mapping[str, Scalar]
@@ -37,10 +50,24 @@ class Knobs:
     device_type: str = HOST
     packaged: bool = False
     folded: int | None = None
+    code: list[str] = field(default_factory=list)
+    choices: int = 0
 
     @contextmanager
     def watched(self) -> Iterator[None]:
-        """What is compiled inside is frozen where that is asked for, and counted.
+        """What is generated inside is kept as text, frozen where that is asked for, and counted."""
+        lowering: Any = import_module("torch._inductor.graph").GraphLowering
+        before = getattr(lowering, HAND_OUT, None)
+        setattr(lowering, HAND_OUT, self.code.append)
+        try:
+            with self.frozen(), self._choosing():
+                yield
+        finally:
+            setattr(lowering, HAND_OUT, before)
+
+    @contextmanager
+    def frozen(self) -> Iterator[None]:
+        """What is compiled inside is frozen, and what that folds is counted.
 
         Dynamo decides by the setting of the process whether parameters may become constants; in
         torch.compile's ``options`` alone, freezing is silently none (torch 2.13).
@@ -64,11 +91,31 @@ class Knobs:
         finally:
             freezing.freeze = freeze
 
+    @contextmanager
+    def _choosing(self) -> Iterator[None]:
+        """Choices that are made inside are counted, by times that inductor kept of another model as well."""
+        select: Any = import_module("torch._inductor.select_algorithm") if self._tunes() else None
+        if not hasattr(select, TELL):
+            yield
+            return
+        told: list[Any] = select.get_algorithm_selector_cache().feedback_saver_fns
+        told.append(self._chose)
+        try:
+            yield
+        finally:
+            told.remove(self._chose)
+
+    def _chose(self, *_: Any) -> None:
+        self.choices += 1
+
+    def _tunes(self) -> bool:
+        return bool(self.settings.get(AUTOTUNE)) or self.mode.startswith("max-autotune")
+
     def seen(self) -> tuple[dict[str, Scalar], list[str]]:
         """Facts of the row, and what the case is degraded by; of the last compilation in this process."""
         facts: dict[str, Scalar] = {}
         missed: list[str] = []
-        for fact, said in (self._width(), self._frozen(), self._tuned(), self._graphs()):
+        for fact, said in (self._width(), self._frozen(), self._tuned(), self._graphs(), self._wrapper()):
             facts.update(fact)
             missed += [said] if said else []
         return facts, missed
@@ -77,19 +124,31 @@ class Knobs:
         """The vector instructions that inductor's C++ code is made of: of this processor, for this width."""
         if self.device_type != HOST:
             return {}, ""
+        kernels = sum(len(KERNEL.findall(text)) for text in self.code)
+        if not kernels:
+            return {"simd": "no C++ kernel was generated"} if self.code else {}, ""
         settings = import_module("torch._inductor.config")
         try:
-            pick = import_module("torch._inductor.cpu_vec_isa").pick_vec_isa
+            isas: Any = import_module("torch._inductor.cpu_vec_isa")
         except ImportError:
             return {"simd_unknown": "this torch does not say which vector instructions it picks"}, ""
         asked = self.settings.get(WIDTH)
         with settings.patch({WIDTH: asked} if WIDTH in self.settings else {}):
-            picked = pick()
-        width = picked.bit_width() if picked else 1
-        facts: dict[str, Scalar] = {"simd_width": width, "simd": str(picked) if picked else "none"}
+            picked = isas.pick_vec_isa()
+        vectors = bool(picked) and any(VECTORS in text for text in self.code)
+        width = picked.bit_width() if vectors else 1
+        facts: dict[str, Scalar] = {
+            "cpp_kernels": kernels,
+            "simd_width": width,
+            "simd": str(picked) if vectors else "none",
+        }
         if asked is None or asked == width:
             return facts, ""
-        return facts, f"asked for SIMD width {asked}, the code has {width}: this processor has no such width"
+        said = f"asked for SIMD width {asked!r}"
+        if picked:
+            return facts, f"{said}, and none of {kernels} C++ kernels has vectors"
+        widths = " and ".join(map(str, sorted({each.bit_width() for each in isas.valid_vec_isa_list()})))
+        return facts, f"{said}, the code has {width}: what torch has here is {widths or 'no vectors at all'}"
 
     def _frozen(self) -> tuple[dict[str, Scalar], str]:
         if not self.settings.get(FREEZING):
@@ -100,12 +159,14 @@ class Knobs:
         return ({} if self.packaged else {"folded_parameters": folded}), said
 
     def _tuned(self) -> tuple[dict[str, Scalar], str]:
-        if not (self.settings.get(AUTOTUNE) or self.mode.startswith("max-autotune")):
+        if not self._tunes():
             return {}, ""
         counts = import_module("torch._dynamo.utils").counters["inductor"]
         tuned, won = int(counts[TUNED]), int(counts[TEMPLATES])
         facts: dict[str, Scalar] = {"autotuned": tuned, "cpp_templates": won}
-        return facts, "" if tuned else "max-autotune tuned nothing: no operator had a choice of kernels"
+        nothing_there = self.code and not any(CHOOSABLE.search(text) for text in self.code)
+        said = "max-autotune tuned nothing: no operator had a choice of kernels"
+        return facts, "" if tuned or self.choices or nothing_there else said
 
     def _graphs(self) -> tuple[dict[str, Scalar], str]:
         if self.mode != "reduce-overhead" and not self.settings.get(DEVICE_GRAPHS):
@@ -113,6 +174,14 @@ class Knobs:
         skips = int(import_module("torch._dynamo.utils").counters["inductor"]["cudagraph_skips"])
         said = f"device graphs were asked for, and inductor skipped them in {skips} graphs" if skips else ""
         return {"device_graph_skips": skips}, said
+
+    def _wrapper(self) -> tuple[dict[str, Scalar], str]:
+        """The language of the code that calls the kernels; a package has no other than C++."""
+        if not self.settings.get(WRAPPER) or self.packaged or not self.code:
+            return {}, ""
+        others = sum(CPP_ENTRY not in text for text in self.code)
+        said = f"asked for calling code in C++, and {others} of {len(self.code)} graphs have Python's"
+        return {"calling_code": "Python" if others else "C++"}, said if others else ""
 
 
 def knobs_of(session: BackendSession, configuration: Configuration, settings: Mapping[str, Scalar]) -> Knobs:

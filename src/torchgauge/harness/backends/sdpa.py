@@ -58,21 +58,16 @@ class SdpaOptions:
     kernel: str = ""
     implementation: str = ""
 
-
-@dataclass(frozen=True)
-class _Sdpa(BackendDescriptor):
-    def cannot_run(self, workload: Any, configuration: Configuration, device: Any) -> str | None:
-        """A back end that does not exist, or an implementation of another one than flash attention."""
-        options = dict(configuration.options)
-        kernel, implementation = options.get("kernel", ""), options.get("implementation", "")
-        if kernel not in ("", *MEMBERS):
-            return f"no back end {kernel!r}: one of {', '.join(MEMBERS)}"
-        if implementation and kernel != FLASH:
-            return f"implementation {implementation!r} is one of flash attention: say kernel: {FLASH} too"
-        return None
+    def __post_init__(self) -> None:
+        """Refuse a back end that does not exist, and an implementation of another than flash attention."""
+        if self.kernel not in ("", *MEMBERS):
+            raise ValueError(f"kernel: no back end {self.kernel!r}: one of {', '.join(MEMBERS)}")
+        if self.implementation and self.kernel != FLASH:
+            said = f"{self.implementation!r} is one of flash attention: say kernel: {FLASH} too"
+            raise ValueError(f"implementation: {said}")
 
 
-BACKEND = _Sdpa(
+BACKEND = BackendDescriptor(
     name="sdpa",
     doc="eager with one back end of scaled_dot_product_attention; the kernel that ran is the evidence",
     implementation=__name__,
@@ -107,7 +102,8 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
 def _registered(subject: Any, options: SdpaOptions, session: BackendSession) -> Prepared:
     """The module with a registered implementation of flash attention: the one that is named, or the first.
 
-    Torch is asked which there are, and each is tried; what it says is the reason where none serves.
+    Torch is asked which there are, and each is tried; what it says is the reason where none serves. It raises
+    for a name that it does not know.
     """
     names = registered()
     wanted = names if options.implementation == ANY else [options.implementation]
@@ -118,7 +114,9 @@ def _registered(subject: Any, options: SdpaOptions, session: BackendSession) -> 
         try:
             with prepared.context():
                 session.first_call(prepared.call)
-        except Exception as error:  # noqa: BLE001  whatever it needs and does not find, another may do
+        except Exception as error:  # whatever it needs and does not find, another may do
+            if name not in names:
+                raise
             said[name] = first_line(error)
             continue
         prepared.evidence.update(flash_implementation=name, flash_implementations=", ".join(names))
@@ -201,6 +199,8 @@ def judged(operators: Iterable[str], kernel: str) -> tuple[dict[str, Scalar], st
     if not calls and not ran:
         return facts, "the model never calls scaled_dot_product_attention"
     others = sorted(ran.keys() - {kernel}) if kernel else []
+    if kernel in ran and not others and back.keys() - {kernel}:
+        return facts, f"asked for {kernel} attention, went back through {' and '.join(sorted(back))}"
     if kernel and (others or kernel not in ran):
         return (
             facts,

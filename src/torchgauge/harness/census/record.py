@@ -136,7 +136,7 @@ def _models(name: str, suite: Suite, wanted: Wanted) -> Iterator[CensusItem]:
     for each in wanted.modes:
         implementation_for(each, suite)  # a mode that nobody has is refused, whatever is selected
     for entry in select_models(name, suite.models(), wanted.models, "full"):
-        if entry.framework != "torch" or "small" not in entry.sizes:
+        if entry.framework != "torch" or "small" not in entry.sizes or entry.declined:
             continue
         builds = lender(entry.recipe) or suite
         if builds.unavailable is not None:

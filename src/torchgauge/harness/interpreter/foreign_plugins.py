@@ -24,7 +24,7 @@ from torchgauge.harness.interpreter.interpreter import (
     ask_plugins,
     require_torch,
 )
-from torchgauge.harness.planning.plan import SUITES, load_suite, load_suites, wanted_suites
+from torchgauge.harness.planning.plan import load_suite, load_suites, wanted_suites
 from torchgauge.processes.kept_process import scratch
 from torchgauge.records import METRICS, Group, Metric, PlannedCase, Refusal, Status, from_plain, to_json
 from torchgauge.suites.capabilities import SCENARIOS
@@ -46,6 +46,7 @@ class ForeignSuite:
     unavailable: Unavailable | None = None
     notes: tuple[str, ...] = ()
     scenarios: dict[str, str] = field(default_factory=dict)
+    checker: str = ""
 
     def models(self) -> tuple[ModelEntry, ...]:
         """All models, in the suite's order."""
@@ -67,7 +68,7 @@ def suites_of(target: Interpreter, names: Sequence[str]) -> dict[str, Suite]:
     """
     if target.own:
         return load_suites(names)
-    known = _known(target, SUITES)
+    known = _known(target, registry.SUITES)
     return {name: _suite(target, name, known) for name in wanted_suites(known, names)}
 
 
@@ -150,7 +151,7 @@ def refuse(target: Interpreter, groups: Sequence[Group], devices: Mapping[str, D
 
 
 def _suite(target: Interpreter, name: str, known: Sequence[str]) -> Suite:
-    plugin = target.plugin(SUITES, name)
+    plugin = target.plugin(registry.SUITES, name)
     if plugin is not None:
         _check_unique(target, plugin)
         try:
@@ -164,7 +165,9 @@ def _suite(target: Interpreter, name: str, known: Sequence[str]) -> Suite:
     suite = load_suite(name)
     if hasattr(suite, "seen_from"):  # what it lists depends on the torch that will run it
         suite = suite.seen_from(target.path)
-    return suite if _built_in(SUITES, name) else _absent(suite, _missing(target, SUITES, name))
+    return (
+        suite if _built_in(registry.SUITES, name) else _absent(suite, _missing(target, registry.SUITES, name))
+    )
 
 
 def _foreign_device(target: Interpreter, plugin: Plugin) -> Device:

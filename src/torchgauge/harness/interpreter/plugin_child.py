@@ -58,6 +58,7 @@ def suite(reference: str) -> dict[str, Any]:
         "environment": {},
         "notes": (),
         "scenarios": {},
+        "checker": "",
     }
     return {
         **{name: getattr(found, name) for name in names},

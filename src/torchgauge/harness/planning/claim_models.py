@@ -22,7 +22,7 @@ def list_models(select: Select, stored: Mapping[str, Collection[str]]) -> Listin
     counted and said. Raises :class:`UnknownNameError` for a suite, a model, a mode or a dtype that is neither
     known here nor stored; a device or a configuration that is not known here is said.
     """
-    installed = registry.names("torchgauge.suites")
+    installed = registry.names(registry.SUITES)
     _check_names(select, any(stored.values()))
     models: list[tuple[str, str]] = []
     unlisted: list[tuple[str, str]] = []
@@ -31,7 +31,7 @@ def list_models(select: Select, stored: Mapping[str, Collection[str]]) -> Listin
     for suite in _suites(select, installed, stored):
         entries: tuple[ModelEntry, ...] = ()
         if suite in installed:
-            entries = registry.load("torchgauge.suites", suite).models()
+            entries = registry.load(registry.SUITES, suite).models()
         else:
             notes.append(f"suite {suite} is not installed: only what the store has of it is counted")
         offered = [entry for entry in entries if offered_as(entry, select.mode)]

@@ -160,5 +160,6 @@ def _check_backend(document: Document, at: str, fields: ConfigurationFields, mad
         known = [each.name for each in dataclass_fields(backend.options)]
         hint = f"its options: {', '.join(known)}" if known else "it has none: remove them"
         option = error.path.partition(".")[2]  # after the name of the dataclass
-        problem = f"backend {backend.name}: option {option}: {error.problem}"
+        what = f"option {option}: " if option else ""  # they may be wrong together
+        problem = f"backend {backend.name}: {what}{error.problem}"
         raise refuse(document, f"{at}.options", problem, hint) from None

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import difflib
+from dataclasses import replace
 from pathlib import Path
 
-from torchgauge.errors import UnknownNameError
+from torchgauge.errors import DataFileError, UnknownNameError, UsageError
 from torchgauge.harness.planning.configurations import configuration, known_configurations
 from torchgauge.harness.planning.selection import DEFAULT_CONFIGURATIONS, DTYPE_ALIASES, DTYPES, Selection
-from torchgauge.records import Configuration
+from torchgauge.records import Cause, Configuration, Refusal, Status
 from torchgauge.suites.check import CHECK
 from torchgauge.suites.document import read_document
 from torchgauge.suites.schema import refuse
@@ -24,49 +24,64 @@ def configurations_of(entry: ModelEntry, selection: Selection) -> list[Configura
     return [configuration(name, selection.configuration_file) for name in dict.fromkeys(names)]
 
 
-def check_words(suite: Suite, entry: ModelEntry, file: str | None) -> None:
-    """Raise :class:`DataFileError` for a configuration or dtype of ``entry`` that nobody knows.
+def known_words(suite: Suite, entry: ModelEntry, selection: Selection) -> ModelEntry:
+    """``entry`` with those of its configurations and dtypes that are known here.
 
-    ``file`` has configurations beside ours. A suite without a data file raises :class:`UnknownNameError`.
+    One that would run in others is declined: others of its suite go on. What the user names replaces them.
     """
-    if entry.framework == CHECK:
-        return
-    data = getattr(suite, "data", None)
-    for problem in problems(entry, tuple(known_configurations(file))):
-        if data is None:
-            raise UnknownNameError(problem[0], problem[2], problem[3])
-        _refuse(Path(data), [each.name for each in suite.models()].index(entry.name), problem)
+    if entry.framework == CHECK or not (entry.configurations or entry.dtypes):
+        return entry
+    wrong = [
+        each
+        for each in problems(entry, tuple(known_configurations(selection.configuration_file)))
+        if not getattr(selection, each[0].partition("[")[0])
+    ]
+    if not wrong:
+        return entry
+    words = {error.name for _, error in wrong}
+    reason = _said(suite, entry, *wrong[0]).in_a_line
+    return replace(
+        entry,
+        configurations=tuple(each for each in entry.configurations if each not in words),
+        dtypes=tuple(each for each in entry.dtypes if each not in words),
+        declined={"": Refusal(Status.SKIPPED, reason, Cause.MISSING_DATA)},
+    )
 
 
 def check_file(path: Path, entries: tuple[ModelEntry, ...], files: list[str]) -> None:
-    """The same for all ``entries`` of the data file at ``path``, with the configurations of ``files``."""
+    """Raise :class:`DataFileError` for a word of ``entries``, of the file at ``path``, that nobody knows.
+
+    Configurations of ``files`` are known beside ours.
+    """
     known = dict.fromkeys(name for file in (None, *files) for name in known_configurations(file))
     for index, entry in enumerate(entries):
-        for problem in problems(entry, tuple(known)):
-            _refuse(path, index, problem)
+        for field, error in problems(entry, tuple(known)):
+            raise _placed(path, index, field, error)
 
 
-Problem = tuple[str, str, str, tuple[str, ...]]
-"""What kind of word it is, the field with its index, the word, and those that are known."""
-
-
-def problems(entry: ModelEntry, configurations: tuple[str, ...]) -> list[Problem]:
-    """The words of ``entry`` that are none of ``configurations`` and no dtype."""
-    dtypes = (*DTYPES, *DTYPE_ALIASES)
+def problems(entry: ModelEntry, configurations: tuple[str, ...]) -> list[tuple[str, UnknownNameError]]:
+    """The words of ``entry`` that are none of ``configurations`` and no dtype, each with its field."""
     return [
-        (kind, f"{field}[{index}]", word, known)
-        for kind, field, words, known in (
-            ("configuration", "configurations", entry.configurations, configurations),
-            ("dtype", "dtypes", entry.dtypes, dtypes),
+        (f"{kind}s[{index}]", UnknownNameError(kind, word, known))
+        for kind, words, known in (
+            ("configuration", entry.configurations, configurations),
+            ("dtype", entry.dtypes, (*DTYPES, *DTYPE_ALIASES)),
         )
         for index, word in enumerate(words)
         if word not in known
     ]
 
 
-def _refuse(path: Path, index: int, problem: Problem) -> None:
-    kind, field, word, known = problem
-    close = difflib.get_close_matches(word, known, n=3)
-    hint = f"did you mean {' or '.join(close)}?" if close else f"one of: {', '.join(known)}"
-    said = f"no {kind} is called {word!r}"
-    raise refuse(read_document(path), f"$.models[{index}].{field}", said, hint)
+def _said(suite: Suite, entry: ModelEntry, field: str, error: UnknownNameError) -> UsageError:
+    """``error`` of ``entry`` with its place in the data file of ``suite``, where it has one."""
+    data = getattr(suite, "data", None)
+    if data is None:
+        return error
+    return _placed(Path(data), [each.name for each in suite.models()].index(entry.name), field, error)
+
+
+def _placed(path: Path, index: int, field: str, error: UnknownNameError) -> DataFileError:
+    hint = error.hint
+    if field.startswith("configurations"):
+        hint += "; --config-file knows those of a file"
+    return refuse(read_document(path), f"$.models[{index}].{field}", error.message, hint)

@@ -10,7 +10,7 @@ from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.harness.planning.configurations import configuration
-from torchgauge.harness.planning.entry_words import check_words, configurations_of
+from torchgauge.harness.planning.entry_words import configurations_of, known_words
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.refusals import missing_suite, refused
 from torchgauge.harness.planning.selection import (
@@ -42,7 +42,6 @@ from torchgauge.suites.tolerances import tolerance_for
 
 MODEL_SUITES_ONLY = ("toy", "micro", "features", "planted", "conformance", "ops", "calibration")
 """Suites that ``all`` does not stand for: the harness's own, single operations and features, and checks."""
-SUITES = "torchgauge.suites"
 CHECKS_PER_GROUP = 128
 """Checks that share a process; a run that is interrupted repeats those of one group."""
 BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")
@@ -50,7 +49,7 @@ BY_THE_CHECK = Tolerance(0.0, 0.0, 1.0, "the check's own")
 
 def load_suites(names: Sequence[str]) -> dict[str, Suite]:
     """The suites called ``names``; ``all`` stands for every suite of models but the toy one."""
-    return {name: load_suite(name) for name in wanted_suites(registry.names(SUITES), names)}
+    return {name: load_suite(name) for name in wanted_suites(registry.names(registry.SUITES), names)}
 
 
 def load_suite(name: str) -> Suite:
@@ -58,8 +57,8 @@ def load_suite(name: str) -> Suite:
 
     A package's suite is asked for its models here, where what it raises has its name.
     """
-    suite: Suite = registry.load(SUITES, name)
-    if registry.entry_points(SUITES)[name].dist is None:
+    suite: Suite = registry.load(registry.SUITES, name)
+    if registry.entry_points(registry.SUITES)[name].dist is None:
         return suite
     with registry.stranger(f"models() of suite {name!r} raised", hint=registry.FIX):
         models = suite.models()
@@ -117,12 +116,10 @@ def all_groups(
     _, shards = parse_shard(selection.shard)
     check_plain_names(dict(entries), selection.models)
     chosen = [
-        (suite, entry)
+        (suite, known_words(suites[suite], entry, selection))
         for suite, models in entries.items()
         for entry in select_models(suite, models, selection.models, selection.tier)
     ]
-    for suite, entry in chosen:
-        check_words(suites[suite], entry, selection.configuration_file)
     groups: list[Group] = []
     for target in dict.fromkeys(parse_target(text) for text in selection.devices):
         checks: dict[str, list[PlannedCase]] = {}
@@ -157,7 +154,21 @@ def all_groups(
         raise NothingSelectedError(
             "nothing matches the selection", hint="torchgauge plan with fewer filters, or another --tier"
         )
+    _check_once(groups)
     return tuple(groups)
+
+
+def _check_once(groups: Sequence[Group]) -> None:
+    """Raise :class:`UsageError` for a case that is planned twice: a run keeps one row of a name."""
+    seen: set[str] = set()
+    for planned in (each for group in groups for each in group.cases):
+        if planned.case.id in seen:
+            suite = planned.case.workload.suite
+            raise UsageError(
+                f"suite {suite!r} plans {planned.case.id} twice",
+                hint=f"two of its models share a name: rename one, or run without {suite}",
+            )
+        seen.add(planned.case.id)
 
 
 def make_group(
@@ -171,8 +182,9 @@ def make_group(
 ) -> Group:
     """The group of ``workload`` on ``target``, with tolerances, expectations and refusals attached.
 
-    ``missing`` says that nothing of the suite can be built here.
+    ``missing`` says that nothing of the suite can be built here; ``entry`` itself may be declined.
     """
+    missing = missing or entry.declined_in(workload.mode)
     if entry.framework == CHECK:
         return check_groups([planned_check(workload, target, device, missing=missing)])[0]
     lending = lender(entry.recipe)
@@ -249,10 +261,7 @@ def named_workload(name: CaseName, suite: Suite) -> tuple[Workload, ModelEntry]:
 
 def _check_point(name: CaseName, entry: ModelEntry) -> None:
     """Raise :class:`UsageError` where ``name`` leaves an axis of the sweep out, or has a word of no axis."""
-    axes: dict[str, list[int | str]] = {}
-    for point in entry.points:
-        for axis, value in point:
-            axes.setdefault(axis, []).append(value)
+    axes = entry.axes
     model, given = f"{name.suite}/{name.model}", dict(name.shape)
     for axis, values in axes.items():
         if axis not in given:
@@ -260,7 +269,7 @@ def _check_point(name: CaseName, entry: ModelEntry) -> None:
                 f"{model} is a sweep and {axis} is not given", hint=f"[{axis}={values[0]}] at the end"
             )
     for key, value in name.shape:
-        words = [each for each in dict.fromkeys(axes.get(key, ())) if isinstance(each, str)]
+        words = [each for each in axes.get(key, ()) if isinstance(each, str)]
         if isinstance(value, str) and value not in words:
             if not words:
                 raise UsageError(f"{key}={value} of {model} is no number", hint="write it as name=number")

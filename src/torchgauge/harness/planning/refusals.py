@@ -35,7 +35,7 @@ def refused(case: Case, entry: ModelEntry | None, device: Device) -> Refusal | N
         judged = as_compiled(configuration)
         reason = registry.asked(f"device {device.name!r}", device, "cannot_run", workload, judged) or own
     except TorchgaugeError as error:  # a stranger's code must not end the run
-        return Refusal(Status.ERROR, f"{error.message}; try: {error.hint}" if error.hint else error.message)
+        return Refusal(Status.ERROR, error.in_a_line)
     return Refusal(Status.UNSUPPORTED, reason) if reason else None
 
 

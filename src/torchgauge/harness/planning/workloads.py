@@ -39,7 +39,7 @@ def workloads_of(suite: str, entry: ModelEntry, selection: Selection) -> list[Wo
             point=point,
         )
         for point in entry.points or ((),)
-        for mode in selection.modes or entry.modes or DEFAULT_MODES
+        for mode in dict.fromkeys(selection.modes or entry.modes or DEFAULT_MODES)
         if offered_as(entry, mode)
         for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in dtypes)
         if entry.framework == "torch" or dtype == DTYPES[0]
@@ -54,7 +54,7 @@ def check_workloads(suite: str, entry: ModelEntry, selection: Selection, device:
         Workload(suite, entry.name, mode, dtype, shape=entry.shape)
         for mode in entry.batch
         if not named or mode in named
-        for dtype in entry.dtypes_of(mode, device.torch_type)
+        for dtype in dict.fromkeys(entry.dtypes_of(mode, device.torch_type))
         if dtype in (selection.dtypes or DEFAULT_DTYPES)
     ]
 

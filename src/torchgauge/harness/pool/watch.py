@@ -13,6 +13,7 @@ from torchgauge.harness.events import EventReader
 from torchgauge.harness.job import Job
 from torchgauge.harness.pool.host_process import HostProcess
 from torchgauge.processes import process_tree
+from torchgauge.processes.host_memory import available_memory
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.records import Phase, RunSettings, to_json
 from torchgauge.results.atomic_file import storage_errors
@@ -237,13 +238,8 @@ class OomKills:
 
 def default_memory_limit() -> int:
     """Nine tenths of the memory that is available now, in bytes; very large where it is not known."""
-    try:
-        for line in Path("/proc/meminfo").read_text(encoding="ascii").splitlines():
-            if line.startswith("MemAvailable:"):
-                return int(int(line.split()[1]) * 1024 * 0.9)
-    except (OSError, ValueError):
-        pass
-    return 1 << 62
+    free = available_memory()
+    return 1 << 62 if free is None else int(free * 0.9)
 
 
 def _oom_kills() -> int:

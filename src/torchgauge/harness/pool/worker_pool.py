@@ -79,7 +79,7 @@ class WorkerPool:
             for runner in runners[1:]:
                 runner.environment_id, runner.absent = runners[0].environment_id, runners[0].absent
             alone: list[Group] = []
-            self.left = [group for group in self.groups if group.workload.processes == 1]
+            self.left = [group for group in self.groups if may_have_neighbours(group)]
             for item in self.at_once(runners):
                 if isinstance(item, Done) and item.beside and suspicious(item.rows):
                     alone.append(item.group)
@@ -88,8 +88,8 @@ class WorkerPool:
                     yield item.rows if isinstance(item, Done) else item
             for runner in runners[1:]:
                 runner.close()
-            self.left = [group for group in self.groups if group.workload.processes > 1]
-            for item in self.at_once(runners[:1]):  # they need the cores, and wait for each other
+            self.left = [group for group in self.groups if not may_have_neighbours(group)]
+            for item in self.at_once(runners[:1]):
                 yield item.rows if isinstance(item, Done) else item
             yield from self.rest(runners[0], alone)
             measures = any(not group.checks for group in self.runnable)
@@ -191,11 +191,17 @@ class WorkerPool:
 
 
 def groups_at_once(runnable: list[Group], prefetch: int) -> int:
-    """How many of the ``runnable`` groups of a device to prepare at once, where ``prefetch`` are allowed.
+    """How many of the ``runnable`` groups of a device to prepare at once, where ``prefetch`` are allowed."""
+    return max(1, min(prefetch, sum(map(may_have_neighbours, runnable))))
 
-    Checks ask a device about its memory, streams and clocks: those of one device never run side by side.
+
+def may_have_neighbours(group: Group) -> bool:
+    """Whether others may be prepared beside ``group``.
+
+    Checks ask a device about its memory, streams and clocks; several processes need the cores, and wait for
+    each other.
     """
-    return 1 if any(group.checks for group in runnable) else max(1, min(prefetch, len(runnable)))
+    return not group.checks and group.workload.processes == 1
 
 
 def suspicious(rows: list[Result]) -> bool:

@@ -108,11 +108,12 @@ class WorkerSetup:
     def group_job(self, kind: str, group: Group, cache: Path) -> Job:
         """A job that builds the model of ``group``."""
         _, suite = self._builds(group)
+        checker = getattr(suite, "checker", "") if group.checks else ""
         return self.job(
             kind,
             group=group,
             cache=str(cache),
-            builder=suite.builder,
+            builder=checker or suite.builder,
             scenario="" if group.checks else implementation_for(group.workload.mode, suite),
             install_hint=suite.install_hint,
             suspects=suspects_in(self.submission.python),

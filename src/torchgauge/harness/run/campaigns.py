@@ -35,6 +35,7 @@ from torchgauge.records import Group, Plan, Provenance, RunSettings
 from torchgauge.results.durations import durations_json
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import RunFolder, Store
+from torchgauge.suites.lending import digests_of
 from torchgauge.suites.suite import Suite
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
 
@@ -87,7 +88,7 @@ def plan_of(
         command=own_command(),
         settings=settings,
         groups=groups,
-        suite_digests=tuple((suite.name, suite.digest) for suite in suites),
+        suite_digests=tuple(digests_of(suites, groups).items()),
         shard=shard,
         python=sys.executable,
         provenance=provenance,
@@ -149,11 +150,10 @@ def planned_parts(plan: Plan, there: Interpreter) -> tuple[dict[str, Suite], dic
 
     Raises :class:`UsageError` for what is not there, and where a suite's data is not that of the plan.
     """
-    wanted = {group.workload.suite for group in plan.groups}
-    digests = {name: digest for name, digest in plan.suite_digests if name in wanted}
-    suites = suites_of(there, list(digests))
-    for name, digest in digests.items():
-        if suites[name].digest != digest:
+    planned = dict(plan.suite_digests)
+    suites = suites_of(there, list(dict.fromkeys(group.workload.suite for group in plan.groups)))
+    for name, digest in digests_of(suites.values(), plan.groups).items():
+        if planned.get(name, digest) != digest:
             raise UsageError(
                 f"the data of suite {name!r} is not that with which run {plan.run_id} was planned",
                 hint="start a new run, or install the version of torchgauge that planned it",

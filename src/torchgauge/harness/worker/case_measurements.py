@@ -16,9 +16,9 @@ def timings(series: Series, eager: Series | None, stopped: str) -> list[Measurem
     """Latencies of ``series`` by every clock, and its speed-up over ``eager`` in the same rounds."""
     blocks, stopped = tuple(series.rounds), series.stopped or stopped
     latency = _latency(series, stopped)
-    found = [latency, _of("latency_cpu", series.cpu, "process_time, all threads", blocks, stopped)]
+    found = [latency, of("latency_cpu", series.cpu, "process_time, all threads", blocks, stopped)]
     if series.device:
-        device = _of("latency_device", series.device, "device events", blocks, stopped)
+        device = of("latency_device", series.device, "device events", blocks, stopped)
         found += [device, launch_overhead(latency, device)]
     else:
         reason = "the device has no working events"
@@ -26,12 +26,17 @@ def timings(series: Series, eager: Series | None, stopped: str) -> list[Measurem
     if eager is None:
         found.append(absent("speedup", "eager was not measured in this process"))
     elif eager is not series:
-        found.append(speedup(latency, _latency(eager, stopped)))
+        found.append(speedup(_clocked(series, stopped), _clocked(eager, stopped)))
     return found
 
 
 def _latency(series: Series, stopped: str) -> Measurement:
-    return _of("latency", series.wall, _STEADY_CLOCK, tuple(series.rounds), stopped)
+    return of("latency", series.wall, _STEADY_CLOCK, tuple(series.rounds), stopped)
+
+
+def _clocked(series: Series, stopped: str) -> dict[str, Measurement]:
+    """What a ratio of wall times is made of, by the name of the metric."""
+    return {each.metric: each for each in (_latency(series, stopped), *contention(series, stopped))}
 
 
 def contention(series: Series, stopped: str) -> list[Measurement]:
@@ -40,10 +45,10 @@ def contention(series: Series, stopped: str) -> list[Measurement]:
         return [absent("contention", UNKNOWN)]
     stopped = series.stopped or stopped
     rounds, shares = tuple(series.contention), list(series.contention.values())
-    found = [_of("contention", shares, "time in run queues, schedstat", rounds, stopped)]
+    found = [of("contention", shares, "time in run queues, schedstat", rounds, stopped)]
     if series.contended:
         walls = [block.wall for block in series.contended.values()]
-        found.append(_of("latency_contended", walls, _STEADY_CLOCK, tuple(series.contended), stopped))
+        found.append(of("latency_contended", walls, _STEADY_CLOCK, tuple(series.contended), stopped))
     return found
 
 
@@ -62,15 +67,16 @@ def rates(known: Sequence[Measurement], items_per_step: int) -> list[Measurement
 
 def single(metric: str, value: float, provenance: str = "") -> Measurement:
     """A metric that was read once."""
-    return _of(metric, [value], provenance, stopped="read once")
+    return of(metric, [value], provenance, stopped="read once")
 
 
-def _of(
+def of(
     metric: str,
     samples: Sequence[float],
     provenance: str,
     blocks: tuple[int, ...] = (),
     stopped: str = "",
 ) -> Measurement:
+    """``samples`` of a metric of the table, with the numbers of the blocks that they are of."""
     unit = METRICS[metric].unit
     return Measurement(metric, unit, tuple(float(s) for s in samples), blocks, provenance, stopped)

@@ -49,7 +49,7 @@ class CloserLook:
             self.run.end(state, Outcome(state.key, Status.PASS, Phase.DONE))
 
     def _find_fallbacks(self, state: CaseState, step: Callable[[], Any]) -> None:
-        found = fallbacks.look(step, self.run.session)
+        found = fallbacks.look(getattr(step, "glance", step), self.run.session)
         if isinstance(found, str):
             state.facts[fallbacks.UNKNOWN] = found
             return

@@ -19,6 +19,8 @@ from torchgauge.records import Configuration, Scalar
 
 _FALLBACK_MARKS = ("hit config.", "WON'T CONVERT", "falling back to eager")
 
+CACHE = "TORCHINDUCTOR_CACHE_DIR"
+"""The variable that tells inductor where its caches are."""
 COMPILER_MODULES = (
     "torch._inductor.async_compile",
     "torch._inductor.bounds",
@@ -95,7 +97,7 @@ def fallback_watch() -> FallbackWatch:
 def use_cache(cache: str, configuration: Configuration) -> None:
     """Make the compiler keep its caches in the folder of ``configuration`` below ``cache``."""
     folder = f"{cache}/{folder_name(configuration)}"
-    os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+    os.environ[CACHE] = folder
     os.environ["TRITON_CACHE_DIR"] = f"{folder}/triton"
 
 
@@ -156,7 +158,7 @@ def _compile_once_and_exit() -> None:
     code = 1
     try:
         with tempfile.TemporaryDirectory() as folder:
-            os.environ["TORCHINDUCTOR_CACHE_DIR"] = folder
+            os.environ[CACHE] = folder
             import torch
             import torch._inductor.config as settings
 

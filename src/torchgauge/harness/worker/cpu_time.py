@@ -26,6 +26,10 @@ class CpuTime:
         """Both."""
         return self.own + self.others
 
+    def __add__(self, more: CpuTime) -> CpuTime:
+        """Both together."""
+        return CpuTime(self.own + more.own, self.others + more.others)
+
 
 def spent_in(call: Callable[[], float]) -> tuple[float, CpuTime]:
     """What ``call`` returns, and the CPU time that passed meanwhile."""

@@ -16,7 +16,7 @@ from torchgauge.harness.backends.prepared import BackendSession, refuse_changes,
 from torchgauge.harness.derived_series import ITEMS
 from torchgauge.harness.events import NOBODY, EventWriter
 from torchgauge.harness.job import Job
-from torchgauge.harness.scenarios.own_run import Run, measured
+from torchgauge.harness.scenarios.own_run import Run, detailed, measured
 from torchgauge.harness.scenarios.scenario import Subject, require
 from torchgauge.harness.timing_lock_client import TimingLockClient
 from torchgauge.harness.worker import case_measurements
@@ -224,6 +224,7 @@ class GroupRun:
                 list(all_series.values()), self.session, self.settings, shared_budget, contention
             )
             taken = {**contention.facts(), **RANKS.facts()}
+            self._add_details(all_series)
         self._report(all_series, stopped, taken)
 
     def _show_peaks(self) -> None:
@@ -260,6 +261,18 @@ class GroupRun:
             else:
                 self.check_again(state, "after it")
         self._pass_all()
+
+    def _add_details(self, all_series: dict[int, Series]) -> None:
+        """What else the scenario has to say of the steps that were timed."""
+        scenario = getattr(self.checks, "scenario", None)
+        for state in self.live:
+            series = all_series[state.index]
+            try:
+                if series.failed is None:
+                    name = self.group.workload.mode
+                    state.measurements += detailed(scenario, name, series, self.session)
+            except Exception as error:  # noqa: BLE001  the scenario's own failure: it becomes their status
+                series.failed = error
 
     def _rest(self, seconds: float) -> None:
         """Let other workers have the machine: time passes between the visits to this group."""

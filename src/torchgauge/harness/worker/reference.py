@@ -5,6 +5,7 @@ from __future__ import annotations
 import gc
 import os
 from dataclasses import dataclass
+from types import SimpleNamespace
 from typing import Any
 
 import torch
@@ -24,7 +25,8 @@ COPIES = 8
 class Reference:
     """What results are compared with: ``fp64`` on the host, and eager on the host in the same dtype.
 
-    ``host`` is None where the device under test is the host itself. A model that draws random numbers draws
+    ``host`` is None where the device under test is the host itself and the scenario has no ``reference`` of
+    its own. ``eager_of`` says what made it. A model that draws random numbers draws
     other ones in float64: ``random`` says that its results need not be near ``fp64``.
     """
 
@@ -32,6 +34,7 @@ class Reference:
     fp64: Observation | None
     host: Observation | None
     random: bool = False
+    eager_of: str = "the host"
 
 
 class HostSession:
@@ -55,20 +58,23 @@ class HostSession:
 
 def float64_reference(built: BuiltWorkload, workload: Workload, scenario: Any, on_host: bool) -> Reference:
     """Run the reference of ``workload``; says in ``name`` which one it is."""
-    host = None
-    if not on_host:
+    own, host, eager_of = getattr(scenario, "reference", None), None, Reference.eager_of
+    if own is not None:
+        eager_of = getattr(scenario, "REFERENCE", "the scenario's reference")
+        scenario = SimpleNamespace(observe=own)
+    if not on_host or own is not None:
         host, _ = _observe(built, workload, scenario)
     if not _fits(built.module):
-        alone = "eager alone" if on_host else f"{workload.dtype} eager on the host"
-        return Reference(f"{alone}: a float64 copy does not fit", None, host)
+        alone = "eager alone" if host is None else f"{workload.dtype} eager on {eager_of}"
+        return Reference(f"{alone}: a float64 copy does not fit", None, host, eager_of=eager_of)
     try:
         fp64, drew = _observe(built, workload, scenario, torch.float64)
     except Exception as error:  # noqa: BLE001  whatever a model says to float64, it was not asked for it
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
-        return Reference(f"eager alone: no float64 run ({first})", None, host)
+        return Reference(f"eager alone: no float64 run ({first})", None, host, eager_of=eager_of)
     if nonfinite(fp64):
-        return Reference("eager alone: the float64 run is not finite", None, host)
-    return Reference("float64 on the host", fp64, host, random=drew)
+        return Reference("eager alone: the float64 run is not finite", None, host, eager_of=eager_of)
+    return Reference("float64 on the host", fp64, host, random=drew, eager_of=eager_of)
 
 
 def _observe(

@@ -14,13 +14,15 @@ from torchgauge.devices.calibrate import product_times, timed
 from torchgauge.devices.hooks import HOOK_ERRORS, first_line
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.worker.case_measurements import single
-from torchgauge.records import Measurement, absent
+from torchgauge.records import AUTOCAST, Measurement, absent
 from torchgauge.suites.suite import Work
 
 DECLARED = "declared by the suite"
 ROW_S = 2e-3
 """Seconds that a row of copies takes at least: synchronising at its ends is then a small part."""
 MOST_COPIES, REPEATS = 4096, 5
+MOST_MOVED = 256 << 20
+"""More than any cache holds; a copy of more needs memory and shows nothing else."""
 
 
 def declared(work: Work) -> tuple[Measurement, ...]:
@@ -39,7 +41,7 @@ def attainable(work: Work, session: DeviceSession, dtype: str) -> Measurement:
     Raises what the device raises where it is lost or its memory is full.
     """
     try:
-        found = list(_least_times(work, session, dtype.removeprefix("amp_")))
+        found = list(_least_times(work, session, dtype.removeprefix(AUTOCAST)))
     except HOOK_ERRORS as error:
         if session.is_oom(error) or session.is_lost(error):
             raise
@@ -52,11 +54,23 @@ def _least_times(work: Work, session: DeviceSession, dtype: str) -> Iterator[tup
         size, times = product_times(session, dtype, REPEATS)
         peak = 2 * size**3 / min(times)
         yield work.flops / peak, f"product in {dtype}: {peak:.3g} FLOP/s"
-    seconds = _copy_time(session, work.bytes)
+    seconds = copy_time(session, work.bytes)
     yield seconds, f"copy of as many bytes: {work.bytes / seconds:.3g} B/s"
 
 
-def _copy_time(session: DeviceSession, moved: int) -> float:
+def copy_bandwidth(session: DeviceSession, moved: int) -> Measurement:
+    """Bytes read and written by second of a copy that moves as many as ``moved``, or ``MOST_MOVED``."""
+    moved = min(moved, MOST_MOVED)
+    try:
+        rate = moved / copy_time(session, moved)
+    except HOOK_ERRORS as error:
+        if session.is_oom(error) or session.is_lost(error):
+            raise
+        return absent("copy_bytes_per_s", f"no copy could be timed: {first_line(error)}")
+    return single("copy_bytes_per_s", rate, f"best of {REPEATS} rows of copies of {moved:,} bytes, beside it")
+
+
+def copy_time(session: DeviceSession, moved: int) -> float:
     """Seconds of a copy on the device that reads and writes ``moved`` bytes in all."""
     import torch
 

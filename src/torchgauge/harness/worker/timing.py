@@ -28,6 +28,8 @@ SLOW_WINDOW = 2
 """The same where ``SLOW_BLOCKS`` blocks do not fit into the warm-up's budget: samples are worth more."""
 SLOW_BLOCKS = 40
 STEADY_TOLERANCE = 0.03
+SETTLING_S = 0.05
+"""How long blocks are no samples after a pause: the caches are others', and a core that slept is slower."""
 
 
 @dataclass(frozen=True)
@@ -169,12 +171,21 @@ def _rounds(
             return stopped
         pause = rounds.rest(number + 1, now)
         if pause > 0.0:
-            contention.leave(pause)
-            for series in rounds.live:  # others have used the caches meanwhile
-                with series.running():
-                    sample(series)
+            settling = min(SETTLING_S, pause / 2.0)
+            contention.leave(pause - settling)
+            _settle_in(rounds, sample, settling)
             rounds.rested(_now() - now)
     return "max_blocks"
+
+
+def _settle_in(rounds: Rounds, sample: Callable[[Series], Block | None], seconds: float) -> None:
+    """Run blocks of every series for ``seconds``, and one at least, that are no samples."""
+    began, settled = _now(), False
+    while rounds.live and not settled:
+        for series in rounds.live:
+            with series.running():
+                sample(series)
+        settled = _now() - began >= seconds
 
 
 def _sample(series: Series, session: DeviceSession, timer: EventTimer | None) -> Block | None:

@@ -10,7 +10,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.errors import UnobservableError
-from torchgauge.harness.backends.backend import backend_named
+from torchgauge.harness.backends.backend import backend_named, compiler_of
+from torchgauge.harness.backends.compiler_start import compiler_start
+from torchgauge.harness.backends.inductor_knobs import INDUCTOR
 from torchgauge.harness.backends.prepared import Prepared, checked, prepare
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.worker import compiled_share
@@ -70,6 +72,7 @@ class TorchChecks:
         self.subject = self.run_.subject = subject
         if not self._eager():
             return None
+        self._start_compiler()
         steps: dict[int, Callable[[], Any]] = {}
         for state in list(self.run_.live):
             state.prepared = Prepared(subject.module)
@@ -78,6 +81,16 @@ class TorchChecks:
             if not state.ended:
                 steps[state.index] = self.step(state.prepared.call)
         return steps
+
+    def _start_compiler(self) -> None:
+        """Let inductor do what it does once in a process before any case compiles, whichever comes first."""
+        compiled = (
+            each for each in self.run_.live if compiler_of(each.planned.case.configuration) == INDUCTOR
+        )
+        first = next(compiled, None)
+        if first is not None and self.run_.job.cold:
+            self.run_.enter(Phase.COMPILE, first)
+            compiler_start(self.run_.backend_session(first))
 
     def again(self, state: CaseState) -> tuple[Cause, str] | None:
         """What is wrong with one more observation of ``state``, by the rule that the first one passed."""
@@ -100,11 +113,15 @@ class TorchChecks:
             self.observer.restore()
 
     def model_step(self, state: CaseState | None = None) -> Callable[[], Any]:
-        """A step of ``state``, or of eager, in whose profile the model's own part is marked."""
+        """A step of ``state``, or of eager, in whose profile the model's own part is marked.
+
+        The ``glance`` of a step that has one: a shorter one that runs the same.
+        """
         call = self.subject.module if state is None else state.prepared.call
         if self.built.wrappable:
             call = compiled_share.marked(call, compiled_share.MODEL)
-        return self.step(call)
+        step = self.step(call)
+        return getattr(step, "glance", step)
 
     def step(self, call: Callable[..., Any]) -> Callable[[], Any]:
         """The scenario's step with ``call`` in the module's place; an observation where it steps nothing."""
@@ -195,7 +212,9 @@ class TorchChecks:
             if not again.ok:
                 return Cause.NONDETERMINISTIC_EAGER, f"two seeded eager runs differ: {again.detail}"
         if not verdict.ok:
-            return Cause.TOLERANCE, f"eager on {self.session.name} differs from the host: {verdict.detail}"
+            return Cause.TOLERANCE, (
+                f"eager on {self.session.name} differs from {self.reference.eager_of}: {verdict.detail}"
+            )
         # in any other precision rounding may leave nothing of a gradient; other random numbers are no error
         comparable = self.workload.dtype in FULL_PRECISION and not self.reference.random
         if comparable and self._on_host() and (odd := nonsense(verdict.tensors)):

@@ -8,6 +8,7 @@ from torchgauge.errors import (
     MissingPackageError,
     NoNetworkError,
     NotOfferedError,
+    TooLargeError,
     TorchgaugeError,
     note_on,
 )
@@ -45,6 +46,8 @@ def outcome_of(
         return Outcome(case, Status.SKIPPED, phase, Cause.NO_NETWORK, reason)
     if isinstance(error, NotImplementedError) and phase is Phase.BUILD:
         return Outcome(case, Status.UNSUPPORTED, phase, None, reason)
+    if isinstance(error, TooLargeError):
+        return Outcome(case, Status.OOM, phase, Cause.HOST_LIMIT, reason)
     if session.is_oom(error):
         return Outcome(case, Status.OOM, phase, Cause.DEVICE, reason, describe(error))
     if session.is_lost(error):
@@ -89,7 +92,7 @@ def first_line(error: BaseException) -> str:
     """
     note = f" ({note_on(error)})" if note_on(error) else ""
     if isinstance(error, TorchgaugeError):  # written for people: no type, and what to try
-        said = f"{error.message}; try: {error.hint}" if error.hint else error.message
+        said = error.in_a_line
     else:
         text = str(error).strip().splitlines()
         said = f"{type(error).__name__}: {text[0] if text else ''}"

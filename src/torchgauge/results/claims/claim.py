@@ -65,7 +65,7 @@ class Measure:
 
 MEASURES = MappingProxyType(
     {
-        name: Measure(name, metric.unit, exact=metric.compared is Compared.EXACT)
+        name: Measure(name, metric.unit, exact=metric.compared is Compared.EXACT or metric.unit == "count")
         for name, metric in registry.metrics().items()
         if View.CLAIM in metric.views
     }

@@ -20,7 +20,7 @@ def unused_notes(policy: Policy, case_ids: Iterable[str]) -> list[str]:
     suites = {case: case.partition("/")[0] for case in case_ids if case}
     if not suites:
         return []
-    installed = {f"suites.{name}" for name in registry.names("torchgauge.suites")}
+    installed = {f"suites.{name}" for name in registry.names(registry.SUITES)}
     unused = [entry for entry in policy.unused(suites) if entry not in installed]
     lines = [
         f"{policy.source}: {entry} applies to none of the judged cases ({len(suites)}): "

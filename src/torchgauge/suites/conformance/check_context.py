@@ -61,6 +61,13 @@ class CheckContext:
         return self.type == HOST
 
     @property
+    def in_tree(self) -> bool:
+        """Whether the device is part of torch itself, so that no extension has to bring it."""
+        import torch
+
+        return bool(self.type != torch._C._get_privateuse1_backend_name())
+
+    @property
     def module(self) -> Any:
         """``torch.<type>``; raises :class:`NotOnThisDeviceError` where the type has none."""
         import torch
@@ -163,14 +170,17 @@ class CheckContext:
         """What a fresh interpreter prints that runs ``code``; raises ``AssertionError`` where it fails."""
         import os
 
-        done = subprocess.run(
-            [sys.executable, "-c", code, self.type],
-            env={**os.environ, **environment},
-            capture_output=True,
-            text=True,
-            timeout=CHILD_S,
-            check=False,
-        )
+        try:
+            done = subprocess.run(
+                [sys.executable, "-c", code, self.type],
+                env={**os.environ, **environment},
+                capture_output=True,
+                text=True,
+                timeout=CHILD_S,
+                check=False,
+            )
+        except subprocess.TimeoutExpired:
+            raise AssertionError(f"a fresh process did not end within {CHILD_S:g} s") from None
         if done.returncode:
             raise AssertionError(
                 f"a fresh process ended with status {done.returncode}: {root_cause(done.stderr)}"

@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn.functional import scaled_dot_product_attention
 
-from torchgauge.records import Workload
+from torchgauge.records import AUTOCAST, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.losses import mean_loss
 from torchgauge.suites.suite import BuiltWorkload, Work
@@ -165,7 +165,7 @@ def build(workload: Workload, mask: str, kind: type[Attention] = Attention) -> B
     there = 4 * sizes.batch * heads * pairs * width
     rows = 2 * heads * queries + 2 * kv_heads * keys  # queries and results, keys and values
     numbers = sizes.batch * rows * width * (2 if training else 1)
-    item = 1 if workload.dtype.startswith("amp_") else getattr(torch, workload.dtype).itemsize
+    item = 1 if workload.dtype.startswith(AUTOCAST) else getattr(torch, workload.dtype).itemsize
     return BuiltWorkload(
         module=module,
         args=() if training else inputs,

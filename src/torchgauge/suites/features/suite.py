@@ -10,6 +10,7 @@ SUITE = YamlSuite(
     doc="How a model is executed: compiled by region, with other attention, with inductor's knobs, ...",
     data=DATA / "features.yaml",
     builder="torchgauge.suites.features.networks:build",
+    checker="torchgauge.suites.features.networks:check",
     preload=("torch",),
     install_hint="install the torch build of your device",
 )

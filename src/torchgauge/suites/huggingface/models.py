@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from typing import Any
 
 from torchgauge.errors import MissingPackageError
@@ -56,22 +57,34 @@ def _random(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str,
     fields = dict(recipe.get("config", {}))
     if workload.size == "small":
         fields.update(recipe.get("small", {}))
-    config = _class(recipe["config_class"])(**fields)
-    notes = _settle(config)
-    return _class(recipe["model_class"])(config), notes
+    config = model_class(recipe["config_class"])(**fields)
+    notes = settled(config)
+    return model_class(recipe["model_class"])(config), notes
 
 
 def _pretrained(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[str, ...]]:
     checkpoint = recipe.get("checkpoint")
     if not checkpoint:
         raise NotImplementedError(f"no pretrained weights of {workload.model} are known")
+    config = recipe.get("config", {})
+    behaviour = {name: config[name] for name in _BEHAVIOUR if name in config}
+    return pretrained(recipe["model_class"], recipe["config_class"], checkpoint, behaviour)
+
+
+def pretrained(
+    model: str, config_kind: str, checkpoint: str, behaviour: Mapping[str, Any] | None = None
+) -> tuple[Any, tuple[str, ...]]:
+    """The model that is published as ``checkpoint``, in float32, with notes.
+
+    ``behaviour`` overrules fields of its configuration. Raises :class:`NoNetworkError`,
+    :class:`MissingDataError` and, where transformers lacks a class, :class:`MissingPackageError`.
+    """
     with reaching_hub(checkpoint):
-        config = _class(recipe["config_class"]).from_pretrained(checkpoint)
-        for name in _BEHAVIOUR:
-            if name in recipe.get("config", {}):
-                setattr(config, name, recipe["config"][name])
-        notes = _settle(config)
-        kind = _class(recipe["model_class"])
+        config = model_class(config_kind).from_pretrained(checkpoint)
+        for name, value in (behaviour or {}).items():
+            setattr(config, name, value)
+        notes = settled(config)
+        kind = model_class(model)
         module, loaded = kind.from_pretrained(checkpoint, config=config, output_loading_info=True)
     notes += (f"weights and configuration: {checkpoint}",)
     if missing := len(loaded["missing_keys"]):
@@ -79,7 +92,7 @@ def _pretrained(workload: Workload, recipe: dict[str, Any]) -> tuple[Any, tuple[
     return module.float(), notes
 
 
-def _settle(config: Any) -> tuple[str, ...]:
+def settled(config: Any) -> tuple[str, ...]:
     """Switch off in ``config`` what makes two executions differ; notes of what was changed."""
     from torchgauge.suites.dropout import silence_config
 
@@ -88,7 +101,8 @@ def _settle(config: Any) -> tuple[str, ...]:
     return (f"dropout is off: {', '.join(silenced)}",) if silenced else ()
 
 
-def _class(name: str) -> Any:
+def model_class(name: str) -> Any:
+    """A class of transformers; raises :class:`MissingPackageError` where this version lacks it."""
     import transformers
 
     try:

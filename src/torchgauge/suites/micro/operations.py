@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from torchgauge.records import Workload
+from torchgauge.records import AUTOCAST, Workload
 from torchgauge.suites.suite import BuiltWorkload, Work
 
 
@@ -38,7 +38,7 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # no
 
 def _size(tensor: Any, dtype: str) -> int:
     """Bytes of ``tensor``; floating-point ones will be cast to the workload's dtype."""
-    autocast = dtype.startswith("amp_")
+    autocast = dtype.startswith(AUTOCAST)
     width = getattr(torch, dtype).itemsize if tensor.is_floating_point() and not autocast else tensor.itemsize
     return int(tensor.numel() * width)
 

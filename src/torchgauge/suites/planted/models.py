@@ -15,6 +15,7 @@ from torchgauge.records import Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.losses import mean_loss
 from torchgauge.suites.planted import attention, given_up, out_of_sight
+from torchgauge.suites.planted.blocks import Blocks
 from torchgauge.suites.planted.bodies import ROWS, WIDTH, Around, Beside, plainly
 from torchgauge.suites.suite import BuiltWorkload
 
@@ -73,6 +74,12 @@ _MODELS: dict[str, Callable[[], nn.Module]] = {
     "clean-frozen": Around,
     "planted-package-of-python": lambda: Around(out_of_sight.opaque()),
     "clean-package": Around,
+    "clean-nothing-to-tune": lambda: Around(body=nn.GELU()),
+    "planted-regions-apart": lambda: Blocks((0.25, 0.5, 0.75)),
+    "planted-regions-inlined": lambda: Blocks((0.25, 0.5, 0.75)),
+    "clean-regions": lambda: Blocks((0.5, 0.5, 0.5)),
+    "planted-flex-by-sdpa": lambda: attention.TwoForms(attention.fused),
+    "clean-flex": lambda: attention.TwoForms(attention.by_flex()),
     "planted-attention-by-hand": lambda: attention.Attention(attention.by_hand),
     "planted-attention-forced-math": lambda: attention.Attention(attention.forced_math),
     "planted-attention-mixed": lambda: attention.Attention(attention.fused, attention.forced_math),

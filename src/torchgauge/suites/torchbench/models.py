@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.errors import MissingDataError, NotOfferedError
-from torchgauge.records import Workload
+from torchgauge.records import AUTOCAST, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.suite import HOST, BuiltWorkload
 from torchgauge.suites.torchbench.checkout import VARIABLE
@@ -29,7 +29,7 @@ from torchgauge.suites.torchvision_schemas import define_missing_schemas
 if TYPE_CHECKING:
     from torchgauge.suites.torchbench.steps import TorchBenchWorkload
 
-_FLOAT32 = ("float32", "amp_")
+_FLOAT32 = ("float32", AUTOCAST)
 _ENV_CHECK = "torchbenchmark.util.env_check"
 
 

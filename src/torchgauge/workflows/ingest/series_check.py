@@ -9,8 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from torchgauge.harness.derived_series import ITEMS, PER_STEP, launch_overhead, rate, speedup, throughput
-from torchgauge.harness.worker.series import CONTENDED
+from torchgauge.harness.derived_series import (
+    ITEMS,
+    PER_STEP,
+    contended,
+    launch_overhead,
+    rate,
+    speedup,
+    throughput,
+)
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 
 OF_ITS_BLOCKS = ("latency_cpu", "latency_device")
@@ -49,8 +56,8 @@ class Speedups:
 
     def __init__(self) -> None:
         self._place: tuple[Any, Any] | None = None
-        self._over: list[tuple[str, Any]] = []
-        self._said: list[tuple[str, Any, Any]] = []
+        self._over: list[tuple[str, Mapping[str, Any]]] = []
+        self._said: list[tuple[str, Mapping[str, Any]]] = []
 
     def add(self, row: Any) -> None:
         """The next row of the journal; raises :class:`RefusedSetError` as :meth:`check` does."""
@@ -59,27 +66,27 @@ class Speedups:
             self.check()
             self._place = place
         found = {each.metric: each for each in row.measurements if each.samples}
-        latency = found.get("latency")
-        if latency is None:
+        if "latency" not in found:
             return
         if row.case.configuration.backend == "eager":
-            self._over.append((row.case_id, latency))
+            self._over.append((row.case_id, found))
         if "speedup" in found:
-            self._said.append((row.case_id, latency, found["speedup"]))
+            self._said.append((row.case_id, found))
 
     def check(self) -> None:
         """Raise where a speed-up so far is not that of its row over another, eager row of the workload."""
-        for case_id, latency, said in self._said:
-            if not any(_is(said, latency, eager) for name, eager in self._over if name != case_id):
+        for case_id, found in self._said:
+            if not any(_is_over(eager, found) for name, eager in self._over if name != case_id):
                 raise RefusedSetError(
                     Reason.RECOMPUTED, f"{case_id}: its speed-up is not that of its latency over eager's"
                 )
         self._over, self._said = [], []
 
 
-def _is(said: Any, latency: Any, eager: Any) -> bool:
+def _is_over(eager: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
+    """Whether the speed-up of a row with the series ``found`` is that over a row with those of ``eager``."""
     try:
-        ours = speedup(latency, eager)
+        ours, said = speedup(found, eager), found["speedup"]
     except (ArithmeticError, ValueError):
         return False
     return (ours.samples, ours.blocks) == (said.samples, said.blocks)
@@ -94,9 +101,7 @@ def _check_contended(found: Mapping[str, Any], case_id: str) -> None:
     left_out, seen = found.get("latency_contended"), found.get("contention")
     if left_out is None:
         return
-    shares = zip(seen.blocks, seen.samples, strict=False) if seen else ()
-    contended = {block for block, share in shares if share > CONTENDED}
-    if not left_out.blocks or not set(left_out.blocks) <= contended - set(found["latency"].blocks):
+    if not left_out.blocks or not set(left_out.blocks) <= contended(seen) - set(found["latency"].blocks):
         raise RefusedSetError(Reason.ROW, f"{case_id}: blocks that it leaves out count, or are its own")
 
 

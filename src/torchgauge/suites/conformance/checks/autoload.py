@@ -19,10 +19,6 @@ _REQUIRED = ("is_available", "device_count", "current_device", "set_device")
 """What a device module must have: the first table of PyTorch's chapter on devices."""
 
 
-def _built_in(context: CheckContext) -> bool:
-    return bool(context.type != torch._C._get_privateuse1_backend_name())
-
-
 def _lives(context: CheckContext, **environment: str) -> None:
     """Import torch in a fresh process and compute there on the host; the seconds become a fact."""
     said = context.child(_LIVES, **environment)
@@ -30,7 +26,7 @@ def _lives(context: CheckContext, **environment: str) -> None:
 
 
 def _only_extensions(context: CheckContext) -> None:
-    if _built_in(context):
+    if context.in_tree:
         context.unsupported(f"not applicable: {context.type} is part of torch itself and needs no autoload")
 
 
