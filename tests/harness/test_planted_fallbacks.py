@@ -47,6 +47,8 @@ EVIDENCE = {
     "planted-regions-apart": "graphs where 1 would do",
     "planted-regions-inlined": "0 of 3 blocks call a region that is compiled once",
     "planted-flex-by-sdpa": "the model's form with flex_attention never calls it",
+    "planted-flex-half": "1 of 2 attention calls are scaled_dot_product_attention",
+    "planted-cpp-calls-python": "it goes back to Python for torchgauge_planted::half",
     "planted-attention-by-hand": "never calls scaled_dot_product_attention",
     "planted-attention-forced-math": "asked for flash attention, ran math",
     "planted-attention-mixed": "asked for flash attention, ran math",

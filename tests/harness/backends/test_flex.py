@@ -164,8 +164,45 @@ def test_calls_of_the_operator_are_counted() -> None:
     with torch.no_grad():
         made = call.prepared("flex-eager")
         found = [made.look.take(call.step(each), call.step(call.module)) for each in (made.call, call.module)]
-    assert found[0] == ({"flex_calls": 1}, "")
-    assert found[1] == ({"flex_calls": 0}, "the model's form with flex_attention never calls it")
+    assert found[0] == ({"flex_calls": 1, "sdpa_calls": 0}, "")
+    facts = {"flex_calls": 0, "sdpa_calls": 1}
+    assert found[1] == (facts, "the model's form with flex_attention never calls it")
+
+
+def test_a_mask_is_read_from_the_call() -> None:
+    """A form that has a mask and does not use it skips nothing; heads and batches that differ are counted."""
+    from torch.nn.attention.flex_attention import create_block_mask
+
+    call = Call("inference")
+    own = call.module.flex_form("cpu")
+    own.forward = own.attend
+    call.module.flex_form = lambda _: own
+    with torch.no_grad():
+        found = numbers(call.prepared("flex-eager"))
+        whole = 4.0 * 2 * 256 * 256 * 16
+        assert found == {"block_sparsity": 0.0, "block_flops": whole}
+        mask = create_block_mask(lambda _b, h, q, k: (q >= k) | (h == 0), None, 2, 256, 256, device="cpu")
+        own.forward = lambda *args: own.attend(*args, block_mask=mask)
+        found = numbers(call.prepared("flex-eager"))
+    assert found == {"block_sparsity": 1 / 8, "block_flops": whole * 7 / 8}
+
+
+def test_a_compiled_call_is_read_in_the_graph(tmp_path: Path) -> None:
+    """What dynamo hands over has the same blocks, and other attention beside it is told."""
+    call = Call("inference")
+    own = call.module.flex_form("cpu")
+    alone = own.forward
+    call.module.flex_form = lambda _: own
+    found = []
+    for forward in (alone, lambda *args: alone(*args) + call.module(*args)):
+        own.forward = forward
+        with torch.no_grad(), torch._dynamo.config.patch(debug_backend_override=">=0:aot_eager"):
+            made = call.prepared("flex", tmp_path)
+            made.judged()
+        measured = numbers(made)
+        found.append((measured["block_sparsity"], measured["block_flops"], made.evidence["sdpa_calls"]))
+    assert found == [(0.25, 4.0 * 2 * 3 * 128 * 128 * 16, calls) for calls in (0, 1)]
+    assert made.degraded == ["1 of 2 attention calls are scaled_dot_product_attention in a compiled graph"]
 
 
 @pytest.mark.parametrize(("form", "calls"), [(None, 1), ("sdpa", 0), ("break", 0)])

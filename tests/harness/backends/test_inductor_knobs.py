@@ -186,6 +186,28 @@ def test_the_language_of_the_calling_code_is_read(code, facts, degraded) -> None
     assert Knobs({"cpp_wrapper": False}, device_type="npu", code=code).seen() == ({}, [])
 
 
+def test_calling_code_that_goes_back_to_python_is_found() -> None:
+    """By who registered the kernel of what it calls by name; C++ of a library is none."""
+    mine = torch.library.Library("torchgauge_knobs", "DEF")
+    mine.define("scale(Tensor x) -> Tensor")
+    mine.impl("scale", lambda x: x * 2, "CompositeExplicitAutograd")
+    called = f'{CALLED}\naoti_torch_call_dispatcher("%s", "%s", dispatch_vars.data())'
+    boxed = f'{CALLED}\nc10::Dispatcher::singleton().findSchemaOrThrow("%s", "%s");'
+    through = f'{CALLED}\nPyTuple_SetItem(py_args_1, 0, PyUnicode_FromString("torch.ops.ns.op.default"))'
+    said = "asked for calling code in C++, and it goes back to Python for"
+    for code, names in (
+        (called % ("torchgauge_knobs::scale", ""), "torchgauge_knobs::scale"),
+        (boxed % ("torchgauge_knobs::scale", ""), "torchgauge_knobs::scale"),
+        (called % ("aten::linalg_matrix_exp", ""), ""),
+        (called % ("aten::add", "Tensor"), ""),
+        (through, "torch.ops.ns.op.default"),
+    ):
+        found, missed = Knobs({"cpp_wrapper": True}, code=[code]).seen()
+        assert found.get("python_operators", "") == names
+        assert missed == ([f"{said} {names}"] if names else [])
+        assert found["calling_code"] == "C++"
+
+
 class Host:
     """The part of a device session that a backend needs."""
 
@@ -225,8 +247,8 @@ def test_a_choice_by_kept_times_is_a_choice(monkeypatch, tmp_path: Path) -> None
         with torch.no_grad(), knobs.watched():
             torch.compile(model, options=settings)(inputs)
         facts, missed = knobs.seen()
-        found.append((facts["autotuned"], knobs.choices, missed))
-    assert found == [(1, 1, []), (0, 1, [])]
+        found.append((facts.get("autotuned"), facts.get("autotune_kept"), knobs.choices, missed))
+    assert found == [(1, None, 1, []), (None, 1, 1, [])]
     product = ["# Original ATen: [aten.addmm]"]  # a library's kernel, which was the fastest
     assert Knobs({"max_autotune": True}, code=product, choices=1).seen()[1] == []
 
@@ -240,6 +262,27 @@ def test_what_has_nothing_to_tune_is_not_accused(monkeypatch) -> None:
     assert Knobs(settings, code=["# Original ATen: [aten.gelu, aten.mul]"]).seen()[1] == []
     for text in ("# Original ATen: [aten.gelu, aten.bmm]", "// Original ATen: [aten.convolution]"):
         assert len(Knobs(settings, code=["", text]).seen()[1]) == 1
+
+
+@pytest.mark.filterwarnings("ignore:`torch.jit:DeprecationWarning")  # inductor's own imports
+@pytest.mark.parametrize(
+    ("module", "grad", "counted"),
+    [
+        (torch.nn.GELU(), False, (0, 0)),
+        (torch.nn.Linear(4, 4), False, (2, 2)),
+        (torch.nn.Linear(4, 4), True, (2, 0)),
+    ],
+)
+def test_what_has_nothing_to_freeze_is_not_accused(monkeypatch, tmp_path, module, grad, counted) -> None:
+    """By the parameters that go into the graph, as its inputs where gradients keep it from being frozen."""
+    reset()
+    monkeypatch.setenv("TORCHINDUCTOR_CACHE_DIR", str(tmp_path))
+    knobs = Knobs({"freezing": True})
+    with torch.set_grad_enabled(grad), knobs.watched():
+        torch.compile(module)(torch.ones(2, 4))
+    facts, missed = knobs.seen()
+    assert [(graph.parameters, facts["folded_parameters"]) for graph in knobs.graphs] == [counted]
+    assert missed == (["freezing folded no parameter into the code"] if grad else [])
 
 
 def test_freezing_is_put_back() -> None:

@@ -43,8 +43,10 @@ FACTS = {
     "sdpa_kernels": "kernels {}", "flash_implementation": "implementation {}",
     "block_sparsity": "{:.0%} of blocks skipped",
     "simd_width": "SIMD width {}", "folded_parameters": "{} parameters folded",
-    "autotuned": "{} operators tuned", "cpp_templates": "{} C++ templates", "native_isa": "instructions {}",
-    "calling_code": "called from {}", "python_calls": "{} calls of Python in a step",
+    "autotuned": "{} operators tuned", "autotune_kept": "{} chosen by kept times",
+    "cpp_templates": "{} C++ templates", "native_isa": "instructions {}",
+    "calling_code": "called from {}", "python_operators": "{} in Python",
+    "python_calls": "{} calls of Python in a step",
     "compile_cache_bypassed": "compile cache bypassed", "extensions": "extensions {}",
     "device_visible": "device visible: {}", "visible_without": "without them: {}", "raised": "raised {}",
 }  # fmt: skip

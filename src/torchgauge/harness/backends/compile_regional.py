@@ -24,7 +24,7 @@ from torchgauge.harness.backends.compile_stage import CompileStage
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR, knobs_of
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
 from torchgauge.harness.worker import compilation
-from torchgauge.harness.worker.captured_graphs import NOT_SEEN, REGION, HigherOrder, most
+from torchgauge.harness.worker.captured_graphs import NOT_SEEN, REGION, Graph, most
 from torchgauge.records import Configuration, Scalar
 
 GRADIENT = "requires_grad"
@@ -116,7 +116,7 @@ class Regions:
 
     alike: list[int]
     gradients: bool = False
-    graphs: list[list[HigherOrder]] = field(default_factory=list)
+    graphs: list[Graph] = field(default_factory=list)
 
     def count(self, prepared: Prepared) -> None:
         """Say how many calls of how many regions there are, and where that is not what was asked for."""

@@ -18,7 +18,7 @@ from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared,
 from torchgauge.harness.cold_sampling import NOT_SAMPLED
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, folder_name
 from torchgauge.harness.worker import compilation
-from torchgauge.harness.worker.captured_graphs import HigherOrder, captured
+from torchgauge.harness.worker.captured_graphs import Graph, captured
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.cpu_time import CpuTime, spent_in
 from torchgauge.records import Configuration, Measurement, Scalar, absent
@@ -39,7 +39,7 @@ class CompileStage:
     judge: Callable[[compilation.CompileCounters], str] = lambda _: ""
     knobs: Knobs | None = None
     around: Callable[[], AbstractContextManager[Any]] = nullcontext
-    graphs: list[list[HigherOrder]] | None = None
+    graphs: list[Graph] | None = None
     count: Callable[[Prepared], None] | None = None
 
     def prepare(self) -> Prepared:
@@ -71,9 +71,10 @@ class CompileStage:
         compilation.use_cache(cache, self.configuration)
         if not session.fresh:
             compilation.reset()
-        for seen in (self.knobs and self.knobs.code, self.graphs):
-            if seen:  # of an attempt that failed
-                seen.clear()
+        if self.knobs is not None:
+            self.knobs.forget()
+        if self.graphs is not None:
+            self.graphs.clear()
         call = self.make()
         prepared = Prepared(call, settled=False, evidence={FACT: origin} if origin else {})
         prepared.context = lambda: self._running(cache, prepared)

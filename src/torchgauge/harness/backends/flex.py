@@ -5,7 +5,9 @@ the reason that the case is unsupported. With ``lifted`` its check of the device
 lies behind it: that is a probe, and never a pass of the feature.
 
 That a method is called ``flex_form`` is no proof. So calls of torch's operator are counted: those in captured
-graphs, or those of one more step where the form runs as it is. A case without any is degraded.
+graphs, or those of one more step where the form runs as it is. A case without any is degraded, and so is one
+that computes attention by ``scaled_dot_product_attention`` in some of its layers. What a mask leaves out is
+read from the operator's arguments.
 """
 
 from __future__ import annotations
@@ -24,17 +26,18 @@ from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor
 from torchgauge.harness.backends.compile_stage import CompileStage
 from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
+from torchgauge.harness.backends.sdpa import ENTRY
 from torchgauge.harness.worker import compilation
-from torchgauge.harness.worker.captured_graphs import FLEX, NOT_SEEN, HigherOrder, most
+from torchgauge.harness.worker.captured_graphs import FLEX, NOT_SEEN, SDPA, Call, Graph, most
 from torchgauge.harness.worker.case_measurements import single
+from torchgauge.harness.worker.flex_blocks import Blocks, blocks_of
+from torchgauge.harness.worker.profiled_step import profiled
 from torchgauge.harness.worker.verdicts import first_line
-from torchgauge.records import Configuration, Measurement, Scalar
+from torchgauge.records import Configuration, Scalar
 
 CHECK = "_validate_device"
 """The function of torch's module that refuses a device; it looks at the type's name and at gradients."""
-WAY_BACK = 2.5
-"""Work of the way back beside that of the way there, where blocks are computed again: what PyTorch's own
-``benchmarks/transformer`` counts."""
+UNKNOWN = "flex_calls_unknown"
 
 
 @dataclass(frozen=True)
@@ -99,51 +102,66 @@ class _Making:
         import torch
 
         form = self.subject.module.flex_form(self.session.device.torch_device)
-        if self.options.compiled:
-            told = compilation.arguments(self.configuration, "inductor")
-            graphs: list[list[HigherOrder]] = []
-            made = CompileStage(
-                lambda: torch.compile(form, **told),
-                self.configuration,
-                self.session,
-                graphs=graphs,
-                count=partial(_count, graphs),
-            ).prepare()
-        else:
-            made = self.as_it_is(form)
-        made.measurements += [] if self.session.fresh else _of_blocks(form, self.subject)
-        return made
+        if not self.options.compiled:
+            return self.as_it_is(form)
+        told = compilation.arguments(self.configuration, "inductor")
+        graphs: list[Graph] = []
+        made = CompileStage(
+            lambda: torch.compile(form, **told),
+            self.configuration,
+            self.session,
+            graphs=graphs,
+            count=partial(_count, graphs),
+        ).prepare()
+        return made if self.session.fresh else _with_blocks(made, most(graphs, FLEX))
 
     def as_it_is(self, form: Any) -> Prepared:
         """The form as torch runs it uncompiled; that too is traced by dynamo, which may give up."""
-        made = Prepared(form, settled=False, look=Look("flex_calls_unknown", lambda step, _: _look(step)))
+        made = Prepared(form, settled=False, look=Look(UNKNOWN, self._look))
         made.context = lambda: compilation.fallback_watch().charging(made.degraded)
-        with made.context():
+        calls: list[Call] = []
+        with made.context(), _heard(calls):
             self.session.first_call(form)
-        return made
+        return _with_blocks(made, calls)
+
+    def _look(self, step: Step, _: Step) -> tuple[dict[str, Scalar], str]:
+        """How often one step calls the operator; the step before it may compile, which calls it as well."""
+        step()
+        calls: list[Call] = []
+        with _heard(calls):
+            step()
+        events, _others = profiled(step, self.session.device)
+        return called(len(calls), sum(event.name == ENTRY for event in events))
 
 
-def _count(graphs: list[list[HigherOrder]], prepared: Prepared) -> None:
+def _count(graphs: list[Graph], prepared: Prepared) -> None:
     """Say how often the captured graphs call the operator; generated code is made of nothing else."""
     if not graphs:
-        prepared.evidence["flex_calls_unknown"] = NOT_SEEN
+        prepared.evidence[UNKNOWN] = NOT_SEEN
         return
-    facts, said = called(len(most(graphs, FLEX)))
+    facts, said = called(len(most(graphs, FLEX)), len(most(graphs, SDPA)))
     prepared.evidence.update(facts)
     prepared.degraded += [f"{said} in a compiled graph"] if said else []
 
 
-def _look(step: Step) -> tuple[dict[str, Scalar], str]:
-    """How often one step calls the operator; the step before it may compile, which calls it as well."""
-    step()
+def _blocks(query: Any, key: Any, value: Any, _: Any, mask: Any, *__: Any) -> Blocks | None:
+    return blocks_of(query, key, value, mask)
+
+
+@contextmanager
+def _heard(calls: list[Call]) -> Iterator[None]:
+    """Add the calls of the operator that are made inside with real tensors, not those while it is traced."""
+    from torch._subclasses import FakeTensor
+
     kind: Any = type(import_module("torch._higher_order_ops.flex_attention").flex_attention)
-    call, running, calls = kind.__call__, False, 0
+    call, running = kind.__call__, False
 
     def counted(self: Any, *args: Any, **kwargs: Any) -> Any:
-        nonlocal running, calls
-        if running:  # autograd calls it again below itself
+        nonlocal running
+        if running or isinstance(args[0], FakeTensor):  # autograd calls it again below itself
             return call(self, *args, **kwargs)
-        running, calls = True, calls + 1
+        running = True
+        calls.append(Call(FLEX, blocks=_blocks(*args)))
         try:
             return call(self, *args, **kwargs)
         finally:
@@ -151,15 +169,21 @@ def _look(step: Step) -> tuple[dict[str, Scalar], str]:
 
     kind.__call__ = counted
     try:
-        step()
+        yield
     finally:
         kind.__call__ = call
-    return called(calls)
 
 
-def called(calls: int) -> tuple[dict[str, Scalar], str]:
-    """The fact, and what a form is degraded by that makes so many ``calls`` of the operator."""
-    return {"flex_calls": calls}, "" if calls else "the model's form with flex_attention never calls it"
+def called(calls: int, others: int) -> tuple[dict[str, Scalar], str]:
+    """The facts, and what a form is degraded by that makes so many ``calls`` of the operator.
+
+    ``others`` are calls of ``scaled_dot_product_attention``.
+    """
+    facts: dict[str, Scalar] = {"flex_calls": calls, "sdpa_calls": others}
+    if not calls:
+        return facts, "the model's form with flex_attention never calls it"
+    whole = calls + others
+    return facts, f"{others} of {whole} attention calls are scaled_dot_product_attention" if others else ""
 
 
 def _module() -> Any:
@@ -253,23 +277,20 @@ def _raised_by_torch(error: BaseException) -> bool:
     return of_torch or dis.opname[code.co_code[place.tb_lasti]] != "RAISE_VARARGS"
 
 
-def _of_blocks(form: Any, subject: Any) -> list[Measurement]:
-    """What the mask of ``form`` leaves out, and the work that is left, whole blocks counted."""
-    import torch
-
-    query = form.of.given(*subject.args)[0]
-    batch, heads, queries, width = query.shape
-    mask, keys = form.block_mask, form.of.sizes.seq
-    if mask is None:
-        share, how, pairs = 0.0, "no mask: nothing is left out", queries * keys
-    else:
-        kept = int(mask.kv_num_blocks.sum())
-        kept += 0 if mask.full_kv_num_blocks is None else int(mask.full_kv_num_blocks.sum())
-        rows, columns = mask.BLOCK_SIZE
-        blocks = mask.kv_indices.shape[-2] * mask.kv_indices.shape[-1]
-        share, how = 1 - kept / blocks, f"{blocks - kept} of {blocks} blocks of {rows} x {columns}"
-        pairs = kept * min(rows, queries) * min(columns, keys)
-    work = 4.0 * batch * heads * pairs * width
-    if torch.is_grad_enabled() and query.requires_grad:
-        work *= 1 + WAY_BACK
-    return [single("block_sparsity", share, how), single("block_flops", work, how)]
+def _with_blocks(made: Prepared, calls: list[Call]) -> Prepared:
+    """``made``, with what the masks of ``calls`` leave out and the work of whole blocks that is left."""
+    blocks = [each.blocks for each in calls if each.blocks is not None]
+    if not calls:
+        return made
+    if len(blocks) < len(calls):
+        made.evidence["block_sparsity_unknown"] = "a block mask is made inside of the compiled graph"
+        return made
+    kept, there = sum(each.kept for each in blocks), sum(each.there for each in blocks)
+    sizes = " and ".join(sorted({f"{each.rows} x {each.columns}" for each in blocks}))
+    how = f"{there - kept} of {there} blocks of {sizes}" if there > len(blocks) else "one block for each call"
+    work = sum(each.work for each in blocks)
+    made.measurements += [
+        single("block_sparsity", 1 - kept / there, how),
+        single("block_flops", work, how),
+    ]
+    return made

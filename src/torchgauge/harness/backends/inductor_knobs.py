@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
 from torchgauge.harness.backends.prepared import BackendSession
+from torchgauge.harness.worker.captured_graphs import Graph, captured
 from torchgauge.records import Configuration, Scalar
 from torchgauge.suites.suite import HOST
 
@@ -32,6 +33,12 @@ KERNEL = re.compile(r'extern "C"[^{;]*\bvoid\b[^{;]*\)\s*\{')
 VECTORS = "at::vec::"
 WRAPPER, CPP_ENTRY = "cpp_wrapper", "CppWrapperCodeCache"
 """The setting of calling code in C++, and what loads that where it was generated."""
+DISPATCHED = re.compile(r'(?:aoti_torch_call_dispatcher|findSchemaOrThrow)\("([^"]+)", "([^"]*)"')
+"""Operators that C++ calling code calls by their name and overload: there is no function of C for them."""
+BY_PYTHON = re.compile(r'PyTuple_SetItem\(\w+, 0, PyUnicode_FromString\("([^"]+)"\)\)')
+"""Those that it calls through Python, whoever computes them, because of the types of their arguments."""
+OF_ALL_DEVICES = ("CompositeExplicitAutograd", "CompositeImplicitAutograd")
+"""The dispatcher's keys of kernels that serve any device."""
 CHOOSABLE = re.compile(r"\baten\.(?:mm|addmm|bmm|baddbmm|_int_mm|_scaled_mm|convolution)\b")
 """Operators of which max-autotune compares kernels, as the comments of generated code name them."""
 
@@ -42,7 +49,8 @@ class Knobs:
 
     ``mode`` is torch.compile's, ``device_type`` torch's name of the kind of device. ``folded`` counts what
     freezing made constants of the code, None where nothing was frozen; those of a ``packaged`` program are
-    constants before. ``code`` are the generated texts, ``choices`` what had several kernels to choose from.
+    constants before. ``code`` are the generated texts, ``choices`` what had several kernels to choose from,
+    ``graphs`` what dynamo handed over to be frozen.
     """
 
     settings: Mapping[str, Scalar]
@@ -52,6 +60,13 @@ class Knobs:
     folded: int | None = None
     code: list[str] = field(default_factory=list)
     choices: int = 0
+    graphs: list[Graph] = field(default_factory=list)
+
+    def forget(self) -> None:
+        """Begin anew, after an attempt that failed."""
+        self.folded, self.choices = None, 0
+        self.code.clear()
+        self.graphs.clear()
 
     @contextmanager
     def watched(self) -> Iterator[None]:
@@ -60,7 +75,7 @@ class Knobs:
         before = getattr(lowering, HAND_OUT, None)
         setattr(lowering, HAND_OUT, self.code.append)
         try:
-            with self.frozen(), self._choosing():
+            with self.frozen(), self._handed_over(), self._choosing():
                 yield
         finally:
             setattr(lowering, HAND_OUT, before)
@@ -90,6 +105,9 @@ class Knobs:
                 yield
         finally:
             freezing.freeze = freeze
+
+    def _handed_over(self) -> AbstractContextManager[None]:
+        return captured(self.graphs, INDUCTOR) if self.settings.get(FREEZING) else nullcontext()
 
     @contextmanager
     def _choosing(self) -> Iterator[None]:
@@ -154,7 +172,8 @@ class Knobs:
         if not self.settings.get(FREEZING):
             return {}, ""
         folded = self.folded or 0
-        done = self.folded is not None if self.packaged else folded > 0
+        nothing_there = self.graphs and not any(graph.parameters for graph in self.graphs)
+        done = self.folded is not None if self.packaged else folded > 0 or nothing_there
         said = "" if done else "freezing folded no parameter into the code"
         return ({} if self.packaged else {"folded_parameters": folded}), said
 
@@ -163,7 +182,11 @@ class Knobs:
             return {}, ""
         counts = import_module("torch._dynamo.utils").counters["inductor"]
         tuned, won = int(counts[TUNED]), int(counts[TEMPLATES])
-        facts: dict[str, Scalar] = {"autotuned": tuned, "cpp_templates": won}
+        kept = max(0, self.choices - tuned)  # by times that another compilation has left
+        facts: dict[str, Scalar] = {"autotune_kept": kept} if kept else {}
+        if tuned or not kept:
+            facts["autotuned"] = tuned
+        facts["cpp_templates"] = won
         nothing_there = self.code and not any(CHOOSABLE.search(text) for text in self.code)
         said = "max-autotune tuned nothing: no operator had a choice of kernels"
         return facts, "" if tuned or self.choices or nothing_there else said
@@ -176,12 +199,39 @@ class Knobs:
         return {"device_graph_skips": skips}, said
 
     def _wrapper(self) -> tuple[dict[str, Scalar], str]:
-        """The language of the code that calls the kernels; a package has no other than C++."""
+        """The language of the code that calls the kernels; a package has no other than C++.
+
+        C++ that calls an operator which is written in Python goes back to Python all the same.
+        """
         if not self.settings.get(WRAPPER) or self.packaged or not self.code:
             return {}, ""
         others = sum(CPP_ENTRY not in text for text in self.code)
-        said = f"asked for calling code in C++, and {others} of {len(self.code)} graphs have Python's"
-        return {"calling_code": "Python" if others else "C++"}, said if others else ""
+        if others:
+            said = f"asked for calling code in C++, and {others} of {len(self.code)} graphs have Python's"
+            return {"calling_code": "Python"}, said
+        facts: dict[str, Scalar] = {"calling_code": "C++"}
+        called = sorted({each for text in self.code for each in DISPATCHED.findall(text)})
+        found = [name for name, overload in called if in_python(name, overload, self.device_type)]
+        found += sorted({each for text in self.code for each in BY_PYTHON.findall(text)})
+        if not found:
+            return facts, ""
+        facts["python_operators"] = ", ".join(found)
+        return facts, f"asked for calling code in C++, and it goes back to Python for {', '.join(found)}"
+
+
+def in_python(name: str, overload: str, device_type: str) -> bool:
+    """Whether the kernel that torch calls for the operator ``name`` on a device is a function of Python.
+
+    One of the device goes before those of all devices. Torch keeps a list of what Python registered.
+    """
+    import torch
+
+    registered: set[str] = getattr(import_module("torch.library"), "_impls", set())
+    whole = f"{name}.{overload}" if overload else name
+    for key in (torch._C._dispatch_key_for_device(device_type), *OF_ALL_DEVICES):
+        if torch._C._dispatch_has_kernel_for_dispatch_key(whole, key):
+            return f"{whole.replace('::', '/')}/{key}" in registered
+    return False
 
 
 def knobs_of(session: BackendSession, configuration: Configuration, settings: Mapping[str, Scalar]) -> Knobs:

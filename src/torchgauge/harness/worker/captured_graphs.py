@@ -1,4 +1,4 @@
-"""The graphs that dynamo hands to a compiler: which higher-order operators stand in them.
+"""The graphs that dynamo hands to a compiler: which attention and which regions stand in them.
 
 Why there: earlier torch may still take a region back (one that is called once is inlined), and later the code
 may come from a cache. Dynamo has no hook for it, so its function is wrapped while a case runs.
@@ -6,28 +6,43 @@ may come from a cache. Dynamo has no hook for it, so its function is wrapped whi
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib import import_module
 from typing import Any, NamedTuple
 
-REGION, FLEX = "invoke_subgraph", "flex_attention"
+from torchgauge.harness.worker.flex_blocks import Blocks, blocks_of
+
+REGION, FLEX, SDPA = "invoke_subgraph", "flex_attention", "scaled_dot_product_attention"
+FUSED = "scaled_dot_product"
+"""What the names of all operators of fused attention hold, with and without a back end's name."""
 HAND_OVER = "call_user_compiler"
 EAGER = "eager"
 """Dynamo's name of the compiler that compiles nothing."""
 NOT_SEEN = "no graph was seen on its way to the compiler"
 
 
-class HigherOrder(NamedTuple):
-    """A call of a higher-order operator; ``region`` is torch's name of the graph that a region runs."""
+class Call(NamedTuple):
+    """A call of an operator. ``region`` is torch's name of the graph that a region runs.
+
+    ``blocks`` are those of a call of ``flex_attention``, None where they are made inside of the graph.
+    """
 
     operator: str
     region: str = ""
+    blocks: Blocks | None = None
+
+
+class Graph(NamedTuple):
+    """What one graph calls, and how many ``parameters`` of modules go into it."""
+
+    calls: tuple[Call, ...] = ()
+    parameters: int = 0
 
 
 @contextmanager
-def captured(graphs: list[list[HigherOrder]], compiler: str) -> Iterator[None]:
-    """Add what each graph calls that is compiled inside; nothing where dynamo has no such function.
+def captured(graphs: list[Graph], compiler: str) -> Iterator[None]:
+    """Add each graph that is compiled inside; nothing where dynamo has no such function.
 
     ``flex_attention`` that runs uncompiled, behind a graph break, is captured as well, for ``eager``: such a
     graph counts with no calls, unless ``eager`` is the ``compiler`` of the case.
@@ -39,9 +54,10 @@ def captured(graphs: list[list[HigherOrder]], compiler: str) -> Iterator[None]:
         return
 
     def seen(self: Any, graph: Any, *args: Any, **kwargs: Any) -> Any:
-        compiled = hand_over(self, graph, *args, **kwargs)
+        inputs = args[0] if args else self.example_inputs()
+        compiled = hand_over(self, graph, *args, **kwargs)  # which inlines regions in the graph itself
         uncompiled = getattr(self.compiler_fn, "compiler_name", "") == EAGER != compiler
-        graphs.append([] if uncompiled else higher_order(graph))
+        graphs.append(Graph() if uncompiled else read(graph, inputs))
         return compiled
 
     setattr(output, HAND_OVER, seen)
@@ -51,19 +67,40 @@ def captured(graphs: list[list[HigherOrder]], compiler: str) -> Iterator[None]:
         setattr(output, HAND_OVER, hand_over)
 
 
-def higher_order(graph: Any) -> list[HigherOrder]:
-    """The calls of higher-order operators in ``graph`` and in the graphs that it holds, each once."""
+def read(graph: Any, inputs: Any = ()) -> Graph:
+    """The calls in ``graph`` and in the graphs that it holds, each once; ``inputs`` are the graph's own."""
+    from torch.nn import Parameter
+
+    given = dict(zip(graph.graph.find_nodes(op="placeholder"), inputs, strict=False))
+    parts = [each.graph for each in graph.modules() if hasattr(each, "graph")]
+    found = (call(node, given) for each in parts for node in each.nodes)
+    parameters = sum(isinstance(each, Parameter) for each in (*given.values(), *graph.parameters()))
+    return Graph(tuple(each for each in found if each), parameters)
+
+
+def call(node: Any, given: Mapping[Any, Any]) -> Call | None:
+    """What ``node`` calls, where that is attention or a higher-order operator; ``given`` are known values."""
     from torch._ops import HigherOrderOperator
 
-    parts = [each.graph for each in graph.modules() if hasattr(each, "graph")]
-    nodes = (node for each in parts for node in each.nodes if isinstance(node.target, HigherOrderOperator))
-    return [
-        HigherOrder(node.target.name(), str(node.args[1]) if node.target.name() == REGION else "")
-        for node in nodes
-    ]
+    if not isinstance(node.target, HigherOrderOperator):
+        named = node.op == "call_function" and FUSED in getattr(node.target, "__name__", "")
+        return Call(SDPA) if named else None
+    operator = node.target.name()
+    if operator != FLEX:
+        return Call(operator, str(node.args[1]) if operator == REGION else "")
+    query, key, value, _, mask, *_ = node.args
+
+    def known(each: Any) -> Any:
+        return given[each] if each in given else each.meta.get("example_value") if _is_node(each) else each
+
+    return Call(operator, blocks=blocks_of(known(query), known(key), known(value), [*map(known, mask)]))
 
 
-def most(graphs: list[list[HigherOrder]], operator: str) -> list[HigherOrder]:
+def _is_node(each: Any) -> bool:
+    return hasattr(each, "meta")
+
+
+def most(graphs: list[Graph], operator: str) -> list[Call]:
     """The calls of ``operator`` in the graph that has most of them: one may be captured more than once."""
-    calls = ([each for each in graph if each.operator == operator] for graph in graphs)
+    calls = ([each for each in graph.calls if each.operator == operator] for graph in graphs)
     return max(calls, key=len, default=[])

@@ -4,13 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from importlib import import_module
-from types import SimpleNamespace
 from typing import Any
 
 from torch import nn
 from torch.nn import functional
 
-from torchgauge.suites.planted.bodies import ROWS, WIDTH
+from torchgauge.suites.planted.bodies import WIDTH
 
 HEADS = 4
 
@@ -45,7 +44,7 @@ class Attention(nn.Module):  # type: ignore[misc]
         """(batch, rows, width) of the same shape."""
         for attend in self.ways:
             heads = self.scale(x).unflatten(-1, (HEADS, -1)).transpose(1, 2)
-            x = x + attend(heads, heads, heads).transpose(1, 2).flatten(2)
+            x = attend(heads, heads, heads).transpose(1, 2).flatten(2)
         return x
 
 
@@ -58,39 +57,15 @@ def by_flex() -> Callable[[Any, Any, Any], Any]:
     return flex.flex_attention  # type: ignore[no-any-return]
 
 
-class TwoForms(nn.Module):  # type: ignore[misc]
-    """Self-attention without weights, whose form for ``flex_attention`` computes it in the given way."""
+class TwoForms(Attention):
+    """Attention without weights, whose form for ``flex_attention`` computes each layer in the given way."""
 
-    sizes = SimpleNamespace(seq=ROWS)
+    def __init__(self, *ways: Callable[[Any, Any, Any], Any]) -> None:
+        super().__init__(*[fused] * len(ways))
+        self.others = ways
 
-    def __init__(self, way: Callable[[Any, Any, Any], Any]) -> None:
-        super().__init__()
-        self.way = way
-        self.scale = nn.Linear(WIDTH, WIDTH)
-
-    def given(self, x: Any) -> tuple[Any, Any, Any]:
-        """Queries, keys and values: the same heads."""
-        heads = self.scale(x).unflatten(-1, (HEADS, -1)).transpose(1, 2)
-        return heads, heads, heads
-
-    def forward(self, x: Any) -> Any:
-        """(batch, rows, width) of the same shape."""
-        return fused(*self.given(x)).transpose(1, 2).flatten(2)
-
-    def flex_form(self, device: Any) -> Form:
-        """That form of it."""
-        return Form(self)
-
-
-class Form(nn.Module):  # type: ignore[misc]
-    """``of`` in its other way, with no mask that would let it skip anything."""
-
-    block_mask = None
-
-    def __init__(self, of: TwoForms) -> None:
-        super().__init__()
-        self.of = of
-
-    def forward(self, x: Any) -> Any:
-        """(batch, rows, width) of the same shape."""
-        return self.of.way(*self.of.given(x)).transpose(1, 2).flatten(2)
+    def flex_form(self, device: Any) -> Attention:
+        """That form of it, with the same weights."""
+        form = Attention(*self.others)
+        form.scale = self.scale
+        return form

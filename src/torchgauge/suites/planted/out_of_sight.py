@@ -12,7 +12,7 @@ import torch
 from torch import nn
 from torch.nn import functional
 
-from torchgauge.suites.planted.bodies import Around, Run
+from torchgauge.suites.planted.bodies import WIDTH, Around, Run
 
 
 class Disabled(Around):
@@ -103,6 +103,22 @@ def opaque() -> Run:
         return torch.ops.torchgauge_planted.layers(x, [m.weight for m in linear], [m.bias for m in linear])
 
     return run
+
+
+def half_in_python() -> Run:
+    """What calls a small operator that is written in Python before the body."""
+
+    @torch.library.custom_op("torchgauge_planted::half", mutates_args=())  # type: ignore[untyped-decorator]
+    def half(x: torch.Tensor) -> torch.Tensor:
+        return x * 0.5
+
+    half.register_fake(torch.empty_like)
+    return lambda body, x: body(torch.ops.torchgauge_planted.half(x))
+
+
+def of_a_library(body: Any, x: Any) -> Any:
+    """The body behind a small operator of C++ that inductor calls by its name."""
+    return body(x + torch.linalg.matrix_exp(x[:1, :8, :8] / WIDTH).mean())
 
 
 def one_break(body: Any, x: Any) -> Any:
