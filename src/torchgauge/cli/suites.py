@@ -67,13 +67,16 @@ def show(name: str, as_json: bool) -> None:
     from dataclasses import asdict
 
     from torchgauge.harness.planning.plan import load_suites
+    from torchgauge.suites.check import CHECK
 
     suite = load_suites([name])[name]
     if as_json:
         say_json([asdict(model) for model in suite.models()])
         return
     for model in suite.models():
-        modes = ", ".join(f"{mode} b{batch}" for mode, batch in model.batch.items())
+        modes = ", ".join(
+            mode if model.framework == CHECK else f"{mode} b{batch}" for mode, batch in model.batch.items()
+        )
         tiers, sizes = ",".join(model.tiers), ",".join(model.sizes)
         click.echo(f"{model.name:<44} {tiers:<16} {sizes:<11} {modes}{_own_words(model)}")
     click.echo(f"needs: {suite.install_hint or 'nothing more'}", err=True)

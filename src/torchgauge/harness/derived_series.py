@@ -21,6 +21,8 @@ PER_STEP = {
 }
 """Numbers of one step, and the series that each becomes when it is divided by the wall time of each block."""
 
+ALONE, BESIDE = "paired by round", "paired by round, beside others"
+"""How a speed-up came about: of rounds that nobody disturbed, or of disturbed ones too."""
 ONE_ALONE = "in each round others had the cores of one alone, of eager or of this configuration"
 """Why there is no speed-up on a machine that others use."""
 
@@ -62,7 +64,7 @@ def speedup(ours: Mapping[str, Measurement], eager: Mapping[str, Measurement]) -
     rounds = alone if len(alone) >= FEWEST else alike
     if not rounds:
         return absent("speedup", ONE_ALONE)
-    how = "paired by round" if rounds == alone else "paired by round, beside others"
+    how = ALONE if rounds == alone else BESIDE
     ratios = tuple(base[number] / mine[number] for number in rounds)
     unit, stopped = METRICS["speedup"].unit, ours["latency"].stopped
     return Measurement("speedup", unit, ratios, tuple(rounds), how, stopped)

@@ -122,7 +122,7 @@ class Workload:
 
     @cached_property
     def variant(self) -> str:
-        """What tells the workloads of one model apart, for a reader."""
+        """What tells the workloads of one model apart, for a reader; a check computes nothing in batches."""
         extras = [f"{name} {value}" for name, value in self.shape]
         if self.size != Workload.size:
             extras.insert(0, self.size)
@@ -130,7 +130,9 @@ class Workload:
             extras.append(f"seed {self.seed}")
         if self.weights != RANDOM_WEIGHTS:
             extras.append(self.weights)
-        return " · ".join([self.mode, self.dtype, f"b{self.batch}", *extras])
+        if self.subject is not Subject.CHECKS:
+            extras = [self.dtype, f"b{self.batch}", *extras]
+        return " · ".join([self.mode, *extras])
 
     @cached_property
     def declared_hash(self) -> str:

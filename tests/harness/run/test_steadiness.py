@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from torchgauge.harness.derived_series import ALONE, BESIDE
 from torchgauge.harness.run.rows import summaries
 from torchgauge.harness.run.steadiness import WIDEST, doubts
 from torchgauge.records import Measurement
@@ -42,6 +43,16 @@ def test_samples_that_say_as_little_as_five_are_in_doubt() -> None:
     steps = [1.0] * 20 + [1.05] * 20
     assert "resemble each other" in found(*steps)
     assert found(*([1.0, 1.05] * 20)) == ""
+
+
+def test_a_speedup_of_disturbed_rounds_is_in_doubt() -> None:
+    """Both latencies may be steady, and the rounds of which they are made be others."""
+    latency = Measurement("latency", "s", STEADY, tuple(range(12)))
+    told = []
+    for how in (ALONE, BESIDE):
+        measured = [latency, Measurement("speedup", "ratio", (2.0,), (0,), how)]
+        told.append(doubts(measured, summaries(measured, 0.95), {}))
+    assert told == ["", "it and eager were undisturbed in fewer than 6 of the same rounds"]
 
 
 def test_a_wide_interval_is_in_doubt() -> None:

@@ -65,7 +65,7 @@ HEADS = {
 class Line:
     """One case: how it is shown, its numbers by column, and what ran in words."""
 
-    configuration: str
+    configuration: str  # "" of a check, which none runs
     device: str
     href: str
     look: Look
@@ -160,7 +160,7 @@ def _title(workload: Workload) -> str:
 
 def _line(entry: Entry, metrics: Iterable[str]) -> Line:
     return Line(
-        entry.column.configuration,
+        "" if entry.workload.subject is Subject.CHECKS else entry.column.configuration,
         entry.column.device,
         case_link(entry) if entry.workload.subject is Subject.MODELS else _page_of(entry.workload),
         entry.look,

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
-from torchgauge.records import Group, Plan, Result, Status, Workload, inexact
+from torchgauge.records import Group, Plan, Result, Status, Subject, Workload, inexact
 from torchgauge.results import units
 from torchgauge.results.hostile_text import visible
 
@@ -101,7 +101,10 @@ class Progress(LiveLines):
         done = sum(report.counts.values())
         if results:
             workload = results[0].case.workload
-            name = f"{_model(workload)} {workload.mode} {workload.dtype} @{results[0].case.device}"
+            words = (
+                (workload.mode,) if workload.subject is Subject.CHECKS else (workload.mode, workload.dtype)
+            )
+            name = f"{_model(workload)} {' '.join(words)} @{results[0].case.device}"
             described = describe_rows(results)
             if len({result.case.workload for result in results}) > 1:  # checks: many share a process
                 name, described = f"{workload.suite} @{results[0].case.device}", describe_counts(results)
@@ -138,7 +141,8 @@ def describe_counts(results: Sequence[Result]) -> str:
 
 
 def _describe(result: Result) -> str:
-    text = f"{result.case.configuration.name} {result.status.value}"
+    check = result.case.workload.subject is Subject.CHECKS  # which no configuration runs
+    text = result.status.value if check else f"{result.case.configuration.name} {result.status.value}"
     if result.status is not Status.PASS:
         return f"{text} ({units.shortened(result.reason, 100)})" if result.reason else text
     values = {s.metric: s.median for s in result.summaries if s.median is not None}

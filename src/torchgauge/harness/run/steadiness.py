@@ -9,7 +9,8 @@ import math
 from collections.abc import Mapping, Sequence
 from statistics import median
 
-from torchgauge.autocorrelation import effective_sample_size
+from torchgauge.autocorrelation import FEWEST, effective_sample_size
+from torchgauge.harness.derived_series import BESIDE
 from torchgauge.harness.worker.series import CONTENDED
 from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.records import Measurement, Scalar, Summary
@@ -41,7 +42,7 @@ def doubts(
         _contended(measurements, summaries, facts),
         *_taken(facts),
     )
-    return "; ".join(reason for reason in reasons if reason)
+    return "; ".join(reason for reason in reasons if reason) or _beside(summaries)
 
 
 def _wide(latency: Summary) -> str:
@@ -85,6 +86,13 @@ def _contended(
         return ""
     blocks = f"{len(taken)} of {len(contention.blocks)} blocks"
     return f"others had one of its cores for {median(taken.values()):.0%} of the time in {blocks}"
+
+
+def _beside(summaries: Sequence[Summary]) -> str:
+    """That its speed-up is of disturbed rounds although its latency is not: eager had others to itself."""
+    if any(each.metric == "speedup" and each.provenance == BESIDE for each in summaries):
+        return f"it and eager were undisturbed in fewer than {FEWEST} of the same rounds"
+    return ""
 
 
 def _own_threads_only(facts: Mapping[str, Scalar]) -> bool:
