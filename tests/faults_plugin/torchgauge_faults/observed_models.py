@@ -66,6 +66,11 @@ class WrongInABox(Layer):
         return Box(self.linear(x) + planted(0.0, 0.5))
 
 
+class WrongInAProgram(Layer):
+    def forward(self, x: torch.Tensor) -> Any:
+        return self.linear(x) + planted(0.0, 0.5)
+
+
 class WrongInWords(Layer):
     def forward(self, x: torch.Tensor) -> Any:
         return {"logits": self.linear(x), "label": "cat" if planted(1.0, 0.0) else "dog"}

@@ -68,6 +68,7 @@ class BackendDescriptor:
     """A backend as data; a subclass says what depends on the configuration.
 
     One that ``passes_on`` hands options that are none of its own to its library, which alone can judge them.
+    ``install_hint`` is what to type where a package is missing: to install that one, unless it says so.
     """
 
     name: str
@@ -77,6 +78,7 @@ class BackendDescriptor:
     options: type = NoOptions
     takes: tuple[str, ...] = ()
     passes_on: bool = False
+    install_hint: str = ""
 
     def compiler(self, configuration: Configuration) -> str:
         """None: nothing is compiled."""

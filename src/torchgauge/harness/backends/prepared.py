@@ -127,7 +127,7 @@ def prepare(
         if find_spec(package) is None:
             raise MissingPackageError(
                 f"backend {backend.name!r} needs {package!r}, which is not installed",
-                hint=f"pip install {package}",
+                hint=getattr(backend, "install_hint", "") or f"pip install {package}",
             )
 
     def made_by_backend() -> Prepared:

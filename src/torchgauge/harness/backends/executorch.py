@@ -1,0 +1,196 @@
+"""Backend ``executorch``: the model exported, lowered to a program of ExecuTorch, loaded and run in process.
+
+Only through ``executorch.runtime``, as its users do. Each stage is a measurement of its own, and is named
+where it fails. What a delegate was given of the program is counted, and timed by the runtime's own trace.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from torchgauge.errors import NotOfferedError, TorchgaugeError, add_note
+from torchgauge.harness.backends import executorch_delegates as delegates
+from torchgauge.harness.backends.backend import BackendDescriptor, options_of
+from torchgauge.harness.backends.executorch_program import Program, refusal
+from torchgauge.harness.backends.executorch_trace import delegated_time
+from torchgauge.harness.backends.prepared import BackendSession, Prepared, timed_call
+from torchgauge.harness.compile_cache import folder_name
+from torchgauge.harness.worker.case_measurements import single
+from torchgauge.harness.worker.verdicts import first_line
+from torchgauge.records import Configuration, Workload
+from torchgauge.suites.capabilities import LOSS, wanted
+from torchgauge.suites.suite import HOST
+
+ANY = "any"
+PROGRAM, TREES = "model.pte", "trees.json"
+
+
+@dataclass(frozen=True)
+class ExecutorchOptions:
+    """``delegate`` is the name of one in the runtime's registry, "" for none.
+
+    ``any`` is the first one that serves the model, ``apart_from`` one of them.
+    """
+
+    delegate: str = ""
+    apart_from: str = ""
+
+    def __post_init__(self) -> None:
+        """Refuse an exception from nothing."""
+        if self.apart_from and self.delegate != ANY:
+            raise ValueError(f"apart_from: {self.apart_from!r} is left out of {ANY}: say delegate: {ANY} too")
+
+
+@dataclass(frozen=True)
+class _Executorch(BackendDescriptor):
+    def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
+        """A program has no way back."""
+        return "a program of ExecuTorch has no backward pass" if LOSS in wanted(workload) else None
+
+
+BACKEND = _Executorch(
+    name="executorch",
+    doc="torch.export and ExecuTorch: a program that is lowered for a delegate, loaded and run on the host",
+    implementation=__name__,
+    packages=("executorch",),
+    install_hint="pip install 'torchgauge[executorch]'",
+    options=ExecutorchOptions,
+)
+
+
+def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
+    """The loaded program; what its stages took. A fresh process loads the one that is there.
+
+    Raises :class:`NotOfferedError` where ExecuTorch refuses the model, or computes elsewhere than the device.
+    """
+    options = options_of(BACKEND, configuration)
+    folder = Path(session.cache) / f"{folder_name(configuration)}-program"
+    folder.mkdir(parents=True, exist_ok=True)
+    with warnings.catch_warnings(), session.alone() if session.cold else nullcontext():
+        warnings.simplefilter("ignore")  # of its own old ways; those of the model are eager's too
+        if session.fresh and (folder / TREES).is_file():
+            program = Program.reopened(folder / PROGRAM, json.loads((folder / TREES).read_text("utf-8")))
+            return Prepared(program.loaded())
+        return _first_that_serves(subject, options, session, folder)
+
+
+def _first_that_serves(
+    subject: Any, options: ExecutorchOptions, session: BackendSession, folder: Path
+) -> Prepared:
+    """The program for the delegate that is asked for, or for the first one that there is."""
+    if options.delegate != ANY:
+        return _built(subject, options.delegate, session, folder)
+    said: dict[str, str] = {}
+    for name in delegates.registered():
+        if name == options.apart_from:
+            continue
+        try:
+            prepared = _built(subject, name, session, folder)
+        except Exception as error:  # noqa: BLE001  whatever it needs and does not find, another may do
+            said[name] = first_line(error)
+            continue
+        if said:
+            prepared.evidence["delegates_unusable"] = _told(said)
+        return prepared
+    raise NotOfferedError(_told(said) or "the runtime has no further delegate")
+
+
+def _told(said: dict[str, str]) -> str:
+    return "; ".join(f"{name}: {words}" for name, words in said.items())
+
+
+def _built(subject: Any, delegate: str, session: BackendSession, folder: Path) -> Prepared:
+    partitioner = delegates.partitioner(delegate) if delegate else None
+    _refuse_other_devices(partitioner, folder, session)
+    threads = delegates.set_threads()
+    prepared = Prepared(subject.module)
+    program = Program(folder / PROGRAM, partitioner)
+    for metric, said, stage in (
+        ("export_time", "torch.export.export, not strict", lambda: _export(program, subject)),
+        ("lower_time", "to_edge_transform_and_lower and to_executorch", program.lower),
+        ("package_load", "load_program and load_method", program.load),
+    ):
+        with _named(metric.partition("_")[0]):
+            seconds = timed_call(stage, session.device)
+        prepared.measurements.append(single(metric, seconds, said))
+    size = program.path.stat().st_size
+    prepared.measurements.append(single("package_size", size, "the program, weights included"))
+    prepared.evidence.update(
+        executorch_threads=threads, executorch_operators=sum((program.delegated + program.kept).values())
+    )
+    call = program.loaded()
+    with _named("run"):
+        session.first_call(call)
+    prepared.call = call
+    if delegate:
+        _judge_delegation(prepared, program, delegate)
+    (folder / TREES).write_text(json.dumps(program.trees()), encoding="utf-8")
+    return prepared
+
+
+def _export(program: Program, subject: Any) -> None:
+    with subject.autocast() if subject.autocast is not None else nullcontext():
+        program.export(subject.module, subject.args, subject.kwargs)
+
+
+def _judge_delegation(prepared: Prepared, program: Program, delegate: str) -> None:
+    """How much of the program its delegate has, by operators and by time."""
+    given, kept = sum(program.delegated.values()), sum(program.kept.values())
+    share = given / (given + kept) if given + kept else 0.0
+    prepared.evidence.update(
+        delegate=delegate,
+        delegated_operators=f"{given} of {given + kept} in {program.subgraphs} subgraphs",
+        not_delegated=", ".join(f"{name} x{count}" for name, count in program.kept.most_common(8)) or "none",
+    )
+    prepared.measurements.append(single("delegated_share", share, "get_delegation_info, without getitem"))
+    if not given:
+        said = f"asked for {delegate}: 0 of {kept} operators were delegated to it"
+        prepared.degraded.append(said)
+    prepared.measurements.append(delegated_time(program))
+
+
+@contextmanager
+def _named(stage: str) -> Iterator[None]:
+    """Say in which stage something failed; what the library refuses is unsupported, in its own words."""
+    try:
+        yield
+    except TorchgaugeError:
+        raise
+    except Exception as error:
+        if said := refusal(error):
+            raise NotOfferedError(f"ExecuTorch, stage {stage}: {said}") from error
+        add_note(error, f"in stage {stage}")
+        raise
+
+
+def _refuse_other_devices(partitioner: Any, folder: Path, session: BackendSession) -> None:
+    """Raise :class:`NotOfferedError` where a small program, lowered the same way, computes elsewhere.
+
+    It is asked for its result and not given the device's memory, which the runtime might take for the host's.
+    """
+    import torch
+
+    device = session.device.torch_device
+    if device.type == HOST:
+        return
+
+    class Sum(torch.nn.Module):  # type: ignore[misc]  # torch is not seen by mypy
+        def forward(self, x: Any) -> Any:
+            return x + x
+
+    ones = torch.ones(4)
+    probe = Program(folder / "probe.pte", partitioner)
+    with _named("probe"):
+        probe.export(Sum(), (ones,), {})
+        probe.lower()
+        probe.load()
+        found = probe.loaded()(ones)
+    if found.device.type != device.type:
+        said = f"a program's result came back on {found.device}, and {session.device.name} was asked for"
+        raise NotOfferedError(f"the runtime of ExecuTorch that is installed computes on the host: {said}")

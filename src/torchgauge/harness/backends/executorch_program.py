@@ -1,0 +1,140 @@
+"""A model as a program of ExecuTorch: exported, lowered, written, loaded and called.
+
+Worker side; torch and executorch are imported in functions only.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+from torchgauge.errors import NotOfferedError
+from torchgauge.harness.worker.verdicts import first_line
+
+METHOD = "forward"
+LIBRARY = ("executorch.runtime", "executorch.exir", "executorch.devtools.backend_debug")
+REFUSING = (
+    "torch._dynamo.exc",
+    "torch._export.",
+    "torch._subclasses.",
+    "torch.export.",
+    "torch.fx.experimental.symbolic_shapes",
+    "executorch.exir.",
+)
+"""Where the exceptions are defined by which torch.export and ExecuTorch say that they do not take a model."""
+NO_OUT_VARIANT = "Missing out variants"
+"""What ExecuTorch says of an operator that cannot write its result into memory that was planned."""
+GETITEM = "getitem"
+"""Taking a result out of a tuple: counted as a node, and computes nothing."""
+
+
+def refusal(error: Exception) -> str:
+    """The library's own words where ``error`` says that it does not take the model; "" for other errors."""
+    refused = f"{type(error).__module__}.".startswith(REFUSING) or NO_OUT_VARIANT in str(error)
+    return first_line(error) if refused else ""
+
+
+class Program:
+    """One method, in the file at ``path``, lowered for ``partitioner``: None for no delegate.
+
+    ``delegated`` and ``kept`` count operators by name that the delegate has and has not.
+    """
+
+    def __init__(self, path: Path, partitioner: Any) -> None:
+        for name in LIBRARY:  # no stage is charged with what is done once in a process
+            import_module(name)
+        self.path, self.partitioner = path, partitioner
+        self.delegated, self.kept, self.subgraphs = Counter[str](), Counter[str](), 0
+        self.names: list[str] = []
+        self.results: Any = None
+        self.inputs: list[Any] = []
+        self._exported: Any = None
+        self._wanted: set[str] = set()
+        self._method: Any = None
+
+    @classmethod
+    def reopened(cls, path: Path, trees: dict[str, Any]) -> Program:
+        """The program at ``path`` that another process wrote, with its :meth:`trees`."""
+        from torch.utils import _pytree as pytree
+
+        made = cls(path, None)
+        made.names, made.results = trees["names"], pytree.treespec_loads(trees["results"])
+        made.load()
+        return made
+
+    def trees(self) -> dict[str, Any]:
+        """What the file does not say: names of keyword arguments, and how results hang together."""
+        from torch.utils import _pytree as pytree
+
+        return {"names": self.names, "results": pytree.treespec_dumps(self.results)}
+
+    def export(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+        """Export ``module`` as called with these inputs; raises what torch.export raises."""
+        import torch
+        from torch.utils import _pytree as pytree
+
+        self._exported = torch.export.export(module, args, kwargs, strict=False)
+        self.names, self.results = list(kwargs), self._exported.call_spec.out_spec
+        self.inputs = pytree.tree_leaves((args, kwargs))
+
+    def lower(self) -> None:
+        """Lower what was exported, and write the program; raises what ExecuTorch raises."""
+        from executorch.devtools.backend_debug import get_delegation_info
+        from executorch.exir import EdgeCompileConfig, to_edge_transform_and_lower
+
+        edge = to_edge_transform_and_lower(
+            self._exported,
+            partitioner=[self.partitioner] if self.partitioner is not None else None,
+            compile_config=EdgeCompileConfig(_check_ir_validity=False),
+        )
+        self._exported = None
+        found = get_delegation_info(edge.exported_program().graph_module)
+        self.subgraphs = found.num_delegated_subgraphs
+        for name, each in found.delegation_by_operator.items():
+            if name != GETITEM:
+                self.delegated[name] += each.delegated
+                self.kept[name] += each.non_delegated
+        self.kept += Counter()  # forget names with a count of 0
+        made = edge.to_executorch()
+        nodes = made.exported_program().graph.nodes
+        schemas = [each.target._schema for each in nodes if hasattr(each.target, "_schema")]
+        self._wanted = {f"{each.name}.{each.overload_name}".rstrip(".") for each in schemas}
+        with self.path.open("wb") as file:
+            made.write_to_file(file)
+
+    def load(self, *, traced: bool = False) -> Any:
+        """Load the file into the runtime; its program, for a ``traced`` one.
+
+        Raises :class:`NotOfferedError` where the runtime lacks an operator, else what the runtime raises.
+        """
+        from executorch.runtime import Runtime, Verification
+
+        runtime = Runtime.get()
+        program = runtime.load_program(self.path, verification=Verification.Minimal, enable_etdump=traced)
+        try:
+            method = program.load_method(METHOD)
+        except RuntimeError as error:
+            if missing := sorted(self._wanted - runtime.operator_registry.operator_names):
+                said = f"the runtime has no kernel of {', '.join(missing)}"
+                raise NotOfferedError(f"ExecuTorch, stage load: {said} ({first_line(error)})") from error
+            raise
+        if not traced:
+            self._method = method
+        return program
+
+    def loaded(self) -> Callable[..., Any]:
+        """What takes the module's place: its arguments, its results."""
+        from torch.utils import _pytree as pytree
+
+        execute, names, results = self._method.execute, self.names, self.results
+        single = results.is_leaf() if callable(getattr(results, "is_leaf", None)) else False
+
+        def call(*args: Any, **kwargs: Any) -> Any:
+            leaves = pytree.tree_leaves((args, {name: kwargs[name] for name in names}))
+            found = execute(leaves)
+            return found[0] if single else pytree.tree_unflatten(found, results)
+
+        return call

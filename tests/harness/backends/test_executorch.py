@@ -1,0 +1,231 @@
+"""Programs of ExecuTorch on small models: what they compute, what delegates take, and what is refused."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from torchgauge.errors import MissingPackageError, NotOfferedError, note_on
+from torchgauge.harness.backends.backend import backend_named
+from torchgauge.harness.backends.prepared import BackendSession, Prepared, prepare
+from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.records import Cause, Configuration, Status
+
+torch = pytest.importorskip("torch")
+pytest.importorskip("executorch")
+pytestmark = [pytest.mark.torch, pytest.mark.filterwarnings("ignore")]
+XNNPACK = "XnnpackBackend"
+
+
+class Host:
+    """The part of a device session that a backend needs."""
+
+    name = "a device"
+
+    def __init__(self, kind: str = "cpu") -> None:
+        self.torch_device = torch.device(kind)
+
+    def synchronize(self) -> None:
+        """Nothing waits."""
+
+
+class Model:
+    """A module with its inputs, prepared by the backend ``executorch`` in a folder."""
+
+    def __init__(self, folder: Path, module: Any, *args: Any, **kwargs: Any) -> None:
+        self.folder, self.module, self.args, self.kwargs = folder, module.eval(), args, kwargs
+
+    def prepared(self, *, kind: str = "cpu", fresh: bool = False, **options: Any) -> Prepared:
+        """What the backend makes of it on a device of ``kind``."""
+        configuration = Configuration("c", "executorch", tuple(sorted(options.items())))
+        host = Host(kind)
+        subject = Subject(self.module, self.module, self.args, self.kwargs, None, host, 0)
+
+        def step(call: Any) -> Any:
+            return lambda: call(*self.args, **self.kwargs)
+
+        session = BackendSession(host, step, cache=str(self.folder), fresh=fresh)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            return prepare(backend_named("executorch"), subject, configuration, session)
+
+
+@pytest.fixture(autouse=True)
+def no_gradients() -> Iterator[None]:
+    """As in scenario inference."""
+    torch.manual_seed(0)
+    with torch.no_grad():
+        yield
+
+
+class Sums(torch.nn.Module):  # type: ignore[misc]
+    """Nothing that XNNPACK has."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.cumsum(x, -1)
+
+
+class Gamma(torch.nn.Module):  # type: ignore[misc]
+    """An operator of which the runtime has no kernel."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.lgamma(x)
+
+
+class Branches(torch.nn.Module):  # type: ignore[misc]
+    """What comes next depends on data."""
+
+    def forward(self, x: Any) -> Any:
+        return x + 1 if x.sum() > 0 else x - 1
+
+
+class Twice(torch.nn.Module):  # type: ignore[misc]
+    """An operator without a variant that writes into given memory."""
+
+    def forward(self, x: Any) -> Any:
+        return torch.ops.torchgauge_planted.twice(x)
+
+
+class Named(torch.nn.Module):  # type: ignore[misc]
+    """Arguments by name, results by name and in a tuple."""
+
+    def forward(self, *, b: Any, a: Any) -> Any:
+        return {"less": a - b, "both": (a + b, a)}
+
+
+def by_metric(prepared: Prepared) -> dict[str, tuple[float, ...]]:
+    """The samples of each measurement."""
+    return {each.metric: each.samples for each in prepared.measurements}
+
+
+def test_what_a_delegate_has_is_counted_and_timed(tmp_path: Path) -> None:
+    """Two products go to XNNPACK and the running sum stays; every stage is measured, and no trace is left."""
+    layers = [torch.nn.Linear(256, 256), torch.nn.Linear(256, 256), Sums()]
+    model = Model(tmp_path, torch.nn.Sequential(*layers), torch.randn(64, 256))
+    made = model.prepared(delegate=XNNPACK)
+    assert torch.allclose(made.call(*model.args), model.module(*model.args), atol=1e-4)
+    found = by_metric(made)
+    assert min(found["export_time"] + found["lower_time"] + found["package_load"]) > 0
+    assert found["package_size"][0] > 2 * 256 * 256 * 4
+    assert (found["delegated_share"], made.degraded) == ((2 / 3,), [])
+    assert len(found["delegated_time_share"]) == 5
+    assert all(0.0 < share < 1.0 for share in found["delegated_time_share"])
+    assert made.evidence["delegated_operators"] == "2 of 3 in 1 subgraphs"
+    assert made.evidence["not_delegated"] == "aten_cumsum_default x1"
+    assert made.evidence["executorch_threads"] == torch.get_num_threads()
+    assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["model.pte", "trees.json"]
+
+
+def test_nothing_delegated_is_degraded(tmp_path: Path) -> None:
+    """A program that was asked for a delegate and has nothing for it ran by another path."""
+    made = Model(tmp_path, Sums(), torch.randn(4, 8)).prepared(delegate=XNNPACK)
+    assert made.degraded == [f"asked for {XNNPACK}: 0 of 1 operators were delegated to it"]
+    found = by_metric(made)
+    assert (found["delegated_share"], set(found["delegated_time_share"])) == ((0.0,), {0.0})
+
+
+def test_without_a_delegate_nobody_asks_for_its_share(tmp_path: Path) -> None:
+    """The portable kernels compute what eager does, and no share of nothing is reported."""
+    model = Model(tmp_path, Sums(), torch.randn(4, 8))
+    made = model.prepared()
+    assert torch.allclose(made.call(*model.args), model.module(*model.args), atol=1e-6)
+    assert made.degraded == []
+    assert not {"delegated_share", "delegated_time_share"} & by_metric(made).keys()
+
+
+def test_arguments_and_results_keep_their_names(tmp_path: Path) -> None:
+    """Also in a fresh process, which loads the program that is there and exports nothing."""
+    given = {"a": torch.tensor([5.0, 7.0]), "b": torch.tensor([2.0, 3.0])}
+    model = Model(tmp_path, Named(), b=given["b"], a=given["a"])
+    for fresh in (False, True):
+        made = model.prepared(fresh=fresh)
+        found = made.call(**given)  # in another order than it was exported with
+        assert found["less"].tolist() == [3.0, 4.0]
+        assert [each.tolist() for each in found["both"]] == [[7.0, 10.0], [5.0, 7.0]]
+        assert ("export_time" in by_metric(made)) is not fresh
+
+
+@pytest.mark.parametrize(
+    ("module", "said"),
+    [
+        (Gamma, r"stage load: the runtime has no kernel of aten::lgamma\.out"),
+        (Branches, "stage export: GuardOnDataDependentSymNode: Could not guard on data-dependent"),
+        (Twice, r"stage lower: RuntimeError: Missing out variants: \{'torchgauge_planted::twice'\}"),
+    ],
+)
+def test_what_the_library_refuses_is_unsupported_in_its_words(tmp_path: Path, module: Any, said: str) -> None:
+    """The stage and the operator, or what cannot be known before it runs, are in the reason."""
+    with torch.library._scoped_library("torchgauge_planted", "DEF") as library:
+        library.define("twice(Tensor x) -> Tensor")
+        library.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+        with pytest.raises(NotOfferedError, match=said):
+            Model(tmp_path, module(), torch.randn(4, 4)).prepared()
+
+
+def test_what_fails_otherwise_is_an_error_with_its_stage(tmp_path: Path) -> None:
+    """A kernel of the runtime that raises is nobody's refusal."""
+
+    class Fourier(torch.nn.Module):  # type: ignore[misc]
+        def forward(self, x: Any) -> Any:
+            return torch.fft.fft(x).real
+
+    with pytest.raises(RuntimeError, match=r"execute\(\) failed") as raised:
+        Model(tmp_path, Fourier(), torch.randn(4, 4)).prepared()
+    assert note_on(raised.value) == "in stage run"
+
+
+def test_delegates_are_those_of_the_runtime(tmp_path: Path) -> None:
+    """One that it has not is refused with those that it has; of several, each says why it cannot serve."""
+    from executorch.runtime import Runtime
+
+    there = set(Runtime.get().backend_registry.registered_backend_names)
+    model = Model(tmp_path, Sums(), torch.randn(4, 8))
+    with pytest.raises(NotOfferedError, match=f"no delegate NoSuchBackend: it has .*{XNNPACK}"):
+        model.prepared(delegate="NoSuchBackend")
+    assert model.prepared(delegate="any").evidence["delegate"] in there
+    others = there - {XNNPACK}
+    try:
+        made = model.prepared(delegate="any", apart_from=XNNPACK)
+        assert made.evidence["delegate"] in others
+    except NotOfferedError as error:
+        assert all(f"{name}: " in str(error) for name in others) and XNNPACK not in str(error)  # noqa: PT017, PT018
+
+
+def test_a_device_that_is_not_the_host_is_told_where_it_was_computed(tmp_path: Path) -> None:
+    """The reason is what a small program did, not a list of names."""
+    model = Model(tmp_path, Sums(), torch.randn(4, 8))
+    with pytest.raises(NotOfferedError, match="came back on cpu, and a device was asked for"):
+        model.prepared(kind="meta")
+
+
+def test_a_missing_package_says_what_to_type(tmp_path: Path) -> None:
+    """The extra of torchgauge has it with all that it needs."""
+    backend: Any = replace(backend_named("executorch"), packages=("executorch_that_is_not_there",))
+    configuration, host = Configuration("c", "executorch"), Host()
+    subject = Subject(Sums(), Sums(), (), {}, None, host, 0)
+    session: Any = BackendSession(host, lambda call: call, cache=str(tmp_path))
+    with pytest.raises(MissingPackageError) as raised:
+        prepare(backend, subject, configuration, session)
+    assert raised.value.hint == "pip install 'torchgauge[executorch]'"
+
+
+@pytest.mark.long
+def test_a_wrong_program_is_never_timed(make_sandbox: Any) -> None:
+    """A model that computes something else when it is exported: eager passes, the program does not."""
+    sandbox = make_sandbox()
+    names = "eager,executorch-portable"
+    models = ("--models", "wrong_in_a_program,returns_a_handle", "--measure-seconds", "0.02")
+    done = sandbox.measure("observed", *models, "--device", "cpu", "--config", names, "--no-memory-probe")
+    assert "Traceback" not in done.stderr
+    rows = {(row.case.workload.model, row.case.configuration.name): row for row in sandbox.rows()}
+    assert rows["wrong_in_a_program", "eager"].status is Status.PASS
+    row = rows["wrong_in_a_program", "executorch-portable"]
+    assert (row.status, row.cause) == (Status.FAIL_ACCURACY, Cause.TOLERANCE)
+    assert "largest error 0.5" in row.reason
+    assert not [each for each in row.measurements if each.metric == "latency" and each.samples]
+    assert {each.metric for each in row.measurements} >= {"export_time", "lower_time", "package_load"}
