@@ -43,6 +43,20 @@ def test_an_interruption_hides_and_accuses_nobody(
     assert found == pytest.approx(share)
 
 
+def test_who_is_accused_is_looked_at_again(monkeypatch) -> None:
+    """Each operator has one look of many to itself: interruptions of all the others accuse nobody."""
+    looks: list[Any] = []
+    for number in range(compiled_share.MOST_LOOKS):
+        small = 1_000 if number == 5 else 900_000
+        looks.append((step(add=small, other=small), 0.01))
+        looks.append((step(mm=100_000, add=small), 0.01))
+        looks += [(step(mm=100_000, add=900_000), 0.01)] * (0 if number else compiled_share.LOOKS - 1)
+    monkeypatch.setattr(compiled_share, "profiled", lambda *_: looks.pop(0))
+    found = compiled_share.look(lambda: None, lambda: None, None)
+    assert found == pytest.approx(1 - 2_000 / 101_000)
+    assert looks
+
+
 def test_another_thread_and_python_inside_an_operator_are_no_graph() -> None:
     """What the model has another thread run, and what Python runs inside an operator, is outside."""
     model, graph = compiled_share.MODEL, compiled_share.GRAPH

@@ -35,13 +35,14 @@ UNKNOWN = "compiled_share_unknown"
 """The fact that says why nothing is known."""
 LEAST = 0.5
 """The share below which a case is degraded: most of eager's work is still eager's."""
-LOOKS = 3
-"""An operator that was interrupted looks longer: where a share would accuse, eager is looked at again."""
+LOOKS, MOST_LOOKS = 3, 8
+"""An operator that was interrupted looks longer: where a share would accuse, eager is looked at again.
+Where it still does, so are both ways of a short step, up to the second number of times."""
 SHORT_S = 0.1
 """So is a step of fewer seconds: one interruption is most of it, and may make a share look larger as well."""
 GRAPH, MODEL = "torchgauge: compiled graph", "torchgauge: model"
-Times = dict[tuple[str, str], tuple[int, int]]
-"""Name and shapes of operators -> their number, and nanoseconds of them all."""
+Times = dict[tuple[str, str], list[int]]
+"""Name and shapes of operators -> nanoseconds of each, in their order."""
 
 _NAME = "__compiled_fn"
 _BACKWARD = "CompiledFunctionBackward"
@@ -51,45 +52,62 @@ _LEFT_OUT = (f"{_ENGINE}torch::autograd::AccumulateGrad", "Optimizer.")
 
 def look(step: Callable[[], Any], eager_step: Callable[[], Any], session: DeviceSession) -> float | str:
     """The share of ``step``, 0 to 1; the reason where it cannot be said, never an exception."""
-    try:
+
+    def compiled() -> tuple[list[Event], float]:
         with marked_graphs():
-            events, compiled_s = profiled(step, session)
+            return profiled(step, session)
+
+    try:
+        events, compiled_s = compiled()
         pythons = _written_in_python()  # some are defined by the step
-        left = outside(events, pythons)
+        left = [_times(outside(events, pythons))]
         events, seconds = profiled(eager_step, session)
         times = [_times(outside(events, pythons))]
         if not times[0]:
             return "the profiler saw no operator in eager's step"
         share = taken_over(left, times)
-        if share < LEAST or min(seconds, compiled_s) < SHORT_S:  # an interrupted one of eager is not short
+        short = min(seconds, compiled_s) < SHORT_S
+        if share < LEAST or short:  # an interrupted one of eager is not short
             more = [profiled(eager_step, session)[0] for _ in range(LOOKS - 1)]
             times += [_times(outside(each, pythons)) for each in more]
+            share = taken_over(left, times)
+        while share < LEAST and short and len(times) < MOST_LOOKS:
+            left.append(_times(outside(compiled()[0], pythons)))
+            times.append(_times(outside(profiled(eager_step, session)[0], pythons)))
             share = taken_over(left, times)
     except Exception as error:  # noqa: BLE001  what cannot be looked at is a fact of the row, not a status
         return first_line(error)
     return share
 
 
-def taken_over(left: Sequence[Event], looks: Sequence[Times]) -> float:
-    """The share of eager's time that is not in the operators ``left``, by the fastest look at each kind."""
-    eager = {
-        kind: (count, min(look[kind][1] for look in looks if kind in look))
-        for kind, (count, _) in looks[0].items()
-    }
-    whole = sum(seconds for _, seconds in eager.values())
+def taken_over(left: Sequence[Times], looks: Sequence[Times]) -> float:
+    """The share of eager's time that is not in the operators ``left``, by the fastest look at each."""
+    eager = _fastest(looks)
+    whole = sum(map(sum, eager.values()))
     rest = 0.0
-    for kind, (count, seconds) in _times(left).items():
+    for kind, took in _fastest(left).items():
         known = eager.get(kind)
-        rest += min(count / known[0], 1.0) * known[1] if known else seconds
+        rest += min(len(took) / len(known), 1.0) * sum(known) if known else sum(took)
     return max(0.0, 1.0 - rest / whole) if whole else 0.0
 
 
+def _fastest(looks: Sequence[Times]) -> Times:
+    """Each operator of the first look, as fast as in any look with as many of its kind."""
+    return {
+        kind: [min(each) for each in zip(*(_like(took, look.get(kind, ())) for look in looks), strict=True)]
+        for kind, took in looks[0].items()
+    }
+
+
+def _like(took: Sequence[int], others: Sequence[int]) -> Sequence[int]:
+    return others if len(others) == len(took) else took
+
+
 def _times(events: Sequence[Event]) -> Times:
-    """How often each kind of operator runs, and how long all of that takes."""
+    """How long each operator takes, by kind."""
     found: Times = {}
     for each in events:
-        count, took = found.get((each.name, each.span.shapes), (0, 0))
-        found[each.name, each.span.shapes] = count + 1, took + each.end - each.start
+        found.setdefault((each.name, each.span.shapes), []).append(each.end - each.start)
     return found
 
 

@@ -60,8 +60,8 @@ def scripted() -> Run:
 
 
 def in_a_thread(body: Any, x: Any) -> Any:
-    """The body in a thread of its own."""
-    return _pool().submit(_with_grad_mode, torch.is_grad_enabled(), body, x).result()
+    """The body in a thread of its own, which leaves the other cores alone as this one does."""
+    return _pool().submit(_like_here, torch.is_grad_enabled(), torch.get_num_threads(), body, x).result()
 
 
 @functools.cache
@@ -70,7 +70,8 @@ def _pool() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(1)
 
 
-def _with_grad_mode(grad: bool, body: Any, x: Any) -> Any:  # called by a pool
+def _like_here(grad: bool, threads: int, body: Any, x: Any) -> Any:  # called by a pool
+    torch.set_num_threads(threads)  # OpenMP keeps it by thread: a new one would wait for all cores
     with torch.set_grad_enabled(grad):
         return body(x)
 
