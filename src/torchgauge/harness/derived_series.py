@@ -23,6 +23,7 @@ PER_STEP = {
 
 ALONE, BESIDE = "paired by round", "paired by round, beside others"
 """How a speed-up came about: of rounds that nobody disturbed, or of disturbed ones too."""
+_OVER = {"speedup": "eager", "speedup_compiled": "the compiled model"}
 ONE_ALONE = "in each round others had the cores of one alone, of eager or of this configuration"
 """Why there is no speed-up on a machine that others use."""
 
@@ -48,26 +49,28 @@ def launch_overhead(latency: Measurement, device: Measurement) -> Measurement:
     return _of("launch_overhead", latency, how, (wall - on_device for wall, on_device in pairs))
 
 
-def speedup(ours: Mapping[str, Measurement], eager: Mapping[str, Measurement]) -> Measurement:
-    """Eager's wall times divided by ``ours``, both by the name of the metric, in rounds that both have.
+def speedup(
+    ours: Mapping[str, Measurement], base: Mapping[str, Measurement], metric: str = "speedup"
+) -> Measurement:
+    """The wall times of ``base`` (eager's) divided by ``ours``, by the name of the metric, in shared rounds.
 
     A round in which others had the cores of one of them alone says who was disturbed, and makes no ratio.
     Where neither was disturbed in fewer rounds than an interval needs, those in which both were count too.
     """
-    mine, base = _walls(ours), _walls(eager)
-    shared = sorted(mine.keys() & base.keys())
+    mine, theirs = _walls(ours), _walls(base)
+    shared = sorted(mine.keys() & theirs.keys())
     if not shared:
-        return absent("speedup", "eager and this configuration share no round")
-    my_lost, base_lost = (contended(each.get("contention")) for each in (ours, eager))
+        return absent(metric, f"{_OVER[metric]} and this configuration share no round")
+    my_lost, base_lost = (contended(each.get("contention")) for each in (ours, base))
     alike = [number for number in shared if (number in my_lost) == (number in base_lost)]
     alone = [number for number in alike if number not in my_lost]
     rounds = alone if len(alone) >= FEWEST else alike
     if not rounds:
-        return absent("speedup", ONE_ALONE)
+        return absent(metric, ONE_ALONE.replace("eager", _OVER[metric]))
     how = ALONE if rounds == alone else BESIDE
-    ratios = tuple(base[number] / mine[number] for number in rounds)
-    unit, stopped = METRICS["speedup"].unit, ours["latency"].stopped
-    return Measurement("speedup", unit, ratios, tuple(rounds), how, stopped)
+    ratios = tuple(theirs[number] / mine[number] for number in rounds)
+    unit, stopped = METRICS[metric].unit, ours["latency"].stopped
+    return Measurement(metric, unit, ratios, tuple(rounds), how, stopped)
 
 
 def contended(contention: Measurement | None) -> frozenset[int]:

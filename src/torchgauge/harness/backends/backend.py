@@ -68,6 +68,9 @@ class BackendDescriptor:
     """A backend as data; a subclass says what depends on the configuration.
 
     One that ``passes_on`` hands options that are none of its own to its library, which alone can judge them.
+    A ``named`` one has more configurations than a file can list: ``NAME-word`` is the one of its option
+    ``config: word``. ``beside`` are configurations that are planned beside each of its own, the first of
+    them being what a ``speedup_compiled`` is over.
     ``install_hint`` is what to type where a package is missing: to install that one, unless it says so.
     """
 
@@ -79,6 +82,8 @@ class BackendDescriptor:
     takes: tuple[str, ...] = ()
     passes_on: bool = False
     install_hint: str = ""
+    named: bool = False
+    beside: tuple[str, ...] = ()
 
     def compiler(self, configuration: Configuration) -> str:
         """None: nothing is compiled."""
@@ -107,6 +112,28 @@ def backend_named(name: str) -> Backend:
 def _words(given: object) -> tuple[object, ...]:
     """``given`` where it is a tuple; something that is no word else."""
     return given if isinstance(given, tuple) else (None,)
+
+
+def named_by_backend(name: str) -> Configuration | None:
+    """The configuration that ``name`` means where its first word is that of a ``named`` backend."""
+    first, _, word = name.partition("-")
+    if not word or first not in registry.names(GROUP):
+        return None
+    try:
+        found = backend_named(first)
+    except InfrastructureError:
+        return None
+    if not getattr(found, "named", False):
+        return None
+    return Configuration(name=name, backend=first, options=(("config", word),))
+
+
+def beside(configuration: Configuration) -> tuple[str, ...]:
+    """The names of configurations that are planned beside ``configuration``."""
+    try:
+        return tuple(getattr(backend_named(configuration.backend), "beside", ()))
+    except TorchgaugeError:  # the plan refuses its cases with what it raised
+        return ()
 
 
 @cache

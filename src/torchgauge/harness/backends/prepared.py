@@ -99,6 +99,8 @@ class Prepared:
     ``judged`` is called when the result has been compared, before another configuration is prepared.
     ``settled`` says that its next step compiles nothing. ``retry`` prepares once more in another way, where
     what was kept from earlier runs may be to blame for a wrong result; it is told what was wrong.
+    ``rule`` judges a result where a tolerance is not what it has to keep: given what eager showed, what it
+    shows, and what the tolerance would say, it returns another verdict (a ``worker.accuracy.Verdict``).
     ``stranger`` says whose code it is where it is not ours.
     """
 
@@ -111,6 +113,7 @@ class Prepared:
     judged: Callable[[], None] = _nothing
     look: Look | None = None
     retry: Callable[[str], Prepared] | None = None
+    rule: Callable[[Any, Any, Any], Any] | None = None
     close: Callable[[], None] = _nothing
     stranger: str = ""
 

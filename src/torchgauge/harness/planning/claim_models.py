@@ -6,7 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 
 from torchgauge import registry
 from torchgauge.errors import UnknownNameError
-from torchgauge.harness.planning.configurations import known_configurations
+from torchgauge.harness.planning.configurations import is_known, known_configurations
 from torchgauge.harness.planning.plan import MODEL_SUITES_ONLY, wanted_suites
 from torchgauge.harness.planning.selection import DTYPES, check_plain_names, is_wild, select_models
 from torchgauge.results.claims.answering import Listing
@@ -68,7 +68,7 @@ def _strange_names(select: Select) -> list[str]:
         UnknownNameError(kind, name, known).message
         for kind, known, names in sought
         for name in names
-        if not is_wild(name) and name not in known
+        if not is_wild(name) and not (is_known(name, known) if kind == "configuration" else name in known)
     ]
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import fields as dataclass_fields
 from functools import cache
 from pathlib import Path
@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 import msgspec
 
 from torchgauge.errors import InfrastructureError, UnknownNameError
-from torchgauge.harness.backends.backend import COMPILE, backend_named, options_of
+from torchgauge.harness.backends.backend import COMPILE, backend_named, named_by_backend, options_of
 from torchgauge.records import Configuration, RecordError
 from torchgauge.records.placement import CpuListError, parse_cpus
 from torchgauge.suites.document import Document, read_document
@@ -122,9 +122,17 @@ def known_configurations(file: str | None = None) -> dict[str, NamedConfiguratio
 def configuration(name: str, file: str | None = None) -> Configuration:
     """The configuration called ``name``; raises :class:`UnknownNameError`."""
     known = known_configurations(file)
-    if name not in known:
+    if name in known:
+        return known[name].configuration
+    found = named_by_backend(name)
+    if found is None:
         raise UnknownNameError("configuration", name, known)
-    return known[name].configuration
+    return found
+
+
+def is_known(name: str, known: Container[str]) -> bool:
+    """Whether ``name`` is one of ``known``, or one that a backend answers to."""
+    return name in known or named_by_backend(name) is not None
 
 
 def _check(document: Document, at: str, fields: ConfigurationFields) -> None:

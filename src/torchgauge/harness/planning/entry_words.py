@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
 from pathlib import Path
 
 from torchgauge.errors import DataFileError, UnknownNameError, UsageError
-from torchgauge.harness.planning.configurations import configuration, known_configurations
+from torchgauge.harness.backends.backend import beside
+from torchgauge.harness.planning.configurations import configuration, is_known, known_configurations
 from torchgauge.harness.planning.selection import DEFAULT_CONFIGURATIONS, DTYPE_ALIASES, DTYPES, Selection
 from torchgauge.records import Cause, Configuration, Refusal, Status
 from torchgauge.suites.check import CHECK
@@ -21,7 +23,20 @@ def configurations_of(entry: ModelEntry, selection: Selection) -> list[Configura
     Raises :class:`UnknownNameError`.
     """
     names = selection.configurations or entry.configurations or DEFAULT_CONFIGURATIONS
-    return [configuration(name, selection.configuration_file) for name in dict.fromkeys(names)]
+    return with_beside(names, selection.configuration_file)
+
+
+def with_beside(names: Iterable[str], file: str | None) -> list[Configuration]:
+    """The configurations called ``names``, each once, with those that they are planned beside before them.
+
+    Raises :class:`UnknownNameError`.
+    """
+    found: dict[str, Configuration] = {}
+    for name in names:
+        made = configuration(name, file)
+        for each in (*beside(made), name):
+            found.setdefault(each, configuration(each, file))
+    return list(found.values())
 
 
 def known_words(suite: Suite, entry: ModelEntry, selection: Selection) -> ModelEntry:
@@ -68,7 +83,7 @@ def problems(entry: ModelEntry, configurations: tuple[str, ...]) -> list[tuple[s
             ("dtype", entry.dtypes, (*DTYPES, *DTYPE_ALIASES)),
         )
         for index, word in enumerate(words)
-        if word not in known
+        if not (is_known(word, known) if kind == "configuration" else word in known)
     ]
 
 

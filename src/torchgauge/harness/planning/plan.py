@@ -10,7 +10,7 @@ from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, UnknownNameError, UsageError
 from torchgauge.harness.planning.configurations import configuration
-from torchgauge.harness.planning.entry_words import configurations_of, known_words
+from torchgauge.harness.planning.entry_words import configurations_of, known_words, with_beside
 from torchgauge.harness.planning.forecast import Forecast
 from torchgauge.harness.planning.refusals import missing_suite, refused
 from torchgauge.harness.planning.selection import (
@@ -40,7 +40,7 @@ from torchgauge.suites.lending import lender
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
-MODEL_SUITES_ONLY = ("toy", "micro", "features", "planted", "conformance", "ops", "calibration")
+MODEL_SUITES_ONLY = ("toy", "micro", "features", "planted", "quant", "conformance", "ops", "calibration")
 """Suites that ``all`` does not stand for: the harness's own, single operations and features, and checks."""
 CHECKS_PER_GROUP = 128
 """Checks that share a process; a run that is interrupted repeats those of one group."""
@@ -234,8 +234,7 @@ def group_of_case(
     Raises :class:`UnknownNameError` for a model, mode, size or configuration that does not exist.
     """
     workload, entry = named_workload(name, suite)
-    wanted = dict.fromkeys(("eager", name.configuration))
-    configurations = [configuration(each, configuration_file) for each in wanted]
+    configurations = with_beside(("eager", name.configuration), configuration_file)
     return make_group(workload, entry, configurations, parse_target(name.device), device)
 
 

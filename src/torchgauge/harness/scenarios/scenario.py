@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
 from torchgauge import registry
@@ -18,6 +18,18 @@ class Seeded(Protocol):
 
     def seed(self, seed: int) -> None:
         """Seed the device's generator and the host's."""
+
+
+@dataclass(frozen=True)
+class RemadeCall:
+    """What runs another module than the one that was built, made of it: a quantised copy, for one."""
+
+    call: Callable[..., Any]
+    module: Any
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Run it."""
+        return self.call(*args, **kwargs)
 
 
 @dataclass
@@ -39,6 +51,12 @@ class Subject:
     initial: dict[str, Any] | None = None
     autocast: Callable[[], Any] | None = None
     built: Any = None
+
+    def run_by(self, call: Callable[..., Any]) -> Subject:
+        """The same with ``call`` in the module's place, and with the module that a remade one is of."""
+        if isinstance(call, RemadeCall):
+            return replace(self, call=call.call, module=call.module)
+        return replace(self, call=call)
 
     def forward(self) -> Any:
         """The output of one forward pass."""

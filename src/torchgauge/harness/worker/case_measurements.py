@@ -12,8 +12,13 @@ from torchgauge.records import METRICS, Measurement, absent
 _STEADY_CLOCK = "perf_counter"
 
 
-def timings(series: Series, eager: Series | None, stopped: str) -> list[Measurement]:
-    """Latencies of ``series`` by every clock, and its speed-up over ``eager`` in the same rounds."""
+def timings(
+    series: Series, eager: Series | None, stopped: str, compiled: Series | None = None
+) -> list[Measurement]:
+    """Latencies of ``series`` by every clock, and its speed-ups over ``eager`` and ``compiled``.
+
+    Both are taken in the same rounds; ``compiled`` is the model that is not quantised, where this one is.
+    """
     blocks, stopped = tuple(series.rounds), series.stopped or stopped
     latency = _latency(series, stopped)
     found = [latency, of("latency_cpu", series.cpu, "process_time, all threads", blocks, stopped)]
@@ -27,6 +32,9 @@ def timings(series: Series, eager: Series | None, stopped: str) -> list[Measurem
         found.append(absent("speedup", "eager was not measured in this process"))
     elif eager is not series:
         found.append(speedup(_clocked(series, stopped), _clocked(eager, stopped)))
+    if compiled is not None:
+        base = _clocked(compiled, stopped)
+        found.append(speedup(_clocked(series, stopped), base, "speedup_compiled"))
     return found
 
 

@@ -7,7 +7,6 @@ cost. The first call of a compiled case is the warm compilation; memory is that 
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import replace
 from functools import partial
 from importlib import import_module
 from typing import Any
@@ -52,7 +51,8 @@ def probe_afresh(job: Job, session: DeviceSession, events: EventWriter) -> None:
             found = [*made.measurements] if job.settings.warm_compile else []
             if job.settings.memory_probe:
                 events.phase(Phase.MEASURE, planned.case.key)
-                found.append(peak_of_steps(step, session, rss, subject))
+                stepped = subject.run_by(made.call) if subject is not None else None
+                found.append(peak_of_steps(step, session, rss, stepped))
         made.close()
     events.emit(
         "fresh",
@@ -77,4 +77,4 @@ def _stepped(
     scenario.enter()
     subject = make_subject(built, job.group.workload, session, session.torch_device)
     step = scenario.step if hasattr(scenario, "step") else lambda one: partial(scenario.observe, one)
-    return subject, lambda call: step(replace(subject, call=call))
+    return subject, lambda call: step(subject.run_by(call))

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import PluginError
-from torchgauge.harness.backends.backend import as_compiled
+from torchgauge.harness.backends.backend import as_compiled, beside
 from torchgauge.harness.backends.prepared import BackendSession, refuse_changes, restored
 from torchgauge.harness.derived_series import ITEMS
 from torchgauge.harness.events import NOBODY, EventWriter
@@ -312,13 +312,21 @@ class GroupRun:
         )
         for state in self.live:
             series = all_series[state.index]
-            state.measurements += case_measurements.timings(series, eager, stopped)
+            compiled = self._compiled_beside(state, all_series)
+            state.measurements += case_measurements.timings(series, eager, stopped, compiled)
             known = [*state.measurements, *state.prepared.measurements]
             state.measurements += case_measurements.rates(known, self.items_per_step)
             state.measurements += case_measurements.contention(series, stopped)
             state.facts.update(steps_per_block=series.inner, blocks=len(series.wall), warmup=series.warmup)
             state.facts.update(taken)
         self._pass_all()
+
+    def _compiled_beside(self, state: CaseState, all_series: dict[int, Series]) -> Series | None:
+        """The series of what ``state`` is planned beside, where its backend wants that and it passed."""
+        wanted = beside(state.planned.case.configuration)
+        return next(
+            (all_series[s.index] for s in self.live if s.planned.case.configuration.name in wanted[:1]), None
+        )
 
     def _pass_all(self) -> None:
         """Report that what is left passed."""

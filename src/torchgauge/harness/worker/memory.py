@@ -114,10 +114,29 @@ def tensor_bytes(*roots: Any) -> int:
             pending.extend(_below(value))
         elif value.layout is not torch.strided:
             pending += _of_sparse(value)
+        elif hasattr(value, "__tensor_flatten__"):  # it holds others, and has no storage of its own
+            pending += [getattr(value, name) for name in value.__tensor_flatten__()[0]]
         elif value.device.type == HOST:
             storage = value.untyped_storage()
             storages[storage.data_ptr()] = storage.nbytes()
             pending.append(value.grad if value.is_leaf else None)
+    return sum(storages.values())
+
+
+def model_bytes(module: Any) -> int:
+    """Bytes of the distinct storages of a module's parameters and buffers, wherever they are.
+
+    A quantised weight is what it is kept in, with its scales.
+    """
+    pending = [*module.parameters(), *module.buffers()]
+    storages: dict[tuple[Any, int], int] = {}
+    while pending:
+        value = pending.pop()
+        if hasattr(value, "__tensor_flatten__"):
+            pending += [getattr(value, name) for name in value.__tensor_flatten__()[0]]
+        else:
+            storage = value.untyped_storage()
+            storages[value.device, storage.data_ptr()] = storage.nbytes()
     return sum(storages.values())
 
 

@@ -8,7 +8,6 @@ observation, and what a run changed of them is compared like an output, under ``
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from dataclasses import replace
 from typing import Any
 
 import torch
@@ -37,7 +36,7 @@ class Observer:
 
     def observe(self, call: Callable[..., Any] | None = None) -> Observation:
         """What a run shows, with ``call`` in the place of the module's own."""
-        subject = self.subject if call is None else replace(self.subject, call=call)
+        subject = self.subject if call is None else self.subject.run_by(call)
         self._snapshot.restore()
         try:
             seen: Observation = dict(self.scenario.observe(subject))
@@ -48,7 +47,7 @@ class Observer:
 
     def observe_other(self, call: Callable[..., Any] | None = None) -> Observation | None:
         """What a run shows that finds other values in its inputs; None where none of them can change."""
-        subject = self.subject if call is None else replace(self.subject, call=call)
+        subject = self.subject if call is None else self.subject.run_by(call)
         self._snapshot.restore()
         try:
             inputs = {name: self._live[name] for name in ("args", "kwargs")}

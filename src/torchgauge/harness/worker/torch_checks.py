@@ -14,11 +14,13 @@ from torchgauge.harness.backends.backend import backend_named, compiler_of
 from torchgauge.harness.backends.compiler_start import compiler_start
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR
 from torchgauge.harness.backends.prepared import Prepared, checked, prepare
-from torchgauge.harness.scenarios.scenario import Subject
+from torchgauge.harness.scenarios.scenario import RemadeCall, Subject
 from torchgauge.harness.worker import compiled_share
 from torchgauge.harness.worker.accuracy import Verdict, compare, nonfinite, spread
+from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.closeness import nonsense
 from torchgauge.harness.worker.flops import count_flops
+from torchgauge.harness.worker.memory import model_bytes
 from torchgauge.harness.worker.observer import Observer
 from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.reference import Reference, float64_reference
@@ -28,6 +30,7 @@ from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
 from torchgauge.suites.outputs import Observation, elements
 from torchgauge.suites.suite import HOST, BuiltWorkload
 
+SIZE = "model_size"
 FULL_PRECISION = ("float32", "float64")
 
 if TYPE_CHECKING:
@@ -80,7 +83,16 @@ class TorchChecks:
                 self._prepare(state)
             if not state.ended:
                 steps[state.index] = self.step(state.prepared.call)
+        self._tell_size()
         return steps
+
+    def _tell_size(self) -> None:
+        """Say the bytes of the module as it was built, where a copy of another size is measured beside it."""
+        sized = [any(one.metric == SIZE for one in each.prepared.measurements) for each in self.run_.states]
+        if any(sized):
+            size = single(SIZE, float(model_bytes(self.subject.module)), "storage of parameters and buffers")
+            for state, has_own in zip(self.run_.states, sized, strict=True):
+                state.measurements += [] if has_own or state.prepared.rule else [size]
 
     def _start_compiler(self) -> None:
         """Let inductor do what it does once in a process before any case compiles, whichever comes first."""
@@ -100,7 +112,13 @@ class TorchChecks:
         compiled = state.planned.case.configuration.compiled
         host = None if compiled else self.reference.host
         repeated = not compiled and host is None
-        verdict = self._compare(host or self.eager, found, state.planned.tolerance, repeated=repeated)
+        verdict = self._compare(
+            host or self.eager,
+            found,
+            state.planned.tolerance,
+            repeated=repeated,
+            rule=state.prepared.rule,
+        )
         return None if verdict.ok else (verdict.cause or Cause.TOLERANCE, verdict.detail)
 
     def remembered(self, state: CaseState) -> str:
@@ -119,7 +137,7 @@ class TorchChecks:
         """
         call = self.subject.module if state is None else state.prepared.call
         if self.built.wrappable:
-            call = compiled_share.marked(call, compiled_share.MODEL)
+            call = _marked(call)
         step = self.step(call)
         return getattr(step, "glance", step)
 
@@ -132,7 +150,7 @@ class TorchChecks:
 
     def with_call(self, call: Callable[..., Any]) -> Subject:
         """The subject with ``call`` in the module's place."""
-        return replace(self.subject, call=call)
+        return self.subject.run_by(call)
 
     # --- references and eager ----------------------------------------------------------------
 
@@ -188,13 +206,20 @@ class TorchChecks:
             )
 
     def _compare(
-        self, expected: Observation, found: Observation, tolerance: Tolerance, *, repeated: bool = False
+        self,
+        expected: Observation,
+        found: Observation,
+        tolerance: Tolerance,
+        *,
+        repeated: bool = False,
+        rule: Callable[[Any, Any, Any], Any] | None = None,
     ) -> Verdict:
         """Judge ``found`` against ``expected``: float64 is no yardstick between a run and its repetition."""
         assert self.observer is not None
         expected, found = self.observer.complete(expected, found)
         fp64 = None if repeated else self.reference.fp64
-        return compare(expected, found, fp64, tolerance, own_scale=not repeated)
+        verdict = compare(expected, found, fp64, tolerance, own_scale=not repeated)
+        return verdict if rule is None else rule(expected, found, verdict)
 
     def _eager_problem(self, runs: list[Observation]) -> tuple[Cause, str] | None:
         assert self.observer is not None
@@ -262,13 +287,21 @@ class TorchChecks:
             run.enter(Phase.ACCURACY, state)
             with run.running(state):
                 found = self.observer.observe(state.prepared.call)
-            verdict = self._compare(self.eager, found, state.planned.tolerance)
+            rule = state.prepared.rule
+            verdict = self._compare(self.eager, found, state.planned.tolerance, rule=rule)
             kept = state.accuracy.eager_spread if state.accuracy else None
             said = _accuracy(f"eager and {self.reference.name}", verdict)
             state.accuracy = replace(said, eager_spread=kept)
         state.prepared.judged()
         if verdict is not None and not verdict.ok:
             raise WrongResultError(verdict)
+
+
+def _marked(call: Callable[..., Any]) -> Callable[..., Any]:
+    """``call`` marked in the profile, of the same module."""
+    if isinstance(call, RemadeCall):
+        return RemadeCall(compiled_share.marked(call.call, compiled_share.MODEL), call.module)
+    return compiled_share.marked(call, compiled_share.MODEL)
 
 
 class WrongResultError(Exception):

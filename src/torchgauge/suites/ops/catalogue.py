@@ -13,6 +13,7 @@ import sys
 import tempfile
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
 
 import msgspec
 
@@ -32,6 +33,9 @@ from importlib import metadata
 spec = importlib.util.find_spec("torch")
 print(json.dumps(["" if spec is None else spec.origin, "" if spec is None else metadata.version("torch")]))
 """
+
+
+Answer = TypeVar("Answer", bound=msgspec.Struct)
 
 
 class Operator(msgspec.Struct, frozen=True):
@@ -73,9 +77,9 @@ def catalogue_of(python: str | None = None, *, cache: Path | None = None) -> Cat
         return msgspec.json.decode(file.read_bytes(), type=Catalogue)
     except (OSError, msgspec.MsgspecError):
         pass
-    found = _ask(path)
+    found = ask(path, CHILD, Catalogue, "operator database")
     if not found.missing:  # what is missing may be installed a minute later
-        _keep(file, found)
+        keep(file, found)
     return found
 
 
@@ -109,29 +113,30 @@ def _key(python: str, place: _Place) -> str:
     return digest([python, place.file, place.version, stamp, CHILD.read_text(encoding="utf-8")])
 
 
-def _ask(python: str) -> Catalogue:
-    with scratch("operators") as folder:
+def ask(python: str, child: Path, kind: type[Answer], what: str) -> Answer:
+    """What the file ``child`` answers when ``python`` runs it; raises :class:`InfrastructureError`."""
+    with scratch("asked") as folder:
         answer = folder / "answer.json"
         variables = {**passed(), "TORCH_DEVICE_BACKEND_AUTOLOAD": "0"}  # the list needs no device
         try:
-            done = run([python, "-c", _RUN, str(CHILD), str(answer)], variables, timeout=TIMEOUT_S)
+            done = run([python, "-c", _RUN, str(child), str(answer)], variables, timeout=TIMEOUT_S)
         except (OSError, subprocess.SubprocessError) as error:
-            raise _no_answer(python, str(error)) from error
+            raise _no_answer(python, what, str(error)) from error
         try:
-            return msgspec.json.decode(answer.read_bytes(), type=Catalogue)
+            return msgspec.json.decode(answer.read_bytes(), type=kind)
         except (OSError, msgspec.MsgspecError) as error:
             last = (done.stderr.strip().splitlines() or [f"exit status {done.returncode}"])[-1]
-            raise _no_answer(python, last) from error
+            raise _no_answer(python, what, last) from error
 
 
-def _no_answer(python: str, why: str) -> InfrastructureError:
+def _no_answer(python: str, what: str, why: str) -> InfrastructureError:
     return InfrastructureError(
-        f"the operator database of {python} cannot be read: {known_secrets().hide(why)[:300]}",
+        f"the {what} of {python} cannot be read: {known_secrets().hide(why)[:300]}",
         hint="torchgauge doctor shows whether its torch can be imported",
     )
 
 
-def _keep(file: Path, found: Catalogue) -> None:
+def keep(file: Path, found: msgspec.Struct) -> None:
     """Write ``found`` at once or not at all; a folder that cannot be written costs time, nothing else."""
     try:
         file.parent.mkdir(parents=True, exist_ok=True)

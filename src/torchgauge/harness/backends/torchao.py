@@ -1,0 +1,381 @@
+"""Backend ``torchao``: a copy of the model, quantised by a configuration of torchao, compiled by inductor.
+
+What is measured is compared with the compiled model that is not quantised, which is planned beside it. What
+comes out is judged by the bits that were asked for (``quantised_quality.py``), and what ran is read back: how
+many layers hold quantised weights, and which products the compiled graphs have.
+"""
+
+from __future__ import annotations
+
+import copy
+import re
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from enum import Enum
+from functools import partial
+from importlib import import_module
+from typing import Any
+
+from torchgauge.errors import NotOfferedError
+from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
+from torchgauge.harness.backends.compile_stage import CompileStage
+from torchgauge.harness.backends.inductor_knobs import INDUCTOR, knobs_of
+from torchgauge.harness.backends.prepared import BackendSession, Prepared
+from torchgauge.harness.scenarios.scenario import RemadeCall
+from torchgauge.harness.worker.case_measurements import single
+from torchgauge.records import Configuration, Scalar, Workload
+from torchgauge.suites.capabilities import LOSS, wanted
+
+INSTALL = "pip install 'torchgauge[quant]'"
+REFUSALS = (AssertionError, ImportError, NotImplementedError, RuntimeError, ValueError)
+"""What torchao raises where it refuses; another type, such as a missing attribute, is a defect."""
+SCALE, STEP = "act_quant_scale", "step"
+"""Fields of a configuration whose activations have a fixed scale, found with inputs of the case."""
+PREPARE, CONVERT = "prepare", "convert"
+PRODUCT = re.compile(r"\b(?:extern_kernels|torch\.ops\.\w+)\.(\w*(?:mm|linear)\w*)(?:\.\w+)*\(")
+"""A call of an operator that multiplies matrices in inductor's code."""
+FUSED = re.compile(r"\b(?:aten|quantized|onednn|torchao)\.(\w*(?:mm|linear)\w*)\b")
+"""The same where a kernel of inductor's own does it: comments say of which operators that was made."""
+FLOATING = re.compile(r"(?:add|badd|b)?mm|linear|_linear_pointwise|_mkl_linear")
+"""Those that multiply numbers in floating point as they are."""
+
+
+@dataclass(frozen=True)
+class TorchaoOptions:
+    """``config`` is the word for a configuration; every other option is an argument of its class."""
+
+    config: str = ""
+
+
+@dataclass(frozen=True)
+class _Torchao(BackendDescriptor):
+    named: bool = True
+    beside: tuple[str, ...] = (INDUCTOR,)
+    install_hint: str = INSTALL
+
+    def compiler(self, configuration: Configuration) -> str:
+        """Inductor."""
+        return INDUCTOR
+
+    def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
+        """Quantised weights have no gradients."""
+        return "a quantised model is not trained" if LOSS in wanted(workload) else None
+
+
+BACKEND = _Torchao(
+    name="torchao",
+    doc="a copy of the model that torchao has quantised, compiled by inductor (inference)",
+    implementation=__name__,
+    packages=("torchao",),
+    options=TorchaoOptions,
+    passes_on=True,
+)
+
+
+@dataclass
+class Quantised:
+    """The copy, and what became of its layers; ``settings`` are those of inductor that torchao wants."""
+
+    module: Any
+    linears: int
+    changed: int
+    tensors: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
+    """The quantised copy, compiled, its first call made.
+
+    Raises :class:`NotOfferedError` with the words of torchao where that refuses, and what else is raised.
+    """
+    from torchgauge.harness.worker.quantised_quality import Quality
+
+    options = options_of(BACKEND, configuration)
+    kind, arguments = _asked(options.config, passed_on(BACKEND, configuration))
+    seen = Inputs.of(subject, session)
+    quality = Quality.of(kind, arguments, seen.shapes())
+    made = _quantised(subject, kind, arguments, session, seen)
+    call = partial(_compiled, made.module)
+    stage = CompileStage(
+        call,
+        configuration,
+        session,
+        knobs=knobs_of(session, configuration, {}),
+        around=partial(_inductor_settings, made.settings),
+        count=lambda prepared: _tell_products(prepared, stage, quality.activations),
+    )
+
+    def finished(prepared: Prepared) -> Prepared:
+        retry = prepared.retry
+        prepared.retry = (lambda trouble: finished(retry(trouble))) if retry else None
+        if not session.fresh:  # said once
+            _tell(prepared, made)
+        prepared.rule = quality.rule(prepared)
+        return prepared
+
+    try:
+        return finished(stage.prepare())
+    except Exception:
+        _refuse(made, session)
+        raise
+
+
+def _asked(word: str, given: Mapping[str, Scalar]) -> tuple[type, dict[str, Any]]:
+    """The class that ``word`` means, and its arguments; raises :class:`NotOfferedError`."""
+    from difflib import get_close_matches
+
+    from torchgauge.suites.quant import offered
+
+    offer = offered.found(word)
+    if offer is None:
+        known = [each.word for each in offered.offers()]
+        near = get_close_matches(word, known, 1) or known[:1]
+        raise NotOfferedError(
+            f"torchao {offered.version()} offers no configuration {word!r}; the nearest is {near[0]!r}"
+        )
+    arguments = dict(offer.arguments)
+    kinds = {each.name: each for each in offered.fields_of(offer.kind)}
+    for name, value in given.items():
+        if name not in kinds:
+            raise NotOfferedError(f"{offer.kind.__name__} of torchao {offered.version()} has no {name!r}")
+        arguments[name] = _value(kinds[name], value)
+    return offer.kind, arguments
+
+
+def _value(of: Any, value: Scalar) -> Any:
+    """``value`` as a field takes it: a word may stand for a member of an enum, or for a dtype."""
+    import torch
+
+    usual = of.default
+    if isinstance(usual, Enum) and isinstance(value, str):
+        return type(usual)(value)
+    if isinstance(usual, torch.dtype) and isinstance(value, str):
+        return getattr(torch, value)
+    return value
+
+
+@dataclass
+class Inputs:
+    """What one step showed every linear layer: the largest value and the sums of squares, by its name."""
+
+    module: Any
+    largest: dict[str, float] = field(default_factory=dict)
+    squares: dict[str, list[float]] = field(default_factory=dict)
+
+    @classmethod
+    def of(cls, subject: Any, session: BackendSession) -> Inputs:
+        """Look at the inputs of all linear layers in a step of the module as it is."""
+        found = cls(subject.module)
+        hooks = [
+            layer.register_forward_pre_hook(partial(found._take, name))
+            for name, layer in _linears(subject.module)
+        ]
+        try:
+            run_once(session.step(subject.module))
+        finally:
+            for each in hooks:
+                each.remove()
+        return found
+
+    def _take(self, name: str, _: Any, given: tuple[Any, ...]) -> None:
+        values = given[0].detach().float()
+        self.largest[name] = max(self.largest.get(name, 0.0), float(values.abs().max()))
+        self.squares.setdefault(name, []).append(float(values.square().mean()))
+
+    def shapes(self) -> list[tuple[float, float]]:
+        """Peak to RMS, squared, of weights (by row) and of inputs (over all), for each layer that ran."""
+        found = []
+        for name, layer in _linears(self.module):
+            if name not in self.squares:
+                continue
+            weight = layer.weight.detach().float()
+            weights = float(weight.abs().amax(dim=1).square().mean() / weight.square().mean())
+            mean = sum(self.squares[name]) / len(self.squares[name])
+            found.append((weights, self.largest[name] ** 2 / mean if mean else 1.0))
+        return found
+
+
+def run_once(step: Callable[[], Any]) -> None:
+    """One step, or the shorter one that runs the same where there is one."""
+    getattr(step, "glance", step)()
+
+
+def _linears(module: Any) -> list[tuple[str, Any]]:
+    import torch
+
+    return [(name, each) for name, each in module.named_modules() if isinstance(each, torch.nn.Linear)]
+
+
+def _quantised(
+    subject: Any, kind: type, arguments: dict[str, Any], session: BackendSession, seen: Inputs
+) -> Quantised:
+    """A quantised copy of the module; raises :class:`NotOfferedError` where torchao refuses."""
+    module = copy.deepcopy(subject.module)
+    before = _linears(subject.module)
+    settings: dict[str, Any] = {}
+    with _settings_kept(settings), refusing():
+        _quantise(module, kind, arguments, session, seen)
+    changed = [type_of for name, layer in before if (type_of := _became(module, name, layer))]
+    tensors = ", ".join(f"{name} x{count}" for name, count in sorted(Counter(changed).items()))
+    return Quantised(module, len(before), len(changed), tensors, settings)
+
+
+def _quantise(
+    module: Any, kind: type, arguments: dict[str, Any], session: BackendSession, seen: Inputs
+) -> None:
+    """Let torchao quantise ``module`` in place, its activations' scales found with inputs of the case."""
+    from torchgauge.suites.quant.offered import fields_of
+
+    quantize_ = import_module("torchao.quantization").quantize_
+    names = {each.name for each in fields_of(kind)}
+    if SCALE not in names or SCALE in arguments:
+        quantize_(module, kind(**arguments))
+    elif STEP in names:  # with observers of its own
+        quantize_(module, kind(**arguments, **{STEP: PREPARE}))
+        run_once(session.step(RemadeCall(module, module)))
+        quantize_(module, kind(**arguments, **{STEP: CONVERT}))
+    else:
+        granular = import_module("torchao.quantization.granularity")
+        own = {"granularity": [granular.PerTensor(), granular.PerRow()], **arguments}
+        for name, largest in seen.largest.items():
+            scale = _symmetric_scale(module.get_submodule(name).weight, largest)
+            wanted_name = partial(_is_called, name)
+            quantize_(module, kind(**{**own, SCALE: scale}), filter_fn=wanted_name)
+
+
+def _symmetric_scale(like: Any, largest: float) -> Any:
+    """The step of int8 that reaches from minus to plus ``largest``, one for a whole (rows, width) tensor."""
+    import torch
+
+    return torch.full((1, 1), max(largest, 1e-12) / 127.0, device=like.device, dtype=torch.float32)
+
+
+def _is_called(name: str, _: Any, given: str) -> bool:
+    return given == name
+
+
+def _became(module: Any, name: str, before: Any) -> str:
+    """What a layer is now: the kind of its weight, or of the module in its place; "" where as before."""
+    now = module.get_submodule(name)
+    weight: Any = getattr(now, "weight", None)
+    if weight is None or (type(weight) is type(before.weight) and weight.dtype == before.weight.dtype):
+        return "" if type(now) is type(before) else type(now).__name__
+    return type(weight).__name__ if type(weight) is not type(before.weight) else type(now).__name__
+
+
+@contextmanager
+def refusing() -> Iterator[None]:
+    """What torchao refuses inside is :class:`NotOfferedError`, in its own words; all else stays as it is."""
+    try:
+        yield
+    except REFUSALS as error:
+        if from_torchao(error):
+            raise NotOfferedError(_own_words(error)) from error
+        raise
+
+
+def from_torchao(error: BaseException) -> bool:
+    """Whether code of torchao raised ``error``, or called what did: the last frames say it."""
+    trace, inside = error.__traceback__, False
+    while trace is not None:
+        inside = inside or str(trace.tb_frame.f_globals.get("__name__", "")).startswith("torchao.")
+        trace = trace.tb_next
+    return inside
+
+
+def _own_words(error: BaseException) -> str:
+    first = (str(error).strip().splitlines() or [""])[0]
+    return first or f"{type(error).__name__} without a word, in {_place(error)}"
+
+
+def _place(error: BaseException) -> str:
+    trace, place = error.__traceback__, ""
+    while trace is not None:
+        place = f"{trace.tb_frame.f_globals.get('__name__', '?')}.{trace.tb_frame.f_code.co_name}"
+        trace = trace.tb_next
+    return place
+
+
+def _refuse(made: Quantised, session: BackendSession) -> None:
+    """Raise :class:`NotOfferedError` where the quantised layers do not even run uncompiled."""
+    with refusing():
+        try:
+            run_once(session.step(RemadeCall(made.module, made.module)))
+        except REFUSALS:
+            raise
+        except Exception:  # noqa: BLE001  what the compiler said comes first
+            return
+
+
+def _compiled(module: Any) -> RemadeCall:
+    """The copy compiled, by a function with code of its own.
+
+    Dynamo counts recompilations by code: copies of one class would use up each other's limit, and the ninth
+    of a group would run uncompiled (torch 2.13).
+    """
+    import torch
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return module(*args, **kwargs)
+
+    run.__code__ = run.__code__.replace()
+    return RemadeCall(torch.compile(run, backend=INDUCTOR), module)
+
+
+@contextmanager
+def _settings_kept(changed: dict[str, Any]) -> Iterator[None]:
+    """Put back the settings of inductor that are changed inside, and tell ``changed`` what they were set to.
+
+    torchao sets those that it recommends for the whole process, where other cases are compiled too.
+    """
+    settings: Any = import_module("torch._inductor.config")
+    before = settings.get_config_copy()
+    try:
+        yield
+    finally:
+        for name, value in settings.get_config_copy().items():
+            if name in before and value != before[name]:
+                changed[name] = value
+                setattr(settings, name, before[name])
+
+
+@contextmanager
+def _inductor_settings(wanted_ones: Mapping[str, Any]) -> Iterator[None]:
+    settings: Any = import_module("torch._inductor.config")
+    with settings.patch(dict(wanted_ones)):
+        yield
+
+
+def _tell(prepared: Prepared, made: Quantised) -> None:
+    """What became of the layers, and what the model takes now."""
+    from torchgauge.harness.worker.memory import model_bytes
+
+    facts: dict[str, Scalar] = {
+        "quantised_linears": f"{made.changed} of {made.linears}",
+        "quantised_tensors": made.tensors or "none",
+    }
+    size = model_bytes(made.module)
+    prepared.measurements.append(single("model_size", float(size), "storage of parameters and buffers"))
+    theirs = int(import_module("torchao.utils").get_model_size_in_bytes(made.module))
+    if theirs != size:
+        facts["model_size_torchao"] = theirs
+    prepared.evidence.update(facts)
+    if not made.changed:
+        prepared.degraded.append(f"none of {made.linears} linear layers was quantised")
+
+
+def _tell_products(prepared: Prepared, stage: CompileStage, activations: bool) -> None:
+    """Which products the compiled graphs have; one of floats alone is no product of quantised activations."""
+    assert stage.knobs is not None
+    found = Counter(name for text in stage.knobs.code for name in _products(text))
+    prepared.evidence["products"] = ", ".join(f"{name} x{n}" for name, n in sorted(found.items())) or "none"
+    if activations and found and all(FLOATING.fullmatch(name) for name in found):
+        said = "activations were to be quantised, and every product is one of floating-point numbers"
+        prepared.degraded.append(f"{said}: {prepared.evidence['products']}")
+
+
+def _products(text: str) -> list[str]:
+    """The operators that multiply matrices in the code of a graph, one for each call."""
+    return PRODUCT.findall(text) or sorted(set(FUSED.findall(text)))

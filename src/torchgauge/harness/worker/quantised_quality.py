@@ -1,0 +1,182 @@
+"""How near a quantised result has to be: a floor of its signal-to-noise ratio that follows from the bits.
+
+A uniform quantiser of b bits has 2^b - 1 steps between minus and plus the peak of what it quantises, and an
+error of a twelfth of a squared step (Bennett, 1948). With k the peak divided by the RMS its ratio is
+
+    SQNR = 20 log10(2^b - 1) + 10 log10(3 / k^2)   dB,
+
+with k read from the weights (by row) and from the layer's inputs (over all). A floating-point format with m
+bits of mantissa has a relative error instead: 6.02 m + 14.1 dB, for mantissas spread evenly by logarithm.
+Errors of weights and inputs and of one layer after another are independent, so their powers add. The floor
+is one bit below the sum: what is worse than a right implementation with a bit less is not called right. It is
+never below 3 dB, where half of the result's power is noise.
+"""
+
+from __future__ import annotations
+
+import math
+import re
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from typing import Any
+
+import torch
+
+from torchgauge.harness.backends.prepared import Prepared
+from torchgauge.harness.worker.accuracy import Verdict
+from torchgauge.harness.worker.case_measurements import single
+from torchgauge.records import Cause, absent
+from torchgauge.suites.outputs import Observation
+
+BIT_DB = 20 * math.log10(2)
+LEAST_DB = 3.0
+EVEN_MANTISSA_DB = 10 * math.log10(18 / math.log(2))
+"""Twelve times 3 / (2 ln 2): the mean square of mantissas that are spread evenly by logarithm."""
+CHOOSES = ("weight_dtype", "dtype", "code_dtype", "bit_width", "n", "b")
+"""Fields that say how a weight is kept, the surest first."""
+_DTYPE = re.compile(r"u?int(?P<bits>\d)|float\d_e\dm(?P<mantissa>\d)")
+_WORD = re.compile(r"(?P<kind>UInt|Int|NF|Float|NVFP|MX)(?P<bits>\d+)?")
+_MANTISSA = {"Float": 3, "MX": 3, "NVFP": 1}
+"""Bits of mantissa of the formats that names of classes stand for: e4m3, and e2m1 in 4 bits."""
+FEWEST_BITS = 4
+"""What a weight is taken to have where neither a field nor the name says it."""
+
+
+@dataclass(frozen=True)
+class Format:
+    """How numbers are kept: whole ones of ``bits``, or floating-point ones with ``mantissa`` bits."""
+
+    bits: int = 0
+    mantissa: int | None = None
+
+    def sqnr(self, peak: float) -> float:
+        """Ratio in dB for values whose squared peak is ``peak`` times their mean square."""
+        if self.mantissa is not None:
+            return BIT_DB * self.mantissa + EVEN_MANTISSA_DB
+        return 20 * math.log10(2**self.bits - 1) + 10 * math.log10(3 / peak)
+
+    def __str__(self) -> str:
+        return f"{self.mantissa} bits of mantissa" if self.mantissa is not None else f"{self.bits} bits"
+
+
+@dataclass(frozen=True)
+class Quality:
+    """What a configuration keeps weights and inputs in, and the floor in dB that follows for one model."""
+
+    weights: Format
+    inputs: Format | None
+    floor: float
+
+    @classmethod
+    def of(cls, kind: type, arguments: Mapping[str, Any], shapes: Iterable[tuple[float, float]]) -> Quality:
+        """That of class ``kind`` with ``arguments``; ``shapes`` are squared peaks of weights and inputs."""
+        weights, inputs = formats(kind, arguments)
+        noise = 0.0
+        for of_weights, of_inputs in shapes:
+            noise += 10 ** (-weights.sqnr(of_weights) / 10)
+            noise += 10 ** (-inputs.sqnr(of_inputs) / 10) if inputs else 0.0
+        expected = -10 * math.log10(noise) if noise else LEAST_DB
+        return cls(weights, inputs, max(LEAST_DB, expected - BIT_DB))
+
+    @property
+    def activations(self) -> bool:
+        """Whether the inputs of layers are quantised too."""
+        return self.inputs is not None
+
+    def rule(self, prepared: Prepared) -> Callable[[Observation, Observation, Verdict], Verdict]:
+        """What judges a result in place of a tolerance; tells ``prepared`` the ratio of the first one."""
+        told: list[float] = []
+        prepared.evidence["sqnr_floor_db"] = round(self.floor, 1)
+        prepared.evidence["weights_kept_in"] = str(self.weights)
+        if self.inputs is not None:
+            prepared.evidence["inputs_kept_in"] = str(self.inputs)
+
+        def judge(expected: Observation, found: Observation, verdict: Verdict) -> Verdict:
+            ratio = sqnr(expected, found)
+            if ratio is None:
+                return verdict
+            if not told:
+                told.append(ratio)
+                exact = math.isinf(ratio)
+                prepared.measurements.append(
+                    absent("sqnr", "the result is that of the model that is not quantised, to the bit")
+                    if exact
+                    else single("sqnr", ratio, "against eager in the workload's dtype, the worst output")
+                )
+            return self._verdict(ratio, verdict)
+
+        return judge
+
+    def _verdict(self, ratio: float, verdict: Verdict) -> Verdict:
+        kept = Verdict(
+            max_abs_error=verdict.max_abs_error,
+            squares=verdict.squares,
+            reference_squares=verdict.reference_squares,
+            elements=verdict.elements,
+        )
+        if ratio < self.floor:
+            kept.fail(
+                Cause.TOLERANCE,
+                f"SQNR of {ratio:.1f} dB, below the {self.floor:.1f} dB of weights in {self.weights}"
+                + (f" and inputs in {self.inputs}" if self.inputs else ""),
+            )
+        return kept
+
+
+def sqnr(expected: Observation, found: Observation) -> float | None:
+    """Signal to quantisation noise in dB of the worst floating-point tensor, infinite where all are equal.
+
+    None where something is missing, has another shape or dtype or is not finite: that is no noise.
+    """
+    worst = math.inf
+    judged = False
+    for path, wanted in expected.items():
+        if not isinstance(wanted, torch.Tensor) or not wanted.is_floating_point():
+            continue
+        got = found.get(path)
+        if not isinstance(got, torch.Tensor) or (got.shape, got.dtype) != (wanted.shape, wanted.dtype):
+            return None
+        if not bool(torch.isfinite(got).all()):
+            return None
+        judged = True
+        signal, noise = wanted.double().norm(), (wanted.double() - got.double()).norm()
+        if noise > 0:
+            worst = min(worst, float(20 * torch.log10(signal / noise)) if signal > 0 else -math.inf)
+    return worst if judged else None
+
+
+def formats(kind: type, arguments: Mapping[str, Any]) -> tuple[Format, Format | None]:
+    """What the class ``kind`` keeps weights in, and inputs, None where those stay as they are."""
+    inputs, activation, rest = kind.__name__.rpartition("Activation")
+    return (
+        _said(kind, arguments) or _named(rest if activation else kind.__name__) or Format(FEWEST_BITS),
+        (_named(inputs) or Format(FEWEST_BITS)) if activation else None,
+    )
+
+
+def _said(kind: type, arguments: Mapping[str, Any]) -> Format | None:
+    """What the fields of ``kind`` say of its weights."""
+    usual = {each.name: each.default for each in fields(kind)} if is_dataclass(kind) else {}
+    for name in CHOOSES:
+        value = arguments.get(name, usual.get(name))
+        if isinstance(value, int) and not isinstance(value, bool):
+            return Format(value)
+        if isinstance(value, torch.dtype) and (made := _of_dtype(value)):
+            return made
+    return None
+
+
+def _of_dtype(dtype: torch.dtype) -> Format | None:
+    found = _DTYPE.search(str(dtype))
+    if found is None:
+        return None
+    return Format(int(found["bits"])) if found["bits"] else Format(mantissa=int(found["mantissa"]))
+
+
+def _named(text: str) -> Format | None:
+    found = _WORD.search(text)
+    if found is None:
+        return None
+    if found["kind"] in _MANTISSA:
+        return Format(mantissa=1 if found["bits"] == "4" else _MANTISSA[found["kind"]])
+    return Format(int(found["bits"])) if found["bits"] else None

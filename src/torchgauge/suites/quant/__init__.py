@@ -1,0 +1,1 @@
+"""Quantised models: every configuration that the installed torchao offers."""

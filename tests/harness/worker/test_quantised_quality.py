@@ -1,0 +1,120 @@
+"""The floor of a quantised result: what follows from the bits, and what falls below it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import pytest
+
+torch = pytest.importorskip("torch")
+pytestmark = pytest.mark.torch
+
+
+def uniform(bits: int, width: int = 4096) -> tuple[float, float]:
+    """The measured ratio in dB of values that a right quantiser of ``bits`` kept, and their squared peak."""
+    torch.manual_seed(bits)
+    values = torch.randn(256, width, dtype=torch.float64)
+    step = 2 * values.abs().amax(dim=1, keepdim=True) / (2**bits - 1)
+    kept = ((values / step - 0.5).round() + 0.5) * step
+    peak = float(values.abs().amax(dim=1).square().mean() / values.square().mean())
+    return float(20 * torch.log10(values.norm() / (values - kept).norm())), peak
+
+
+@pytest.mark.parametrize("bits", [3, 4, 6, 8])
+def test_the_formula_is_that_of_a_right_quantiser(bits: int) -> None:
+    """Rounding itself has the ratio that the formula says, within a third of a dB; one bit less has not."""
+    from torchgauge.harness.worker.quantised_quality import BIT_DB, Format
+
+    measured, peak = uniform(bits)
+    assert Format(bits).sqnr(peak) == pytest.approx(measured, abs=0.35)
+    less, peak_of_less = uniform(bits - 1)
+    assert less < Format(bits).sqnr(peak_of_less) - 0.8 * BIT_DB
+
+
+@pytest.mark.parametrize(("dtype", "mantissa"), [("float8_e4m3fn", 3), ("float8_e5m2", 2)])
+def test_floats_follow_their_mantissa(dtype: str, mantissa: int) -> None:
+    """Values kept in 8 bits of floating point have the ratio that the mantissa says."""
+    from torchgauge.harness.worker.quantised_quality import Format
+
+    torch.manual_seed(0)
+    values = torch.randn(1 << 16, dtype=torch.float64)
+    kept = values.to(getattr(torch, dtype)).double()
+    measured = float(20 * torch.log10(values.norm() / (values - kept).norm()))
+    assert Format(mantissa=mantissa).sqnr(1.0) == pytest.approx(measured, abs=0.8)
+
+
+@pytest.mark.parametrize(
+    ("name", "weights", "inputs"),
+    [
+        ("Int8WeightOnlyConfig", "8 bits", None),
+        ("Int8DynamicActivationInt8WeightConfig", "8 bits", "8 bits"),
+        ("Int8DynamicActivationInt4WeightConfig", "4 bits", "8 bits"),
+        ("Float8DynamicActivationInt4WeightConfig", "4 bits", "3 bits of mantissa"),
+        ("NVFP4DynamicActivationNVFP4WeightConfig", "1 bits of mantissa", "1 bits of mantissa"),
+        ("MXDynamicActivationMXWeightConfig", "3 bits of mantissa", "3 bits of mantissa"),
+        ("SomethingNewConfig", "4 bits", None),
+    ],
+)
+def test_bits_are_read_from_the_name(name: str, weights: str, inputs: str | None) -> None:
+    """What stands before and behind the activation in a class's name; few bits where it says nothing."""
+    from torchgauge.harness.worker.quantised_quality import formats
+
+    of_weights, of_inputs = formats(type(name, (), {}), {})
+    assert (str(of_weights), None if of_inputs is None else str(of_inputs)) == (weights, inputs)
+
+
+def test_a_field_says_more_than_the_name() -> None:
+    """A dtype or a number of bits that was chosen counts."""
+    from torchgauge.harness.worker.quantised_quality import formats
+
+    assert str(formats(type("IntxWeightOnlyConfig", (), {}), {"weight_dtype": torch.int4})[0]) == "4 bits"
+    assert str(formats(type("UIntxWeightOnlyConfig", (), {}), {"bit_width": 2})[0]) == "2 bits"
+
+
+def test_noise_of_layers_adds_up_and_the_floor_is_one_bit_below() -> None:
+    """Twice the layers cost 3 dB; no floor is below the least."""
+    from torchgauge.harness.worker.quantised_quality import BIT_DB, LEAST_DB, Format, Quality
+
+    kind = type("Int8WeightOnlyConfig", (), {})
+    one, two = (Quality.of(kind, {}, [(9.0, 9.0)] * layers).floor for layers in (1, 2))
+    assert one == pytest.approx(Format(8).sqnr(9.0) - BIT_DB)
+    assert one - two == pytest.approx(10 * math.log10(2))
+    assert Quality.of(type("Int2WeightOnlyConfig", (), {}), {}, [(16.0, 1.0)] * 40).floor == LEAST_DB
+
+
+@pytest.mark.parametrize(
+    ("found", "ok"),
+    [
+        ({"out": "near"}, True),
+        ({"out": "far"}, False),
+        ({"out": "zeros"}, False),
+        ({}, False),
+        ({"out": "short"}, False),
+        ({"out": "nan"}, False),
+    ],
+)
+def test_a_result_is_judged_by_its_noise(found: dict[str, str], ok: bool) -> None:
+    """Noise below the floor passes whatever the tolerance said; a wrong form is left to the tolerance."""
+    from torchgauge.harness.backends.prepared import Prepared
+    from torchgauge.harness.worker.accuracy import Verdict
+    from torchgauge.harness.worker.quantised_quality import Quality
+    from torchgauge.records import Cause
+
+    torch.manual_seed(0)
+    truth = torch.randn(1000)
+    values: dict[str, Any] = {
+        "near": truth + 0.001 * torch.randn(1000),
+        "far": 1.1 * truth,
+        "zeros": torch.zeros(1000),
+        "short": truth[:10],
+        "nan": truth * float("nan"),
+    }
+    prepared = Prepared(lambda: None)
+    rule = Quality.of(type("Int8WeightOnlyConfig", (), {}), {}, [(9.0, 9.0)]).rule(prepared)
+    wrong = Verdict()
+    wrong.fail(Cause.TOLERANCE, "what the tolerance said")
+    verdict = rule({"out": truth}, {path: values[name] for path, name in found.items()}, wrong)
+    assert verdict.ok is ok
+    told = [each.metric for each in prepared.measurements]
+    assert told == (["sqnr"] if found.get("out") in {"near", "far", "zeros"} else [])
