@@ -32,7 +32,7 @@ def _named(table: Table) -> Table:
     return replace(
         table,
         sections=tuple(
-            replace(section, title="Other checks", feature="check", part="configuration")
+            replace(section, title="Other checks", feature="check", part="variant")
             if section.key == OTHERS
             else section
             for section in table.sections

@@ -37,7 +37,7 @@ COUNTS = {
 }  # fmt: skip
 """Metrics of whole numbers, and what they count."""
 FACTS = {
-    "compiled_share": "{:.0%} of the time compiled", "region_kinds": "{} kinds of blocks",
+    "compiled_share": "{:.0%} of the time compiled", "region_kinds": "kinds of blocks: {}",
     "regions_left_out": "blocks left out: {}",
     "region_calls": "{} calls of regions", "flex_calls": "{} calls of flex_attention",
     "sdpa_kernels": "kernels {}", "flash_implementation": "implementation {}",

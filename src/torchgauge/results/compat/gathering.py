@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 from torchgauge.errors import DamagedJournalError, NothingSelectedError
-from torchgauge.records import INCOMPLETE, Modifier, Status, Workload, why_marked
+from torchgauge.records import INCOMPLETE, Modifier, Status, Subject, Workload, why_marked
 from torchgauge.results.compat.columns import choose_columns
 from torchgauge.results.compat.reading import Reading, read_stores
 from torchgauge.results.compat.table import Entry, Fallback, Feature, Part, Section, Table
@@ -98,8 +98,11 @@ def _place(row: Row) -> _Place:
     extras += [workload.size] if workload.size != Workload.size else []
     extras += [f"seed {workload.seed}"] if workload.seed != Workload.seed else []
     extras += [workload.weights] if workload.weights != Workload.weights else []
-    part = ", ".join([f"{row['configuration']} {row['dtype']}", f"batch {row['batch']}", *extras])
-    return _Place(MODELS, f"{row['suite']}/{model} {row['mode']}", part)
+    if workload.subject is Subject.CHECKS:  # no configuration runs it, in no dtype and no batch
+        extras = extras or [workload.mode]
+    else:
+        extras = [f"{row['configuration']} {row['dtype']}", f"batch {row['batch']}", *extras]
+    return _Place(MODELS, f"{row['suite']}/{model} {row['mode']}", ", ".join(extras))
 
 
 def _entry(row: Row, now: float) -> Entry:
