@@ -195,3 +195,14 @@ def test_names_are_made_of_words() -> None:
     assert named_by_backend("torchao") is None
     assert named_by_backend("sdpa-nothing") is None
     assert named_by_backend("nobody-int8") is None
+
+
+def test_a_scenario_that_runs_the_module_itself_gets_the_copy(stack: Stack) -> None:
+    """A prompt is read by the module as it is: that is the quantised one, and eager's stays what it was."""
+    made = stack.prepared("int8-weight-only")
+    subject = stack.subject.run_by(made.call)
+    assert type(subject.module[0].weight).__name__ == "Int8Tensor"
+    assert subject.call is not subject.module
+    assert stack.subject.module is stack.module
+    plain = stack.subject.run_by(stack.module)
+    assert (plain.call, plain.module) == (stack.module, stack.module)
