@@ -52,7 +52,7 @@ class ClassFields(msgspec.Struct, forbid_unknown_fields=True):
 
 
 class ExceptionFields(msgspec.Struct, forbid_unknown_fields=True):
-    """Another tolerance for some models; ``model``, ``mode``, ``dtype`` and ``backend`` are patterns.
+    """Another tolerance for some models; all from ``model`` to ``configuration`` are patterns.
 
     After ``expires``, a date, it still holds, and ``torchgauge validate`` asks to look at it again.
     """
@@ -65,6 +65,7 @@ class ExceptionFields(msgspec.Struct, forbid_unknown_fields=True):
     mode: Name | None = None
     dtype: Name | None = None
     backend: Name | None = None
+    configuration: Name | None = None
     tolerance: Positive | None = None
     rmse_multiplier: Annotated[float, msgspec.Meta(ge=1)] | None = None
     expires: Date | None = None
@@ -84,7 +85,9 @@ class ToleranceTable:
     file: str
     fields: ToleranceFields
 
-    def tolerance_for(self, workload: Workload, entry: ModelEntry, backend: str = EAGER) -> Tolerance:
+    def tolerance_for(
+        self, workload: Workload, entry: ModelEntry, backend: str = EAGER, configuration: str = EAGER
+    ) -> Tolerance:
         """The tolerance of ``workload``: that of its class, dtype and mode, or of the first exception.
 
         Exceptions for a lent model are those of its suite, where none is for the workload itself.
@@ -94,18 +97,24 @@ class ToleranceTable:
         value = values.training if workload.mode == "training" else values.inference
         multiplier = values.rmse_multiplier
         source = f"{self.file}: {entry.accuracy_class}, {workload.dtype}, {workload.mode}"
-        exception = self.exception_for(workload, backend)
+        run_by = (backend, configuration)
+        exception = self.exception_for(workload, *run_by)
         if exception is None and entry.of:
-            exception = self.exception_for(as_lender_knows(workload, entry.recipe)[0], backend)
+            exception = self.exception_for(as_lender_knows(workload, entry.recipe)[0], *run_by)
         if exception is not None:
             value = exception.tolerance or value
             multiplier = exception.rmse_multiplier or multiplier
             source = f"{self.file}: exception of {exception.date} ({exception.reason}; {exception.link})"
         return Tolerance(absolute=value, relative=value, rmse_multiplier=multiplier, source=source)
 
-    def exception_for(self, workload: Workload, backend: str = EAGER) -> ExceptionFields | None:
-        """The first exception that fits ``workload`` run by ``backend``; None where there is none."""
-        return next((item for item in self.fields.exceptions if _applies(item, workload, backend)), None)
+    def exception_for(
+        self, workload: Workload, backend: str = EAGER, configuration: str = EAGER
+    ) -> ExceptionFields | None:
+        """The first exception that fits ``workload`` run so; None where there is none."""
+        fitting = (
+            item for item in self.fields.exceptions if _applies(item, workload, backend, configuration)
+        )
+        return next(fitting, None)
 
     def notes(self, models: Mapping[str, Sequence[ModelEntry]], today: date) -> list[str]:
         """What is out of date: exceptions that have expired, that no model meets, or that change nothing.
@@ -113,9 +122,10 @@ class ToleranceTable:
         ``models`` are those of every suite that is installed, by suite.
         """
         used: dict[int, bool] = {}
-        backends = dict.fromkeys([EAGER, *(item.backend or EAGER for item in self.fields.exceptions)])
-        for (workload, entry), backend in product(_workloads(models), backends):
-            exception = self.exception_for(workload, backend)
+        named = ((item.backend or EAGER, item.configuration or EAGER) for item in self.fields.exceptions)
+        ways = dict.fromkeys([(EAGER, EAGER), *named])  # a pattern fits itself
+        for (workload, entry), way in product(_workloads(models), ways):
+            exception = self.exception_for(workload, *way)
             if exception is not None and entry.accuracy_class in self.fields.classes:
                 changed = self._changes(exception, workload, entry)
                 used[id(exception)] = used.get(id(exception), False) or changed
@@ -158,9 +168,11 @@ def load_tolerances(path: Path) -> ToleranceTable:
     return ToleranceTable(path.name, convert(read_document(path), ToleranceFields))
 
 
-def tolerance_for(workload: Workload, entry: ModelEntry, backend: str = EAGER) -> Tolerance:
-    """The tolerance of ``workload`` by ``backend`` in the data file that ships with the package."""
-    return _bundled().tolerance_for(workload, entry, backend)
+def tolerance_for(
+    workload: Workload, entry: ModelEntry, backend: str = EAGER, configuration: str = EAGER
+) -> Tolerance:
+    """The tolerance of ``workload`` run so in the data file that ships with the package."""
+    return _bundled().tolerance_for(workload, entry, backend, configuration)
 
 
 @cache
@@ -179,11 +191,12 @@ def _workloads(models: Mapping[str, Sequence[ModelEntry]]) -> Iterator[tuple[Wor
                     yield Workload(suite, entry.name, mode, dtype), entry
 
 
-def _applies(item: ExceptionFields, workload: Workload, backend: str) -> bool:
+def _applies(item: ExceptionFields, workload: Workload, backend: str, configuration: str) -> bool:
     return (
         matches(item.suite, workload.suite)
         and matches(item.model, workload.model)
         and matches(item.mode, workload.mode)
         and matches(item.dtype, workload.dtype)
         and matches(item.backend, backend)
+        and matches(item.configuration, configuration)
     )

@@ -46,7 +46,7 @@ def _named(name: str, **more: Any) -> BackendDescriptor:
 POLITE = _named("polite", options=PoliteOptions)
 WRONG, RAISES, HANDS_A_NUMBER = _named("wrong"), _named("raises"), _named("hands_a_number")
 UNDECLARED, HANGS, NUMBERED = _named("undeclared"), _named("hangs"), _named("numbered")
-BLIND, TORN = _named("blind"), _named("torn")
+BLIND, TORN, ASCENDS = _named("blind"), _named("torn"), _named("ascends")
 INDEBTED, WANDERS = _named("indebted"), _named("wanders")
 LEAVES, TRIPS, MEDDLES = _named("leaves"), _named("trips"), _named("meddles")
 LISTED: Any = BackendDescriptor("listed", "for tests only", __name__, options=["word"])  # type: ignore[arg-type]
@@ -87,9 +87,26 @@ MADE: dict[str, Callable[[Any], Prepared]] = {
     "blind": lambda module: Prepared(module, look=Look("blind_look_unknown", lambda step, eager: None)),
     "torn": lambda module: Prepared(module, close=_tear),
     "trips": lambda module: Prepared(_trip),
+    "ascends": lambda module: Prepared(_Climbing(module)),
     "wanders": lambda module: Prepared(lambda *args, **kwargs: _wander(module(*args, **kwargs))),
 }
 """What is no more than what it hands back."""
+
+
+class _Climbing:
+    """The module with an optimizer whose sign is wrong."""
+
+    def __init__(self, module: Any) -> None:
+        self.module = module
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        return self.module(*args, **kwargs)
+
+    def make_optimizer(self, parameters: Any, rate: float) -> Any:
+        """AdamW that climbs."""
+        import torch
+
+        return torch.optim.AdamW(parameters, lr=rate, maximize=True)
 
 
 def _wander(result: Any) -> Any:

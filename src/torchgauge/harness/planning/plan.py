@@ -192,7 +192,7 @@ def make_group(
     planned = []
     for each in configurations:
         case = Case(workload, each, target)
-        tolerance = tolerance_for(workload, entry, each.backend)
+        tolerance = tolerance_for(workload, entry, each.backend, each.name)
         refusal = refused(case, entry, device) or missing
         expected = expectation_for(case, _declared(device))
         planned.append(

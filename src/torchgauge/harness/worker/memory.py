@@ -95,8 +95,8 @@ def peak_of_steps(
     return single("peak_memory", float(reading.bytes), reading.provenance)
 
 
-def tensor_bytes(*roots: Any) -> int:
-    """Bytes of the distinct storages of all tensors on the host below ``roots``.
+def tensor_bytes(*roots: Any, kind: str = HOST) -> int:
+    """Bytes of the distinct storages of all tensors below ``roots`` on devices of type ``kind``.
 
     Gradients and the state of optimizers are below what holds them. What the harness keeps for itself and
     what belongs to the compiler is not: neither is looked into.
@@ -116,7 +116,7 @@ def tensor_bytes(*roots: Any) -> int:
             pending += _of_sparse(value)
         elif hasattr(value, "__tensor_flatten__"):  # it holds others, and has no storage of its own
             pending += [getattr(value, name) for name in value.__tensor_flatten__()[0]]
-        elif value.device.type == HOST:
+        elif value.device.type == kind:
             storage = value.untyped_storage()
             storages[storage.data_ptr()] = storage.nbytes()
             pending.append(value.grad if value.is_leaf else None)

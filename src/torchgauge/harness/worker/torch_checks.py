@@ -218,7 +218,10 @@ class TorchChecks:
         assert self.observer is not None
         expected, found = self.observer.complete(expected, found)
         fp64 = None if repeated else self.reference.fp64
-        verdict = compare(expected, found, fp64, tolerance, own_scale=not repeated)
+        if hasattr(self.scenario, "judge"):
+            verdict: Verdict = self.scenario.judge(expected, found, fp64, tolerance)
+        else:
+            verdict = compare(expected, found, fp64, tolerance, own_scale=not repeated)
         return verdict if rule is None else rule(expected, found, verdict)
 
     def _eager_problem(self, runs: list[Observation]) -> tuple[Cause, str] | None:

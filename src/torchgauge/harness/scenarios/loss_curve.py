@@ -1,0 +1,13 @@
+"""Scenario ``loss_curve``: fifty steps of training, whose losses have to be near those of AdamW."""
+
+from __future__ import annotations
+
+from torchgauge.harness.scenarios.scenario import ScenarioDescriptor
+from torchgauge.suites.capabilities import LOSS
+
+SCENARIO = ScenarioDescriptor(
+    name="loss_curve",
+    doc="the final result is the wall time of one training step; right is a curve of 50 losses within a band",
+    implementation="torchgauge.harness.scenarios.loss_curve_steps",
+    needs=(LOSS,),
+)
