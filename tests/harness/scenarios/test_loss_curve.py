@@ -160,7 +160,6 @@ def test_a_small_state_is_weighed_and_held_to_the_curve(rows: dict[str, Result])
     assert dict(row.facts)["optimizer_state_share"] == pytest.approx(
         found["optimizer_state"][0] / plain["optimizer_state"][0], rel=0.01
     )
-    assert found["peak_memory"][0] < plain["peak_memory"][0]
     assert 0.0 < found["curve_distance"][0] < 0.05
     assert found["final_loss_ratio"][0] == pytest.approx(found["final_loss"][0] / plain["final_loss"][0])
     assert "curve_distance" not in plain

@@ -6,7 +6,7 @@ from torchgauge.suites.catalog import DATA, YamlSuite
 
 SUITE = YamlSuite(
     name="lowbit",
-    doc="Training in few bits: optimizers with a small state, held to the loss curve of AdamW.",
+    doc="Training in few bits: small optimizer states and float8 products, held to a loss curve.",
     data=DATA / "lowbit.yaml",
     builder="torchgauge.suites.lowbit.models:build",
     preload=("torch",),

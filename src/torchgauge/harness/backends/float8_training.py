@@ -1,0 +1,150 @@
+"""Backend ``float8_training``: linear layers whose products are in float8, forward and backward, by torchao.
+
+The layers are exchanged in a copy that shares all parameters with the model, so that both are trained from
+one state and no weight is held twice. A conversion that exchanged nothing, or a step in which no such product
+ran, is degraded.
+"""
+
+from __future__ import annotations
+
+import copy
+from dataclasses import dataclass
+from typing import Any
+
+from torchgauge.errors import NotOfferedError
+from torchgauge.harness.backends.backend import BackendDescriptor
+from torchgauge.harness.backends.compile_stage import CompileStage
+from torchgauge.harness.backends.inductor_knobs import INDUCTOR
+from torchgauge.harness.backends.own_words import in_own_words
+from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
+from torchgauge.harness.worker.profiled_step import profiled
+from torchgauge.harness.worker.verdicts import first_line
+from torchgauge.records import Configuration, Scalar, Workload
+from torchgauge.suites.capabilities import LOSS, wanted
+
+TORCHAO = "torchao"
+PRODUCT = "aten::_scaled_mm"
+MULTIPLE = 16
+"""Widths of a layer that float8 products take are multiples of it."""
+
+
+@dataclass(frozen=True)
+class Float8Options:
+    """``recipe`` is one of torchao's; with ``compiled`` the converted model is compiled by inductor."""
+
+    recipe: str = "tensorwise"
+    compiled: bool = False
+
+
+@dataclass(frozen=True)
+class _Float8Training(BackendDescriptor):
+    def compiler(self, configuration: Configuration) -> str:
+        """Inductor, where the configuration asks for it."""
+        return INDUCTOR if dict(configuration.options).get("compiled") else ""
+
+    def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
+        """It is for training."""
+        return None if LOSS in wanted(workload) else f"float8 training: {workload.mode} trains nothing"
+
+
+BACKEND = _Float8Training(
+    name="float8_training",
+    doc="linear layers of torchao whose products are in float8, forward and backward",
+    implementation=__name__,
+    packages=(TORCHAO,),
+    install_hint="pip install 'torchgauge[quant]'",
+    options=Float8Options,
+)
+
+
+def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
+    """The converted module, its first step made.
+
+    Raises :class:`NotOfferedError` for a recipe that this torchao does not have, or what it refuses here.
+    """
+    options = Float8Options(**dict(configuration.options))  # type: ignore[arg-type]  # checked when read
+    module, facts = _converted(subject.module, options.recipe)
+    try:
+        with in_own_words(TORCHAO):
+            prepared = _run(module, options, configuration, session)
+    except NotOfferedError:
+        raise
+    except Exception as error:
+        if said := _refusal(session):
+            raise NotOfferedError(f"no product in float8 runs on {session.device.name}: {said}") from error
+        raise
+    prepared.evidence.update(facts)
+    if not facts["float8_linears"]:
+        prepared.degraded.append(f"none of {facts['linears']} linear layers was exchanged")
+    theirs = prepared.look
+    prepared.look = Look("float8_unknown", lambda step, eager: _look(step, eager, session, theirs))
+    return prepared
+
+
+def _run(
+    module: Any, options: Float8Options, configuration: Configuration, session: BackendSession
+) -> Prepared:
+    import torch
+
+    if options.compiled:
+        return CompileStage(lambda: torch.compile(module, backend=INDUCTOR), configuration, session).prepare()
+    session.first_call(module)
+    return Prepared(module)
+
+
+def _converted(module: Any, name: str) -> tuple[Any, dict[str, Scalar]]:
+    """``module`` with other linear layers and the same parameters, and how many of how many they are."""
+    import torch
+    from torchao.float8 import Float8LinearConfig, convert_to_float8_training
+    from torchao.float8.config import Float8LinearRecipeName
+    from torchao.float8.float8_linear import Float8Linear
+
+    known = [each.value for each in Float8LinearRecipeName]
+    if name not in known:
+        raise NotOfferedError(f"this torchao has no recipe {name!r}: {', '.join(known)}")
+    kept = {id(each): each for each in (*module.parameters(), *module.buffers())}
+    with in_own_words(TORCHAO):
+        made = convert_to_float8_training(
+            copy.deepcopy(module, kept),
+            config=Float8LinearConfig.from_recipe_name(name),
+            module_filter_fn=_fits,
+        )
+    linears = sum(isinstance(each, torch.nn.Linear) for each in module.modules())
+    exchanged = sum(isinstance(each, Float8Linear) for each in made.modules())
+    return made, {"float8_recipe": name, "linears": linears, "float8_linears": exchanged}
+
+
+def _fits(layer: Any, _name: str) -> bool:
+    return all(width % MULTIPLE == 0 for width in layer.weight.shape)
+
+
+def _refusal(session: BackendSession) -> str:
+    """What the device says to the smallest product in float8; "" where it runs it."""
+    import torch
+
+    one = torch.ones((), device=session.device.torch_device)
+    tile = torch.ones(MULTIPLE, MULTIPLE, device=session.device.torch_device).to(torch.float8_e4m3fn)
+    try:
+        torch._scaled_mm(tile, tile.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
+        session.device.synchronize()
+    except Exception as error:  # noqa: BLE001  whatever it says is the reason
+        return first_line(error)
+    return ""
+
+
+def _look(
+    step: Step, eager_step: Step, session: BackendSession, theirs: Look | None
+) -> tuple[dict[str, Scalar], str] | str:
+    """How many products in float8 one step ran, and what the compiler's own look finds."""
+    events, _ = profiled(step, session.device)
+    if not events:
+        return "the profiler recorded nothing"
+    products = sum(each.name == PRODUCT for each in events)
+    facts: dict[str, Scalar] = {"float8_products": products}
+    missed = "" if products else f"no {PRODUCT} ran in a step"
+    if theirs is not None:
+        found = theirs.take(step, eager_step)
+        more, said = ({theirs.unknown: found}, "") if isinstance(found, str) else found
+        facts.update(more)
+        missed = missed or said
+    return facts, missed
