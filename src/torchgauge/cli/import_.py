@@ -12,11 +12,14 @@ from torchgauge.cli.options import CommaList, store_option
 @click.command("import")
 @click.argument("files", nargs=-1, required=True)
 @click.option(
-    "--format", "form", type=click.Choice(("dynamo-csv", "hud-v3", "torchbench-json")),
+    "--format", "form",
+    type=click.Choice((
+        "dynamo-csv", "hud-v3", "torchbench-json", "optimum-benchmark", "gpt-fast-log", "inferencex-json",
+    )),
     help="format of the files (default: by name and content)",
 )  # fmt: skip
 @click.option("--suite", default="", help="suite, where the files do not say it")
-@click.option("--mode", default="", help="inference or training, where the files do not say it")
+@click.option("--mode", default="", help="mode, where the files do not say it")
 @click.option("--dtype", default="", help="dtype, where the files do not say it")
 @click.option("--device", default="", help="device, instead of what the files say")
 @click.option("--config", default="", help="configuration, where the files do not say it")
@@ -33,7 +36,9 @@ def command(
     ignore_columns: tuple[str, ...],
     store: str,
 ) -> None:
-    """Read result FILES of PyTorch's dynamo runner, HUD or TorchBench into the store, as one run.
+    """Read result FILES of other tools into the store, as one run.
+
+    Those of PyTorch's dynamo runner, HUD, TorchBench, optimum-benchmark, gpt-fast and InferenceX.
 
     Nothing is written unless every file can be read to its end.
 

@@ -6,7 +6,14 @@ from collections.abc import Iterable, Sequence
 from pathlib import Path
 
 from torchgauge.errors import UsageError
-from torchgauge.results.interchange import dynamo_csv, hud_v3, torchbench_json
+from torchgauge.results.interchange import (
+    dynamo_csv,
+    gpt_fast_log,
+    hud_v3,
+    inferencex_json,
+    optimum_json,
+    torchbench_json,
+)
 from torchgauge.results.interchange.dynamo_columns import FORM as DYNAMO
 from torchgauge.results.interchange.dynamo_csv_export import write_dynamo_csv, write_expected_csv
 from torchgauge.results.interchange.exported_run import Written, read_run
@@ -17,7 +24,22 @@ from torchgauge.results.store import Store
 
 EXPECTED = "dynamo-expected"
 EXPORTS = (DYNAMO, EXPECTED, hud_v3.FORM)
-IMPORTS = (DYNAMO, hud_v3.FORM, torchbench_json.FORM)
+_READERS = {
+    hud_v3.FORM: hud_v3.read_hud_v3,
+    torchbench_json.FORM: torchbench_json.read_torchbench_json,
+    optimum_json.FORM: optimum_json.read_optimum_json,
+    gpt_fast_log.FORM: gpt_fast_log.read_gpt_fast_log,
+    inferencex_json.FORM: inferencex_json.read_inferencex_json,
+}
+IMPORTS = (DYNAMO, *_READERS)
+
+
+_MARKS = {
+    optimum_json.FORM: (b'"optimum_benchmark', b'"load_model"'),
+    inferencex_json.FORM: (b'"tput_per_gpu"', b'"output_tput_per_gpu"'),
+    torchbench_json.FORM: (b'"metrics"',),
+}
+"""What the beginning of a file of each format has, one of which is enough."""
 
 
 def export_run(store: Store, run_id: str, form: str, out: Path, benchmark: str = BENCHMARK) -> Written:
@@ -40,15 +62,13 @@ def export_run(store: Store, run_id: str, form: str, out: Path, benchmark: str =
 def read_files(
     paths: Sequence[Path], form: str | None, given: Context, known: Known, ignore: Iterable[str] = ()
 ) -> list[ImportedCase]:
-    """The cases in ``paths``; without ``form``, CSV is the dynamo runner's and JSON is looked into.
+    """The cases in ``paths``; without ``form``, CSV is the dynamo runner's, a log gpt-fast's, JSON is read.
 
     Raises :class:`DataFileError` for the first mistake.
     """
     form = form or _guess(paths)
-    if form == hud_v3.FORM:
-        return hud_v3.read_hud_v3(paths, given, known)
-    if form == torchbench_json.FORM:
-        return torchbench_json.read_torchbench_json(paths, given, known)
+    if form in _READERS:
+        return _READERS[form](paths, given, known)
     return dynamo_csv.read_dynamo_csv(paths, given, known, ignore)
 
 
@@ -56,13 +76,18 @@ def _guess(paths: Sequence[Path]) -> str:
     endings = {path.suffix.lower() for path in paths}
     if endings == {".csv"}:
         return DYNAMO
+    if endings == {".log"}:
+        return gpt_fast_log.FORM
     if endings <= {".json", ".jsonl"}:
-        with_metrics = all(b'"metrics"' in _beginning(path) for path in paths)
-        return torchbench_json.FORM if with_metrics else hud_v3.FORM
+        return next((form for form, marks in _MARKS.items() if _have(paths, marks)), hud_v3.FORM)
     raise UsageError(
         f"the format of {', '.join(path.name for path in paths)} is not known by the name",
         hint=f"--format {'|'.join(IMPORTS)}, with files of one format at a time",
     )
+
+
+def _have(paths: Sequence[Path], marks: Sequence[bytes]) -> bool:
+    return all(any(mark in _beginning(path) for mark in marks) for path in paths)
 
 
 def _beginning(path: Path) -> bytes:
