@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 from typing import Any
 
 import pytest
 
 from torchgauge.errors import TooLargeError
-from torchgauge.records import Workload
+from torchgauge.records import PRETRAINED, Workload
 from torchgauge.registry import load
 from torchgauge.suites.llm.architectures import ARCHITECTURES
 from torchgauge.suites.llm.text import FIRST_ID, IDS, TEXT, byte_ids
@@ -41,11 +42,11 @@ needs_transformers = pytest.mark.skipif(
 )
 
 
-def built(architecture: str, *, batch: int = 3) -> Any:
+def built(architecture: str, *, batch: int = 3, **fields: Any) -> Any:
     """The tiny model of ``architecture``, with sequences that end at different lengths."""
     from torchgauge.suites.llm.models import build
 
-    workload = Workload("llm", architecture, mode="generate", batch=batch, shape=SIZES)
+    workload = Workload("llm", architecture, mode="generate", batch=batch, shape=SIZES, **fields)
     return build(workload, {"architecture": architecture, "tiny": True, "unequal": True})
 
 
@@ -85,6 +86,28 @@ def test_ids_and_logits_are_those_of_transformers(architecture: str) -> None:
 
 @pytest.mark.torch
 @needs_transformers
+def test_experts_have_a_reference_in_float64() -> None:
+    """Their grouped kernels take no such numbers; the loop runs those kernels all the same, and agrees."""
+    import torch
+
+    model = built("mixtral")
+    config, prompt = model.module.config, model.kwargs["input_ids"]
+    used = config._experts_implementation
+    assert used != "eager"
+    wide = copy.deepcopy(model.module).double()
+    with torch.no_grad():
+        decoder = model.abilities["generate"](wide)
+        truth = decoder.peer_logits(decoder.text(prompt.shape[1], 4), prompt.shape[1] - 1)
+        assert decoder.peer_ids(prompt).shape == (3, 24)
+        assert wide.config._experts_implementation == used
+        near = model.abilities["generate"](model.module)
+        ours = near.prefill(near.text(prompt.shape[1], 4)[:, : prompt.shape[1]])
+    assert truth.dtype is torch.float64
+    assert torch.allclose(ours.double(), truth[:, 0], atol=1e-5)
+
+
+@pytest.mark.torch
+@needs_transformers
 def test_bytes_of_weights_and_cache_are_counted() -> None:
     """No embedding, the head that shares it once, and of the experts what one token is sent to."""
     import torch
@@ -118,6 +141,8 @@ def test_a_model_that_does_not_fit_is_refused_before_it_is_made(monkeypatch: pyt
     monkeypatch.setattr(models, "available_memory", lambda: needed - 1)
     with pytest.raises(TooLargeError, match=f"{needed:,} bytes are needed .* {needed - 1:,} bytes are free"):
         built("llama")
+    with pytest.raises(TooLargeError, match="1,235,814,400 parameters"):  # as published: nothing is fetched
+        built("llama", weights=PRETRAINED)
 
 
 @pytest.mark.torch

@@ -77,7 +77,10 @@ def selectors(command: Command) -> Command:
         _list("--suite more_suites", "the same as SUITE; `all` is every suite"),
         _list("--device", "devices, for example D or D1,D2 or D.1; `all` is every one present"),
         _list("--models", "names, globs or /regex/ instead of a tier"),
-        _list("--mode", "inference,training (default: what a model's entry says, else inference)"),
+        _list(
+            "--mode",
+            "inference,training or another scenario (default: what a model's entry says, else inference)",
+        ),
         _list(
             "--config",
             "named configurations (an unknown name lists them all; default: what a model's entry says, else "

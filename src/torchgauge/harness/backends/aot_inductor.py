@@ -25,7 +25,7 @@ from torchgauge.harness.compile_cache import folder_name
 from torchgauge.harness.worker import compilation
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.records import Configuration, Scalar, Workload
-from torchgauge.suites.capabilities import LOSS, wanted
+from torchgauge.suites.capabilities import GENERATE, LOSS, wanted
 
 MARK, NAMES = "_record_function", 5
 """How the calls begin that mark a step in a profile, and how many others a row names."""
@@ -46,8 +46,13 @@ class _AotInductor(BackendDescriptor):
         return "inductor"
 
     def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
-        """A package has no way back."""
-        return "a package of AOTInductor has no backward pass" if LOSS in wanted(workload) else None
+        """A package has no way back, and takes no other arguments than those that it was exported with."""
+        needed = wanted(workload)
+        if LOSS in needed:
+            return "a package of AOTInductor has no backward pass"
+        if GENERATE in needed:
+            return "a package of AOTInductor is exported for the whole prompt, and each token is another call"
+        return None
 
 
 BACKEND = _AotInductor(

@@ -7,7 +7,8 @@ whole sequence too, and a mask: transformers' own for them counts in Python, and
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -94,23 +95,25 @@ class Decoder:
     def peer_ids(self, prompt: Any) -> Any:
         """What transformers' own ``generate`` makes of ``prompt``: greedy, with a growing cache."""
         longest = max(self.ends)
-        made = self.module.generate(
-            prompt,
-            attention_mask=torch.ones_like(prompt),
-            max_new_tokens=longest,
-            do_sample=False,
-            num_beams=1,
-            use_cache=True,
-            eos_token_id=None,
-            pad_token_id=PAD,
-            stopping_criteria=_stops(self.ends, prompt.shape[1]),
-        )
+        with _plain_experts(self.module.config):
+            made = self.module.generate(
+                prompt,
+                attention_mask=torch.ones_like(prompt),
+                max_new_tokens=longest,
+                do_sample=False,
+                num_beams=1,
+                use_cache=True,
+                eos_token_id=None,
+                pad_token_id=PAD,
+                stopping_criteria=_stops(self.ends, prompt.shape[1]),
+            )
         found = made[:, prompt.shape[1] :]
         return torch.nn.functional.pad(found, (0, longest - found.shape[1]), value=PAD)
 
     def peer_logits(self, text: Any, first: int) -> Any:
         """Logits (batch, places, vocabulary) from place ``first`` on: the ``text`` at once, no cache."""
-        return self.module(input_ids=text, use_cache=False).logits[:, first:]
+        with _plain_experts(self.module.config):
+            return self.module(input_ids=text, use_cache=False).logits[:, first:]
 
 
 def static_cache(config: Any, length: int) -> Any:
@@ -132,6 +135,20 @@ def cache_bytes(config: Any, batch: int, length: int, width: int) -> int:
     heads = getattr(config, "num_key_value_heads", None) or config.num_attention_heads
     size = getattr(config, "head_dim", None) or config.hidden_size // config.num_attention_heads
     return int(2 * config.num_hidden_layers * batch * heads * length * size * width)
+
+
+@contextmanager
+def _plain_experts(config: Any) -> Iterator[None]:
+    """Run experts one after the other, as they are written: their grouped kernels take no float64."""
+    used = getattr(config, "_experts_implementation", None)
+    if used is None:
+        yield
+        return
+    config._experts_implementation = "eager"  # each call reads it
+    try:
+        yield
+    finally:
+        config._experts_implementation = used
 
 
 def _experts(config: Any) -> float:

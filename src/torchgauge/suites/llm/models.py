@@ -67,14 +67,14 @@ def ends_of(batch: int, output: int, *, unequal: bool) -> tuple[int, ...]:
 def _made(workload: Workload, recipe: dict[str, Any], length: int) -> tuple[Any, tuple[str, ...]]:
     import torch
 
-    known = ARCHITECTURES[recipe["architecture"]]
-    if workload.weights == PRETRAINED:
-        return pretrained(known.model_class, known.config_class, known.checkpoint)
-    scale = "tiny" if recipe.get("tiny") else workload.size
+    known, published = ARCHITECTURES[recipe["architecture"]], workload.weights == PRETRAINED
+    scale = "full" if published else "tiny" if recipe.get("tiny") else workload.size
     ids = {"bos_token_id": None, "eos_token_id": None, "pad_token_id": None}  # those may lie outside
     config = model_class(known.config_class)(**known.fields(scale), **ids)
     notes = settled(config)
-    refuse_too_large(known.model_class, config, workload.batch, length)
+    refuse_too_large(known.model_class, config, workload.batch, length)  # before anything is fetched
+    if published:
+        return pretrained(known.model_class, known.config_class, known.checkpoint)
     torch.manual_seed(workload.seed)
     return model_class(known.model_class)(config), notes
 
