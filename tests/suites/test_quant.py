@@ -41,7 +41,7 @@ def test_configurations_are_found_in_the_installed_torchao() -> None:
         assert known[word] is False
     assert known["prototype-int4-weight-only"] is True
     assert known["int4-weight-only-plain-int32"] is False
-    for part in ("fqn", "awq", "gptq", "smooth", "training", "qat"):
+    for part in ("coreml", "fqn", "awq", "gptq", "smooth", "training", "qat"):
         assert not [word for word in known if part in word]
 
 
@@ -53,7 +53,7 @@ def test_entries_have_the_names_of_what_was_found() -> None:
     assert names[:2] == ("eager", "inductor")
     assert "torchao-int8-weight-only" in names
     assert "torchao-prototype-int4-weight-only" not in names
-    assert "torchao-prototype-int4-weight-only" in entries["linear-256x704"].configurations
+    assert "torchao-prototype-int4-weight-only" in entries["linear-256x768"].configurations
 
 
 def test_one_name_stands_for_all_where_torchao_is_missing() -> None:

@@ -6,6 +6,7 @@ rule, never by name:
 - what no handler of ``quantize_`` knows (the base of others, classes that are gone but for their name);
 - what holds other configurations (a field of that type): it says how those are applied, and quantises
   nothing by itself;
+- what has an argument without a default: nobody says what it would be;
 - what lies in a package for training: its layers hold weights that are still trained.
 """
 
@@ -77,7 +78,7 @@ def _offers(*packages: str) -> dict[str, Offer]:
     made: dict[str, Offer] = {}
     kinds: set[type] = set(_below(base))
     for kind in sorted(kinds, key=lambda each: (each.__module__, each.__name__)):
-        if kind in handlers and _reachable(kind, packages) and not _for_training(kind) and not _holds(kind):
+        if kind in handlers and _reachable(kind, packages) and _by_itself(kind):
             for word, arguments in _variants(kind):
                 free = word if word not in made else f"{word}-{_package(kind)}"  # two classes of one name
                 made[free] = Offer(free, kind, MappingProxyType(arguments))
@@ -117,6 +118,14 @@ def _below(base: type) -> Iterator[type]:
     for each in below:
         yield each
         yield from _below(each)
+
+
+def _by_itself(kind: type) -> bool:
+    return not (_for_training(kind) or _holds(kind) or any(_is_missing(each) for each in fields_of(kind)))
+
+
+def _is_missing(argument: Any) -> bool:
+    return argument.default is argument.default_factory is dataclasses.MISSING
 
 
 def _for_training(kind: type) -> bool:
