@@ -135,6 +135,8 @@ _TABLE = (
            _RATIO, 0.20, 1.0, of_the_compiler=True),
     Metric("package_compile", "s", _LOWER, "AOTInductor's compilation of an exported model into a package",
            _RATIO, 0.20, 1.0, of_the_compiler=True),
+    Metric("quantise_time", "s", _LOWER, "quantisation of a model for export, calibration included",
+           _RATIO, 0.20, 1.0, of_the_compiler=True),
     Metric("lower_time", "s", _LOWER, "lowering of an exported model to a program of ExecuTorch",
            _RATIO, 0.20, 1.0, of_the_compiler=True),
     Metric("package_load", "s", _LOWER, "loading a package of AOTInductor, or a program of ExecuTorch",

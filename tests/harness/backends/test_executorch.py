@@ -12,6 +12,8 @@ import pytest
 
 from torchgauge.errors import MissingPackageError, NotOfferedError, note_on
 from torchgauge.harness.backends.backend import backend_named
+from torchgauge.harness.backends.executorch_int8 import FLOOR_DB, quantised, rule
+from torchgauge.harness.backends.executorch_program import Program
 from torchgauge.harness.backends.prepared import BackendSession, Prepared, prepare
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.records import Cause, Configuration, Status
@@ -212,6 +214,51 @@ def test_a_missing_package_says_what_to_type(tmp_path: Path) -> None:
     with pytest.raises(MissingPackageError) as raised:
         prepare(backend, subject, configuration, session)
     assert raised.value.hint == "pip install 'torchgauge[executorch]'"
+
+
+def test_8_bits_are_smaller_and_judged_by_their_noise(tmp_path: Path) -> None:
+    """A convolution with its norm, on XNNPACK: at most half of the file, above the floor, eager intact."""
+    from torchgauge.harness.worker.accuracy import Verdict
+
+    layers = [
+        torch.nn.Conv2d(32, 64, 3),
+        torch.nn.BatchNorm2d(64),
+        torch.nn.ReLU(),
+        torch.nn.Conv2d(64, 64, 3),
+    ]
+    model = Model(tmp_path, torch.nn.Sequential(*layers), torch.randn(1, 32, 8, 8))
+    before = model.module(*model.args)
+    made = model.prepared(delegate=XNNPACK, int8=XNNPACK)
+    found = made.call(*model.args)
+    assert torch.equal(model.module(*model.args), before)
+    assert made.rule is not None
+    verdict = Verdict()
+    verdict.fail(Cause.TOLERANCE, "largest error above the tolerance of float32")
+    assert made.rule({"out": before}, {"out": found}, verdict).ok
+    values = by_metric(made)
+    assert values["sqnr"][0] > FLOOR_DB
+    assert values["package_size"][0] < (32 * 64 + 64 * 64) * 9 * 4 / 2
+    assert min(values["quantise_time"] + values["delegated_share"]) > 0
+    for wrong in (found * 2, found.nan_to_num() * float("nan"), found[:, :1]):
+        assert not made.rule({"out": before}, {"out": wrong}, verdict).ok
+
+
+def test_wrong_scales_are_below_the_floor(tmp_path: Path) -> None:
+    """Calibrated on inputs that are a hundredth of those of the case, all real ones are cut off."""
+    from torchgauge.harness.worker.accuracy import Verdict
+
+    module, x = (
+        torch.nn.Sequential(torch.nn.Linear(64, 64), torch.nn.Linear(64, 32)).eval(),
+        torch.randn(16, 64),
+    )
+    for scale, right in ((1.0, True), (0.01, False)):
+        program = Program(tmp_path / f"{scale}.pte", None)
+        program.export(quantised(XNNPACK, module, (x * scale,), {}), (x,), {})
+        program.lower()
+        program.load()
+        verdict = rule(Prepared(module))({"out": module(x)}, {"out": program.loaded()(x)}, Verdict())
+        assert verdict.ok is right
+        assert ("below the 10.0 dB of 8 bits" in verdict.detail) is not right
 
 
 @pytest.mark.long

@@ -11,12 +11,14 @@ import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import NotOfferedError, TorchgaugeError, add_note
 from torchgauge.harness.backends import executorch_delegates as delegates
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of
+from torchgauge.harness.backends.executorch_int8 import LIBRARY, quantised, rule
 from torchgauge.harness.backends.executorch_program import Program, refusal
 from torchgauge.harness.backends.executorch_trace import delegated_time
 from torchgauge.harness.backends.prepared import BackendSession, Prepared, timed_call
@@ -35,11 +37,13 @@ PROGRAM, TREES = "model.pte", "trees.json"
 class ExecutorchOptions:
     """``delegate`` is the name of one in the runtime's registry, "" for none.
 
-    ``any`` is the first one that serves the model, ``apart_from`` one of them.
+    ``any`` is the first one that serves the model, ``apart_from`` one of them. ``int8`` is the delegate whose
+    quantizer makes 8 bits of the model, "" for none, ``any`` for the program's own.
     """
 
     delegate: str = ""
     apart_from: str = ""
+    int8: str = ""
 
     def __post_init__(self) -> None:
         """Refuse an exception from nothing."""
@@ -85,13 +89,13 @@ def _first_that_serves(
 ) -> Prepared:
     """The program for the delegate that is asked for, or for the first one that there is."""
     if options.delegate != ANY:
-        return _built(subject, options.delegate, session, folder)
+        return _built(subject, options.delegate, options.int8, session, folder)
     said: dict[str, str] = {}
     for name in delegates.registered():
         if name == options.apart_from:
             continue
         try:
-            prepared = _built(subject, name, session, folder)
+            prepared = _built(subject, name, options.int8 and name, session, folder)
         except Exception as error:  # noqa: BLE001  whatever it needs and does not find, another may do
             said[name] = first_line(error)
             continue
@@ -105,14 +109,19 @@ def _told(said: dict[str, str]) -> str:
     return "; ".join(f"{name}: {words}" for name, words in said.items())
 
 
-def _built(subject: Any, delegate: str, session: BackendSession, folder: Path) -> Prepared:
+def _built(subject: Any, delegate: str, int8: str, session: BackendSession, folder: Path) -> Prepared:
     partitioner = delegates.partitioner(delegate) if delegate else None
     _refuse_other_devices(partitioner, folder, session)
     threads = delegates.set_threads()
     prepared = Prepared(subject.module)
     program = Program(folder / PROGRAM, partitioner)
+    for name in LIBRARY if int8 else ():  # as for programs: charged to no stage
+        import_module(name)
+    source = [subject.module]
+    quantise = ("quantise_time", "PT2E", lambda: source.append(_quantised(int8, subject)))
     for metric, said, stage in (
-        ("export_time", "torch.export.export, not strict", lambda: _export(program, subject)),
+        *((quantise,) if int8 else ()),
+        ("export_time", "torch.export.export, not strict", lambda: _export(program, source[-1], subject)),
         ("lower_time", "to_edge_transform_and_lower and to_executorch", program.lower),
         ("package_load", "load_program and load_method", program.load),
     ):
@@ -128,15 +137,24 @@ def _built(subject: Any, delegate: str, session: BackendSession, folder: Path) -
     with _named("run"):
         session.first_call(call)
     prepared.call = call
+    if int8:
+        prepared.evidence["quantizer"] = int8
+        prepared.rule = rule(prepared)
     if delegate:
         _judge_delegation(prepared, program, delegate)
     (folder / TREES).write_text(json.dumps(program.trees()), encoding="utf-8")
     return prepared
 
 
-def _export(program: Program, subject: Any) -> None:
+def _quantised(int8: str, subject: Any) -> Any:
+    if subject.autocast is not None:
+        raise NotOfferedError("8 bits are made of a model in float32, and autocast was asked for")
+    return quantised(int8, subject.module, subject.args, subject.kwargs)
+
+
+def _export(program: Program, module: Any, subject: Any) -> None:
     with subject.autocast() if subject.autocast is not None else nullcontext():
-        program.export(subject.module, subject.args, subject.kwargs)
+        program.export(module, subject.args, subject.kwargs)
 
 
 def _judge_delegation(prepared: Prepared, program: Program, delegate: str) -> None:
