@@ -131,6 +131,20 @@ def test_bytes_of_weights_and_cache_are_counted() -> None:
 
 @pytest.mark.torch
 @needs_transformers
+@pytest.mark.filterwarnings("ignore")
+def test_a_quantised_weight_is_read_as_it_is_kept() -> None:
+    """Its ``nbytes`` are those of the numbers that it stands for, four times as many."""
+    quantization = pytest.importorskip("torchao.quantization")
+    model = built("mixtral")
+    before = model.abilities["generate"](model.module).weight_bytes
+    quantization.quantize_(model.module.lm_head, quantization.Int8WeightOnlyConfig())
+    after = model.abilities["generate"](model.module).weight_bytes
+    words = model.module.config.vocab_size
+    assert words * (64 * 3 - 8) <= before - after < words * 64 * 3  # a scale and a zero point by row
+
+
+@pytest.mark.torch
+@needs_transformers
 def test_a_model_that_does_not_fit_is_refused_before_it_is_made(monkeypatch: pytest.MonkeyPatch) -> None:
     """The refusal has both numbers; one byte more would do."""
     from torchgauge.suites.llm import models

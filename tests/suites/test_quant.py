@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 import importlib.util
+from pathlib import Path
 
 import pytest
 
+from torchgauge.errors import InfrastructureError
 from torchgauge.harness.planning.entry_words import with_beside
+from torchgauge.suites.quant import catalogue
 from torchgauge.suites.quant.catalogue import Offers, Word
 from torchgauge.suites.quant.suite import SUITE
 
@@ -62,6 +65,24 @@ def test_one_name_stands_for_all_where_torchao_is_missing() -> None:
     found = Offers("1", "", (Word("a", False), Word("b", True)))
     assert found.names(prototypes=False) == ("torchao-a",)
     assert found.names(prototypes=True) == ("torchao-a", "torchao-b")
+
+
+def test_a_broken_torchao_costs_its_own_rows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    """One name stands for all, and its row says how torchao is broken; other suites are planned."""
+    pytest.importorskip("torchao")
+
+    def broken(*_: object) -> Offers:
+        raise InfrastructureError("torchao cannot be imported")
+
+    monkeypatch.setattr(catalogue, "ask", broken)
+    monkeypatch.setattr(catalogue, "cache_folder", lambda: Path("nowhere"))
+    catalogue.offers_of.cache_clear()
+    try:
+        found = catalogue.offers_of()
+    finally:
+        catalogue.offers_of.cache_clear()
+    assert found.names(prototypes=True) == ("torchao-int8-weight-only",)
+    assert found.missing == ""
 
 
 def test_the_compiled_model_is_planned_beside_a_quantised_one() -> None:

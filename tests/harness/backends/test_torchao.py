@@ -206,3 +206,25 @@ def test_a_scenario_that_runs_the_module_itself_gets_the_copy(stack: Stack) -> N
     assert stack.subject.module is stack.module
     plain = stack.subject.run_by(stack.module)
     assert (plain.call, plain.module) == (stack.module, stack.module)
+
+
+def test_a_model_whose_weights_stay_as_they_are_is_not_a_quantised_one(stack: Stack, plant: Any) -> None:
+    """Layers of other kinds hold most weights of some models; one layer of two is not the model either."""
+    from torchao.quantization import Int8WeightOnlyConfig, quantize_
+
+    made = stack.prepared("int8-weight-only")
+    assert made.evidence["quantised_share"] == 1.0
+    stack.module.append(torch.nn.Bilinear(64, 64, 64).bfloat16())  # 262,144 weights beside 16,384
+    stack.module[2].forward = lambda given: given
+    made = stack.prepared("int8-weight-only")
+    assert made.degraded == ["2 of 2 linear layers are quantised, with 6% of the weights"]
+
+    def first_only(module: Any, _: Any) -> Any:
+        if module.in_features == 64:
+            quantize_(module, Int8WeightOnlyConfig())
+        return module
+
+    del stack.module[2]
+    plant("FirstOnlyConfig", first_only)
+    made = stack.prepared("first-only")
+    assert made.degraded == ["1 of 2 linear layers are quantised, with 50% of the weights"]

@@ -26,7 +26,7 @@ from torchgauge.harness.compile_cache import folder_name
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Configuration, Workload
-from torchgauge.suites.capabilities import LOSS, wanted
+from torchgauge.suites.capabilities import GENERATE, LOSS, wanted
 from torchgauge.suites.suite import HOST
 
 ANY = "any"
@@ -54,8 +54,13 @@ class ExecutorchOptions:
 @dataclass(frozen=True)
 class _Executorch(BackendDescriptor):
     def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
-        """A program has no way back."""
-        return "a program of ExecuTorch has no backward pass" if LOSS in wanted(workload) else None
+        """A program has no way back, and takes no other arguments than those that it was exported with."""
+        needed = wanted(workload)
+        if LOSS in needed:
+            return "a program of ExecuTorch has no backward pass"
+        if GENERATE in needed:
+            return "a program of ExecuTorch is exported for the whole prompt, and each token is another call"
+        return None
 
 
 BACKEND = _Executorch(

@@ -38,6 +38,8 @@ PRODUCT = re.compile(r"\b(?:extern_kernels|torch\.ops\.\w+)\.(\w*(?:mm|linear)\w
 """A call of an operator that multiplies matrices in inductor's code."""
 FUSED = re.compile(r"\b(?:aten|quantized|onednn|torchao)\.(\w*(?:mm|linear)\w*)\b")
 """The same where a kernel of inductor's own does it: comments say of which operators that was made."""
+LEAST_SHARE = 0.5
+"""Share of a model's weights, embeddings left out, below which a quantised model is not one."""
 FLOATING = re.compile(r"(?:add|badd|b)?mm|linear|_linear_pointwise|_mkl_linear")
 """Those that multiply numbers in floating point as they are."""
 
@@ -76,11 +78,15 @@ BACKEND = _Torchao(
 
 @dataclass
 class Quantised:
-    """The copy, and what became of its layers; ``settings`` are those of inductor that torchao wants."""
+    """The copy, and what became of its layers; ``settings`` are those of inductor that torchao wants.
+
+    ``share`` is that of the numbers in weights of two dimensions and more that are quantised now.
+    """
 
     module: Any
     linears: int
     changed: int
+    share: float
     tensors: str
     settings: dict[str, Any] = field(default_factory=dict)
 
@@ -217,9 +223,22 @@ def _quantised(
     settings: dict[str, Any] = {}
     with _settings_kept(settings), refusing():
         _quantise(module, kind, arguments, session, seen)
-    changed = [type_of for name, layer in before if (type_of := _became(module, name, layer))]
+    became = [(id(layer.weight), _became(module, name, layer)) for name, layer in before]
+    changed = [kind for _, kind in became if kind]
     tensors = ", ".join(f"{name} x{count}" for name, count in sorted(Counter(changed).items()))
-    return Quantised(module, len(before), len(changed), tensors, settings)
+    sizes = _weights(subject.module)
+    done = sum(sizes.get(each, 0) for each in {each for each, kind in became if kind})
+    share = done / max(sum(sizes.values()), 1)
+    return Quantised(module, len(before), len(changed), share, tensors, settings)
+
+
+def _weights(module: Any) -> dict[int, int]:
+    """How many numbers the weights have that are multiplied, by id: all of two dimensions but embeddings."""
+    import torch
+
+    parts = [each for each in module.modules() if not isinstance(each, torch.nn.Embedding)]
+    own = (weight for part in parts for weight in part.parameters(recurse=False))
+    return {id(each): each.numel() for each in own if each.dim() > 1}
 
 
 def _quantise(
@@ -355,6 +374,7 @@ def _tell(prepared: Prepared, made: Quantised) -> None:
     facts: dict[str, Scalar] = {
         "quantised_linears": f"{made.changed} of {made.linears}",
         "quantised_tensors": made.tensors or "none",
+        "quantised_share": round(made.share, 4),
     }
     size = model_bytes(made.module)
     prepared.measurements.append(single("model_size", float(size), "storage of parameters and buffers"))
@@ -364,6 +384,9 @@ def _tell(prepared: Prepared, made: Quantised) -> None:
     prepared.evidence.update(facts)
     if not made.changed:
         prepared.degraded.append(f"none of {made.linears} linear layers was quantised")
+    elif made.changed < made.linears or made.share < LEAST_SHARE:
+        layers = f"{made.changed} of {made.linears} linear layers"
+        prepared.degraded.append(f"{layers} are quantised, with {made.share:.0%} of the weights")
 
 
 def _tell_products(prepared: Prepared, stage: CompileStage, activations: bool) -> None:

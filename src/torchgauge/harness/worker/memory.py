@@ -23,6 +23,7 @@ from torchgauge.devices.session import Absent, DeviceSession, MemoryReading
 from torchgauge.harness.scenarios.scenario import Subject
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.records import Measurement, absent
+from torchgauge.suites.stored_bytes import stored_bytes
 from torchgauge.suites.suite import HOST
 
 STEPS = 2
@@ -124,20 +125,8 @@ def tensor_bytes(*roots: Any, kind: str = HOST) -> int:
 
 
 def model_bytes(module: Any) -> int:
-    """Bytes of the distinct storages of a module's parameters and buffers, wherever they are.
-
-    A quantised weight is what it is kept in, with its scales.
-    """
-    pending = [*module.parameters(), *module.buffers()]
-    storages: dict[tuple[Any, int], int] = {}
-    while pending:
-        value = pending.pop()
-        if hasattr(value, "__tensor_flatten__"):
-            pending += [getattr(value, name) for name in value.__tensor_flatten__()[0]]
-        else:
-            storage = value.untyped_storage()
-            storages[value.device, storage.data_ptr()] = storage.nbytes()
-    return sum(storages.values())
+    """Bytes of the distinct storages of a module's parameters and buffers, wherever they are."""
+    return stored_bytes([*module.parameters(), *module.buffers()])
 
 
 def _of_sparse(value: Any) -> list[Any]:

@@ -16,6 +16,7 @@ import torch
 
 from torchgauge.errors import MissingPackageError
 from torchgauge.suites.llm.text import byte_ids
+from torchgauge.suites.stored_bytes import stored_bytes
 
 PAD = 0
 """What stands after the end of a sequence that ended before the others."""
@@ -82,7 +83,7 @@ class Decoder:
                 continue
             share = experts if experts and path.endswith(".experts") else 1.0
             for each in part.parameters(recurse=False):
-                seen[id(each)] = each.nbytes * share
+                seen[id(each)] = stored_bytes([each]) * share
         return int(sum(seen.values()))
 
     def text(self, start: int, most: int) -> Any:
