@@ -35,7 +35,7 @@ class LogAxis:
     def ticks(self, most: int) -> Sequence[float]:
         """At most ``most`` ratios, 1 among them."""
         for step in _STEPS:
-            found = _linear(self.low, self.high, step) if step < 1 else _series(self.low, self.high, step)
+            found = _linear(self.low, self.high, step) if step < 1 else series_of(self.low, self.high, step)
             if len(found) <= most:
                 return found
         return (1.0,)
@@ -57,7 +57,8 @@ def _linear(low: float, high: float, step: float) -> list[float]:
     ]
 
 
-def _series(low: float, high: float, step: float) -> list[float]:
+def series_of(low: float, high: float, step: float) -> list[float]:
+    """Round numbers whose logarithms lie between ``low`` and ``high``, by the coarseness ``step``."""
     found = [
         float(f"{factor}e{power}")
         for power in range(math.floor(low / math.log(10)), math.ceil(high / math.log(10)) + 1)

@@ -5,7 +5,15 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from torchgauge.dashboard.pictures import changes, coverage, device_ratios, speedups, unblocking, versions
+from torchgauge.dashboard.pictures import (
+    changes,
+    coverage,
+    device_ratios,
+    quantised,
+    speedups,
+    unblocking,
+    versions,
+)
 from torchgauge.dashboard.pictures.picture import Picture
 
 if TYPE_CHECKING:
@@ -15,6 +23,7 @@ KINDS = {
     device_ratios.KIND: "Device against device",
     coverage.KIND: "Coverage over time",
     speedups.KIND: "Speed-up of a compiler",
+    quantised.KIND: quantised.TITLE,
     changes.KIND: "Top changes of the week",
     versions.KIND: "Version against version",
     unblocking.KIND: "Operators that unblock models",
@@ -22,8 +31,8 @@ KINDS = {
 """What the pictures of a kind are called together, in the order of the gallery."""
 
 MAKERS = (
-    device_ratios.pictures, coverage.pictures, speedups.pictures, changes.pictures, versions.pictures,
-    unblocking.pictures,
+    device_ratios.pictures, coverage.pictures, speedups.pictures, quantised.pictures, changes.pictures,
+    versions.pictures, unblocking.pictures,
 )  # fmt: skip
 """What makes the pictures of a kind, in the order of the gallery."""
 
