@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from collections.abc import Callable
 from typing import Any
 
@@ -17,6 +19,24 @@ WORKER += ["torchbench.reasons", "torchbench.models"]
 def test_no_half_imports_what_it_must_not(child: Callable[..., Any], half: str, modules: list[str]) -> None:
     """The parent loads every suite without torch; a builder module loads neither torch nor our parsers."""
     assert child("child_imports.py", half, *(f"torchgauge.suites.{name}" for name in modules)) == []
+
+
+def test_descriptors_load_without_torch() -> None:
+    """Every command loads them all, in a process that needs no torch and may lack it."""
+    groups = ("torchgauge.backends", "torchgauge.scenarios", "torchgauge.suites", "torchgauge.devices")
+    code = (
+        "import sys; from torchgauge import registry\n"
+        f"for group in {groups}:\n"
+        "    names = registry.names(group)\n"
+        "    assert names, group\n"
+        "    for name in names:\n"
+        "        registry.load(group, name)\n"
+        "        assert 'torch' not in sys.modules, (group, name)\n"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+    )
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.torch

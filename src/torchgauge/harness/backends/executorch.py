@@ -18,7 +18,6 @@ from typing import Any
 from torchgauge.errors import NotOfferedError, TorchgaugeError, add_note
 from torchgauge.harness.backends import executorch_delegates as delegates
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of
-from torchgauge.harness.backends.executorch_int8 import LIBRARY, quantised, rule
 from torchgauge.harness.backends.executorch_program import Program, refusal
 from torchgauge.harness.backends.executorch_trace import delegated_time
 from torchgauge.harness.backends.prepared import BackendSession, Prepared, timed_call
@@ -120,7 +119,7 @@ def _built(subject: Any, delegate: str, int8: str, session: BackendSession, fold
     threads = delegates.set_threads()
     prepared = Prepared(subject.module)
     program = Program(folder / PROGRAM, partitioner)
-    for name in LIBRARY if int8 else ():  # as for programs: charged to no stage
+    for name in _int8().LIBRARY if int8 else ():  # as for programs: charged to no stage
         import_module(name)
     source = [subject.module]
     quantise = ("quantise_time", "PT2E", lambda: source.append(_quantised(int8, subject)))
@@ -144,17 +143,22 @@ def _built(subject: Any, delegate: str, int8: str, session: BackendSession, fold
     prepared.call = call
     if int8:
         prepared.evidence["quantizer"] = int8
-        prepared.rule = rule(prepared)
+        prepared.rule = _int8().rule(prepared)
     if delegate:
         _judge_delegation(prepared, program, delegate)
     (folder / TREES).write_text(json.dumps(program.trees()), encoding="utf-8")
     return prepared
 
 
+def _int8() -> Any:
+    """The part that imports torch, which whoever asks for the descriptor does without."""
+    return import_module("torchgauge.harness.backends.executorch_int8")
+
+
 def _quantised(int8: str, subject: Any) -> Any:
     if subject.autocast is not None:
         raise NotOfferedError("8 bits are made of a model in float32, and autocast was asked for")
-    return quantised(int8, subject.module, subject.args, subject.kwargs)
+    return _int8().quantised(int8, subject.module, subject.args, subject.kwargs)
 
 
 def _export(program: Program, module: Any, subject: Any) -> None:
