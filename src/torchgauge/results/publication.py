@@ -136,16 +136,26 @@ class TableWriter:
             self._columns = {column.name: [] for column in self.table.columns}
         if not self._rows:
             return
-        try:
-            chunk = pa.Table.from_pylist(self._rows, schema=self._schema)
-        except UnicodeEncodeError:
-            chunk = pa.Table.from_pylist([_storable(row) for row in self._rows], schema=self._schema)
-        self._write(chunk)
+        self._writer.write_table(chunk_of(self.table, self._rows, self._schema))
         self._rows, self._held = [], 0
 
     def _write(self, chunk: Any) -> None:
         check_finite(self.table, chunk)
         self._writer.write_table(chunk)
+
+
+def chunk_of(table: Table, rows: Sequence[Row], schema: Any = None) -> Any:
+    """``rows`` as a ``pyarrow.Table`` of ``table``, with its schema or the given one.
+
+    Raises ``ValueError``, ``TypeError`` or ``OverflowError`` for a value that its column cannot hold.
+    """
+    schema = schema or table.schema
+    try:
+        chunk = pa.Table.from_pylist(rows, schema=schema)
+    except UnicodeEncodeError:
+        chunk = pa.Table.from_pylist([_storable(row) for row in rows], schema=schema)
+    check_finite(table, chunk)
+    return chunk
 
 
 def _storable(row: Row) -> Row:

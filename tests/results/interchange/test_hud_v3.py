@@ -190,6 +190,10 @@ BAD = {
     "hostile name": (json.dumps(upstream(model=HOSTILE)), "cannot be the name"),
     "unknown verdict": (json.dumps(upstream(metric=FINE)), "no verdict"),
     "changed workload": (json.dumps(with_info(workload_hash="0" * 16)), "the workload's hash is"),
+    "endless time": (json.dumps(upstream(timestamp=10**400)), "expected `int`"),
+    "half a character": (json.dumps(upstream(timestamp="\ud800")), "surrogates not allowed"),
+    "too large": (json.dumps(upstream(timestamp=0)).replace(": 0", ": 1e999"), "1e999 is larger than any"),
+    "endless shape": (json.dumps(with_info(shape='{"seq": 1e999}')), "cannot be read"),
     "bad shape": (json.dumps(with_info(shape="[1]")), "cannot be read"),
 }
 

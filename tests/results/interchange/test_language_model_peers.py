@@ -19,6 +19,7 @@ from torchgauge.results.store import Store
 
 NOTHING = Context()
 GIVEN = Context(dtype="bfloat16", device="cuda")
+UNCOMPILED = Context(dtype="bfloat16", device="cuda", configuration="eager")
 SHAPES = {"batch_size": 2, "sequence_length": 64}
 LOG = """\
 Using device=cuda
@@ -31,6 +32,8 @@ Time for inference 2: 2.50 sec total, 80.00 tokens/sec
 Bandwidth achieved: 1200.00 GB/s
 ==========
 Batch Size: 4
+Prompt Length: 6
+Generated tokens: 200
 Average tokens/sec: 90.00
 Memory used: 13.88 GB
 """
@@ -54,6 +57,8 @@ POINT = {
     "p99_itl": 0.04,
     "median_e2el": 2.8,
 }
+
+POINT_TEXT = json.dumps(POINT)
 
 
 def report(values: list[float], unit: str = "s", memory: Any = None, throughput: str = "tokens/s") -> Any:
@@ -87,6 +92,19 @@ def optimum(**changed: Any) -> dict[str, Any]:
     environment = {"gpu": ["Acme 1"], "transformers_version": "4.47.1"}
     config = {"backend": backend, "scenario": scenario, "environment": environment}
     return {"config": config, "report": sections}
+
+
+def configured(**changed: int) -> dict[str, Any]:
+    """A whole ``benchmark.json`` whose configuration has the ``changed`` sizes."""
+    content = optimum()
+    scenario = content["config"]["scenario"]
+    shapes = {name: changed[name] for name in SHAPES if name in changed}
+    words = {name: changed[name] for name in ("max_new_tokens",) if name in changed}
+    scenario["input_shapes"] = {**SHAPES, **shapes}
+    scenario["generate_kwargs"] = {**scenario["generate_kwargs"], **words}
+    launched = {name: changed[name] for name in changed if name not in (*shapes, *words)}
+    content["config"]["launcher"] = {"name": "torchrun", **launched}
+    return content
 
 
 def write(folder: Path, name: str, content: Any) -> Path:
@@ -140,12 +158,13 @@ def test_a_report_alone_says_less(tmp_path: Path) -> None:
 
 
 def test_a_log_of_gpt_fast_is_read_line_by_line(tmp_path: Path) -> None:
-    """A sample for each generation, under the name of the file."""
+    """A sample for each generation, under the name of the file; a rate is printed of one sequence of four."""
     row = imported(tmp_path, write(tmp_path, "llama-7b.log", LOG), GIVEN)
-    assert row.case_id.startswith("gpt-fast/llama-7b:generate:bfloat16:b4:eager@cuda")
+    assert row.case_id.startswith("gpt-fast/llama-7b:generate:bfloat16:b4:inductor@cuda")
+    assert row.case.workload.sizes == {"prompt": 6, "output": 200}
     assert medians(row) == {
         "latency": pytest.approx(2.25),
-        "throughput": pytest.approx(90.0),
+        "throughput": pytest.approx(4 * 90.0),
         "decode_bandwidth": pytest.approx(1.3e12),
         "peak_memory": pytest.approx(13.88e9),
         "compile_cold": 31.5,
@@ -158,7 +177,7 @@ def test_logs_of_its_relatives_are_read(tmp_path: Path) -> None:
         "Time for inference 1: 6 prompt tokens 2 tokens generated, 1.57 sec total, 1.28 tokens/sec.\n"
         "Memory used :13.54GB\n"
     )
-    found = medians(imported(tmp_path, write(tmp_path, "relative.log", text), GIVEN))
+    found = medians(imported(tmp_path, write(tmp_path, "relative.log", text), UNCOMPILED))
     assert found == {"latency": 1.57, "throughput": 1.28, "peak_memory": pytest.approx(13.54e9)}
 
 
@@ -202,10 +221,34 @@ def test_what_is_imported_enters_no_mean(tmp_path: Path, name: str, content: Any
         ("a.log", "Loading model ...\n", ("no line says", "came to its end")),
         ("a.log", LOG.replace("2.50 sec", "2.50 fortnights"), ("line 7", "fortnights")),
         ("a.log", LOG.replace("80.00 tokens/sec", ""), ("2: 2.50 sec", "98.5 tokens/sec")),
-        ("a.log", LOG.replace("13.88", "nan"), ("line 12", "no positive number")),
-        ("a.log", LOG.replace("13.88 GB", "13.88 furlongs"), ("line 12", "furlongs")),
+        ("a.log", LOG.replace("13.88", "nan"), ("line 14", "no positive number")),
+        ("a.log", LOG.replace("13.88 GB", "13.88 furlongs"), ("line 14", "furlongs")),
         ("agg.json", {**POINT, "median_ttft": 0}, ("point 1: median_ttft", "no positive number")),
         ("agg.json", {**POINT, "conc": "many"}, ("point 1: conc", "no whole number")),
+        ("agg.json", [{**POINT, "tp": 10**400}], ("point 1: tp", "from 1 to 2147483647")),
+        ("agg.json", [{**POINT, "conc": 10**30}], ("point 1: conc", "from 1 to 2147483647")),
+        ("agg.json", [{**POINT, "conc": True}], ("point 1: conc", "from 1 to 2147483647")),
+        ("agg.json", [{**POINT, "isl": -5}], ("point 1: isl", "from 1 to 2147483647")),
+        ("agg.json", [{**POINT, "median_ttft": 10**400}], ("point 1: median_ttft", "can be kept")),
+        ("agg.json", [{**POINT, "output_tput_per_gpu": 1e308}], ("output_tput_per_gpu", "can be kept")),
+        ("agg.json", POINT_TEXT.replace("16", "1" * 5001), (":1", "larger than any number")),
+        ("agg.json", POINT_TEXT.replace("900.0", "1e999"), (":1", "1e999 is larger than any number")),
+        ("benchmark.json", "[" * 100_000, (":1", "nested too deeply")),
+        ("benchmark.json", configured(batch_size=-2), ("input_shapes.batch_size", "-2 is no whole number")),
+        ("benchmark.json", configured(batch_size=True), ("input_shapes.batch_size", "True is no whole")),
+        ("benchmark.json", configured(sequence_length=10**400), ("sequence_length", "no whole number")),
+        ("benchmark.json", configured(max_new_tokens=-8), ("generate_kwargs.max_new_tokens", "-8 is no")),
+        ("benchmark.json", configured(nproc_per_node=0), ("launcher.nproc_per_node", "0 is no whole")),
+        ("benchmark.json", {**optimum(), "config": ["x"]}, ("`config`", "is no object")),
+        ("benchmark.json", {**optimum(), "config": "x"}, ("`config`", "is no object")),
+        ("benchmark.json", optimum(prefill=report([5e-324])), ("report", "prefill_rate", "too large")),
+        ("benchmark.json", optimum(prefill=report([5e-324], "ms")), ("prefill.latency", "no positive")),
+        ("a.log", LOG.replace("Batch Size: 4", "Batch Size: 0"), ("line 10", "0 is no whole number")),
+        ("a.log", LOG.replace("Batch Size: 4", "Batch Size: -4"), ("line 10", "-4 is no whole number")),
+        ("a.log", LOG.replace("Size: 4", "Size: " + "1" * 5000), ("line 10", "...", "no whole number")),
+        ("a.log", LOG.replace("13.88 GB", ""), ("line 14", "no number with a unit")),
+        ("a.log", LOG.replace("13.88 GB", "GB"), ("line 14", "no number with a unit")),
+        ("a.log", LOG.replace("13.88 GB", "1e305 GiB"), ("line 14", "no positive number that can be")),
         ("agg.json", {"tput_per_gpu": 1.0, "mean_ttft_ms": 3.0}, ("does not say hw", "agg_*.json")),
     ],
 )
@@ -217,6 +260,58 @@ def test_a_broken_file_says_what_and_where(
         read_files([write(tmp_path, name, content)], None, GIVEN, KNOWN)
     said = raised.value.in_a_line
     assert all(word in said for word in (name, *words)), said
+
+
+def test_what_was_launched_in_processes_is_another_configuration(tmp_path: Path) -> None:
+    """Four processes of torchrun, on two machines, are not the one process of the same file without them."""
+    path = write(tmp_path, "benchmark.json", configured(nproc_per_node=4, max_nodes=2))
+    assert imported(tmp_path, path).case.configuration.name == "inductor-torchao-x8"
+    path = write(tmp_path, "benchmark.json", configured(nproc_per_node=1, max_nodes=1))
+    assert imported(tmp_path, path).case.configuration.name == "inductor-torchao"
+
+
+@pytest.mark.parametrize(
+    ("said", "configuration"),
+    [
+        ({"disagg": True}, "vllm-tp8-disagg"),
+        ({"is_multinode": "true"}, "vllm-tp8-multinode"),
+        ({"is_multinode": True, "tp": None}, "vllm-multinode"),
+        ({"num_prefill_gpu": 4, "num_decode_gpu": 8}, "vllm-tp8-prefill4-decode8"),
+    ],
+)
+def test_a_rate_of_one_device_of_several_pools_stays_one(
+    tmp_path: Path, said: dict[str, Any], configuration: str
+) -> None:
+    """``tp`` is not how many devices there were: the rate is a fact, and throughput says why it is absent."""
+    row = imported(tmp_path, write(tmp_path, "agg.json", [{**POINT, **said}]))
+    assert row.case.configuration.name == configuration
+    assert "throughput" not in medians(row)
+    (missing,) = (each for each in row.summaries if each.metric == "throughput")
+    assert "output_tput_per_gpu is of one device" in missing.absent
+    assert dict(row.facts)["inferencex_output_tput_per_gpu"] == 100.0
+
+
+def test_one_pool_on_one_machine_is_multiplied(tmp_path: Path) -> None:
+    """What says that it is neither is the ordinary case."""
+    path = write(tmp_path, "agg.json", [{**POINT, "disagg": False, "is_multinode": "false"}])
+    assert medians(imported(tmp_path, path))["throughput"] == 800.0
+
+
+def test_a_counter_of_another_device_is_no_memory(tmp_path: Path) -> None:
+    """gpt-fast prints CUDA's counter wherever it ran: 0.00 is neither a mistake nor a number."""
+    row = imported(tmp_path, write(tmp_path, "a.log", LOG.replace("13.88", "0.00")), GIVEN)
+    assert "peak_memory" not in medians(row)
+    (missing,) = (each for each in row.summaries if each.metric == "peak_memory")
+    assert "the log's counter is CUDA's" in missing.absent
+
+
+def test_a_log_that_was_not_compiled_does_not_say_so(tmp_path: Path) -> None:
+    """Without a line of compilation nobody knows: the configuration is asked for, and taken."""
+    path = write(tmp_path, "a.log", LOG.replace("Compilation time: 31.50 seconds\n", ""))
+    with pytest.raises(DataFileError, match="does not say the configuration") as raised:
+        read_files([path], None, GIVEN, KNOWN)
+    assert "--config" in str(raised.value.hint)
+    assert imported(tmp_path, path, UNCOMPILED).case.configuration.name == "eager"
 
 
 def test_what_nobody_says_is_asked_for(tmp_path: Path) -> None:

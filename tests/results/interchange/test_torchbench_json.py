@@ -97,6 +97,8 @@ def test_words_become_statuses(tmp_path, words, status) -> None:
         ({key("latencies", bs="f()"): 1.0}, "", "is no plain value"),
         ({key("latencies", bs="'8'"): 1.0}, "", "is no batch"),
         ({key("latencies"): -1.0}, "", "is negative"),
+        ({key("latencies"): 10**400}, "", "larger than any number"),
+        ({key("gpu_peak_mem"): 1e300}, "", "larger than any number"),
         ({key("latencies"): {"a": 1}}, "", "neither numbers nor a word"),
         ({key("latencies"): []}, "", "neither numbers nor a word"),
         ({key("latencies", model="a:b"): 1.0}, "", "cannot be the name"),

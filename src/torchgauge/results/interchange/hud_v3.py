@@ -10,7 +10,7 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 
@@ -91,7 +91,7 @@ class RecordFields(msgspec.Struct):
     model: ModelFields
     metric: MetricFields
     schema_version: str = SCHEMA
-    timestamp: int = 0
+    timestamp: Annotated[int, msgspec.Meta(ge=-(2**53), le=2**53)] = 0
     head_sha: str = ""
     repo: str = ""
     runners: list[dict[str, Any]] = []
@@ -184,7 +184,7 @@ def _converted(place: Place, item: Any) -> RecordFields:
         )
     try:
         return msgspec.convert(item, RecordFields)
-    except msgspec.ValidationError as error:
+    except (msgspec.ValidationError, UnicodeEncodeError) as error:
         problem, _, at = str(error).partition(" - at ")
         raise place.refuse(
             problem[:1].lower() + problem[1:],
@@ -264,7 +264,7 @@ def _sizes(place: Place, info: Mapping[str, Any]) -> dict[str, Any]:
             "seed": int(info.get("seed", Workload.seed)),
             "weights": str(info.get("weights", Workload.weights)),
         }
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, OverflowError, RecursionError) as error:
         raise place.refuse(
             f"batch, shape or seed cannot be read: {error}",
             "benchmark.extra_info",

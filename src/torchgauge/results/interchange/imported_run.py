@@ -1,12 +1,13 @@
 """What an import makes: an ordinary run whose plan and environment say which file it came from.
 
-A file is read to its end before anything is written, so a mistake in its last line leaves the store as it
-was. A value that the file does not have is not in the run either.
+A file is read to its end and all that it becomes is tried before anything is written, so a mistake in its
+last line leaves the store as it was. A value that the file does not have is not in the run either.
 """
 
 from __future__ import annotations
 
 import hashlib
+import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -30,6 +31,8 @@ from torchgauge.records import (
     Scalar,
     Status,
     Tolerance,
+    from_plain,
+    to_json,
 )
 from torchgauge.results.interchange.upstream_statuses import Ending
 from torchgauge.results.journal import End, Kind, RunState
@@ -157,8 +160,8 @@ def write_run(
 ) -> str:
     """Write ``cases`` as a run of their own and publish it; its id.
 
-    Raises :class:`DataFileError` where a case stands there twice and :class:`UsageError` where there is none;
-    nothing is written then.
+    Raises :class:`DataFileError` where a case stands there twice or a store could not keep it, and
+    :class:`UsageError` where there is none; nothing is written then.
     """
     contents = _Contents()
     for each in cases:
@@ -167,7 +170,7 @@ def write_run(
         raise UsageError("the files hold no case", hint="check that they are the ones that were meant")
     now = clock.now()
     plan = _plan(new_run_id(clock), now, list(contents.cases.values()), command)
-    results = [_result(plan.run_id, each, known) for each in contents.cases.values()]
+    results = _tried(plan, list(contents.cases.values()), known)
     environments = {
         environment.id: environment
         for each in contents.cases.values()
@@ -200,6 +203,38 @@ def _plan(run_id: str, now: float, cases: Sequence[ImportedCase], command: Seque
             for source in sources.values()
         ),
     )
+
+
+def _tried(plan: Plan, cases: Sequence[ImportedCase], known: Known) -> list[Result]:
+    """The results of ``cases``, which a journal and tables can keep; raises :class:`DataFileError`."""
+    try:
+        return _kept(plan, cases, known)
+    except (ValueError, TypeError, OverflowError) as error:
+        if len(cases) > 1:  # which one it is
+            return [result for each in cases for result in _tried(plan, [each], known)]
+        (each,) = cases
+        raise DataFileError(
+            str(each.source.path),
+            f"a value of it cannot be kept: {error}",
+            field=each.origin,
+            hint="take the value out",
+        ) from error
+
+
+def _kept(plan: Plan, cases: Sequence[ImportedCase], known: Known) -> list[Result]:
+    """The results, written and read back in memory; raises what that raises."""
+    from torchgauge.results.publication import chunk_of
+    from torchgauge.results.rows import RunContext, result_row, summary_rows
+    from torchgauge.results.tables import TABLES
+
+    results = [_result(plan.run_id, each, known) for each in cases]
+    environments = {each.source.environment(str(each.case.device)) for each in cases}
+    for record in (*environments, *results):
+        from_plain(type(record), json.loads(to_json(record)))
+    context = RunContext(plan.run_id, plan.created_at, {})
+    chunk_of(TABLES["results"], [result_row(each, context) for each in results])
+    chunk_of(TABLES["summaries"], [row for each in results for row in summary_rows(each, context)])
+    return results
 
 
 def _result(run_id: str, each: ImportedCase, known: Known) -> Result:

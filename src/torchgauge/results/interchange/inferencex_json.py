@@ -14,11 +14,13 @@ from typing import Any
 from torchgauge.errors import DataFileError
 from torchgauge.results.interchange.imported_run import ImportedCase, Known, decoded, read_bytes, source_of
 from torchgauge.results.interchange.json_text import read_values
-from torchgauge.results.interchange.peer_case import GENERATE, PeerCase, positive
+from torchgauge.results.interchange.peer_case import GENERATE, PeerCase, positive, whole
 from torchgauge.results.interchange.upstream_names import Context
 
 FORM = "inferencex-json"
 NEEDED = ("hw", "tp", "conc", "model", "framework", "precision")
+POOLS = ("num_prefill_gpu", "num_decode_gpu")
+RATE = "output_tput_per_gpu"
 _TIMES: Mapping[str, str] = {
     "median_ttft": "first_token_time",
     "median_tpot": "output_token_time",
@@ -47,47 +49,67 @@ def _read(path: Path, given: Context, known: Known) -> list[ImportedCase]:
 def _case(path: Path, place: str, point: Any) -> PeerCase:
     if not isinstance(point, dict):
         raise DataFileError(str(path), "is no object", field=place, hint="a file of process_result.py")
-    if missing := [name for name in NEEDED if point.get(name) in (None, "")]:
+    apart = _is_apart(point)
+    if missing := [name for name in NEEDED if point.get(name) in (None, "") and not (apart and name == "tp")]:
         raw = any(str(name).endswith("_ms") for name in point)
         hint = "a file of the serving benchmark itself has milliseconds and no device: import agg_*.json"
         raise DataFileError(
             str(path), f"does not say {', '.join(missing)}", field=place,
             hint=hint if raw else "a file of process_result.py says all of them",
         )  # fmt: skip
-    workers, batch = (_whole(path, f"{place}: {name}", point[name]) for name in ("tp", "conc"))
-    lengths = [("output", point.get("osl")), ("prompt", point.get("isl"))]
-    words = [str(point["framework"]), f"tp{workers}"]
-    words += [f"ep{point['ep']}"] if point.get("ep") not in (None, 0, 1) else []
-    words += ["dp-attention"] if str(point.get("dp_attention")).lower() == "true" else []
+    names = ("tp", "conc", "ep", "isl", "osl", *POOLS)
+    sizes = {
+        name: whole(path, f"{place}: {name}", point[name])
+        for name in names
+        if point.get(name) is not None and (name, point[name]) != ("ep", 0)
+    }
+    batch, workers = sizes["conc"], sizes.get("tp", 1)
+    words = [str(point["framework"])]
+    words += [f"tp{workers}"] if "tp" in sizes else []
+    words += [f"ep{sizes['ep']}"] if sizes.get("ep", 1) > 1 else []
+    words += ["dp-attention"] if _is_true(point.get("dp_attention")) else []
     words += (
         ["mtp"] if str(point.get("mtp") or point.get("spec_decoding") or "off") not in ("off", "none") else []
     )
+    words += [
+        name
+        for name, key in (("disagg", "disagg"), ("multinode", "is_multinode"))
+        if _is_true(point.get(key))
+    ]
+    words += [f"{name.split('_')[1]}{sizes[name]}" for name in POOLS if name in sizes]
     case = PeerCase(
         path,
         place,
         str(point["model"]),
         Context(FORM.partition("-")[0], GENERATE, str(point["precision"]), str(point["hw"]), "-".join(words)),
         batch,
-        tuple((name, value) for name, value in lengths if isinstance(value, int)),
+        tuple((name, sizes[key]) for name, key in (("output", "osl"), ("prompt", "isl")) if key in sizes),
     )
     for name, metric in _TIMES.items():
         if name in point:
             said = f"{name} of InferenceX, {batch} requests at once"
             case.take(metric, [positive(path, f"{place}: {name}", point[name])], said)
-    if "output_tput_per_gpu" in point:
-        rate = positive(path, f"{place}: output_tput_per_gpu", point["output_tput_per_gpu"]) * workers
-        case.take("throughput", [rate], f"output_tput_per_gpu of InferenceX, times {workers}")
-    kept = (name for name in point if name not in (*NEEDED, *_TIMES, "output_tput_per_gpu", "isl", "osl"))
+    if RATE in point:
+        rate = positive(path, f"{place}: {RATE}", point[RATE], 1.0 if apart else workers)
+        if apart:
+            case.facts[f"inferencex_{RATE}"] = rate
+            case.leave_out("throughput", f"{RATE} is of one device, and tp is not how many there were")
+        else:
+            case.take("throughput", [rate], f"{RATE} of InferenceX, times {workers}")
+    kept = (name for name in point if name not in (*NEEDED, *_TIMES, RATE, "isl", "osl"))
     case.facts.update({f"inferencex_{name}": point[name] for name in kept if _is_scalar(point[name])})
     return case
 
 
-def _whole(path: Path, place: str, value: Any) -> int:
-    if isinstance(value, int) and not isinstance(value, bool) and value > 0:
-        return value
-    raise DataFileError(
-        str(path), f"{value!r} is no whole number above 0", field=place, hint="as upstream writes"
+def _is_apart(point: Mapping[str, Any]) -> bool:
+    """Whether prompts and outputs, or several machines, have devices of their own: ``tp`` is not all."""
+    return any(_is_true(point.get(name)) for name in ("disagg", "is_multinode")) or any(
+        point.get(name) is not None for name in POOLS
     )
+
+
+def _is_true(value: Any) -> bool:
+    return str(value).lower() in ("true", "1")
 
 
 def _is_scalar(value: Any) -> bool:

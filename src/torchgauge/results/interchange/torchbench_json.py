@@ -9,6 +9,7 @@ host's in a hundredth of that, as in the dynamo runner. A value that is text say
 from __future__ import annotations
 
 import ast
+import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -200,7 +201,15 @@ def _take(path: Path, key: str, entry: _Entry, metric: str, value: Any) -> None:
     if values and all(isinstance(each, (int, float)) and not isinstance(each, bool) for each in values):
         if any(each < 0 for each in values):
             raise _refuse(path, key, f"{value} is negative", "take the key out")
-        entry.numbers[metric] = tuple(map(float, values))
+        factor = _METRICS.get(metric, ("", 1.0))[1]
+        try:
+            entry.numbers[metric] = tuple(map(float, values))
+        except OverflowError:
+            raise _refuse(
+                path, key, "is larger than any number that can be kept", "take the key out"
+            ) from None
+        if not all(each * factor < math.inf for each in entry.numbers[metric]):
+            raise _refuse(path, key, "is larger than any number that can be kept", "take the key out")
     elif isinstance(value, str) and value:
         entry.words[metric] = value
     elif value is not None:
