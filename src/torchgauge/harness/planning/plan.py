@@ -40,7 +40,10 @@ from torchgauge.suites.lending import lender
 from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
-MODEL_SUITES_ONLY = ("toy", "micro", "features", "planted", "quant", "conformance", "ops", "calibration")
+MODEL_SUITES_ONLY = (
+    "toy", "micro", "features", "planted", "quant", "lowbit", "executorch",
+    "conformance", "ops", "calibration",
+)  # fmt: skip
 """Suites that ``all`` does not stand for: the harness's own, single operations and features, and checks."""
 CHECKS_PER_GROUP = 128
 """Checks that share a process; a run that is interrupted repeats those of one group."""
