@@ -99,7 +99,7 @@ def _picture(context: SiteContext, entries: Sequence[Entry]) -> Picture:
     title = f"{workload.model} {workload.variant}, quantised, {device}"
     front = front_of(points)
     drawn = counted(len(points), "configuration")
-    tried = sum(_point(each) is not None or each.status is not Status.PASS for each in entries)
+    tried = len(points) + sum(each.status is not Status.PASS for each in entries)
     says = f"{drawn} of {tried} ran and have all three numbers. {_best(front)}"
     chart = Tradeoff(title, says, points, front, dated(context), next(filter(None, bases), None))
     description = f"Speed over the compiled model by bytes of the model. {says}"
