@@ -15,8 +15,7 @@ from torchgauge.harness.backends.executorch_delegates import SUFFIX, class_named
 from torchgauge.harness.backends.prepared import Prepared
 from torchgauge.harness.worker.accuracy import Verdict
 from torchgauge.harness.worker.case_measurements import single
-from torchgauge.harness.worker.quantised_quality import sqnr
-from torchgauge.records import Cause
+from torchgauge.harness.worker.quantised_quality import by_noise, sqnr
 
 FLOOR_DB = 10.0
 """A tenth of the result's power is noise, a cosine of 0.95. Networks with random weights come down to 14 dB
@@ -56,14 +55,6 @@ def rule(prepared: Prepared) -> Callable[[Any, Any, Verdict], Verdict]:
             return verdict
         if math.isfinite(ratio) and not any(each.metric == "sqnr" for each in prepared.measurements):
             prepared.measurements.append(single("sqnr", ratio, "against eager, the worst output"))
-        kept = Verdict(
-            max_abs_error=verdict.max_abs_error,
-            squares=verdict.squares,
-            reference_squares=verdict.reference_squares,
-            elements=verdict.elements,
-        )
-        if ratio < FLOOR_DB:
-            kept.fail(Cause.TOLERANCE, f"SQNR of {ratio:.1f} dB, below the {FLOOR_DB:.1f} dB of 8 bits")
-        return kept
+        return by_noise(ratio, FLOOR_DB, "8 bits", verdict)
 
     return judge

@@ -103,24 +103,23 @@ class Quality:
                     if exact
                     else single("sqnr", ratio, "against eager in the workload's dtype, the worst output")
                 )
-            return self._verdict(ratio, verdict)
+            inputs = f" and inputs in {self.inputs}" if self.inputs else ""
+            return by_noise(ratio, self.floor, f"weights in {self.weights}{inputs}", verdict)
 
         return judge
 
-    def _verdict(self, ratio: float, verdict: Verdict) -> Verdict:
-        kept = Verdict(
-            max_abs_error=verdict.max_abs_error,
-            squares=verdict.squares,
-            reference_squares=verdict.reference_squares,
-            elements=verdict.elements,
-        )
-        if ratio < self.floor:
-            kept.fail(
-                Cause.TOLERANCE,
-                f"SQNR of {ratio:.1f} dB, below the {self.floor:.1f} dB of weights in {self.weights}"
-                + (f" and inputs in {self.inputs}" if self.inputs else ""),
-            )
-        return kept
+
+def by_noise(ratio: float, floor: float, of: str, verdict: Verdict) -> Verdict:
+    """The numbers of ``verdict``, judged by a ``ratio`` in dB that may not lie below its ``floor``."""
+    kept = Verdict(
+        max_abs_error=verdict.max_abs_error,
+        squares=verdict.squares,
+        reference_squares=verdict.reference_squares,
+        elements=verdict.elements,
+    )
+    if ratio < floor:
+        kept.fail(Cause.TOLERANCE, f"SQNR of {ratio:.1f} dB, below the {floor:.1f} dB of {of}")
+    return kept
 
 
 def sqnr(expected: Observation, found: Observation) -> float | None:
