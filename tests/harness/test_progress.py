@@ -7,7 +7,7 @@ import io
 import pytest
 
 from torchgauge.harness.ab.progress import AbProgress
-from torchgauge.harness.run.progress import LiveLines, Progress
+from torchgauge.harness.run.progress import LiveLines, Progress, describe_rows
 from torchgauge.harness.run.runner import RunReport
 from torchgauge.records import Status
 from torchgauge.records.comparison import Pair, Side
@@ -79,3 +79,17 @@ def test_what_never_began_stops_quietly() -> None:
     stream = Terminal()
     LiveLines(stream).stop()
     assert stream.getvalue() == ""
+
+
+def test_many_configurations_that_cannot_run_are_counted() -> None:
+    """Thirty that a library refuses would hide the four that ran; a few keep their own words."""
+    ran = make_result(make_case())
+    refused = [
+        make_result(make_case(configuration=f"config-{number}"), Status.UNSUPPORTED, reason=reason)
+        for number, reason in enumerate(["no kernel", "no kernel", "another device", "no kernel"])
+    ]
+    assert describe_rows([ran, *refused[:3]]) == (
+        "eager pass, config-0 unsupported (no kernel), config-1 unsupported (no kernel), "
+        "config-2 unsupported (another device)"
+    )
+    assert describe_rows([ran, *refused]) == "eager pass, 4 unsupported (no kernel and 1 other reason)"

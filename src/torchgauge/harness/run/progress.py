@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import sys
+from collections import Counter
 from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
-from torchgauge.records import Group, Plan, Result, Status, Subject, Workload, inexact
+from torchgauge.records import ATTEMPTED, Group, Plan, Result, Status, Subject, Workload, inexact
 from torchgauge.results import units
+from torchgauge.results.document import counted
 from torchgauge.results.hostile_text import visible
 
 if TYPE_CHECKING:
     from torchgauge.harness.run.runner import RunReport
+
+EACH_SAID = 3
+"""Up to how many configurations of a group that did not run each get their words in its line."""
 
 
 class LiveLines:
@@ -127,8 +132,15 @@ def _model(workload: Workload) -> str:
 
 
 def describe_rows(results: Sequence[Result]) -> str:
-    """``eager pass 12.3 ms, inductor pass 8.1 ms (1.52x)``."""
-    return ", ".join(_describe(result) for result in results)
+    """``eager pass 12.3 ms, inductor pass 8.1 ms (1.52x)``; many that were never attempted are a count."""
+    idle = [result for result in results if result.status not in ATTEMPTED]
+    if len(idle) <= EACH_SAID:
+        return ", ".join(map(_describe, results))
+    ran = [_describe(result) for result in results if result.status in ATTEMPTED]
+    reasons = Counter(result.reason for result in idle if result.reason).most_common()
+    more = f" and {counted(len(reasons) - 1, 'other reason')}" if len(reasons) > 1 else ""
+    why = f" ({units.shortened(reasons[0][0], 100)}{more})" if reasons else ""
+    return ", ".join([*ran, describe_counts(idle) + why])
 
 
 def describe_counts(results: Sequence[Result]) -> str:
