@@ -12,6 +12,7 @@ import click
 from torchgauge.errors import UsageError
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import PRETRAINED, RANDOM_WEIGHTS, Provenance, RunSettings
+from torchgauge.records.case import MOST_PROCESSES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
 
@@ -96,6 +97,11 @@ def selectors(command: Command) -> Command:
         click.option(
             "--batch-profile",
             help="small (a laptop's) or pytorch (upstream's) batches; default: as the size",
+        ),
+        click.option(
+            "--processes",
+            type=click.IntRange(2, MOST_PROCESSES),
+            help="how many compute a model of several processes (default: what its entry says)",
         ),
         click.option("--pretrained", is_flag=True, help="published weights, which may be downloaded"),
         click.option("--shard", default="1/1", help="i/n: the i-th of n parts"),
@@ -303,6 +309,7 @@ def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
         weights=PRETRAINED if options["pretrained"] else RANDOM_WEIGHTS,
         configuration_file=options["config_file"],
         shard=options["shard"],
+        processes=options.get("processes"),
     )
 
 

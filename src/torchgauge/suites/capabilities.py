@@ -17,6 +17,8 @@ LOSS = "loss"
 """A scalar to differentiate, of the outputs of a forward pass in training mode."""
 GENERATE = "generate"
 """Text, token by token: see ``harness/scenarios/generate_steps.py``."""
+COLLECTIVE = "collective"
+"""A call in which several processes take part: see ``harness/scenarios/collective_steps.py``."""
 OFFERED_BY = {LOSS: "training", FORWARD: "inference"}
 """The mode in a suite's data file that says that a model has a capability, and with which batch."""
 

@@ -65,11 +65,19 @@ def test_processes_meet_in_a_store_of_any_name(sandbox: Any) -> None:
 
 
 @pytest.mark.torch
-def test_a_rank_that_hangs_is_a_timeout_of_all_that_wait(sandbox: Any) -> None:
-    """Nobody can tell from outside who waits for whom, so all are named; none of them lives on."""
-    found = rows(sandbox, "hangs", more=("--timeout", "25"))
-    assert found["hangs"].status is Status.TIMEOUT
-    assert found["hangs"].reason.startswith("ranks 0, 1 of 2: phase ")
+def test_a_rank_that_hangs_is_named_with_the_call_that_the_others_wait_in(sandbox: Any) -> None:
+    """Its watchdog tells where it is instead; none of the processes lives on, and no file of theirs."""
+    hangs = rows(sandbox, "hangs", more=("--timeout", "25"))["hangs"]
+    assert hangs.status is Status.TIMEOUT
+    facts = dict(hangs.facts)
+    assert facts["failed_rank"] == 1
+    assert str(facts["stuck_call"]).startswith("all_reduce #")
+    assert hangs.reason.startswith(
+        f"rank 1 has not joined {facts['stuck_call']} (2x8 double), in which rank 0"
+    )
+    assert "rank 1 is in misbehave (ranks.py:" in hangs.reason
+    assert "took longer than 25 s" in hangs.reason
+    assert hangs.log.endswith("-rank1.log")
     assert sandbox.survivors() == []
 
 

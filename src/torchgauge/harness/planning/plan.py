@@ -21,7 +21,12 @@ from torchgauge.harness.planning.selection import (
     select_models,
 )
 from torchgauge.harness.planning.sharding import shard_groups
-from torchgauge.harness.planning.workloads import check_names, check_workloads, workloads_of
+from torchgauge.harness.planning.workloads import (
+    check_names,
+    check_workloads,
+    of_several_processes,
+    workloads_of,
+)
 from torchgauge.records import (
     Case,
     Configuration,
@@ -41,7 +46,7 @@ from torchgauge.suites.suite import ModelEntry, Suite
 from torchgauge.suites.tolerances import tolerance_for
 
 MODEL_SUITES_ONLY = (
-    "toy", "micro", "features", "planted", "quant", "lowbit", "executorch",
+    "toy", "micro", "features", "planted", "quant", "lowbit", "executorch", "distributed",
     "conformance", "ops", "calibration",
 )  # fmt: skip
 """Suites that ``all`` does not stand for: the harness's own, single operations and features, and checks."""
@@ -123,6 +128,11 @@ def all_groups(
         for suite, models in entries.items()
         for entry in select_models(suite, models, selection.models, selection.tier)
     ]
+    if selection.processes is not None and not any(of_several_processes(entry) for _, entry in chosen):
+        raise UsageError(
+            "--processes: no model of the selection is computed by several processes",
+            hint="models of suite distributed are, and those with `processes` in their shape",
+        )
     groups: list[Group] = []
     for target in dict.fromkeys(parse_target(text) for text in selection.devices):
         checks: dict[str, list[PlannedCase]] = {}

@@ -30,6 +30,7 @@ _CASE_ID = re.compile(
 class Selection:
     """A selection of cases; ``models`` are names, globs or ``/regex/``, empty for the whole tier.
 
+    ``processes`` replaces that size where a model has it, so that several processes compute it.
     Empty ``modes``, ``configurations`` and ``dtypes`` stand for what each entry says, else for the defaults.
     """
 
@@ -45,6 +46,7 @@ class Selection:
     weights: str = RANDOM_WEIGHTS
     configuration_file: str | None = None
     shard: str = "1/1"
+    processes: int | None = None
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from torchgauge.harness.planning.selection import (
     TIERS,
     Selection,
 )
-from torchgauge.records import Workload
+from torchgauge.records import Shape, Workload
+from torchgauge.records.case import PROCESSES
 from torchgauge.suites.capabilities import offered_as
 from torchgauge.suites.catalog import BATCH_PROFILES, workload_for
 from torchgauge.suites.check import CHECK
@@ -38,12 +39,25 @@ def workloads_of(suite: str, entry: ModelEntry, selection: Selection) -> list[Wo
             weights=selection.weights,
             point=point,
         )
-        for point in entry.points or ((),)
+        for point in _points(entry, selection.processes)
         for mode in dict.fromkeys(selection.modes or entry.modes or DEFAULT_MODES)
         if offered_as(entry, mode)
         for dtype in dict.fromkeys(DTYPE_ALIASES.get(each, each) for each in dtypes)
         if entry.framework == "torch" or dtype == DTYPES[0]
     ]
+
+
+def _points(entry: ModelEntry, processes: int | None) -> list[Shape]:
+    """The points of the sweep of ``entry``, each once, with ``processes`` in the place of its own number."""
+    points = entry.points or ((),)
+    if processes is None or not of_several_processes(entry):
+        return list(points)
+    return list(dict.fromkeys(tuple(sorted({**dict(each), PROCESSES: processes}.items())) for each in points))
+
+
+def of_several_processes(entry: ModelEntry) -> bool:
+    """Whether ``entry`` says how many processes compute it."""
+    return PROCESSES in dict(entry.shape) or PROCESSES in entry.axes
 
 
 def check_workloads(suite: str, entry: ModelEntry, selection: Selection, device: Device) -> list[Workload]:

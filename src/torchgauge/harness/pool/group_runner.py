@@ -35,6 +35,7 @@ from torchgauge.records import (
     from_plain,
 )
 from torchgauge.records.placement import Placement, placement_of
+from torchgauge.suites.suite import HOST
 
 MAX_HOSTS = 2
 """Hosts kept alive at once: each holds the imported libraries in memory."""
@@ -150,7 +151,13 @@ class GroupRunner:
             WorkerHost(self.submission, self.setup.work, name, options, notes=self.notes)
             for _ in range(group.workload.processes)
         ]
-        return run_ranks(hosts, job, log, lambda event: self.submission.on_event(group, event))
+        return run_ranks(
+            hosts,
+            job,
+            log,
+            lambda event: self.submission.on_event(group, event),
+            shared=self.setup.device.torch_type == HOST,
+        )
 
     def no_device_row(self, planned: PlannedCase, failure: Failure) -> Result:
         """The row of a case whose device could not be opened when the run began."""

@@ -3,6 +3,7 @@
 A rank that fails leaves the others waiting for it in a collective, where they raise or hang: they are given a
 moment to say what they saw, and are then ended. Blamed is who failed first: a rank that died, else one that
 passed its deadline, else the first that raised. Who says that it lost its peer raised because of another one.
+Where one passed its deadline, what the watchdogs told before says who kept the others waiting.
 """
 
 from __future__ import annotations
@@ -12,11 +13,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torchgauge.harness.flight_records import EVENT as FLIGHT_RECORD
+from torchgauge.harness.flight_records import Culprits, FlightRecord, culprits
 from torchgauge.harness.job import Job
-from torchgauge.harness.pool.derived_status import DerivedStatuses, derive_statuses
+from torchgauge.harness.pool.derived_status import DerivedStatuses, derive_statuses, describe_exit
 from torchgauge.harness.pool.watch import QUIET_TICK_S, TICK_S, TIMED, Ending, Listener, Watch
 from torchgauge.harness.pool.worker_host import WorkerHost
-from torchgauge.records import Outcome, PlannedCase, Scalar, Status
+from torchgauge.records import Outcome, PlannedCase, Scalar, Status, from_plain
 
 GRACE_S = 5.0
 """Seconds that the other ranks have, once one has failed."""
@@ -35,8 +38,13 @@ class RankEnding:
     log: Path
 
 
-def run_ranks(hosts: Sequence[WorkerHost], job: Job, log: Path, on_event: Listener) -> list[RankEnding]:
-    """Run ``job`` in a worker of each of ``hosts`` and close them; ``on_event`` hears the first one."""
+def run_ranks(
+    hosts: Sequence[WorkerHost], job: Job, log: Path, on_event: Listener, *, shared: bool
+) -> list[RankEnding]:
+    """Run ``job`` in a worker of each of ``hosts`` and close them; ``on_event`` hears the first one.
+
+    The device is ``shared`` by all, or the first has the one that is named and each the one after that.
+    """
     submission, count = hosts[0].submission, len(hosts)
     cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
     threads = job.settings.threads or max(1, cores // count)
@@ -50,7 +58,7 @@ def run_ranks(hosts: Sequence[WorkerHost], job: Job, log: Path, on_event: Listen
             killed = "cancelled" if submission.cancelled() else ""
             return [RankEnding(0, Ending(lost=not killed, killed=killed, limit="interrupted"), logs[0])]
         watches = [
-            host.start(_job_of(job, rank), logs[rank], _deaf if rank else on_event)
+            host.start(_job_of(job, rank, shared), logs[rank], _deaf if rank else on_event)
             for rank, host in enumerate(hosts)
         ]
         _follow(watches, submission.clock.steady)
@@ -58,7 +66,8 @@ def run_ranks(hosts: Sequence[WorkerHost], job: Job, log: Path, on_event: Listen
     finally:
         for host in hosts:
             host.close()
-        Path(job.rendezvous).unlink(missing_ok=True)
+        for file in (job.rendezvous, f"{job.rendezvous}-asked"):
+            Path(file).unlink(missing_ok=True)
 
 
 def derive_rank_status(
@@ -72,6 +81,8 @@ def derive_rank_status(
     first = min(own, key=lambda each: order[each.rank])
     derived = outcomes[first.rank]
     outcome = derived.outcomes[key]
+    if first.ending.killed == "timeout" and (guilty := who_kept_waiting(ranks)) is not None:
+        return _as_guilty(planned, ranks, guilty, outcome)
     facts: dict[str, Scalar] = {**dict(outcome.facts), "processes": len(ranks)}
     if outcome.status is not Status.PASS:
         alike = [each.rank for each in own if order[each.rank] == order[first.rank]]
@@ -87,9 +98,35 @@ def derive_rank_status(
     return derived, first
 
 
-def _job_of(job: Job, rank: int) -> Job:
+def who_kept_waiting(ranks: Sequence[RankEnding]) -> Culprits | None:
+    """Who was to blame when the watchdogs last told; None where nobody waited, or no torch records."""
+    records: dict[int, FlightRecord | None] = {}
+    for each in ranks:
+        told = [event["record"] for event in each.ending.events if event["ev"] == FLIGHT_RECORD]
+        records[each.rank] = from_plain(FlightRecord, told[-1]) if told else None
+    return culprits(records) if any(records.values()) else None
+
+
+def _as_guilty(
+    planned: PlannedCase, ranks: Sequence[RankEnding], guilty: Culprits, outcome: Outcome
+) -> tuple[DerivedStatuses, RankEnding]:
+    """``outcome``, a time-out, as one of who is ``guilty`` of it."""
+    blamed = next(each for each in ranks if each.rank == guilty.ranks[0])
+    facts: dict[str, Scalar] = {
+        **dict(outcome.facts),
+        "processes": len(ranks),
+        "failed_rank": blamed.rank,
+        "stuck_call": guilty.call,
+    }
+    reason = f"{guilty.why}: {outcome.reason}"
+    said = replace(outcome, reason=reason, facts=tuple(sorted(facts.items())))
+    return DerivedStatuses(outcomes={planned.case.key: said}, exit=describe_exit(blamed.ending)), blamed
+
+
+def _job_of(job: Job, rank: int, shared: bool) -> Job:
     """The job of ``rank``, with a cache of its own: what one compiles must not be there for another."""
-    return replace(job, rank=rank, cache=f"{job.cache}-rank{rank}" if rank else job.cache)
+    device = job.device if shared else replace(job.device, index=job.device.index + rank)
+    return replace(job, rank=rank, device=device, cache=f"{job.cache}-rank{rank}" if rank else job.cache)
 
 
 def _follow(watches: Sequence[Watch], now: Callable[[], float]) -> None:

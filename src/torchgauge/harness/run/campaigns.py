@@ -29,6 +29,7 @@ from torchgauge.harness.planning.plan_inputs import gather
 from torchgauge.harness.planning.selection import Selection, parse_case_id, parse_shard
 from torchgauge.harness.planning.sharding import shard_groups
 from torchgauge.harness.run.progress import Progress
+from torchgauge.harness.run.rank_devices import refuse_too_many
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.processes.known_secrets import own_command
 from torchgauge.records import Group, Plan, Provenance, RunSettings
@@ -66,7 +67,7 @@ def make_plan(
     whole = all_groups(selection, devices, suites)
     known = gather(whole, suites, durations=durations, store=store)
     sharding = shard_groups(whole, parse_shard(selection.shard)[1], known.sharding)
-    groups = refuse(there, sharding.shard(selection.shard), devices)
+    groups = refuse_too_many(there, refuse(there, sharding.shard(selection.shard), devices), devices)
     groups, schedule = ordered(groups, known, settings.budget_s)
     if len(sharding.shards) > 1:
         schedule = replace(schedule, whole=sharding.whole, sharding=sharding.digest)
@@ -173,7 +174,8 @@ def repro_campaign(
     devices = find_devices([name.device], there)
     target = parse_target(name.device)
     group = group_of_case(name, devices[target.name], suites[name.suite], settings.configuration_file)
-    plan = placed(plan_of(refuse(there, [group], devices), settings, suites.values()), there)
+    groups = refuse_too_many(there, refuse(there, [group], devices), devices)
+    plan = placed(plan_of(groups, settings, suites.values()), there)
     return Campaign(plan, Store.open(store, create=True), devices, suites, progress, there.path)
 
 

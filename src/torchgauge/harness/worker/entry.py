@@ -63,7 +63,7 @@ def run_job(path: str) -> None:
             _refuse_all(job, events, f"device {session.name!r} runs no torch, by which processes meet")
             return
         try:
-            RANKS.join(job, session)
+            RANKS.join(job, session, events)
         except Exception as error:  # noqa: BLE001  another rank is gone, or the library has no such backend
             _say_no_device(events, error)
             return

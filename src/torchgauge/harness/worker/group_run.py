@@ -92,6 +92,7 @@ class GroupRun:
         for each in self.live if state is None else [state]:
             each.phase = phase
         self.events.phase(phase, state.key if state is not None else None)
+        RANKS.enter(phase)
 
     @property
     def live(self) -> list[CaseState]:

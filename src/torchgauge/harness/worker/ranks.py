@@ -9,11 +9,15 @@ from __future__ import annotations
 
 import os
 from datetime import timedelta
+from pathlib import Path
 from typing import Any
 
 from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.events import EventWriter
+from torchgauge.harness.flight_records import EVENT
 from torchgauge.harness.job import Job
-from torchgauge.records import Scalar
+from torchgauge.harness.worker.watchdog import Watchdog, recorder
+from torchgauge.records import Phase, RunSettings, Scalar
 from torchgauge.suites.suite import HOST
 
 PATIENCE = timedelta(days=1)
@@ -27,9 +31,11 @@ class Ranks:
     def __init__(self) -> None:
         self.count, self.rank = 1, 0
         self._own_s = 0.0
+        self._watchdog: Watchdog | None = None
+        self._settings: RunSettings | None = None
 
-    def join(self, job: Job, session: DeviceSession) -> None:
-        """Meet the other processes of ``job``; raises what ``torch.distributed`` raises."""
+    def join(self, job: Job, session: DeviceSession, events: EventWriter) -> None:
+        """Meet the other processes of ``job``, watched from now on; raises what torch raises."""
         if job.processes == 1:
             return
         import torch
@@ -45,8 +51,18 @@ class Ranks:
             backend, store=place, rank=job.rank, world_size=job.processes, timeout=PATIENCE
         )
         # a group of its own: the model's collectives and ours must not be taken for each other
-        self._group = distributed.new_group(backend=_CPU_BACKEND, timeout=PATIENCE)
+        self._group = distributed.new_group(backend=_CPU_BACKEND, timeout=PATIENCE, group_desc="torchgauge")
         self.count, self.rank = job.processes, job.rank
+        self._settings, dump = job.settings, recorder()
+        if dump is not None:
+            asked = Path(f"{job.rendezvous}-asked")
+            self._watchdog = Watchdog(job.rank, asked, lambda found: events.emit(EVENT, record=found), dump)
+            self._watchdog.start()
+
+    def enter(self, phase: Phase) -> None:
+        """``phase`` begins, with its deadline."""
+        if self._watchdog is not None and self._settings is not None:
+            self._watchdog.enter(self._settings.deadlines.of(phase))
 
     def leave(self) -> None:
         """Agree with nobody any more: a step has failed here, and the others are elsewhere."""

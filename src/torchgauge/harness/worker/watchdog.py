@@ -1,0 +1,109 @@
+"""The watchdog of a process in a group: before a deadline passes, it tells what its flight recorder holds.
+
+It is a thread of its own, so that it can speak while the process hangs. Where a phase has taken half of its
+deadline, and again shortly before the end, it asks all processes of the group, by a file beside the one
+where they met, and each tells the newest calls of its recorder (:mod:`torchgauge.harness.flight_records`) in
+an event. The deadline stays the parent's, and so does the verdict.
+
+gloo records but writes no file on a time-out (torch 2.13), so the record is read in the process itself, which
+works for every back end that records.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+from torchgauge.harness.flight_records import Call, FlightRecord, calls_of, still_waiting
+
+SHARES = (0.5, 0.9)
+"""Of a deadline, at which the processes are asked."""
+TICK_S, SETTLE_S = 1.0, 0.3
+"""Seconds between looks, and between the two readings of a record, which lags behind the calls."""
+_LIBRARIES = (f"{os.sep}torch{os.sep}", f"{os.sep}threading.py", "<frozen")
+
+
+def recorder() -> Callable[[], str] | None:
+    """What dumps the flight recorder of this process as JSON; None in a torch that cannot (before 2.9)."""
+    try:
+        from torch._C import _distributed_c10d
+    except ImportError:
+        return None
+    found: Callable[[], str] | None = getattr(_distributed_c10d, "_dump_fr_trace_json", None)
+    return found
+
+
+def read_record(rank: int, thread: int, dump: Callable[[], str]) -> FlightRecord:
+    """What process ``rank`` waits for now, and where in its code its ``thread`` is."""
+    before = _calls(dump)
+    if any(not call.ended for call in before):
+        time.sleep(SETTLE_S)
+        before = still_waiting(before, _calls(dump))
+    return FlightRecord(rank, before, place_of(sys._current_frames().get(thread)))
+
+
+def place_of(frame: FrameType | None) -> str:
+    """The innermost frame that is no library's: ``forward (model.py:12)``; "" where there is none."""
+    while frame is not None and any(each in frame.f_code.co_filename for each in _LIBRARIES):
+        frame = frame.f_back
+    if frame is None:
+        return ""
+    return f"{frame.f_code.co_name} ({Path(frame.f_code.co_filename).name}:{frame.f_lineno})"
+
+
+@dataclass
+class Watchdog:
+    """The watchdog of process ``rank``; ``tell`` is given each record, ``asked`` is the file to ask by."""
+
+    rank: int
+    asked: Path
+    tell: Callable[[FlightRecord], None]
+    dump: Callable[[], str]
+    watched: int = field(default_factory=threading.get_ident)
+    _due: list[float] = field(default_factory=list)
+    _seen: int = 0
+    _stopped: threading.Event = field(default_factory=threading.Event)
+
+    def start(self) -> None:
+        """Begin to watch; the thread ends with the process."""
+        self._seen = self._mark()
+        threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
+
+    def stop(self) -> None:
+        """Watch no more."""
+        self._stopped.set()
+
+    def enter(self, deadline_s: float) -> None:
+        """A phase with this deadline begins now."""
+        now = time.monotonic()
+        self._due = [now + share * deadline_s for share in SHARES]
+
+    def _watch(self) -> None:
+        while not self._stopped.wait(TICK_S):
+            due = self._due
+            if due and time.monotonic() >= due[0]:
+                self._due = due[1:] if self._due is due else self._due
+                self.asked.touch()
+            mark = self._mark()
+            if mark != self._seen:
+                self._seen = mark
+                self.tell(read_record(self.rank, self.watched, self.dump))
+
+    def _mark(self) -> int:
+        try:
+            return self.asked.stat().st_mtime_ns
+        except OSError:
+            return 0
+
+
+def _calls(dump: Callable[[], str]) -> tuple[Call, ...]:
+    found: dict[str, Any] = json.loads(dump())
+    return calls_of(found.get("entries") or ())
