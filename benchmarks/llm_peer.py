@@ -53,6 +53,7 @@ def calls(recipe, batch, sizes, session):
             max_new_tokens=sizes["output"],
             min_new_tokens=sizes["output"],
             do_sample=False,
+            use_cache=True,
             pad_token_id=0,
             cache_implementation=cache,
         )
