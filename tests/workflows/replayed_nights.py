@@ -38,9 +38,9 @@ PLUGIN = Path(__file__).resolve().parents[1] / "harness" / "ab" / "racers_plugin
 MODELS = ("steady", "faulty")
 CONFIG = """\
 version: 1
-campaign: {{suites: [{suite}], models: [{models}], configs: [eager], budget: 15m}}
+campaign: {{suites: [{suite}], models: [{models}], modes: [{mode}], configs: [eager], budget: 15m}}
 pools:
-  - {{name: bench, device: fake, runs-on: [self-hosted, tg-bench], install: sh build.sh}}
+  - {{name: bench, device: {device}, runs-on: [self-hosted, tg-bench], install: sh build.sh}}
 """
 BUILD = """\
 site=$(python -c 'import sysconfig; print(sysconfig.get_paths()["purelib"])')
@@ -49,6 +49,8 @@ echo 'import os; os.environ["RACERS_FACTOR"] = "{factor}"' >"$site/racers.pth"
 NIGHTS = 20
 BLOCKS = 20
 DAY = 86_400.0
+CLOCKED = {"latency", "first_token_time", "output_token_time"}
+"""Times of the blocks of a row."""
 Edit = Callable[[Result], Result]
 
 
@@ -60,10 +62,16 @@ class Nights:
     """
 
     folder: Path
+    plugin: Path = PLUGIN
     good: str = "a" * 40
     suspect: str = "b" * 40
     number: int = NIGHTS
     outputs: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def path(self) -> str:
+        """Where Python finds the package and the plugin."""
+        return os.pathsep.join([str(SOURCE), str(self.plugin)])
 
     @property
     def store(self) -> Store:
@@ -89,8 +97,11 @@ class Nights:
         assert done.exception is None or isinstance(done.exception, SystemExit), done.exception
         return done
 
-    def configure(self, *models: str, suite: str = "racers") -> None:
-        (self.folder / "torchgauge.yml").write_text(CONFIG.format(suite=suite, models=", ".join(models)))
+    def configure(
+        self, *models: str, suite: str = "racers", mode: str = "inference", device: str = "fake"
+    ) -> None:
+        words = {"suite": suite, "models": ", ".join(models), "mode": mode, "device": device}
+        (self.folder / "torchgauge.yml").write_text(CONFIG.format(**words))
 
     def plan(self) -> None:
         self.number += 1
@@ -140,7 +151,7 @@ class Nights:
         return subprocess.run(
             [sys.executable, "-m", "torchgauge.cli.main", "ci", "confirm", *words],
             cwd=machine,
-            env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(PLUGIN)])},
+            env={**os.environ, "PYTHONPATH": self.path},
             capture_output=True,
             text=True,
             timeout=280,
@@ -209,12 +220,13 @@ def steady(shape: RunFolder) -> list[Result]:
 
 def _quiet(row: Result) -> Result:
     """``row`` with ``BLOCKS`` step times around the median of its own, and no other number of blocks."""
-    of_blocks = {"contention", "latency_contended", "latency_cpu", "latency_device", "launch_overhead"}
+    of_blocks = {"contention", "decode_bandwidth", "latency_contended", "latency_cpu", "latency_device"}
+    of_blocks.add("launch_overhead")
     rng, found = random.Random(2), []
+    noise = [rng.uniform(0.99, 1.01) for _ in range(BLOCKS)]
     for each in row.measurements:
-        if each.metric == "latency" and each.samples:
-            middle = median(each.samples)
-            samples = tuple(middle * rng.uniform(0.99, 1.01) for _ in range(BLOCKS))
+        if each.metric in CLOCKED and each.samples:
+            samples = tuple(median(each.samples) * one for one in noise)
             found.append(replace(each, samples=samples, blocks=tuple(range(BLOCKS))))
         elif each.metric not in of_blocks:
             found.append(each)
@@ -242,11 +254,11 @@ def times(factor: float, model: str = "") -> Edit:
         if model not in ("", row.case.workload.model):
             return row
         by_name = {each.metric: each for each in row.measurements if each.samples}
-        latency = replace(by_name["latency"], samples=tuple(v * factor for v in by_name["latency"].samples))
-        by_name["latency"] = latency
+        for name in by_name.keys() & CLOCKED:
+            by_name[name] = replace(by_name[name], samples=tuple(v * factor for v in by_name[name].samples))
         for name, of in FOLLOWS.items():
             if name in by_name:  # else the door would refuse it: rates follow from the latency beside them
-                by_name[name] = of(latency, by_name, row)
+                by_name[name] = of(by_name["latency"], by_name, row)
         found = tuple(by_name.get(each.metric, each) for each in row.measurements)
         return replace(
             row, measurements=found, summaries=tuple(summarise(each, METRICS[each.metric]) for each in found)

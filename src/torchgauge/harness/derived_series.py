@@ -42,6 +42,11 @@ def rate(latency: Measurement, whole: Measurement) -> Measurement:
     return _of(name, latency, how, (amount / wall for wall in latency.samples))
 
 
+def token_rate(metric: str, times: Measurement, tokens: float) -> Measurement:
+    """Tokens by second: ``tokens`` in each of ``times``, of the prompt or of one step of all sequences."""
+    return _of(metric, times, times.provenance, (tokens / each for each in times.samples))
+
+
 def launch_overhead(latency: Measurement, device: Measurement) -> Measurement:
     """What the host's clock sees of each step beyond the device's."""
     pairs = zip(latency.samples, device.samples, strict=True)
@@ -86,6 +91,6 @@ def _walls(found: Mapping[str, Measurement]) -> dict[int, float]:
 
 
 def _of(metric: str, latency: Measurement, provenance: str, samples: Iterable[float]) -> Measurement:
-    """``samples`` of the blocks of ``latency``."""
+    """``samples`` of the blocks of ``latency``, or of other times."""
     unit = METRICS[metric].unit
     return Measurement(metric, unit, tuple(samples), latency.blocks, provenance, latency.stopped)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import time
 from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -76,4 +78,17 @@ def sees_what_is_empty(decoder: Any) -> None:
     decoder.decode = decode
 
 
-FAULTS = {each.__name__: each for each in (one_place_off, never_forgets, sees_what_is_empty)}
+def slow(decoder: Any) -> None:
+    """Right, and every further token waits for ``WRITERS_DELAY_MS`` before it is made."""
+    right, delay = decoder.decode, float(os.environ.get("WRITERS_DELAY_MS", "0")) * 1e-3
+
+    def decode(call: Any, token: Any, place: Any) -> Any:
+        until = time.thread_time() + delay
+        while time.thread_time() < until:
+            pass
+        return right(call, token, place)
+
+    decoder.decode = decode
+
+
+FAULTS = {each.__name__: each for each in (one_place_off, never_forgets, sees_what_is_empty, slow)}

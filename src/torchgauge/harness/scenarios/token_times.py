@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from torchgauge.harness.derived_series import token_rate
 from torchgauge.harness.worker.case_measurements import of, single
 from torchgauge.harness.worker.series import Series
 from torchgauge.records import Measurement, absent
@@ -48,15 +49,16 @@ def timed(
     steps, tokens = max(ends) - 1, sum(ends) - len(ends)
     first = [sum(each.first for each in block) / len(block) for block in kept]
     rest = [sum(each.rest for each in block) / len(block) for block in kept]
-    found = {
-        "first_token_time": first,
-        "output_token_time": [each / steps for each in rest],
-        "prefill_rate": [len(ends) * prompt / each for each in first],
-        "decode_rate": [tokens / each for each in rest],
-        "decode_bandwidth": [weight_bytes * steps / each for each in rest],
-    }
-    order, stopped = tuple(series.rounds), series.stopped
-    return [of(name, samples, "perf_counter", order, stopped) for name, samples in found.items()]
+    order, clock, stopped = tuple(series.rounds), "perf_counter", series.stopped
+    to_first = of("first_token_time", first, clock, order, stopped)
+    to_next = of("output_token_time", [each / steps for each in rest], clock, order, stopped)
+    return [
+        to_first,
+        to_next,
+        token_rate("prefill_rate", to_first, len(ends) * prompt),
+        token_rate("decode_rate", to_next, tokens / steps),
+        of("decode_bandwidth", [weight_bytes * steps / each for each in rest], clock, order, stopped),
+    ]
 
 
 def streamed(generation: Any) -> list[Measurement]:

@@ -17,11 +17,21 @@ from torchgauge.harness.derived_series import (
     rate,
     speedup,
     throughput,
+    token_rate,
 )
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 
 OF_ITS_BLOCKS = ("latency_cpu", "latency_device")
 """Other clocks' times of the very blocks that the latency has."""
+OF_ITS_RATIOS = ("speedup", "latency_contended")
+OF_ITS_TOKENS = ("first_token_time", "output_token_time", "decode_bandwidth")
+"""Parts of a generation, in the blocks of its latency."""
+
+
+LEAST_OF_STEP = 0.5
+"""The part of a generation that its tokens take at least; the rest is to empty the cache."""
+_ROUNDING = 1 + 1e-9
+"""Sums and products of the same numbers in another order."""
 
 
 def check_series(row: Any) -> None:
@@ -29,13 +39,14 @@ def check_series(row: Any) -> None:
     found = {each.metric: each for each in row.measurements if each.samples}
     latency, case_id = found.get("latency"), row.case_id
     if latency is None:
-        if orphan := found.keys() & {*OF_ITS_BLOCKS, *FOLLOWS, "speedup", "latency_contended"}:
+        if orphan := found.keys() & {*OF_ITS_BLOCKS, *OF_ITS_TOKENS, *FOLLOWS, *OF_ITS_RATIOS}:
             raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: {min(orphan)} without a latency")
         return
     for name in OF_ITS_BLOCKS:
         if name in found and found[name].blocks != latency.blocks:
             raise RefusedSetError(Reason.ROW, f"{case_id}: {name} and latency are of other blocks")
     _check_contended(found, case_id)
+    _check_tokens(latency, found, row)
     for name, of in FOLLOWS.items():
         said = found.get(name)
         if said is None:
@@ -44,7 +55,7 @@ def check_series(row: Any) -> None:
             ours = of(latency, found, row)
         except (ArithmeticError, KeyError, ValueError) as error:
             raise _not_of_its_latency(name, case_id) from error
-        if (ours.samples, ours.blocks) != (said.samples, said.blocks):
+        if ours is not None and (ours.samples, ours.blocks) != (said.samples, said.blocks):
             raise _not_of_its_latency(name, case_id)
 
 
@@ -105,6 +116,47 @@ def _check_contended(found: Mapping[str, Any], case_id: str) -> None:
         raise RefusedSetError(Reason.ROW, f"{case_id}: blocks that it leaves out count, or are its own")
 
 
+def _check_tokens(latency: Any, found: Mapping[str, Any], row: Any) -> None:
+    """The first token and the further ones are parts of the generation that the latency is of."""
+    sizes = _generated(row)
+    first, further = (found.get(name) for name in OF_ITS_TOKENS[:2])
+    if sizes is None or (first is None and further is None):
+        return
+    if first is None or further is None or not first.blocks == further.blocks == latency.blocks:
+        raise RefusedSetError(Reason.ROW, f"{row.case_id}: its token times and latency are of other blocks")
+    steps, samples = sizes["output"] - 1, (first.samples, further.samples, latency.samples)
+    for one, each, wall in zip(*samples, strict=True):
+        if not (min(one, each) > 0 and wall * LEAST_OF_STEP <= one + steps * each <= wall * _ROUNDING):
+            raise _not_of_its_latency("time of tokens", row.case_id)
+    said = found.get("decode_bandwidth")
+    if said is not None:
+        read = [one * each for one, each in zip(said.samples, further.samples, strict=False)]
+        if said.blocks != further.blocks or max(read) > min(read) * _ROUNDING:
+            raise _not_of_its_latency("decode_bandwidth", row.case_id)
+
+
+def _generated(row: Any) -> dict[str, Any] | None:
+    """The sizes of a workload of the text that it generates; None for one that has others."""
+    sizes = dict(row.case.workload.shape)
+    return sizes if {"prompt", "output"} <= sizes.keys() else None
+
+
+def _prefill_rate(_: Any, found: Mapping[str, Any], row: Any) -> Any:
+    sizes = _generated(row)
+    if sizes is None:
+        return None
+    return token_rate("prefill_rate", found["first_token_time"], row.case.workload.batch * sizes["prompt"])
+
+
+def _decode_rate(_: Any, found: Mapping[str, Any], row: Any) -> Any:
+    """Tokens after the first one of each sequence; all of them are the items of a step."""
+    sizes, batch = _generated(row), row.case.workload.batch
+    if sizes is None:
+        return None
+    further = dict(row.facts).get(ITEMS, batch * sizes["output"]) - batch
+    return token_rate("decode_rate", found["output_token_time"], further / (sizes["output"] - 1))
+
+
 def _throughput(latency: Any, _: Mapping[str, Any], row: Any) -> Any:
     items = dict(row.facts).get(ITEMS, row.case.workload.batch)
     if type(items) is not int or items < 1:
@@ -119,6 +171,8 @@ def _rate_of(whole: str) -> Callable[[Any, Mapping[str, Any], Any], Any]:
 FOLLOWS: Mapping[str, Callable[[Any, Mapping[str, Any], Any], Any]] = {
     "throughput": _throughput,
     **{name: _rate_of(whole) for whole, name in PER_STEP.items()},
+    "prefill_rate": _prefill_rate,
+    "decode_rate": _decode_rate,
     "launch_overhead": lambda latency, found, _: launch_overhead(latency, found["latency_device"]),
 }
 """What makes each series of a row that follows from its latency and another number of it."""
