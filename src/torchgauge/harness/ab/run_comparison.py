@@ -5,7 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from itertools import groupby
@@ -92,6 +92,28 @@ def run_comparison(
 
     No launch but the first is started that would probably end more than ``max_time_s`` seconds from now.
     """
+    with stop_on_interrupt() as stop:
+        running = launch_by_launch(comparison, judge_of, stop, folder, max_time_s=max_time_s)
+        while True:
+            try:
+                next(running)
+            except StopIteration as done:
+                ending: ComparisonEnding = done.value
+                return ending
+
+
+def launch_by_launch(
+    comparison: Comparison,
+    judge_of: JudgeOf,
+    stop: threading.Event,
+    folder: ComparisonFolder | None = None,
+    *,
+    max_time_s: float | None = None,
+) -> Generator[None, None, ComparisonEnding]:
+    """The same, which pauses after each launch: several comparisons can take turns on one machine.
+
+    While it pauses it has no process. ``stop`` ends it after what runs, with what is known by then.
+    """
     folder = folder or begin_comparison(comparison.store, comparison.plan)
     ending = ComparisonEnding(folder.run_id, folder.path, all(pair.control for pair in comparison.plan.pairs))
     work = folder.path / "work"
@@ -99,14 +121,14 @@ def run_comparison(
     with storage_errors(work):
         work.mkdir()
     try:
-        with folder_for_sockets() as sockets, folder.open_journal() as journal, stop_on_interrupt() as stop:
+        with folder_for_sockets() as sockets, folder.open_journal() as journal:
             if journal.state is RunState.COMPLETE:
                 raise UsageError(
                     f"comparison {folder.run_id} is complete: there is nothing to resume",
                     hint="start a new one",
                 )
             series = LaunchSeries(comparison, folder, journal, stop, sockets)
-            series.run(judge_of, ending, max_time_s)
+            yield from series.run(judge_of, ending, max_time_s)
         finish_comparison(comparison.store, folder, comparison.plan)
     finally:
         comparison.progress.stop()
@@ -142,8 +164,10 @@ class LaunchSeries:
             for target in {group.device for group in setup.groups}
         }
 
-    def run(self, judge_of: JudgeOf, ending: ComparisonEnding, max_time_s: float | None) -> None:
-        """Measure, journal and judge."""
+    def run(
+        self, judge_of: JudgeOf, ending: ComparisonEnding, max_time_s: float | None
+    ) -> Generator[None, None, None]:
+        """Measure, journal and judge; pauses after each launch, with all hosts closed."""
         comparison, clock = self.comparison, self.comparison.clock
         done = list(self.folder.launches())
         comparison.progress.start(comparison.plan, len(done))
@@ -171,6 +195,7 @@ class LaunchSeries:
                 hosts.close()
                 hosts = None
                 longest = max(longest, clock.steady() - started)
+                yield
         finally:
             if hosts is not None:
                 hosts.close()
