@@ -1,0 +1,1 @@
+"""``torchgauge matrix``: several versions of torch and its libraries, measured in turns on one machine."""

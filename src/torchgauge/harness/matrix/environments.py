@@ -1,0 +1,334 @@
+"""Environments of a matrix: one for each cell, made of a lock, kept, and found again.
+
+::
+
+    DIR/locks/<request>.txt      the exact pins that a request was resolved to, kept beside the environments
+    DIR/<key>/                   a virtual environment; key: digest of Python, platform and these pins
+    DIR/<key>/made.json          written last: without it the folder is half made, and is made again
+    DIR/<key>.lock               held by whoever makes it
+    DIR/pip/                     the pip that makes them
+
+A request is what a person named with what the suites need. Delete a lock to have it resolved anew.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.devices.probe import spawn
+from torchgauge.errors import TorchgaugeError
+from torchgauge.harness.interpreter.install import constraints_for
+from torchgauge.harness.interpreter.staging import environment_for
+from torchgauge.harness.matrix.cells import TORCH, Cell
+from torchgauge.harness.matrix.pip_tool import Pip, PipFailedError, make_environment, size_of
+from torchgauge.processes.kept_process import scratch
+from torchgauge.processes.passed_variables import passed
+from torchgauge.records.codec import digest
+from torchgauge.results import units
+from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.json_file import object_if_any
+from torchgauge.suites.conflicts import bundled_conflicts, release_of
+from torchgauge.suites.install_needs import distribution_of
+
+if sys.platform != "win32":
+    import fcntl
+
+VARIABLE = "TORCHGAUGE_ENVIRONMENTS"
+"""Environment variable with the folder of environments; ``--environments`` comes before it."""
+ALONGSIDE = ("numpy", "setuptools")
+"""What torch takes for granted and does not ask pip for on every Python."""
+INSTALL_TIMEOUT_S = 3600.0
+IMPORT_TIMEOUT_S = 300.0
+ROOM = 3.0
+"""Bytes of disk that a downloaded byte takes: unpacked about two, and one in pip's own cache."""
+RATE = 20e6
+"""Bytes per second that are assumed where nothing was ever installed here."""
+NEAREST = 3
+_SIZES = "# bytes to download, and files of unknown size: "
+_QUESTION = "import torch; print('torchgauge-torch', torch.__version__)"
+
+
+class CellFailedError(TorchgaugeError):
+    """A cell that has no environment; the message says why, and the other cells go on."""
+
+
+@dataclass(frozen=True)
+class Lock:
+    """What one cell installs, exactly; ``size`` is in bytes, of the files that are not ``unknown``."""
+
+    cell: Cell
+    pins: tuple[str, ...]
+    size: int = 0
+    unknown: int = 0
+
+    @property
+    def key(self) -> str:
+        """The name of the environment's folder."""
+        return digest([platform.python_version(), sys.implementation.cache_tag, sysconfig.get_platform(),
+                       list(self.pins)])  # fmt: skip
+
+
+@dataclass(frozen=True)
+class Made:
+    """An environment that is there: its interpreter, the torch that it imports, and its pins."""
+
+    python: str
+    torch: str
+    pins: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Environments:
+    """The folder of environments; ``say`` is told what is done, and what it will take before it is done."""
+
+    folder: Path
+    say: Callable[[str], None] = lambda _: None
+
+    def lock(self, cell: Cell, needs: Sequence[str], versions: Mapping[str, str]) -> Lock:
+        """The exact pins of ``cell`` with what the suites need, resolved by pip where that was not done yet.
+
+        ``versions`` are those of the requirements that nobody named: the same in all cells. Raises
+        :class:`CellFailedError` in pip's words, with the nearest versions that there are.
+        """
+        requirements, constraints = requirements_of(cell, needs, versions)
+        request = digest([requirements, constraints, platform.python_version(), sysconfig.get_platform()])
+        file = self.folder / "locks" / f"{request}.txt"
+        if file.is_file():
+            return _read(cell, file)
+        self.say(f"{cell.label}: pip resolves {', '.join(requirements)}")
+        try:
+            pip = Pip.in_folder(self.folder)
+            try:
+                downloads = pip.resolve(requirements, constraints)
+            except PipFailedError as error:
+                raise _no_such_version(cell, pip) or error from None
+        except PipFailedError as error:
+            raise CellFailedError(error.message, hint=error.hint) from error
+        lock = Lock(cell, tuple(each.pin for each in downloads), *size_of(downloads))
+        wrong = [
+            each.version for each in downloads if each.name == TORCH and not _is(cell.torch, each.version)
+        ]
+        if wrong:
+            raise CellFailedError(f"pip would install torch {wrong[0]}, and {cell.torch} is asked for")
+        with storage_errors(file):
+            file.parent.mkdir(parents=True, exist_ok=True)
+        head = f"# {', '.join(requirements)}; Python {platform.python_version()}, {sysconfig.get_platform()}"
+        sizes = f"{_SIZES}{lock.size} {lock.unknown}"
+        write_atomically(file, "\n".join([head, sizes, *lock.pins, ""]).encode())
+        return lock
+
+    def has(self, lock: Lock) -> bool:
+        """Whether the environment of ``lock`` is there and whole."""
+        place = self.folder / lock.key
+        return (place / "made.json").is_file() and os.access(_python(place), os.X_OK)
+
+    def plan(self, locks: Sequence[Lock]) -> list[str]:
+        """What making the environments of ``locks`` takes: a line each, and the disk that is free."""
+        lines, total = [], 0.0
+        wanted: dict[str, Lock] = {}
+        for lock in locks:
+            if not self.has(lock):
+                wanted.setdefault(lock.key, lock)
+        for lock in wanted.values():
+            total += lock.size
+            more = f" and {lock.unknown} files of unknown size" if lock.unknown else ""
+            size = f"at most {units.quantity(lock.size, 'B')}{more} to download"
+            disk = f"about {units.quantity(lock.size * ROOM, 'B')} of disk, {self._time(lock.size)}"
+            lines.append(f"{lock.cell.label}: {len(lock.pins)} packages, {size}, {disk}")
+        if lines:
+            free = shutil.disk_usage(_there(self.folder)).free
+            lines.append(f"{units.quantity(free, 'B')} are free in {self.folder}")
+            if total * ROOM > free:
+                lines.append("that is not enough for all of them: cells that do not fit are left out")
+        return lines
+
+    def make(self, lock: Lock) -> Made:
+        """The environment of ``lock``, from the cache or made now; raises :class:`CellFailedError`."""
+        place = self.folder / lock.key
+        with storage_errors(self.folder):
+            self.folder.mkdir(parents=True, exist_ok=True)
+        waiting = f"{lock.cell.label}: another matrix makes this environment: waiting"
+        with _held(self.folder / f"{lock.key}.lock", lambda: self.say(waiting)):
+            if not self.has(lock):
+                self._make(lock, place)
+        made = object_if_any(place / "made.json")
+        return Made(str(_python(place)), str(made.get("torch", "")), lock.pins)
+
+    def _make(self, lock: Lock, place: Path) -> None:
+        size = lock.size
+        free = shutil.disk_usage(self.folder).free
+        if size * ROOM > free:
+            raise CellFailedError(
+                f"about {units.quantity(size * ROOM, 'B')} of disk are needed, and "
+                f"{units.quantity(free, 'B')} are free in {self.folder}",
+                hint="--environments DIR on a larger disk",
+            )
+        began = SYSTEM_CLOCK.steady()
+        self.say(f"{lock.cell.label}: {'made again' if place.exists() else 'made'} in {place}")
+        try:
+            pip = Pip.in_folder(self.folder)
+            make_environment(place)
+            file = place / "lock.txt"
+            file.write_text("\n".join([*lock.pins, ""]), encoding="utf-8")
+            pip.install(file, _python(place), place / "pip.log", INSTALL_TIMEOUT_S)
+            frozen = pip.freeze(_python(place))
+        except PipFailedError as error:
+            raise CellFailedError(error.message, hint=error.hint) from error
+        torch = _torch_of(place, lock.cell)
+        missing = sorted(_names(lock.pins) - _names(frozen))
+        if missing:
+            raise CellFailedError(f"pip ended well, and {', '.join(missing)} are not installed")
+        (place / "freeze.txt").write_text("\n".join([*frozen, ""]), encoding="utf-8")
+        took = SYSTEM_CLOCK.steady() - began
+        about = {"torch": torch, "download_bytes": size, "seconds": round(took, 1)}
+        write_atomically(place / "made.json", json.dumps(about, indent=1).encode())
+        self.say(f"{lock.cell.label}: ready after {units.duration(took)}")
+
+    def _time(self, size: int) -> str:
+        """How long ``size`` bytes take, by what was installed here before."""
+        known = [object_if_any(file) for file in self.folder.glob("*/made.json")]
+        rates = [
+            each["download_bytes"] / each["seconds"]
+            for each in known
+            if each.get("download_bytes") and each.get("seconds")
+        ]
+        rate = sorted(rates)[len(rates) // 2] if rates else RATE
+        by = "by those before" if rates else f"at {units.quantity(RATE, 'B')}/s"
+        return f"about {units.duration(size / rate)} {by}"
+
+
+def default_folder() -> Path:
+    """Where environments are kept unless a person says otherwise."""
+    cache = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(cache) / "torchgauge" / "environments"
+
+
+def chosen_folder(named: str | None) -> Path:
+    """The folder of environments that ``named``, the variable or the default says."""
+    return Path(named or os.environ.get(VARIABLE) or default_folder()).expanduser().absolute()
+
+
+def requirements_of(
+    cell: Cell, needs: Sequence[str], versions: Mapping[str, str]
+) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """What pip is asked for, and the constraints that keep torch as it was named.
+
+    Needs that nobody named a version of get that of ``versions``, so that cells differ in what was named.
+    """
+    named = dict(cell.pins)
+    found = [f"{name}=={version}" for name, version in cell.pins]
+    asked = {distribution_of(text) for text in needs}
+    for text in (*needs, *(each for each in ALONGSIDE if each not in asked)):
+        name = distribution_of(text)
+        if name not in named:
+            fixed = name == text and name in versions and name not in ALONGSIDE  # torch bounds these itself
+            found.append(f"{text}=={versions[name]}" if fixed else text)
+    return tuple(found), (*constraints_for(named), *_beside(named))
+
+
+def _beside(named: Mapping[str, str]) -> list[str]:
+    """Bounds of packages that break beside a torch of this age, from the table of conflicts."""
+    lines = []
+    for rule in bundled_conflicts():
+        beside = rule.beside
+        if beside is None or rule.since is None or beside.package not in named or beside.below is None:
+            continue
+        if release_of(named[beside.package]) < release_of(beside.below):
+            lines.append(f"{rule.package}<{rule.since}")
+    return lines
+
+
+def _torch_of(place: Path, cell: Cell) -> str:
+    """The version that ``import torch`` gives; raises :class:`CellFailedError` where it is another."""
+    if not cell.torch:
+        return ""
+    python = str(_python(place))
+    variables = {**passed(), **environment_for(python)}
+    with scratch("matrix") as folder:
+        ending = spawn([python, "-c", _QUESTION], variables, IMPORT_TIMEOUT_S, folder / "output")
+    lines = ending.output.splitlines()
+    said = next((line.split()[1] for line in lines if line.startswith("torchgauge-torch ")), "")
+    if not said:
+        last = lines[-1] if lines else f"it said nothing (exit {ending.returncode})"
+        raise CellFailedError(
+            f"torch {cell.torch} cannot be imported: {last[:300]}", hint=f"see {place}/pip.log"
+        )
+    if not _is(cell.torch, said):
+        raise CellFailedError(f"torch is {said} after installing, and {cell.torch} was asked for")
+    return said
+
+
+def _is(asked: str, version: str) -> bool:
+    """Whether ``version`` is what was asked for; its build (``+cpu``) counts only where that was named."""
+    return version == asked or ("+" not in asked and version.partition("+")[0] == asked)
+
+
+def _no_such_version(cell: Cell, pip: Pip) -> PipFailedError | None:
+    """That pip does not know a version of ``cell``, with the nearest that it knows; None where it knows all.
+
+    pip's own words for that depend on its age, and may speak of a conflict.
+    """
+    for name, version in cell.pins:
+        known = pip.versions(name)
+        if any(_is(version, each) for each in known):
+            continue
+        wanted = release_of(version)
+
+        def distance(other: str, wanted: tuple[int, ...] = wanted) -> tuple[int, ...]:
+            pairs = zip((*wanted, 0, 0, 0), (*release_of(other), 0, 0, 0), strict=False)
+            return tuple(abs(ours - theirs) for ours, theirs in pairs)
+
+        nearest = ", ".join(sorted(known, key=distance)[:NEAREST])
+        return PipFailedError(
+            f"pip finds no {name} {version} for Python {platform.python_version()} on this platform",
+            hint=f"there are {nearest}" if nearest else f"--python NAME=PATH with a build of {name}",
+        )
+    return None
+
+
+def _names(pins: Sequence[str]) -> set[str]:
+    return {distribution_of(line) + line.partition("==")[2].lower() for line in pins if "==" in line}
+
+
+def _python(place: Path) -> Path:
+    return place / "bin" / "python"
+
+
+def _read(cell: Cell, file: Path) -> Lock:
+    """The lock in ``file``; a person may have edited it, so that its sizes may be gone."""
+    lines = file.read_text(encoding="utf-8").splitlines()
+    sizes = next((line.removeprefix(_SIZES).split() for line in lines if line.startswith(_SIZES)), [])
+    size, unknown = map(int, sizes if len(sizes) == 2 and all(map(str.isdigit, sizes)) else (0, 0))
+    return Lock(
+        cell, tuple(line for line in lines if line.strip() and not line.startswith("#")), size, unknown
+    )
+
+
+def _there(folder: Path) -> Path:
+    """The nearest folder above that exists."""
+    return next(each for each in (folder, *folder.parents) if each.exists())
+
+
+@contextmanager
+def _held(path: Path, waits: Callable[[], None]) -> Iterator[None]:
+    """The lock at ``path`` while entered; ``waits`` is called where another process holds it."""
+    with storage_errors(path):
+        file = path.open("w")
+    with file:
+        if sys.platform != "win32":
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError:
+                waits()
+                fcntl.flock(file, fcntl.LOCK_EX)
+        yield
