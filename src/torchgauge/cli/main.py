@@ -14,6 +14,7 @@ COMMANDS = {
     "Measure": {
         "run": ("torchgauge.cli.run", "measure suites on devices"),
         "ab": ("torchgauge.cli.ab", "measure base and head alternately: is it slower?"),
+        "matrix": ("torchgauge.cli.matrix", "measure several versions in turns: what did each change?"),
         "plan": ("torchgauge.cli.plan", "the plan as it would run"),
         "worker": ("torchgauge.cli.worker", "measure some groups of a plan file, as one machine of several"),
         "repro": ("torchgauge.cli.repro", "run one case again exactly"),

@@ -54,6 +54,9 @@ _MORE = {
     "mark": "stroke-dasharray:4 3",
     "f-notrun": "stroke-dasharray:4 3",
     "f-apart": "fill-opacity:.35",
+    "faint": "fill-opacity:.15",
+    "middle": "fill-opacity:.35",
+    "deep": "fill-opacity:.6",
 }
 
 

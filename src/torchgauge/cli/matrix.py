@@ -1,0 +1,170 @@
+"""``torchgauge matrix``."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from torchgauge.cli.answer import JSON, aside
+from torchgauge.cli.options import (
+    CommaList,
+    Command,
+    Seconds,
+    measuring,
+    selection_of,
+    selectors,
+    settings_of,
+    sources,
+    store_option,
+)
+from torchgauge.errors import DataFileError, UsageError
+
+if TYPE_CHECKING:
+    from torchgauge.harness.matrix.matrix_run import Matrix, MatrixRequest
+    from torchgauge.results.matrix.table import Table
+
+AXES = ("torch", "transformers", "timm")
+
+
+def _axis(name: str) -> Callable[[Command], Command]:
+    words = f"versions of {name}"
+    return click.option(f"--{name}", name, type=CommaList(), default=(), metavar="VERSION,...", help=words)
+
+
+@click.command("matrix")
+@selectors
+@sources
+@_axis("torch")
+@_axis("transformers")
+@_axis("timm")
+@click.option("--python", "builds", multiple=True, metavar="NAME=PATH", help="a build of your own, as a cell")
+@click.option(
+    "--baseline", default="", metavar="CELL", help="what others are compared with (default: the first)"
+)
+@click.option("--environments", metavar="DIR", help="where environments are kept (default: the user's cache)")
+@click.option("--dry-run", is_flag=True, help="say what would be downloaded and made, and end")
+@click.option("--max-launches", type=click.IntRange(1), default=12, show_default=True,
+              help="fresh starts of each cell beside the baseline, at most")  # fmt: skip
+@click.option("--max-time", type=Seconds(), help="start no launch that would end later (90s, 30m, 2h)")
+@click.option("--seed", type=int, default=0, help="repeats orders, CPUs and hash seeds (default: random)")
+@click.option("--policy", metavar="FILE", help="tolerances (default: the built-in policy)")
+@measuring
+@store_option("where results go")
+@click.option("--fresh", is_flag=True, help="begin anew instead of going on with what is in the store")
+@click.option("--show", metavar="ID", help="show a matrix of the store (`latest`), and measure nothing")
+@click.option("--beside", multiple=True, metavar="NAME=FILE",
+              help="the JSON of a matrix of another machine: shown without a verdict")  # fmt: skip
+@click.option("--markdown", metavar="FILE", help="write the page to this file")
+@click.option("--svg", metavar="FILE", help="write the picture to this file")
+@JSON
+def command(suite: tuple[str, ...], **options: Any) -> None:
+    """Measure several versions of torch, transformers or timm in turns on one machine.
+
+    The first version named is the baseline. The same command goes on where it was interrupted. Exit codes: 0
+    all cells were measured, 3 one has nothing or is not complete, 130 interrupted.
+
+    Example: torchgauge matrix timm --torch 2.12.1,2.13.0 --device DEVICE
+    """
+    from torchgauge.results.matrix.state import find_state
+    from torchgauge.results.matrix.table import table_of
+    from torchgauge.results.store import Store
+
+    others = _others(options["beside"])
+    if options["show"]:
+        store = Store.open(options["store"])
+        _show(table_of(store, find_state(store, options["show"])), others, options)
+        return
+    request = _request(suite, options)
+    matrix = _matrix(request, options)
+    locks, lines = matrix.plan()
+    aside(lines)
+    if options["dry_run"]:
+        sys.exit(3 if any(cell.failed for cell in matrix.state.cells) else 0)
+    matrix.make(locks)
+    complete = matrix.measure(max_time_s=options["max_time"])
+    table = table_of(matrix.store, matrix.state)
+    _show(table, others, options)
+    if not complete:
+        aside(["not complete; the same command goes on"])
+    sys.exit(0 if complete and table.complete else 3)
+
+
+def _request(suite: tuple[str, ...], options: dict[str, Any]) -> MatrixRequest:
+    from torchgauge.harness.ab.judging import read_policy
+    from torchgauge.harness.matrix.cells import cells_of
+    from torchgauge.harness.matrix.matrix_run import MatrixRequest
+
+    cells = cells_of({name: options[name] for name in AXES}, options["builds"], options["baseline"])
+    settings, provenance = settings_of(options)
+    if not settings.accuracy:
+        raise UsageError("--no-accuracy: what nobody checked is compared with nobody", hint="leave it away")
+    policy = str(Path(options["policy"]).absolute()) if options["policy"] else ""
+    read_policy(policy)
+    return MatrixRequest(
+        cells=cells,
+        selection=selection_of(suite, options),
+        settings=settings,
+        seed=options["seed"],
+        max_launches=options["max_launches"],
+        policy=policy,
+        provenance=provenance,
+    )
+
+
+def _matrix(request: MatrixRequest, options: dict[str, Any]) -> Matrix:
+    from torchgauge.harness.matrix.environments import Environments, chosen_folder
+    from torchgauge.harness.matrix.matrix_run import Matrix, needed
+    from torchgauge.results.store import Store
+
+    needs = needed(request)
+
+    def say(line: str) -> None:
+        aside([line])
+
+    matrix = Matrix(
+        Store.open(options["store"], create=True),
+        request,
+        Environments(chosen_folder(options["environments"]), say),
+        needs,
+        say,
+    )
+    matrix.begin(fresh=options["fresh"])
+    return matrix
+
+
+def _others(named: tuple[str, ...]) -> dict[str, Table]:
+    from torchgauge.records import RecordError
+    from torchgauge.results.matrix.table import read_table
+
+    found = {}
+    for text in named:
+        name, equals, file = text.partition("=")
+        if not (name and equals and file):
+            raise UsageError(f"{text!r} is no matrix", hint="--beside NAME=FILE, FILE from `matrix --json`")
+        try:
+            found[name] = read_table(Path(file).read_text(encoding="utf-8"))
+        except OSError as error:
+            raise DataFileError(file, f"cannot be read: {error.strerror or error}") from error
+        except (RecordError, ValueError, KeyError, TypeError) as error:
+            raise DataFileError(file, f"is no matrix: {error}", hint="torchgauge matrix --json") from error
+    return found
+
+
+def _show(table: Table, others: dict[str, Table], options: dict[str, Any]) -> None:
+    from torchgauge.results.atomic_file import storage_errors, write_atomically
+    from torchgauge.results.matrix.table import with_others
+    from torchgauge.results.matrix.text import json_of, markdown_of, terminal_of
+
+    shown = with_others(table, others) if others else table
+    if options["markdown"]:
+        write_atomically(Path(options["markdown"]), markdown_of(shown).encode())
+    if options["svg"]:
+        from torchgauge.dashboard.pictures.version_matrix import draw_matrix
+
+        write_atomically(Path(options["svg"]), draw_matrix(shown).text.encode())
+    with storage_errors(Path(options["store"])):
+        click.echo(json_of(table) if options["as_json"] else terminal_of(shown), nl=False)

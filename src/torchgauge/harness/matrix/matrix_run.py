@@ -1,0 +1,250 @@
+"""A version matrix from its cells to its measurements: environments, A/B runs that take turns, and a state.
+
+Each cell is one A/B run against the baseline, by the rule of all of them. They are measured in one run: a
+launch of one cell, then one of the next, in an order that is drawn anew each round, so that what an hour does
+to the machine meets all versions alike.
+"""
+
+from __future__ import annotations
+
+import random
+import sys
+import threading
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass, field, replace
+
+from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.devices.discover import parse_target
+from torchgauge.errors import InfrastructureError, NothingSelectedError, TorchgaugeError
+from torchgauge.harness.ab.comparison import Request, new_comparison, resumed_comparison
+from torchgauge.harness.ab.judging import judge_for, read_policy
+from torchgauge.harness.ab.progress import AbProgress
+from torchgauge.harness.ab.run_comparison import ComparisonEnding, launch_by_launch
+from torchgauge.harness.interpreter.foreign_plugins import device_of, suites_of
+from torchgauge.harness.interpreter.interpreter import interpreter
+from torchgauge.harness.interpreter.packages import installed_in
+from torchgauge.harness.matrix.cells import Cell
+from torchgauge.harness.matrix.environments import CellFailedError, Environments, Lock
+from torchgauge.harness.planning.configurations import configuration
+from torchgauge.harness.planning.selection import Selection, check_plain_names, select_models
+from torchgauge.harness.planning.workloads import check_names
+from torchgauge.harness.run.runner import stop_on_interrupt
+from torchgauge.processes.known_secrets import own_command
+from torchgauge.records import Provenance, RunSettings, to_plain
+from torchgauge.records.codec import digest
+from torchgauge.records.comparison import ComparisonPlan, SideSpec
+from torchgauge.results.journal import RunState
+from torchgauge.results.matrix.state import CellState, MatrixState, read_state, write_state
+from torchgauge.results.store import Store
+from torchgauge.suites.install_needs import needs_of
+
+
+@dataclass(frozen=True)
+class MatrixRequest:
+    """What is to be measured; the first cell that has an environment is the baseline."""
+
+    cells: tuple[Cell, ...]
+    selection: Selection
+    settings: RunSettings
+    seed: int = 0
+    max_launches: int = 12
+    policy: str = ""
+    provenance: tuple[Provenance, ...] = ()
+
+    @property
+    def id(self) -> str:
+        """Sixteen hex digits over everything that decides what is measured."""
+        return digest([to_plain(self.cells), to_plain(self.selection), to_plain(self.settings), self.seed,
+                       self.max_launches, self.policy])  # fmt: skip
+
+
+def needed(request: MatrixRequest) -> tuple[str, ...]:
+    """What pip installs for the suites of ``request``, beside torch.
+
+    Raises what an unknown name or an empty selection raises, before anything is downloaded.
+    """
+    selection = request.selection
+    builds = [cell.python for cell in request.cells if cell.python]
+    there = interpreter(builds[0] if len(builds) == len(request.cells) else None)
+    suites = suites_of(there, selection.suites)
+    entries = {name: suite.models() for name, suite in suites.items()}
+    check_names(selection, entries)
+    check_plain_names(dict(entries), selection.models)
+    for name in selection.configurations:
+        configuration(name, selection.configuration_file)
+    for name in selection.devices:
+        with suppress(InfrastructureError):  # this torch may be broken, or missing: the cells have their own
+            if name != "all":
+                device_of(there, parse_target(name).name)
+    found: list[str] = []
+    chosen = 0
+    for name, models in entries.items():
+        selected = select_models(name, models, selection.models, selection.tier)
+        chosen += len(selected)
+        found += [text for need in needs_of(name, selected) for text in need.texts]
+    if not chosen:
+        raise NothingSelectedError("nothing matches the selection", hint="fewer filters, or another --tier")
+    return tuple(dict.fromkeys(found))
+
+
+@dataclass
+class Matrix:
+    """The cells of one request on disk, made and measured as far as they are not."""
+
+    store: Store
+    request: MatrixRequest
+    environments: Environments
+    needs: tuple[str, ...] = ()
+    say: Callable[[str], None] = lambda _: None
+    state: MatrixState = field(init=False)
+
+    def begin(self, *, fresh: bool = False) -> None:
+        """Take the state as it was left, or a new one; a cell that failed is tried again."""
+        before = None if fresh else read_state(self.store, self.request.id)
+        cells = tuple(CellState(cell.label) for cell in self.request.cells)
+        self.state = before or MatrixState(self.request.id, SYSTEM_CLOCK.now(), own_command(), cells)
+
+    def plan(self) -> tuple[dict[str, Lock], list[str]]:
+        """The locks of the cells that pip makes, and what that takes; cells that cannot be are marked."""
+        versions = installed_in(sys.executable)
+        locks = {}
+        for cell in self.request.cells:
+            if not cell.torch:
+                continue
+            try:
+                locks[cell.label] = self.environments.lock(cell, self.needs, versions)
+            except CellFailedError as error:
+                self._keep(cell.label, failed=error.in_a_line)
+        return locks, self.environments.plan(tuple(locks.values()))
+
+    def make(self, locks: dict[str, Lock]) -> None:
+        """Make what is not there; a cell that fails says why, and the others go on."""
+        for cell in self.request.cells:
+            if not cell.torch:
+                self._ask(cell)
+            elif cell.label in locks:
+                try:
+                    made = self.environments.make(locks[cell.label])
+                except CellFailedError as error:
+                    self._keep(cell.label, failed=error.in_a_line)
+                    continue
+                self._keep(cell.label, python=made.python, torch=made.torch, pins=made.pins, failed="")
+        there = [cell.label for cell in self.state.cells if cell.python]
+        baseline = self.state.baseline if self.state.baseline in there else next(iter(there), "")
+        self.state = replace(self.state, baseline=baseline)
+        write_state(self.store, self.state)
+        if there and baseline != self.request.cells[0].label:
+            self.say(f"{self.request.cells[0].label} has no environment: {baseline} is the baseline")
+
+    def measure(self, *, max_time_s: float | None = None) -> bool:
+        """Measure all cells in turns; whether it came to its end. Every launch that is complete is kept."""
+        with stop_on_interrupt() as stop:
+            endings = self._take_turns(stop, max_time_s)
+        return not any(each.interrupted or each.out_of_time for each in endings)
+
+    # --- environments ------------------------------------------------------------------------
+
+    def _ask(self, cell: Cell) -> None:
+        """Look at a build of a person's own; what is wrong with it is said in its cell."""
+        try:
+            there = interpreter(cell.python)
+            report = there.report
+            versions = installed_in(there.path)
+        except TorchgaugeError as error:
+            self._keep(cell.label, failed=error.in_a_line)
+            return
+        build = report.usable.torch if report is not None and report.usable is not None else None
+        torch = build.version if build is not None else versions.get("torch", "")
+        pins = tuple(f"{name}=={version}" for name, version in sorted(versions.items()))
+        self._keep(cell.label, python=there.path, torch=torch, pins=pins, failed="")
+
+    def _keep(self, label: str, **changes: object) -> None:
+        cells = tuple(
+            replace(cell, **changes) if cell.label == label else cell  # type: ignore[arg-type]
+            for cell in self.state.cells
+        )
+        self.state = replace(self.state, cells=cells)
+        if changes.get("failed"):
+            self.say(f"{label}: {changes['failed']}")
+        write_state(self.store, self.state)
+
+    # --- measuring ---------------------------------------------------------------------------
+
+    def _take_turns(self, stop: threading.Event, max_time_s: float | None) -> list[ComparisonEnding]:
+        running = {}
+        for cell in self.state.cells:
+            if not cell.python or cell.label == self.state.baseline or cell.done:
+                continue
+            try:
+                comparison, folder = self._comparison(cell)
+            except (TorchgaugeError, OSError) as error:
+                self._keep(cell.label, failed=getattr(error, "in_a_line", str(error)))
+                continue
+            judge = judge_for(comparison, read_policy(self.request.policy))
+            running[cell.label] = launch_by_launch(comparison, judge, stop, folder, max_time_s=max_time_s)
+        dice = random.Random(f"turns of {self.request.id}")  # noqa: S311  chance, no secret
+        endings: list[ComparisonEnding] = []
+        try:
+            while running:
+                for label in dice.sample(list(running), len(running)):
+                    try:
+                        next(running[label])
+                    except StopIteration as ended:
+                        ending: ComparisonEnding = ended.value
+                        endings.append(ending)
+                        del running[label]
+                        self._keep(label, done=ending.state is RunState.COMPLETE)
+                    except TorchgaugeError as error:  # of this cell alone: the others go on
+                        del running[label]
+                        self._keep(label, failed=error.in_a_line)
+        finally:
+            for each in running.values():
+                each.close()
+        return endings
+
+    def _comparison(self, cell: CellState):  # type: ignore[no-untyped-def]
+        """The A/B run of ``cell`` against the baseline: as it was left, or a new one."""
+        progress = CellProgress(cell.label)
+        if cell.comparison:
+            path = self.store.path / "comparisons" / cell.comparison
+            if (path / "plan.json").is_file():
+                return resumed_comparison(str(path), progress)
+        base = self.state.cell(self.state.baseline)
+        request = Request(
+            selection=self.request.selection,
+            settings=self.request.settings,
+            base=SideSpec(base.label, base.python),
+            head=SideSpec(cell.label, cell.python),
+            control=base.python == cell.python,
+            controls=0,
+            seed=self.request.seed or None,
+            max_launches=self.request.max_launches,
+            policy=self.request.policy,
+            provenance=self.request.provenance,
+        )
+        made = new_comparison(request, store=str(self.store.path), progress=progress)
+        self._keep(cell.label, comparison=made.plan.run_id)
+        return made, None
+
+
+class CellProgress(AbProgress):
+    """The lines of one cell among others: each begins with its label, and none is live."""
+
+    def __init__(self, label: str) -> None:
+        super().__init__()
+        self._label = label
+
+    def begin(self, total: int | None = None) -> None:
+        """Start the clock; several cells share the terminal, so that no line of it is live."""
+        self.began = self.clock.steady()
+
+    def start(self, plan: ComparisonPlan, launches: int) -> None:
+        """Say what is compared, in a line."""
+        self.begin()
+        before = f", {launches} measurements were there" if launches else ""
+        self.say(f"comparison {plan.run_id}: {len(plan.pairs)} pairs against {plan.base.label}{before}")
+
+    def say(self, text: str) -> None:
+        """Write one line that begins with the label."""
+        super().say(f"[{self._label}] {text}")

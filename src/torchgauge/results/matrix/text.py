@@ -1,0 +1,73 @@
+"""A version matrix for a terminal, a page and a program."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from typing import Any
+
+from torchgauge.records import to_plain
+from torchgauge.records.comparison import Verdict
+from torchgauge.results import document, units
+from torchgauge.results.matrix.table import Column, Entry, Table
+
+SCHEMA, VERSION = "torchgauge.matrix", 1
+TEMPLATE = "results/matrix/matrix"
+_MARKS = {
+    Verdict.REGRESSION.value: "slower",
+    Verdict.IMPROVEMENT.value: "faster",
+    Verdict.UNCHANGED.value: "same",
+    Verdict.UNDECIDED.value: "?",
+    Verdict.NOT_COMPARABLE.value: "not comparable",
+}
+MARKS = (
+    "slower, faster: the interval and its repetition say so, by more than the tolerance; same: within it; "
+    "?: undecided. The rule is that of `torchgauge ab`."
+)
+
+
+def terminal_of(table: Table) -> str:
+    """The whole matrix."""
+    return document.terminal(TEMPLATE, **_data(table))
+
+
+def markdown_of(table: Table) -> str:
+    """The same for a page or an issue."""
+    return document.markdown(TEMPLATE, **_data(table))
+
+
+def json_of(table: Table) -> str:
+    """One JSON object; latencies in seconds, times in seconds since the epoch."""
+    plain = {"schema": SCHEMA, "version": VERSION, "complete": table.complete, "matrix": to_plain(table)}
+    return json.dumps(plain, indent=1, allow_nan=False) + "\n"
+
+
+def cell_text(entry: Entry, column: Column) -> str:
+    """An entry in a few words: a ratio with its interval and verdict, a time, or a status."""
+    if entry.status != "pass":
+        return entry.status
+    if column.baseline:
+        return "pass" if entry.median is None else units.quantity(entry.median, "s")
+    if entry.ratio is None:
+        return _MARKS.get(entry.verdict, entry.verdict) or "no ratio"
+    number = units.interval(entry.ratio, entry.low, entry.high, "ratio")
+    return f"{number} {_MARKS.get(entry.verdict, entry.verdict)}".strip()
+
+
+def failures(table: Table) -> Iterator[tuple[str, str, Entry]]:
+    """Case, version and entry of all that has no ratio, with its reason; what nobody measured is left out."""
+    for row in table.rows:
+        for column, entry in zip(table.columns, row.entries, strict=True):
+            silent = entry.status == "pass" and (column.baseline or entry.ratio is not None)
+            if not silent and not (entry.status == "missing" and column.failed):
+                yield row.case, column.label, entry
+
+
+def _data(table: Table) -> dict[str, Any]:
+    return {
+        "table": table,
+        "cell": cell_text,
+        "failures": list(failures(table)),
+        "marks": MARKS,
+        "here": [column for column in table.columns if not column.apart],
+    }
