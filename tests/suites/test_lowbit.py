@@ -6,53 +6,54 @@ import importlib.util
 
 import pytest
 
-from torchgauge.harness.planning.configurations import bundled
-from torchgauge.registry import load
+from torchgauge.suites.lowbit.suite import SUITE
+from torchgauge.suites.quant.offered import COMPILED, optimizers
 
 needs_torchao = pytest.mark.skipif(importlib.util.find_spec("torchao") is None, reason="needs torchao")
 
 
-def offered(backend: str, option: str) -> dict[str, str]:
-    """What the configurations of ``backend`` have as ``option``, with the first one's name."""
-    found: dict[str, str] = {}
-    for name, each in bundled().items():
-        if each.configuration.backend == backend:
-            found.setdefault(str(dict(each.configuration.options)[option]), name)
-    return found
+@needs_torchao
+def test_every_optimizer_of_torchao_runs() -> None:
+    """Its public classes: all in the larger model, those of AdamW in the small one."""
+    small, large = (planned(name) for name in ("optim-bytes2", "optim-bytes4"))
+    adamw = {"optim-adamw-8bit", "optim-adamw-4bit", "optim-adamw-fp8", "optim-cpu-offload"}
+    assert small == {"eager", *adamw}
+    assert large >= {*small, "optim-adam-8bit", "optim-adam-4bit", "optim-adam-fp8"}
 
 
-def run_by_the_suite() -> set[str]:
-    """The configurations that an entry of the suite names."""
-    return {name for entry in load("torchgauge.suites", "lowbit").models() for name in entry.configurations}
+@needs_torchao
+def test_every_recipe_of_torchao_runs() -> None:
+    """Those of its enum, as they are in the small model and compiled in the larger one."""
+    words = {each.word for each in SUITE.offers.offers if each.backend == "float8"}
+    plain = {word for word in words if not word.endswith(COMPILED)}
+    assert {f"{word}{COMPILED}" for word in plain} == words - plain
+    assert plain >= {"tensorwise", "rowwise", "rowwise-with-gw-hp"}
+    assert planned("float8-bytes4") == {"eager", "inductor", *(f"float8-{word}" for word in words)}
+    small = {"eager", "inductor", "float8-tensorwise-inductor", *(f"float8-{word}" for word in plain)}
+    assert planned("float8-bytes2") == small
 
 
 @pytest.mark.torch
 @needs_torchao
-def test_every_optimizer_of_torchao_has_a_configuration_that_runs() -> None:
-    """Its public classes, found among what it exports."""
-    import torchao.optim
-    from torch.optim import Optimizer
+@pytest.mark.parametrize(
+    ("name", "word"),
+    [
+        ("AdamW8bit", "adamw-8bit"),
+        ("AdamFp8", "adam-fp8"),
+        ("AdamWFp8", "adamw-fp8"),
+        ("CPUOffloadOptimizer", "cpu-offload"),
+    ],
+)
+def test_a_word_is_made_of_the_name_of_an_optimizer(name: str, word: str) -> None:
+    """One rule for all names; private ones are none."""
+    assert optimizers()[word].__name__ == name
+    assert all(not each.__name__.startswith("_") for each in optimizers().values())
 
-    there = {
-        name
-        for name, each in vars(torchao.optim).items()
-        if isinstance(each, type) and issubclass(each, Optimizer) and not name.startswith("_")
-    }
-    ours = offered("low_bit_optimizer", "optimizer")
-    assert there == set(ours)
-    assert set(ours.values()) <= run_by_the_suite()
 
-
-@pytest.mark.torch
-@needs_torchao
-def test_every_recipe_of_torchao_has_a_configuration_that_runs() -> None:
-    """Those of its enum, eager and compiled."""
-    from torchao.float8.config import Float8LinearRecipeName
-
-    ours = offered("float8_training", "recipe")
-    assert {each.value for each in Float8LinearRecipeName} == set(ours)
-    names = {name for first in ours.values() for name in (first, f"{first}-inductor")}
-    assert names <= run_by_the_suite()
+def planned(model: str) -> set[str]:
+    """The configurations of a model of the suite."""
+    (entry,) = [each for each in SUITE.models() if each.name == model]
+    return set(entry.configurations)
 
 
 @pytest.mark.torch

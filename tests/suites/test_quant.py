@@ -38,7 +38,7 @@ def test_a_word_is_made_of_the_name_of_a_class(name: str, word: str) -> None:
 @needs_torchao
 def test_configurations_are_found_in_the_installed_torchao() -> None:
     """Stable ones and prototypes, packings and few bits; none that only holds others or is for training."""
-    known = {each.word: each.prototype for each in SUITE.offers.offers}
+    known = {each.word: each.prototype for each in SUITE.offers.offers if each.backend == "torchao"}
     assert SUITE.offers.missing == ""
     for word in ("int8-weight-only", "int8-static-activation-int8-weight", "intx-weight-only-int4"):
         assert known[word] is False
@@ -61,10 +61,21 @@ def test_entries_have_the_names_of_what_was_found() -> None:
 
 def test_one_name_stands_for_all_where_torchao_is_missing() -> None:
     """Its row says what to install."""
-    assert Offers("", "torchao", ()).names(prototypes=True) == ("torchao-int8-weight-only",)
-    found = Offers("1", "", (Word("a", False), Word("b", True)))
-    assert found.names(prototypes=False) == ("torchao-a",)
-    assert found.names(prototypes=True) == ("torchao-a", "torchao-b")
+    nothing = Offers("", "torchao", ())
+    assert nothing.names("torchao-*") == ("torchao-int8-weight-only",)
+    assert nothing.names("optim-adam-*") == ("optim-adamw-8bit",)
+    assert nothing.names("float8-*") == ("float8-tensorwise",)
+
+
+def test_words_of_a_data_file_stand_for_what_is_found() -> None:
+    """All of a backend, all but prototypes, what a pattern matches; any other word for itself."""
+    found = Offers("1", "", (Word("torchao", "a"), Word("torchao", "b", prototype=True), Word("optim", "a")))
+    assert found.names("torchao-stable") == ("torchao-a",)
+    assert found.names("torchao-*") == ("torchao-a", "torchao-b")
+    assert found.names("torchao-b*") == ("torchao-b",)
+    assert found.names("optim-*") == ("optim-a",)
+    assert found.names("torchao-c") == ("torchao-c",)
+    assert found.names("executorch-*") == ("executorch-*",)
 
 
 def test_a_broken_torchao_costs_its_own_rows_alone(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -81,7 +92,7 @@ def test_a_broken_torchao_costs_its_own_rows_alone(monkeypatch: pytest.MonkeyPat
         found = catalogue.offers_of()
     finally:
         catalogue.offers_of.cache_clear()
-    assert found.names(prototypes=True) == ("torchao-int8-weight-only",)
+    assert found.names("torchao-*") == ("torchao-int8-weight-only",)
     assert found.missing == ""
 
 

@@ -203,7 +203,7 @@ UNKNOWN: dict[str, tuple[dict[str, Any], str]] = {
     "flex": ({"mode": "no-such-mode"}, "Unrecognized mode=no-such-mode"),
 }
 """What each backend hands on and torch does not know, and torch's words; ``eager`` hands nothing on."""
-LOOKED_UP = {"executorch", "float8_training", "low_bit_optimizer", "torchao"}
+LOOKED_UP = {"executorch", "float8", "optim", "torchao"}
 """Their options name what a library may have in one version and not in another: see their own tests."""
 
 

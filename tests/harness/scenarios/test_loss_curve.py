@@ -128,12 +128,12 @@ def rows(make_sandbox: Callable[[], Any]) -> dict[str, Result]:
     file = box.store_path.with_name("odd.yaml")
     file.write_text(
         "configurations:\n"
-        "  - {name: no-smaller, doc: x, backend: low_bit_optimizer, options: {optimizer: _AdamW}}\n"
-        "  - {name: unheard-of, doc: x, backend: low_bit_optimizer, options: {optimizer: AdamW1bit}}\n"
+        "  - {name: no-smaller, doc: x, backend: optim, options: {config: adamw-8bit, block_size: 1000000}}\n"
+        "  - {name: unheard-of, doc: x, backend: optim, options: {config: adamw-1bit}}\n"
         "  - {name: ascends, doc: x, backend: ascends}\n",
         encoding="utf-8",
     )
-    names = "eager,adamw-8bit,adamw-cpu-offload,no-smaller,unheard-of,ascends"
+    names = "eager,optim-adamw-8bit,optim-cpu-offload,no-smaller,unheard-of,ascends"
     words = ("--models", "optim-bytes2", "--device", "cpu", "--config", names, "--config-file", str(file))
     path = box.environment["PYTHONPATH"]
     done = box.measure("lowbit", *words, PYTHONPATH=f"{path}:{PLUGIN}")
@@ -151,7 +151,7 @@ def numbers(row: Result) -> dict[str, tuple[float, ...]]:
 @needs_torchao
 def test_a_small_state_is_weighed_and_held_to_the_curve(rows: dict[str, Result]) -> None:
     """About a quarter of AdamW's bytes, and losses that hardly differ."""
-    row, eager = rows["adamw-8bit"], rows["eager"]
+    row, eager = rows["optim-adamw-8bit"], rows["eager"]
     assert (eager.status, row.status, row.reason) == (Status.PASS, Status.PASS, "")
     assert Modifier.DEGRADED not in row.modifiers
     found, plain = numbers(row), numbers(eager)
@@ -180,10 +180,10 @@ def test_an_optimizer_that_saves_nothing_is_degraded(rows: dict[str, Result]) ->
 @needs_torchao
 def test_what_torchao_refuses_is_unsupported_in_its_words(rows: dict[str, Result]) -> None:
     """A refusal of its own code, and an optimizer that it does not have."""
-    assert rows["adamw-cpu-offload"].status is Status.UNSUPPORTED
-    assert "CPU Offload" in rows["adamw-cpu-offload"].reason
+    assert rows["optim-cpu-offload"].status is Status.UNSUPPORTED
+    assert "CPU Offload" in rows["optim-cpu-offload"].reason
     assert rows["unheard-of"].status is Status.UNSUPPORTED
-    assert "has no optimizer 'AdamW1bit'" in rows["unheard-of"].reason
+    assert "offers no optimizer 'adamw-1bit'; the nearest is 'adamw-" in rows["unheard-of"].reason
 
 
 @pytest.mark.long
@@ -199,7 +199,7 @@ def test_an_optimizer_that_climbs_is_never_timed(rows: dict[str, Result]) -> Non
 @pytest.mark.long
 def test_other_scenarios_take_no_optimizer(sandbox: Any) -> None:
     """The plan says so: nothing is built."""
-    words = ("--models", "mlp", "--mode", "training", "--config", "adamw-8bit", "--device", "cpu")
+    words = ("--models", "mlp", "--mode", "training", "--config", "optim-adamw-8bit", "--device", "cpu")
     sandbox.measure("toy", *words)
     (row,) = sandbox.rows()
     assert row.status is Status.UNSUPPORTED
@@ -217,10 +217,10 @@ def test_without_torchao_the_row_says_what_to_type(sandbox: Any, tmp_path: Path)
         "util.find_spec = lambda name, *rest: None if name == 'torchao' else found(name, *rest)\n"
     )
     path = f"{hook}:{sandbox.environment['PYTHONPATH']}"
-    words = ("--models", "optim-bytes2", "--config", "eager,adamw-8bit", "--device", "cpu")
+    words = ("--models", "optim-bytes2", "--config", "eager,optim-adamw-8bit", "--device", "cpu")
     sandbox.measure("lowbit", *words, PYTHONPATH=path)
     found = {each.case.configuration.name: each for each in sandbox.rows()}
     assert found["eager"].status is Status.PASS, found["eager"].reason
-    row = found["adamw-8bit"]
+    row = found["optim-adamw-8bit"]
     assert (row.status, row.cause) == (Status.SKIPPED, Cause.MISSING_PACKAGE)
     assert "pip install 'torchgauge[quant]'" in row.reason

@@ -18,9 +18,11 @@ from campaign_sets import Files, Line, Night, files_of, relined, rerowed, shard_
 from stored_runs import case
 from submitted_sets import STEADY, Edit, Row, failed, kept, measured, refused
 
+from torchgauge.harness.planning.configurations import configuration
 from torchgauge.records import METRICS
 from torchgauge.workflows.ingest.refusal import Reason
 from torchgauge.workflows.ingest.series_check import FOLLOWS
+from torchgauge.workflows.ingest.series_check import RATIOS as OVER_OTHERS
 
 
 def series(facts: dict[str, Any] | None = None, **found: Any) -> Edit:
@@ -249,10 +251,64 @@ def test_a_speed_up_is_that_over_the_eager_row_beside_it(name: str, tmp_path: Pa
         kept(night, files, tmp_path)
 
 
+def over(walls: Sequence[float]) -> list[float]:
+    """What is faster than ``FAST`` by two, over ``walls``."""
+    return [wall / (fast / 2.0) for wall, fast in zip(walls, FAST, strict=True)]
+
+
+OVER_COMPILED: dict[str, tuple[str, Sequence[float]]] = {
+    "true": ("", over(FAST)),
+    "one round higher": ("its speed-up (speedup_compiled)", [*over(FAST)[:-1], 2.1]),
+    "over eager's": ("its speed-up (speedup_compiled)", over(STEADY)),
+    "over its own": ("its speed-up (speedup_compiled)", [1.0] * 20),
+}
+
+
+@pytest.mark.parametrize("name", OVER_COMPILED)
+def test_a_speed_up_over_the_compiled_model_is_that_over_what_is_planned_beside(
+    name: str, tmp_path: Path
+) -> None:
+    """A quantised model is over ``inductor``, which its backend says; ``inductor`` itself is over nothing."""
+    problem, ratios = OVER_COMPILED[name]
+    night = Night(tmp_path / "night")
+    model = night.cases[0].workload.model
+    quantised = replace(case(model), configuration=configuration("torchao-int8-weight-only"))
+    cases = [case(model), case(model, "inductor"), quantised]
+    pool, shard = night.campaign.pools[0], shard_plan(1, 2, cases)
+    night.campaign = replace(night.campaign, pools=(replace(pool, shards=(shard, *pool.shards[1:])),))
+    night.cases = [*cases, *night.cases[2:]]
+    good = files_of(night.pack(1, results=[night.result(each) for each in cases]))
+
+    def told(ratios: Sequence[float], backend: str) -> Files:
+        def edit(row: Row) -> None:
+            own = row["case"]["configuration"]["backend"]
+            walls = {"eager": STEADY, "inductor": FAST, "torchao": [fast / 2.0 for fast in FAST]}[own]
+            graphs = {} if own == "eager" else {"graph_count": [1.0]}
+            claim = {"speedup_compiled": list(ratios)} if own == backend else {}
+            measured(row, latency=walls, **graphs, **claim)
+
+        return relined(good, lambda lines: [_edited(*line, edit) for line in lines])
+
+    if problem:
+        word, detail = refused(night, told(ratios, "torchao"), tmp_path)
+        assert (word, problem in detail) == (Reason.RECOMPUTED, True)
+    else:
+        assert refused(night, told([1.0] * 20, "inductor"), tmp_path / "other")[0] is Reason.RECOMPUTED
+        kept(night, told(ratios, "torchao"), tmp_path)
+
+
+def _edited(kind: bytes, body: bytes, edit: Edit) -> Line:
+    if kind != b"result":
+        return kind, body
+    row = json.loads(body)
+    edit(row)
+    return kind, json.dumps(row, separators=(",", ":")).encode()
+
+
 def test_the_guide_says_of_each_metric_what_is_known_of_it() -> None:
     """Each stands in one row of the table, and the word *divided* or *less* where it is made again."""
     guide = Path(__file__).parents[3] / "docs/how-to/contribute-results.md"
     rows = [line.split("|")[1:4] for line in guide.read_text().splitlines() if line.startswith("| `")]
     told = {name: again for names, again, *_ in rows for name in re.findall(r"`(\w+)`", names)}
     made = {name for name in METRICS if re.search("divided by|less", told[name])}
-    assert made == {*FOLLOWS, "speedup"}
+    assert made == {*FOLLOWS, *OVER_OTHERS}

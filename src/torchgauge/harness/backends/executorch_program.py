@@ -12,29 +12,27 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import NotOfferedError
+from torchgauge.harness.backends.own_words import refused_by
 from torchgauge.harness.worker.verdicts import first_line
 
 METHOD = "forward"
 LIBRARY = ("executorch.runtime", "executorch.exir", "executorch.devtools.backend_debug")
 REFUSING = (
-    "torch._dynamo.exc",
-    "torch._export.",
-    "torch._subclasses.",
-    "torch.export.",
+    "torch._dynamo",
+    "torch._export",
+    "torch._subclasses",
+    "torch.export",
     "torch.fx.experimental.symbolic_shapes",
-    "executorch.exir.",
+    "executorch.exir",
 )
-"""Where the exceptions are defined by which torch.export and ExecuTorch say that they do not take a model."""
-NO_OUT_VARIANT = "Missing out variants"
-"""What ExecuTorch says of an operator that cannot write its result into memory that was planned."""
+"""The code in which torch.export and ExecuTorch say that they do not take a model."""
 GETITEM = "getitem"
 """Taking a result out of a tuple: counted as a node, and computes nothing."""
 
 
 def refusal(error: Exception) -> str:
     """The library's own words where ``error`` says that it does not take the model; "" for other errors."""
-    refused = f"{type(error).__module__}.".startswith(REFUSING) or NO_OUT_VARIANT in str(error)
-    return first_line(error) if refused else ""
+    return first_line(error) if refused_by(error, *REFUSING) else ""
 
 
 class Program:

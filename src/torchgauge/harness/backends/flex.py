@@ -12,19 +12,18 @@ read from the operator's arguments.
 
 from __future__ import annotations
 
-import dis
 import traceback
 from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import import_module
-from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor
 from torchgauge.harness.backends.compile_stage import CompileStage
+from torchgauge.harness.backends.own_words import unimplemented_in
 from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
 from torchgauge.harness.backends.sdpa import ENTRY
 from torchgauge.harness.worker import compilation
@@ -255,26 +254,12 @@ def refusal(error: BaseException, flexible: Any) -> str:
     """
     inner = getattr(error, "inner_exception", error)
     if isinstance(inner, NotImplementedError):
-        return str(inner) if _raised_by_torch(inner) else ""
+        return str(inner) if unimplemented_in(inner, "torch") else ""
     frames = traceback.extract_tb(inner.__traceback__)
     last = frames[-1] if frames else None
     if isinstance(inner, ValueError) and last and (last.filename, last.name) == (flexible.__file__, CHECK):
         return f"refused by name: {inner}"
     return ""
-
-
-def _raised_by_torch(error: BaseException) -> bool:
-    """Whether ``error`` is of torch's Python code, or of an operator below the last line of Python's."""
-    import torch
-
-    place = error.__traceback__
-    while place is not None and place.tb_next is not None:
-        place = place.tb_next
-    if place is None:
-        return False
-    code = place.tb_frame.f_code
-    of_torch = Path(torch.__file__).parent in Path(code.co_filename).parents
-    return of_torch or dis.opname[code.co_code[place.tb_lasti]] != "RAISE_VARARGS"
 
 
 def _with_blocks(made: Prepared, calls: list[Call]) -> Prepared:

@@ -1,4 +1,4 @@
-"""Backend ``float8_training``: linear layers whose products are in float8, forward and backward, by torchao.
+"""Backend ``float8``: linear layers whose products are in float8, forward and backward, by torchao.
 
 The layers are exchanged in a copy that shares all parameters with the model, so that both are trained from
 one state and no weight is held twice. A conversion that exchanged nothing, or a step in which no such product
@@ -12,15 +12,16 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchgauge.errors import NotOfferedError
-from torchgauge.harness.backends.backend import BackendDescriptor
+from torchgauge.harness.backends.backend import BackendDescriptor, options_of
 from torchgauge.harness.backends.compile_stage import CompileStage
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR
-from torchgauge.harness.backends.own_words import in_own_words
+from torchgauge.harness.backends.own_words import in_own_words, offer_named
 from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
 from torchgauge.harness.worker.profiled_step import profiled
 from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Configuration, Scalar, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
+from torchgauge.suites.quant.offered import COMPILED
 
 TORCHAO = "torchao"
 PRODUCT = "aten::_scaled_mm"
@@ -30,17 +31,21 @@ MULTIPLE = 16
 
 @dataclass(frozen=True)
 class Float8Options:
-    """``recipe`` is one of torchao's; with ``compiled`` the converted model is compiled by inductor."""
+    """``config`` is the word for a recipe of torchao; ``-inductor`` after it: the model is compiled."""
 
-    recipe: str = "tensorwise"
-    compiled: bool = False
+    config: str = ""
+
+    @property
+    def compiled(self) -> bool:
+        """Whether inductor compiles the converted model."""
+        return self.config.endswith(COMPILED)
 
 
 @dataclass(frozen=True)
 class _Float8Training(BackendDescriptor):
     def compiler(self, configuration: Configuration) -> str:
         """Inductor, where the configuration asks for it."""
-        return INDUCTOR if dict(configuration.options).get("compiled") else ""
+        return INDUCTOR if options_of(self, configuration).compiled else ""
 
     def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
         """It is for training."""
@@ -48,12 +53,13 @@ class _Float8Training(BackendDescriptor):
 
 
 BACKEND = _Float8Training(
-    name="float8_training",
+    name="float8",
     doc="linear layers of torchao whose products are in float8, forward and backward",
     implementation=__name__,
     packages=(TORCHAO,),
     install_hint="pip install 'torchgauge[quant]'",
     options=Float8Options,
+    named=True,
 )
 
 
@@ -62,8 +68,8 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
 
     Raises :class:`NotOfferedError` for a recipe that this torchao does not have, or what it refuses here.
     """
-    options = Float8Options(**dict(configuration.options))  # type: ignore[arg-type]  # checked when read
-    module, facts = _converted(subject.module, options.recipe)
+    options = options_of(BACKEND, configuration)
+    module, facts = _converted(subject.module, options.config.removesuffix(COMPILED))
     try:
         with in_own_words(TORCHAO):
             prepared = _run(module, options, configuration, session)
@@ -92,26 +98,25 @@ def _run(
     return Prepared(module)
 
 
-def _converted(module: Any, name: str) -> tuple[Any, dict[str, Scalar]]:
+def _converted(module: Any, word: str) -> tuple[Any, dict[str, Scalar]]:
     """``module`` with other linear layers and the same parameters, and how many of how many they are."""
     import torch
     from torchao.float8 import Float8LinearConfig, convert_to_float8_training
-    from torchao.float8.config import Float8LinearRecipeName
     from torchao.float8.float8_linear import Float8Linear
 
-    known = [each.value for each in Float8LinearRecipeName]
-    if name not in known:
-        raise NotOfferedError(f"this torchao has no recipe {name!r}: {', '.join(known)}")
+    from torchgauge.suites.quant import offered
+
+    recipe = offer_named(word, offered.recipes(), f"torchao {offered.version()} offers no recipe")
     kept = {id(each): each for each in (*module.parameters(), *module.buffers())}
     with in_own_words(TORCHAO):
         made = convert_to_float8_training(
             copy.deepcopy(module, kept),
-            config=Float8LinearConfig.from_recipe_name(name),
+            config=Float8LinearConfig.from_recipe_name(recipe),
             module_filter_fn=_fits,
         )
     linears = sum(isinstance(each, torch.nn.Linear) for each in module.modules())
     exchanged = sum(isinstance(each, Float8Linear) for each in made.modules())
-    return made, {"float8_recipe": name, "linears": linears, "float8_linears": exchanged}
+    return made, {"float8_recipe": str(recipe.value), "linears": linears, "float8_linears": exchanged}
 
 
 def _fits(layer: Any, _name: str) -> bool:

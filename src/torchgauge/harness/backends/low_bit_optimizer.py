@@ -1,4 +1,4 @@
-"""Backend ``low_bit_optimizer``: the model as it is, trained by an optimizer of torchao.
+"""Backend ``optim``: the model as it is, trained by an optimizer of torchao.
 
 The optimizer compiles its own step, once for each shape of a parameter: that is what the first step takes.
 That its state is small is its whole promise, so it is weighed beside AdamW's: one that is no smaller is
@@ -7,25 +7,24 @@ degraded.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from torchgauge.errors import NotOfferedError
-from torchgauge.harness.backends.backend import BackendDescriptor
+from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
 from torchgauge.harness.backends.compile_stage import CompileStage
-from torchgauge.harness.backends.own_words import in_own_words
+from torchgauge.harness.backends.own_words import in_own_words, offer_named
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
-from torchgauge.records import Configuration, Workload
+from torchgauge.records import Configuration, Scalar, Workload
 
 TORCHAO, MODE = "torchao", "loss_curve"
 
 
 @dataclass(frozen=True)
 class OptimizerOptions:
-    """``optimizer`` is a class of ``torchao.optim``."""
+    """``config`` is the word for an optimizer of torchao; every other option is an argument of its class."""
 
-    optimizer: str = "AdamW8bit"
+    config: str = ""
 
 
 @dataclass(frozen=True)
@@ -42,12 +41,14 @@ class _LowBitOptimizer(BackendDescriptor):
 
 
 BACKEND = _LowBitOptimizer(
-    name="low_bit_optimizer",
+    name="optim",
     doc="eager with an optimizer of torchao that keeps its state in few bits",
     implementation=__name__,
     packages=(TORCHAO,),
     install_hint="pip install 'torchgauge[quant]'",
     options=OptimizerOptions,
+    named=True,
+    passes_on=True,
 )
 
 
@@ -57,6 +58,7 @@ class Optimized:
 
     module: Any
     optimizer: Callable[..., Any]
+    arguments: Mapping[str, Scalar]
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """What the module returns."""
@@ -65,7 +67,7 @@ class Optimized:
     def make_optimizer(self, parameters: Any, rate: float) -> Any:
         """A new optimizer of ``parameters`` with the learning rate ``rate``."""
         with in_own_words(TORCHAO):
-            return self.optimizer(parameters, lr=rate)
+            return self.optimizer(parameters, lr=rate, **self.arguments)
 
 
 def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
@@ -73,21 +75,17 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
 
     Raises :class:`NotOfferedError` for an optimizer that this torchao does not have, or refuses here.
     """
-    import torchao
-    import torchao.optim
-    from torch.optim import Optimizer
+    from torchgauge.suites.quant import offered
 
-    name = OptimizerOptions(**dict(configuration.options)).optimizer  # type: ignore[arg-type]  # checked
-    found = getattr(torchao.optim, name, None)
-    if not (isinstance(found, type) and issubclass(found, Optimizer)):
-        raise NotOfferedError(f"torchao {torchao.__version__} has no optimizer {name!r}")
-    call = Optimized(subject.module, found)
+    word = options_of(BACKEND, configuration).config
+    found = offer_named(word, offered.optimizers(), f"torchao {offered.version()} offers no optimizer")
+    call = Optimized(subject.module, found, passed_on(BACKEND, configuration))
     stage = CompileStage(
         lambda: call, configuration, session, count=lambda prepared: _weigh(prepared, call, session)
     )
     with in_own_words(TORCHAO):
         prepared = stage.prepare()
-    prepared.evidence["optimizer"] = f"torchao.optim.{name}"
+    prepared.evidence["optimizer"] = f"{offered.OPTIMIZERS}.{found.__name__}"
     return prepared
 
 

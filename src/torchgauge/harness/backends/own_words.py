@@ -1,24 +1,33 @@
 """Whether a library refused by itself, so that its own words are the reason; worker side.
 
-By who raised and not by what is said: a statement ``raise`` or ``assert`` in the library's own code is a
-refusal; what comes out of a function that it called is a failure like any other.
+A refusal is written by somebody: a ``raise``, or an ``assert`` with words, in the library's own code; an
+operator without a kernel for this device; a package that the library wants and that is not installed. What
+comes out of a library else is a failure like any other, and a missing attribute or a wrong shape its defect.
 """
 
 from __future__ import annotations
 
 import dis
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from difflib import get_close_matches
+from importlib.util import find_spec
+from types import FrameType, TracebackType
+from typing import TypeVar
 
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.worker.verdicts import first_line
 
-REFUSALS = (AssertionError, ImportError, NotImplementedError, RuntimeError)
+REFUSALS = (AssertionError, ImportError, NotImplementedError, RuntimeError, ValueError)
+"""The types with which a library refuses, beside those that it defines itself."""
+INTERNAL = "Internal"
+"""How the names of types begin by which a library says that it is to blame itself."""
+Offered = TypeVar("Offered")
 
 
 @contextmanager
 def in_own_words(package: str) -> Iterator[None]:
-    """Raise :class:`NotOfferedError` with the words of ``package`` where its own code refuses inside."""
+    """Raise :class:`NotOfferedError` with the words of ``package`` where it refuses inside."""
     try:
         yield
     except REFUSALS as error:
@@ -27,11 +36,57 @@ def in_own_words(package: str) -> Iterator[None]:
         raise NotOfferedError(f"{package} refuses: {first_line(error)}") from error
 
 
-def refused_by(error: BaseException, package: str) -> bool:
-    """Whether a statement of ``package`` itself raised ``error``."""
-    last = error.__traceback__
-    while last is not None and last.tb_next is not None:
-        last = last.tb_next
-    if last is None or not str(last.tb_frame.f_globals.get("__name__", "")).startswith(f"{package}."):
+def refused_by(error: BaseException, *packages: str) -> bool:
+    """Whether ``error`` is a refusal that one of ``packages`` wrote, or ran into."""
+    steps = [*_steps(error.__traceback__)]
+    if not any(_is_of(frame, packages) for frame, _ in steps):
         return False
-    return dis.opname[last.tb_frame.f_code.co_code[last.tb_lasti]] == "RAISE_VARARGS"
+    if isinstance(error, ModuleNotFoundError) and error.name is not None:
+        return find_spec(error.name.partition(".")[0]) is None
+    if isinstance(error, NotImplementedError):
+        return unimplemented_in(error, *packages, "torch")
+    frame, at = steps[-1]
+    if not (_is_of(frame, packages) and _is_written(frame, at)):
+        return False
+    if isinstance(error, AssertionError):
+        return bool(str(error))
+    return isinstance(error, REFUSALS) or _is_own(type(error), packages)
+
+
+def unimplemented_in(error: NotImplementedError, *packages: str) -> bool:
+    """Whether Python code of ``packages`` raised ``error``, or an operator: no other code's own statement."""
+    steps = [*_steps(error.__traceback__)]
+    return bool(steps) and (_is_of(steps[-1][0], packages) or not _is_written(*steps[-1]))
+
+
+def offer_named(word: str, known: Mapping[str, Offered], whose: str) -> Offered:
+    """What ``known`` has under ``word``; raises :class:`NotOfferedError` that says the nearest word."""
+    if word in known:
+        return known[word]
+    near = get_close_matches(word, known, 1) or [*known][:1]
+    nearest = f"; the nearest is {near[0]!r}" if near else ""
+    raise NotOfferedError(f"{whose} {word!r}{nearest}")
+
+
+def _steps(trace: TracebackType | None) -> Iterator[tuple[FrameType, int]]:
+    while trace is not None:
+        yield trace.tb_frame, trace.tb_lasti
+        trace = trace.tb_next
+
+
+def _is_written(frame: FrameType, at: int) -> bool:
+    """Whether the instruction ``at`` of ``frame`` is a ``raise`` or an ``assert``."""
+    return dis.opname[frame.f_code.co_code[at]] == "RAISE_VARARGS"
+
+
+def _is_of(frame: FrameType, packages: tuple[str, ...]) -> bool:
+    return _below(str(frame.f_globals.get("__name__", "")), packages)
+
+
+def _is_own(kind: type, packages: tuple[str, ...]) -> bool:
+    """Whether ``kind`` is a type of ``packages`` that does not blame these."""
+    return _below(kind.__module__, packages) and not kind.__name__.startswith(INTERNAL)
+
+
+def _below(module: str, packages: tuple[str, ...]) -> bool:
+    return f"{module}.".startswith(tuple(f"{each}." for each in packages))

@@ -22,15 +22,18 @@ from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
 from torchgauge.harness.backends.compile_stage import CompileStage
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR, knobs_of
+from torchgauge.harness.backends.own_words import in_own_words, offer_named
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
 from torchgauge.harness.scenarios.scenario import RemadeCall
 from torchgauge.harness.worker.case_measurements import single
+from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Configuration, Scalar, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 
+TORCHAO = "torchao"
+COMPILERS = ("torch._dynamo.", "torch._inductor.")
+"""Where the types are defined by which torch.compile says that it does not take a model, or is broken."""
 INSTALL = "pip install 'torchgauge[quant]'"
-REFUSALS = (AssertionError, ImportError, NotImplementedError, RuntimeError, ValueError)
-"""What torchao raises where it refuses; another type, such as a missing attribute, is a defect."""
 SCALE, STEP = "act_quant_scale", "step"
 """Fields of a configuration whose activations have a fixed scale, found with inputs of the case."""
 PREPARE, CONVERT = "prepare", "convert"
@@ -67,10 +70,10 @@ class _Torchao(BackendDescriptor):
 
 
 BACKEND = _Torchao(
-    name="torchao",
+    name=TORCHAO,
     doc="a copy of the model that torchao has quantised, compiled by inductor (inference)",
     implementation=__name__,
-    packages=("torchao",),
+    packages=(TORCHAO,),
     options=TorchaoOptions,
     passes_on=True,
 )
@@ -123,24 +126,18 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
 
     try:
         return finished(stage.prepare())
-    except Exception:
-        _refuse(made, session)
-        raise
+    except Exception as error:
+        if not _runs_uncompiled(made, session) or not type(error).__module__.startswith(COMPILERS):
+            raise
+        return finished(_uncompiled(made, error))
 
 
 def _asked(word: str, given: Mapping[str, Scalar]) -> tuple[type, dict[str, Any]]:
     """The class that ``word`` means, and its arguments; raises :class:`NotOfferedError`."""
-    from difflib import get_close_matches
-
     from torchgauge.suites.quant import offered
 
-    offer = offered.found(word)
-    if offer is None:
-        known = [each.word for each in offered.offers()]
-        near = get_close_matches(word, known, 1) or known[:1]
-        raise NotOfferedError(
-            f"torchao {offered.version()} offers no configuration {word!r}; the nearest is {near[0]!r}"
-        )
+    whose = f"torchao {offered.version()} offers no configuration"
+    offer = offered.found(word) or offer_named(word, {each.word: each for each in offered.offers()}, whose)
     arguments = dict(offer.arguments)
     kinds = {each.name: each for each in offered.fields_of(offer.kind)}
     for name, value in given.items():
@@ -221,7 +218,7 @@ def _quantised(
     module = copy.deepcopy(subject.module)
     before = _linears(subject.module)
     settings: dict[str, Any] = {}
-    with _settings_kept(settings), refusing():
+    with _settings_kept(settings), in_own_words(TORCHAO):
         _quantise(module, kind, arguments, session, seen)
     became = [(id(layer.weight), _became(module, name, layer)) for name, layer in before]
     changed = [kind for _, kind in became if kind]
@@ -284,48 +281,23 @@ def _became(module: Any, name: str, before: Any) -> str:
     return type(weight).__name__ if type(weight) is not type(before.weight) else type(now).__name__
 
 
-@contextmanager
-def refusing() -> Iterator[None]:
-    """What torchao refuses inside is :class:`NotOfferedError`, in its own words; all else stays as it is."""
+def _runs_uncompiled(made: Quantised, session: BackendSession) -> bool:
+    """Whether the quantised layers run as they are; raises :class:`NotOfferedError` where torchao refuses."""
     try:
-        yield
-    except REFUSALS as error:
-        if from_torchao(error):
-            raise NotOfferedError(_own_words(error)) from error
-        raise
-
-
-def from_torchao(error: BaseException) -> bool:
-    """Whether code of torchao raised ``error``, or called what did: the last frames say it."""
-    trace, inside = error.__traceback__, False
-    while trace is not None:
-        inside = inside or str(trace.tb_frame.f_globals.get("__name__", "")).startswith("torchao.")
-        trace = trace.tb_next
-    return inside
-
-
-def _own_words(error: BaseException) -> str:
-    first = (str(error).strip().splitlines() or [""])[0]
-    return first or f"{type(error).__name__} without a word, in {_place(error)}"
-
-
-def _place(error: BaseException) -> str:
-    trace, place = error.__traceback__, ""
-    while trace is not None:
-        place = f"{trace.tb_frame.f_globals.get('__name__', '?')}.{trace.tb_frame.f_code.co_name}"
-        trace = trace.tb_next
-    return place
-
-
-def _refuse(made: Quantised, session: BackendSession) -> None:
-    """Raise :class:`NotOfferedError` where the quantised layers do not even run uncompiled."""
-    with refusing():
-        try:
+        with in_own_words(TORCHAO):
             run_once(session.step(RemadeCall(made.module, made.module)))
-        except REFUSALS:
-            raise
-        except Exception:  # noqa: BLE001  what the compiler said comes first
-            return
+    except NotOfferedError:
+        raise
+    except Exception:  # noqa: BLE001  what the compiler said comes first
+        return False
+    return True
+
+
+def _uncompiled(made: Quantised, error: Exception) -> Prepared:
+    """The copy as it is, which torch.compile does not take: ``error`` is what that said."""
+    prepared = Prepared(RemadeCall(made.module, made.module))
+    prepared.degraded.append(f"torch.compile does not take it, and it runs uncompiled: {first_line(error)}")
+    return prepared
 
 
 def _compiled(module: Any) -> RemadeCall:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from torchgauge.suites.catalog import DATA, YamlSuite
+from torchgauge.suites.catalog import DATA
+from torchgauge.suites.quant.suite import TorchaoSuite
 
-SUITE = YamlSuite(
+SUITE = TorchaoSuite(
     name="lowbit",
     doc="Training in few bits: small optimizer states and float8 products, held to a loss curve.",
     data=DATA / "lowbit.yaml",

@@ -1,4 +1,4 @@
-"""Which configurations an interpreter's torchao offers, asked of a child once and then kept. Parent side.
+"""What an interpreter's torchao offers, asked of a child once and then kept. Parent side.
 
 Why a child and no data file: they differ from version to version, and their classes are only seen by import.
 The answer depends on the files of torch and torchao only, so it is kept by their versions and places.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from fnmatch import fnmatchcase
 from functools import cache
 from pathlib import Path
 
@@ -22,10 +23,10 @@ from torchgauge.suites.ops.catalogue import ask, cache_folder, keep
 
 CHILD = Path(__file__).with_name("offered.py")
 """Imports torch, torchao and the standard library only, so that any interpreter can run it."""
-PREFIX = "torchao-"
-"""How the names of configurations begin that its words are the rest of."""
-STANDS_FOR_ALL = "int8-weight-only"
-"""Where torchao is missing, nobody can say what it offers: this one says what to install."""
+STABLE = "stable"
+"""What stands after the name of a backend for all that it offers but prototypes; ``*`` for those too."""
+STANDS_FOR_ALL = {"torchao": "int8-weight-only", "optim": "adamw-8bit", "float8": "tensorwise"}
+"""By backend: where torchao is missing, nobody can say what it offers, and this one says what to install."""
 TIMEOUT_S = 60.0
 _WHERE = """
 import importlib.util, json, os
@@ -40,10 +41,16 @@ print(json.dumps(found))
 
 
 class Word(msgspec.Struct, frozen=True):
-    """A configuration; torchao promises nothing of a ``prototype``."""
+    """What is offered to ``backend``; torchao promises nothing of a ``prototype``."""
 
+    backend: str
     word: str
-    prototype: bool
+    prototype: bool = False
+
+    @property
+    def name(self) -> str:
+        """That of the configuration."""
+        return f"{self.backend}-{self.word}"
 
 
 class Offers(msgspec.Struct, frozen=True):
@@ -53,10 +60,16 @@ class Offers(msgspec.Struct, frozen=True):
     missing: str
     offers: tuple[Word, ...]
 
-    def names(self, *, prototypes: bool) -> tuple[str, ...]:
-        """The names of configurations, with or without prototypes."""
-        known = [each.word for each in self.offers if prototypes or not each.prototype]
-        return tuple(f"{PREFIX}{word}" for word in known or [STANDS_FOR_ALL])
+    def names(self, said: str) -> tuple[str, ...]:
+        """What ``said`` stands for: ``torchao-stable``, a pattern with ``*``, or itself."""
+        backend, _, word = said.partition("-")
+        if backend not in STANDS_FOR_ALL or not (word == STABLE or "*" in word):
+            return (said,)
+        own = [each for each in self.offers if each.backend == backend]
+        found = [
+            each for each in own if (not each.prototype if word == STABLE else fnmatchcase(each.name, said))
+        ]
+        return tuple(each.name for each in found) or (f"{backend}-{STANDS_FOR_ALL[backend]}",)
 
 
 @cache

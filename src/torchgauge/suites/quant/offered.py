@@ -1,7 +1,7 @@
-"""Which configurations the installed torchao offers, found among its classes. Worker side.
+"""What the installed torchao offers: configurations, optimizers and recipes, found in it. Worker side.
 
-Runnable by path in any interpreter: standard library, torch and torchao only. What is left out, is so by
-rule, never by name:
+Runnable by path in any interpreter: standard library, torch and torchao only. Optimizers are the public ones
+of its package, recipes those of its enum. Of configurations what is left out, is so by rule, never by name:
 
 - what no handler of ``quantize_`` knows (the base of others, classes that are gone but for their name);
 - what holds other configurations (a field of that type): it says how those are applied, and quantises
@@ -32,10 +32,17 @@ PACKAGE = "torchao"
 STABLE, PROTOTYPE = "torchao.quantization", "torchao.prototype"
 TRAINING = ("qat", "training")
 """Words in the name of a package that is for training."""
+OPTIMIZERS, RECIPES = "torchao.optim", "torchao.float8.config"
+COMPILED = "-inductor"
+"""What follows the word for a recipe where the model that it made is compiled."""
 PACKING = "packing"
 """Part of the name of a field that says how a weight is laid out: each value of its enum is a variant."""
 NARROW = (("weight_dtype", "int4"), ("dtype", "uint4"))
 """Fields that choose a weight's bits, with the value that is tried beside the default."""
+BITS = {"b": 4, "quant_min": -7.5, "quant_max": 7.5}
+"""Fields that only a quantiser which was trained fills in, with those of one in 4 bits."""
+_PARTS = re.compile(r"(?<=[A-Za-z])(?=[A-Z][a-z]|\d+bit)")
+"""Where the name of an optimizer has its hyphens: ``AdamW-8bit``, ``Adam-Fp8``."""
 _WORDS = re.compile(r"U?Int(?:[xN](?![a-z])|\d+)?|[A-Z]+\d+|[A-Z]+(?![a-z])|[A-Z][a-z]*\d*")
 
 
@@ -56,6 +63,22 @@ class Offer:
 def word_of(kind: type) -> str:
     """``int8-weight-only`` of ``Int8WeightOnlyConfig``."""
     return "-".join(_WORDS.findall(kind.__name__.removesuffix("Config"))).lower()
+
+
+def optimizers() -> dict[str, type]:
+    """The optimizers of torchao by word: ``adamw-8bit`` is ``AdamW8bit``."""
+    from torch.optim import Optimizer
+
+    return {
+        _PARTS.sub("-", name.removesuffix("Optimizer")).lower(): each
+        for name, each in vars(import_module(OPTIMIZERS)).items()
+        if isinstance(each, type) and issubclass(each, Optimizer) and not name.startswith("_")
+    }
+
+
+def recipes() -> dict[str, Enum]:
+    """The recipes of training in float8 by word: ``rowwise-with-gw-hp``."""
+    return {_spelled(each): each for each in import_module(RECIPES).Float8LinearRecipeName}
 
 
 def found(word: str) -> Offer | None:
@@ -146,6 +169,10 @@ def _variants(kind: type) -> Iterator[tuple[str, dict[str, Any]]]:
     import torch
 
     word = word_of(kind)
+    unsaid = {each.name for each in fields_of(kind) if each.default is None}
+    if unsaid >= BITS.keys():
+        yield f"{word}-int4", dict(BITS)
+        return
     yield word, {}
     chosen: Any
     each: Any
@@ -183,10 +210,14 @@ def version() -> str:
 def listing() -> dict[str, Any]:
     """What the parent is told; ``missing`` is the package without which there is nothing."""
     try:
-        known = offers()
+        known = [("torchao", each.word, each.prototype) for each in offers()]
     except ModuleNotFoundError as error:
         return {"version": "", "missing": error.name or PACKAGE, "offers": []}
-    told = [{"word": each.word, "prototype": each.prototype} for each in known]
+    with contextlib.suppress(ImportError, AttributeError):  # of another version
+        known += [("optim", word, False) for word in optimizers()]
+    with contextlib.suppress(ImportError, AttributeError):
+        known += [("float8", f"{word}{form}", False) for word in recipes() for form in ("", COMPILED)]
+    told = [{"backend": name, "word": word, "prototype": early} for name, word, early in known]
     return {"version": version(), "missing": "", "offers": told}
 
 

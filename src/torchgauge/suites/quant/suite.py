@@ -1,4 +1,4 @@
-"""The suite ``quant``: models in every configuration that the installed torchao offers. Parent side."""
+"""The suite ``quant``, and how a suite is made of what the installed torchao offers. Parent side."""
 
 from __future__ import annotations
 
@@ -12,17 +12,14 @@ from torchgauge.suites.catalog import DATA, YamlSuite
 from torchgauge.suites.quant.catalogue import Offers, offers_of
 from torchgauge.suites.suite import ModelEntry
 
-EVERY, STABLE = "torchao-*", "torchao-stable"
-"""Words of the data file that stand for what the installed torchao offers, with its prototypes or without."""
-
 
 @dataclass(frozen=True)
-class QuantSuite(YamlSuite):
-    """Entries of a data file, in the configurations of the torchao of ``python``."""
+class TorchaoSuite(YamlSuite):
+    """Entries of a data file, in what the torchao of ``python`` offers for the words that it has."""
 
     python: str | None = None
 
-    def seen_from(self, python: str) -> QuantSuite:
+    def seen_from(self, python: str) -> TorchaoSuite:
         """The same suite over the torchao of another interpreter."""
         return replace(self, python=python)
 
@@ -41,14 +38,10 @@ class QuantSuite(YamlSuite):
         return tuple(replace(each, configurations=self._named(each)) for each in self._models)
 
     def _named(self, entry: ModelEntry) -> tuple[str, ...]:
-        found: dict[str, None] = {}
-        for word in entry.configurations:
-            meant = self.offers.names(prototypes=word == EVERY) if word in {EVERY, STABLE} else (word,)
-            found.update(dict.fromkeys(meant))
-        return tuple(found)
+        return tuple(dict.fromkeys(name for said in entry.configurations for name in self.offers.names(said)))
 
 
-SUITE = QuantSuite(
+SUITE = TorchaoSuite(
     name="quant",
     doc="Linear layers and language models in every configuration that the installed torchao offers.",
     data=DATA / "quant.yaml",

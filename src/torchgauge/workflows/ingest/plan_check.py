@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from torchgauge.harness.backends.backend import named_by_backend
 from torchgauge.records import (
     SCHEMA_VERSION,
     Case,
@@ -162,5 +163,6 @@ def _check_case(
         raise RefusedSetError(Reason.FOREIGN_CASE, "the plan has a case that is not in the shard")
     if case.device.name != pool.device:
         raise RefusedSetError(Reason.DEVICE, f"{case.id} is not on the device of the pool")
-    if known.get(case.configuration.name) != case.configuration:
+    name = case.configuration.name
+    if (known.get(name) or named_by_backend(name)) != case.configuration:
         raise RefusedSetError(Reason.CONFIGURATION, f"{case.id}: its configuration is not what we call so")

@@ -1,7 +1,7 @@
 """Series that follow from the wall times of a row, made again by the functions that a worker makes them with.
 
-Throughput, floating-point rate and launch overhead follow from the row alone; a speed-up from it and the
-eager row of its workload, which a run writes together with it.
+Throughput, floating-point rate and launch overhead follow from the row alone; a speed-up from it and another
+row of its workload, eager's or that of the compiled model, which a run writes together with it.
 """
 
 from __future__ import annotations
@@ -9,6 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from torchgauge import registry
+from torchgauge.harness.backends.backend import EAGER, GROUP, beside
 from torchgauge.harness.derived_series import (
     ITEMS,
     PER_STEP,
@@ -19,11 +21,11 @@ from torchgauge.harness.derived_series import (
     throughput,
     token_rate,
 )
+from torchgauge.records import Configuration
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 
 OF_ITS_BLOCKS = ("latency_cpu", "latency_device")
 """Other clocks' times of the very blocks that the latency has."""
-OF_ITS_RATIOS = ("speedup", "latency_contended")
 OF_ITS_TOKENS = ("first_token_time", "output_token_time", "decode_bandwidth")
 """Parts of a generation, in the blocks of its latency."""
 
@@ -32,6 +34,8 @@ LEAST_OF_STEP = 0.5
 """The part of a generation that its tokens take at least; the rest is to empty the cache."""
 _ROUNDING = 1 + 1e-9
 """Sums and products of the same numbers in another order."""
+RATIOS = {"speedup": "eager's", "speedup_compiled": "that of what it is planned beside"}
+"""Ratios of two rows of one process, and over whose latency they are."""
 
 
 def check_series(row: Any) -> None:
@@ -39,7 +43,7 @@ def check_series(row: Any) -> None:
     found = {each.metric: each for each in row.measurements if each.samples}
     latency, case_id = found.get("latency"), row.case_id
     if latency is None:
-        if orphan := found.keys() & {*OF_ITS_BLOCKS, *OF_ITS_TOKENS, *FOLLOWS, *OF_ITS_RATIOS}:
+        if orphan := found.keys() & {*OF_ITS_BLOCKS, *OF_ITS_TOKENS, *FOLLOWS, *RATIOS, "latency_contended"}:
             raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: {min(orphan)} without a latency")
         return
     for name in OF_ITS_BLOCKS:
@@ -62,13 +66,12 @@ def check_series(row: Any) -> None:
 class Speedups:
     """The speed-ups of the workload whose rows a journal tells of now, with what they may be over.
 
-    A process that times a configuration beside eager writes the rows of both together.
+    A process that times a configuration beside others writes the rows of all together.
     """
 
     def __init__(self) -> None:
         self._place: tuple[Any, Any] | None = None
-        self._over: list[tuple[str, Mapping[str, Any]]] = []
-        self._said: list[tuple[str, Mapping[str, Any]]] = []
+        self._rows: list[tuple[str, Configuration, Mapping[str, Any]]] = []
 
     def add(self, row: Any) -> None:
         """The next row of the journal; raises :class:`RefusedSetError` as :meth:`check` does."""
@@ -77,27 +80,37 @@ class Speedups:
             self.check()
             self._place = place
         found = {each.metric: each for each in row.measurements if each.samples}
-        if "latency" not in found:
-            return
-        if row.case.configuration.backend == "eager":
-            self._over.append((row.case_id, found))
-        if "speedup" in found:
-            self._said.append((row.case_id, found))
+        if "latency" in found:
+            self._rows.append((row.case_id, row.case.configuration, found))
 
     def check(self) -> None:
-        """Raise where a speed-up so far is not that of its row over another, eager row of the workload."""
-        for case_id, found in self._said:
-            if not any(_is_over(eager, found) for name, eager in self._over if name != case_id):
-                raise RefusedSetError(
-                    Reason.RECOMPUTED, f"{case_id}: its speed-up is not that of its latency over eager's"
+        """Raise where a speed-up so far is not that of its row over another row that it may be over."""
+        for case_id, own, found in self._rows:
+            for metric, whose in RATIOS.items():
+                others = (
+                    base
+                    for name, other, base in self._rows
+                    if name != case_id and _may_be_over(metric, own, other)
                 )
-        self._over, self._said = [], []
+                if metric in found and not any(_is_over(base, found, metric) for base in others):
+                    said = f"its speed-up ({metric}) is not that of its latency over {whose}"
+                    raise RefusedSetError(Reason.RECOMPUTED, f"{case_id}: {said}")
+        self._rows = []
 
 
-def _is_over(eager: Mapping[str, Any], found: Mapping[str, Any]) -> bool:
-    """Whether the speed-up of a row with the series ``found`` is that over a row with those of ``eager``."""
+def _may_be_over(metric: str, own: Configuration, other: Configuration) -> bool:
+    """Whether ``metric`` of ``own`` is over ``other``; of a backend unknown here, over any that compiles."""
+    if metric == "speedup":
+        return other.backend == EAGER
+    if own.backend in registry.names(GROUP):
+        return other.name in beside(own)[:1]
+    return bool(other.backend != EAGER)
+
+
+def _is_over(base: Mapping[str, Any], found: Mapping[str, Any], metric: str) -> bool:
+    """Whether ``metric`` of a row with the series ``found`` is that over a row with those of ``base``."""
     try:
-        ours, said = speedup(found, eager), found["speedup"]
+        ours, said = speedup(found, base, metric), found[metric]
     except (ArithmeticError, ValueError):
         return False
     return (ours.samples, ours.blocks) == (said.samples, said.blocks)
