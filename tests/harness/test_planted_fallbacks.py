@@ -21,7 +21,11 @@ QUICK = (
     "1",
 )
 pytestmark = [pytest.mark.torch, pytest.mark.long]
-MODELS = {model.name: model for model in SUITE.models()}
+MODELS = {
+    model.name: model
+    for model in SUITE.models()
+    if all(importlib.util.find_spec(package) for package in model.packages)
+}
 PLANTS = [(name, each) for name, model in MODELS.items() for each in model.configurations if each != "eager"]
 EVIDENCE = {
     "planted-disabled-model": "captured no graph",
@@ -52,6 +56,8 @@ EVIDENCE = {
     "planted-attention-by-hand": "never calls scaled_dot_product_attention",
     "planted-attention-forced-math": "asked for flash attention, ran math",
     "planted-attention-mixed": "asked for flash attention, ran math",
+    "planted-unquantised-products": "1 of 1 linear layers are quantised, with 25% of the weights",
+    "planted-undelegated": "0 of 1 operators were delegated to it",
 }
 
 
@@ -72,7 +78,7 @@ def rows(make_sandbox: Callable[[], Any]) -> dict[tuple[str, str], Result]:
 def test_there_are_enough_of_both() -> None:
     """At least twenty plants, as many clean cases beside eager's own, and evidence for each plant."""
     plants = {name for name, _ in PLANTS if name.startswith("planted-")}
-    assert plants == set(EVIDENCE)
+    assert plants == set(EVIDENCE) & MODELS.keys()
     assert len(plants) >= 20
     assert sum(name.startswith("clean-") for name, _ in PLANTS) >= len(plants)
 

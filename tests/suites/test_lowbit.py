@@ -23,13 +23,13 @@ def test_every_optimizer_of_torchao_runs() -> None:
 
 @needs_torchao
 def test_every_recipe_of_torchao_runs() -> None:
-    """Those of its enum, as they are in the small model and compiled in the larger one."""
+    """Those of its enum, as they are and compiled: all in the larger model, the first in the small one."""
     words = {each.word for each in SUITE.offers.offers if each.backend == "float8"}
     plain = {word for word in words if not word.endswith(COMPILED)}
     assert {f"{word}{COMPILED}" for word in plain} == words - plain
     assert plain >= {"tensorwise", "rowwise", "rowwise-with-gw-hp"}
     assert planned("float8-bytes4") == {"eager", "inductor", *(f"float8-{word}" for word in words)}
-    small = {"eager", "inductor", "float8-tensorwise-inductor", *(f"float8-{word}" for word in plain)}
+    small = {"eager", "inductor", "float8-tensorwise", "float8-tensorwise-inductor"}
     assert planned("float8-bytes2") == small
 
 

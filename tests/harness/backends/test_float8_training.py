@@ -37,7 +37,7 @@ def test_products_in_float8_ran_and_learn_as_bfloat16_does(sandbox: Any) -> None
         found = {each.metric: each.samples for each in row.measurements if each.samples}
         assert 0.0 < found["curve_distance"][0] < 0.05
     assert rows["unheard-of"].status is Status.UNSUPPORTED
-    assert "offers no recipe 'columnwise'; the nearest is 'rowwise'" in rows["unheard-of"].reason
+    assert "offers no recipe 'columnwise'; the nearest is 'tensorwise'" in rows["unheard-of"].reason
 
 
 def test_a_conversion_that_exchanges_nothing_is_degraded(sandbox: Any) -> None:

@@ -21,6 +21,7 @@ REFUSED = {
     "a package that is missing": "import kernels_that_nobody_has.fast",
     "words on a package that is missing": "raise ImportError('install kernels first')",
     "an operator without a kernel": "import torch\ntorch.ones(2, device='meta').cpu()",
+    "a device that torch has not": "import torch\ntorch.mtia.init()",
     "its own type": CLASS.format(name="NotServed"),
 }
 FAILED = {

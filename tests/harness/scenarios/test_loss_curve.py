@@ -26,12 +26,13 @@ def verdict(found: Any, expected: Any = CURVE) -> Any:
     """What is said of ``found``."""
     from torchgauge.harness.scenarios.loss_curve_steps import judge
 
-    return judge({"loss": expected}, {"loss": found}, None, BAND)
+    same = torch.zeros(50, dtype=torch.float64)
+    return judge({"loss": expected, "batches": same}, {"loss": found, "batches": same}, None, BAND)
 
 
 def test_a_curve_within_the_band_is_right() -> None:
     """On either side, and by any course."""
-    wave = 1.0 + 0.049 * torch.sin(torch.arange(50, dtype=torch.float64))
+    wave = 1.0 + 0.049 * torch.sin(torch.arange(50, dtype=torch.float64))  # which begins with 0
     assert verdict(CURVE * wave).ok
     assert verdict(CURVE).max_abs_error == 0.0
 
@@ -54,10 +55,24 @@ def test_what_diverges_is_not_finite() -> None:
     assert "after 20 steps" in said.detail
 
 
+def test_a_curve_that_begins_elsewhere_is_wrong() -> None:
+    """Within the band, and of another state or batch: nothing was updated before the first loss."""
+    found = CURVE.clone()
+    found[0] *= 1.01
+    said = verdict(found)
+    assert (said.ok, said.cause) == (False, Cause.TOLERANCE)
+    assert said.detail.startswith("the first loss is 1.00% off, and nothing has been updated before it")
+
+
+def test_a_curve_that_stays_flat_is_wrong() -> None:
+    """It begins where eager's does, and the band is left when that has fallen."""
+    assert verdict(torch.full_like(CURVE, 5.0)).detail.startswith("the loss of step 50 is 5 instead of 3")
+
+
 def test_a_reference_that_learns_nothing_tells_nothing() -> None:
     """Every optimizer would be as near to it as that of the right rate."""
     with pytest.raises(UnobservableError, match="tells no optimizer from another"):
-        verdict(CURVE, CURVE / CURVE * 4.0)
+        verdict(CURVE, torch.full_like(CURVE, 4.0))
 
 
 @pytest.mark.parametrize(
@@ -83,25 +98,41 @@ def _one_thread() -> Iterator[None]:
 
 
 @cache
-def _right() -> Any:
-    """The suite's first model as it is built, and the curve of AdamW."""
-    from torchgauge.harness.scenarios.loss_curve_steps import observe
-    from torchgauge.harness.worker.reference import HostSession
-    from torchgauge.harness.worker.subjects import make_subject
+def _built(seed: int = 0) -> tuple[Any, Any]:
+    """The suite's first model as it is built with ``seed``, and its workload."""
     from torchgauge.records import Workload
     from torchgauge.suites.lowbit.models import build
 
     sizes = (("blocks", 2), ("heads", 4), ("seq", 64), ("width", 64))
-    workload = Workload("lowbit", "optim-bytes2", mode="loss_curve", batch=8, shape=sizes)
-    built = build(workload, {})
-    return built, workload, observe(make_subject(built, workload, HostSession(), "cpu", apart=True))
+    workload = Workload("lowbit", "optim-bytes2", mode="loss_curve", batch=8, shape=sizes, seed=seed)
+    return build(workload, {}), workload
+
+
+def _subject(dtype: Any, *, seed: int = 0) -> Any:
+    from torchgauge.harness.worker.reference import HostSession
+    from torchgauge.harness.worker.subjects import make_subject
+
+    built, workload = _built(seed)
+    return make_subject(built, workload, HostSession(), "cpu", dtype=dtype, apart=True)
+
+
+@cache
+def _right(dtype: Any) -> Any:
+    """What AdamW shows in ``dtype``."""
+    from torchgauge.harness.scenarios.loss_curve_steps import observe
+
+    return observe(_subject(dtype))
+
+
+def _said_of(subject: Any, dtype: Any) -> Any:
+    """What is said of ``subject`` beside AdamW in ``dtype``."""
+    from torchgauge.harness.scenarios.loss_curve_steps import judge, observe
+
+    return judge(_right(dtype), observe(subject), None, BAND)
 
 
 def _trained(words: dict[str, Any], factor: float, dtype: Any) -> Any:
     """What is said of AdamW with other ``words``, its rate times ``factor`` and the model in ``dtype``."""
-    from torchgauge.harness.scenarios.loss_curve_steps import judge, observe
-    from torchgauge.harness.worker.reference import HostSession
-    from torchgauge.harness.worker.subjects import make_subject
 
     class Odd:
         """The module with an optimizer of its own."""
@@ -115,10 +146,53 @@ def _trained(words: dict[str, Any], factor: float, dtype: Any) -> Any:
         def make_optimizer(self, parameters: Any, rate: float) -> Any:
             return torch.optim.AdamW(parameters, lr=rate * factor, **words)
 
-    built, workload, right = _right()
-    subject = make_subject(built, workload, HostSession(), "cpu", dtype=dtype, apart=True)
+    subject = _subject(dtype)
     subject.call = Odd(subject.module)
-    return judge(right, observe(subject), None, BAND)
+    return _said_of(subject, torch.float32)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_another_seed_is_found(seed: int) -> None:
+    """By its batches, or, with eager's, by its first loss where the curve stays within the band."""
+    other, own = _subject(torch.float32, seed=seed), _subject(torch.float32)
+    own.call = other.call = other.module
+    said = _said_of(other, torch.float32)
+    assert (said.ok, said.cause, said.detail) == (
+        False, Cause.TOLERANCE, "step 1 was on another batch than eager's"
+    )  # fmt: skip
+    own.module = other.module  # its weights, and eager's batches
+    said = _said_of(own, torch.float32)
+    assert (said.ok, said.cause) == (False, Cause.TOLERANCE)
+
+
+@needs_torchao
+@pytest.mark.filterwarnings("ignore")
+def test_sabotaged_products_in_float8_are_found(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Right ones are within the band; a scale that is off by two and weights that stay are not."""
+    from torchao.float8 import float8_ops
+
+    from torchgauge.harness.backends.float8_training import _converted
+
+    def said(spoil: Callable[[Any], object]) -> Any:
+        subject = _subject(torch.bfloat16)
+        subject.call, facts = _converted(subject.module, "tensorwise")
+        assert facts["float8_linears"] == 13
+        spoil(subject.call)
+        return _said_of(subject, torch.bfloat16)
+
+    assert said(lambda _: None).ok
+    frozen = said(lambda module: [each.weight.requires_grad_(False) for each in _linears(module)])
+    assert (frozen.ok, frozen.cause) == (False, Cause.TOLERANCE)
+    product = float8_ops.addmm_float8_unwrapped
+    monkeypatch.setattr(
+        float8_ops, "addmm_float8_unwrapped", lambda *each, **named: 2 * product(*each, **named)
+    )
+    doubled = said(lambda _: None)
+    assert (doubled.ok, doubled.cause) == (False, Cause.TOLERANCE)
+
+
+def _linears(module: Any) -> list[Any]:
+    return [each for each in module.modules() if isinstance(each, torch.nn.Linear)]
 
 
 @pytest.fixture(scope="module")

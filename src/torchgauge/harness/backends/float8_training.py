@@ -14,19 +14,17 @@ from typing import Any
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of
 from torchgauge.harness.backends.compile_stage import CompileStage
+from torchgauge.harness.backends.float8_products import MULTIPLE, refused
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR
 from torchgauge.harness.backends.own_words import in_own_words, offer_named
 from torchgauge.harness.backends.prepared import BackendSession, Look, Prepared, Step
 from torchgauge.harness.worker.profiled_step import profiled
-from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Configuration, Scalar, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.quant.offered import COMPILED
 
 TORCHAO = "torchao"
 PRODUCT = "aten::_scaled_mm"
-MULTIPLE = 16
-"""Widths of a layer that float8 products take are multiples of it."""
 
 
 @dataclass(frozen=True)
@@ -76,8 +74,8 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     except NotOfferedError:
         raise
     except Exception as error:
-        if said := _refusal(session):
-            raise NotOfferedError(f"no product in float8 runs on {session.device.name}: {said}") from error
+        if said := refused(session):
+            raise NotOfferedError(said) from error
         raise
     prepared.evidence.update(facts)
     if not facts["float8_linears"]:
@@ -121,20 +119,6 @@ def _converted(module: Any, word: str) -> tuple[Any, dict[str, Scalar]]:
 
 def _fits(layer: Any, _name: str) -> bool:
     return all(width % MULTIPLE == 0 for width in layer.weight.shape)
-
-
-def _refusal(session: BackendSession) -> str:
-    """What the device says to the smallest product in float8; "" where it runs it."""
-    import torch
-
-    one = torch.ones((), device=session.device.torch_device)
-    tile = torch.ones(MULTIPLE, MULTIPLE, device=session.device.torch_device).to(torch.float8_e4m3fn)
-    try:
-        torch._scaled_mm(tile, tile.t(), scale_a=one, scale_b=one, out_dtype=torch.bfloat16)
-        session.device.synchronize()
-    except Exception as error:  # noqa: BLE001  whatever it says is the reason
-        return first_line(error)
-    return ""
 
 
 def _look(

@@ -1,13 +1,14 @@
 """Whether a library refused by itself, so that its own words are the reason; worker side.
 
 A refusal is written by somebody: a ``raise``, or an ``assert`` with words, in the library's own code; an
-operator without a kernel for this device; a package that the library wants and that is not installed. What
-comes out of a library else is a failure like any other, and a missing attribute or a wrong shape its defect.
+operator without a kernel for this device; a package or another device that the library wants and that is not
+there. What comes out of a library else is a failure like any other, and a wrong shape its defect.
 """
 
 from __future__ import annotations
 
 import dis
+import sys
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from difflib import get_close_matches
@@ -46,7 +47,7 @@ def refused_by(error: BaseException, *packages: str) -> bool:
     if isinstance(error, NotImplementedError):
         return unimplemented_in(error, *packages, "torch")
     frame, at = steps[-1]
-    if not (_is_of(frame, packages) and _is_written(frame, at)):
+    if not (_is_written(frame, at) and (_is_of(frame, packages) or _is_of_absent_device(frame))):
         return False
     if isinstance(error, AssertionError):
         return bool(str(error))
@@ -81,6 +82,13 @@ def _is_written(frame: FrameType, at: int) -> bool:
 
 def _is_of(frame: FrameType, packages: tuple[str, ...]) -> bool:
     return _below(str(frame.f_globals.get("__name__", "")), packages)
+
+
+def _is_of_absent_device(frame: FrameType) -> bool:
+    """Whether ``frame`` is of torch's module of a device that is not there, such as ``torch.cuda``."""
+    names = str(frame.f_globals.get("__name__", "")).split(".")
+    present = getattr(sys.modules.get(".".join(names[:2])), "is_available", None)
+    return names[0] == "torch" and callable(present) and not present()
 
 
 def _is_own(kind: type, packages: tuple[str, ...]) -> bool:

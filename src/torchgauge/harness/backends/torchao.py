@@ -21,6 +21,7 @@ from typing import Any
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
 from torchgauge.harness.backends.compile_stage import CompileStage
+from torchgauge.harness.backends.float8_products import refused_of
 from torchgauge.harness.backends.inductor_knobs import INDUCTOR, knobs_of
 from torchgauge.harness.backends.own_words import in_own_words, offer_named
 from torchgauge.harness.backends.prepared import BackendSession, Prepared
@@ -282,13 +283,18 @@ def _became(module: Any, name: str, before: Any) -> str:
 
 
 def _runs_uncompiled(made: Quantised, session: BackendSession) -> bool:
-    """Whether the quantised layers run as they are; raises :class:`NotOfferedError` where torchao refuses."""
+    """Whether the quantised layers run as they are.
+
+    Raises :class:`NotOfferedError` where torchao refuses, or the device the products that they need.
+    """
     try:
         with in_own_words(TORCHAO):
             run_once(session.step(RemadeCall(made.module, made.module)))
     except NotOfferedError:
         raise
-    except Exception:  # noqa: BLE001  what the compiler said comes first
+    except Exception as error:
+        if said := refused_of(made.module, session):
+            raise NotOfferedError(said) from error
         return False
     return True
 

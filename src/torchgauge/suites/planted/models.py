@@ -14,7 +14,7 @@ from torch import nn
 from torchgauge.records import Workload
 from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.losses import mean_loss
-from torchgauge.suites.planted import attention, given_up, out_of_sight
+from torchgauge.suites.planted import attention, given_up, left_out, out_of_sight
 from torchgauge.suites.planted.blocks import Blocks
 from torchgauge.suites.planted.bodies import ROWS, WIDTH, Around, Beside, plainly
 from torchgauge.suites.suite import BuiltWorkload
@@ -88,5 +88,9 @@ _MODELS: dict[str, Callable[[], nn.Module]] = {
     "planted-attention-by-hand": lambda: attention.Attention(attention.by_hand),
     "planted-attention-forced-math": lambda: attention.Attention(attention.forced_math),
     "planted-attention-mixed": lambda: attention.Attention(attention.fused, attention.forced_math),
+    "planted-unquantised-products": left_out.products,
+    "clean-quantised": Around,
+    "planted-undelegated": left_out.Sums,
+    "clean-delegated": Around,
     "clean-attention": lambda: attention.Attention(attention.fused, attention.fused),
 }
