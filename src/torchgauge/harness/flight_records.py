@@ -124,6 +124,10 @@ def _of_group(
         why = f"{_ranks(absent)} {_verb(absent, 'ha', 've', 's')} not joined {waits}"
         return Culprits(absent, call.name, f"{why}; {at}" if at else why)
     silent = tuple(sorted(rank for rank, each in records.items() if each is None))
+    usual = {one.signature for each in calls.values() for one in each.values() if one.number < number}
+    if silent and usual and call.signature not in usual:  # what it sent may have ended the others
+        why = f"{_ranks(there)} {_verb(there, 'call')} {call.name} ({call.sizes}), unlike any call before it"
+        return Culprits(tuple(sorted(there)), call.name, f"{why}, and {_ranks(silent)} told nothing")
     if silent:
         return Culprits(silent, call.name, f"{_ranks(silent)} told nothing of {waits}")
     return None

@@ -29,7 +29,8 @@ class FoundAfresh:
         return cls((*known, *(absent(name, why) for name in wanted)))
 
     def added_to(self, outcome: Outcome) -> Outcome:
-        """``outcome`` with what was found; a fact of the first process stays as it is."""
+        """``outcome`` with what was found; a fact of the first process stays, and what it has measured."""
+        known = {each.metric for each in outcome.measurements}
         facts = {**self.facts, **dict(outcome.facts)}
         said = str(facts.get(Modifier.DEGRADED.value, ""))
         more = [text for text in self.degraded if text not in said]
@@ -39,7 +40,10 @@ class FoundAfresh:
             modifiers = tuple(dict.fromkeys((*modifiers, Modifier.DEGRADED)))
         return replace(
             outcome,
-            measurements=(*outcome.measurements, *self.measurements),
+            measurements=(
+                *outcome.measurements,
+                *(each for each in self.measurements if each.samples or each.metric not in known),
+            ),
             modifiers=modifiers,
             facts=tuple(sorted(facts.items())),
         )

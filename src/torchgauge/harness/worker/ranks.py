@@ -53,10 +53,10 @@ class Ranks:
         # a group of its own: the model's collectives and ours must not be taken for each other
         self._group = distributed.new_group(backend=_CPU_BACKEND, timeout=PATIENCE, group_desc="torchgauge")
         self.count, self.rank = job.processes, job.rank
-        self._settings, dump = job.settings, recorder()
-        if dump is not None:
+        self._settings, read = job.settings, recorder()
+        if read is not None:
             asked = Path(f"{job.rendezvous}-asked")
-            self._watchdog = Watchdog(job.rank, asked, lambda found: events.emit(EVENT, record=found), dump)
+            self._watchdog = Watchdog(job.rank, asked, lambda found: events.emit(EVENT, record=found), read)
             self._watchdog.start()
 
     def enter(self, phase: Phase) -> None:

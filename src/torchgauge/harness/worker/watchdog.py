@@ -22,32 +22,39 @@ from pathlib import Path
 from types import FrameType
 from typing import Any
 
-from torchgauge.harness.flight_records import Call, FlightRecord, calls_of, still_waiting
+from torchgauge.harness.flight_records import FlightRecord, calls_of, still_waiting
 
 SHARES = (0.5, 0.9)
 """Of a deadline, at which the processes are asked."""
 TICK_S, SETTLE_S = 1.0, 0.3
 """Seconds between looks, and between the two readings of a record, which lags behind the calls."""
+Recorder = Callable[[], "list[dict[str, Any]]"]
+"""Reads the entries of a process's flight recorders."""
+_DUMPS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")
+"""NCCL's back end has a recorder of its own, and the other one knows nothing of its calls."""
 _LIBRARIES = (f"{os.sep}torch{os.sep}", f"{os.sep}threading.py", "<frozen")
 
 
-def recorder() -> Callable[[], str] | None:
-    """What dumps the flight recorder of this process as JSON; None in a torch that cannot (before 2.9)."""
+def recorder() -> Recorder | None:
+    """What reads the flight recorders of this process; None in a torch that cannot."""
     try:
         from torch._C import _distributed_c10d
     except ImportError:
         return None
-    found: Callable[[], str] | None = getattr(_distributed_c10d, "_dump_fr_trace_json", None)
-    return found
+    there = [getattr(_distributed_c10d, name, None) for name in _DUMPS]
+    dumps = [each for each in there if each is not None]
+    if not dumps:
+        return None
+    return lambda: [entry for dump in dumps for entry in json.loads(dump()).get("entries") or ()]
 
 
-def read_record(rank: int, thread: int, dump: Callable[[], str]) -> FlightRecord:
+def read_record(rank: int, thread: int, read: Recorder) -> FlightRecord:
     """What process ``rank`` waits for now, and where in its code its ``thread`` is."""
-    before = _calls(dump)
-    if any(not call.ended for call in before):
+    calls = calls_of(read())
+    if any(not call.ended for call in calls):
         time.sleep(SETTLE_S)
-        before = still_waiting(before, _calls(dump))
-    return FlightRecord(rank, before, place_of(sys._current_frames().get(thread)))
+        calls = still_waiting(calls, calls_of(read()))
+    return FlightRecord(rank, calls, place_of(sys._current_frames().get(thread)))
 
 
 def place_of(frame: FrameType | None) -> str:
@@ -66,7 +73,7 @@ class Watchdog:
     rank: int
     asked: Path
     tell: Callable[[FlightRecord], None]
-    dump: Callable[[], str]
+    read: Recorder
     watched: int = field(default_factory=threading.get_ident)
     _due: list[float] = field(default_factory=list)
     _seen: int = 0
@@ -95,15 +102,10 @@ class Watchdog:
             mark = self._mark()
             if mark != self._seen:
                 self._seen = mark
-                self.tell(read_record(self.rank, self.watched, self.dump))
+                self.tell(read_record(self.rank, self.watched, self.read))
 
     def _mark(self) -> int:
         try:
             return self.asked.stat().st_mtime_ns
         except OSError:
             return 0
-
-
-def _calls(dump: Callable[[], str]) -> tuple[Call, ...]:
-    found: dict[str, Any] = json.loads(dump())
-    return calls_of(found.get("entries") or ())

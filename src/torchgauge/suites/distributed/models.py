@@ -6,20 +6,25 @@ import torch
 from torch import distributed
 
 from torchgauge.records import AUTOCAST, Workload
-from torchgauge.suites.capabilities import COLLECTIVE
+from torchgauge.suites.capabilities import COLLECTIVE, LOSS, wanted
+from torchgauge.suites.distributed import parallel
 from torchgauge.suites.distributed.collectives import CLASSES, FUNCTIONAL
+from torchgauge.suites.losses import mean_loss
 from torchgauge.suites.suite import BuiltWorkload
 
 
 def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # noqa: ARG001  the name says it
-    """The call that the model is named after, of so many bytes as the shape of ``workload`` says.
+    """The model of ``workload``: a call of so many bytes as its shape says, or a network in parts.
 
-    Raises ``NotImplementedError`` for a message that has no element for each process, and under autocast.
+    Raises ``NotImplementedError`` for a message that has no element for each process, for a network of which
+    processes cannot have equal parts, and for a collective under autocast.
     """
+    if not distributed.is_initialized():
+        raise NotImplementedError("this model takes two processes or more")
+    if workload.mode != COLLECTIVE:
+        return _parallel(workload)
     if workload.dtype.startswith(AUTOCAST):
         raise NotImplementedError("autocast changes nothing of a collective: name the dtype of its message")
-    if not distributed.is_initialized():
-        raise NotImplementedError("a collective needs two processes or more")
     family, name = workload.model.split("-")[:2]
     kind = (FUNCTIONAL if family == "functional" else CLASSES)[name]
     rank, count = distributed.get_rank(), distributed.get_world_size()
@@ -36,5 +41,23 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # no
         items_per_step=workload.batch,
         item="call",
         abilities={COLLECTIVE: lambda: module},
+        facts={"collective_backend": str(distributed.get_backend())},
+    )
+
+
+def _parallel(workload: Workload) -> BuiltWorkload:
+    """A network of which each process computes a part, in the way that its name says."""
+    sizes, way = workload.sizes, workload.model.split("-")[1]
+    parallel.check_sizes(way, workload.batch, sizes["heads"])
+    training = LOSS in wanted(workload)
+    module = parallel.network(sizes, workload.seed).train(training)
+    generator = torch.Generator().manual_seed(workload.seed)
+    return BuiltWorkload(
+        module=module,
+        args=(torch.randn(workload.batch, sizes["seq"], sizes["width"], generator=generator),),
+        loss=mean_loss if training else None,
+        items_per_step=workload.batch,
+        item="sequence",
+        abilities={parallel.PARALLEL: parallel.WAYS[way]},
         facts={"collective_backend": str(distributed.get_backend())},
     )

@@ -6,9 +6,14 @@ from torchgauge.suites.catalog import DATA, YamlSuite
 
 SUITE = YamlSuite(
     name="distributed",
-    doc="Several processes: collectives by size, with algorithm and bus bandwidth.",
+    doc="Several processes: collectives by size, models in parts, and who keeps the others waiting.",
     data=DATA / "distributed.yaml",
     builder="torchgauge.suites.distributed.models:build",
+    checker="torchgauge.harness.worker.flight_check:check",
+    scenarios={
+        "training": "torchgauge.harness.scenarios.parallel_training",
+        "inference": "torchgauge.harness.scenarios.parallel_inference",
+    },
     preload=("torch",),
     install_hint="install the torch build of your device",
 )

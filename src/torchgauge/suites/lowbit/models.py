@@ -23,7 +23,7 @@ class Block(nn.Module):  # type: ignore[misc]  # torch is not seen by mypy
 
     def __init__(self, width: int, heads: int) -> None:
         super().__init__()
-        self.heads = heads
+        self.head_width = width // heads
         self.norm_attention, self.norm_feed = (nn.LayerNorm(width, bias=False) for _ in range(2))
         self.query, self.key, self.value, self.out = (_square(width) for _ in range(4))
         self.feed = nn.Sequential(_square(width), nn.GELU(), _square(width))
@@ -32,7 +32,7 @@ class Block(nn.Module):  # type: ignore[misc]  # torch is not seen by mypy
         """The encoded ``x`` (batch, seq, width)."""
         normed = self.norm_attention(x)
         parts = (each(normed) for each in (self.query, self.key, self.value))
-        heads = (each.unflatten(-1, (self.heads, -1)).transpose(1, 2) for each in parts)
+        heads = (each.unflatten(-1, (-1, self.head_width)).transpose(1, 2) for each in parts)
         attended = nn.functional.scaled_dot_product_attention(*heads, is_causal=True)
         x = x + self.out(attended.transpose(1, 2).flatten(2))
         return x + self.feed(self.norm_feed(x))

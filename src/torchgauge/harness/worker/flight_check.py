@@ -1,0 +1,123 @@
+"""Checks ``flight_recorder-*``: a fault is injected into a group of processes, and has to be found out.
+
+Right is that the watchdog tells before the time-out of the call, and that the records of all processes name
+the one that is to blame and the call; for a fault after which the call ends well (a process that comes late),
+that it does.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from torchgauge.harness.flight_records import Culprits, FlightRecord, culprits
+from torchgauge.harness.worker.injected_hang import NOT_RECORDED, Injected
+from torchgauge.processes.kept_process import KeptProcess, scratch
+from torchgauge.records import Cause, Scalar, Status, Workload, from_plain, to_json
+from torchgauge.suites.check import CheckOutcome, CheckSession, NotOnThisDeviceError
+from torchgauge.suites.suite import HOST
+
+LIMIT_S, MEETING_S = 10.0, 45.0
+"""Seconds that a call may take, and that processes may take to import torch and to meet."""
+CULPRIT, NUMBER = 1, 4
+"""Which process errs, and in which call: the group's first one connects it."""
+_RANK = "import sys; sys.path[:0] = {path!r}; from {module} import main; main(sys.argv[1], int(sys.argv[2]))"
+
+
+@dataclass(frozen=True)
+class Found:
+    """What came of a group: who was named, how each process ended, and the longest seconds until all told."""
+
+    named: Culprits | None
+    statuses: tuple[int | None, ...]
+    told: int
+    seconds: float
+
+
+def check(workload: Workload, session: CheckSession) -> CheckOutcome:
+    """Inject the fault that the model is named after among as many ``ranks`` as its shape says."""
+    kind, count = workload.model.partition("-")[2], workload.sizes["ranks"]
+    device = session.torch_device
+    if device is None:
+        raise NotOnThisDeviceError(f"device {session.name!r} runs no torch, by which processes meet")
+    _need_devices(device.type, session.index + count)
+    with scratch("flight") as folder:
+        injected = Injected(kind, CULPRIT, NUMBER, count, LIMIT_S, str(folder), device.type, session.index)
+        found = inject(injected)
+    if NOT_RECORDED in found.statuses:
+        raise NotOnThisDeviceError("this torch has no flight recorder that a process can read")
+    return judged(injected, found)
+
+
+def judged(injected: Injected, found: Found) -> CheckOutcome:
+    """Whether ``found`` names who was ``injected`` as the culprit, and the call."""
+    operation = "broadcast" if injected.kind == "operation" else "all_reduce"
+    expected = (injected.culprit,), f"{operation} #{injected.number + 1}"  # the first call connects
+    facts: dict[str, Scalar] = {"named_after_s": round(found.seconds, 2), "records": found.told}
+    if found.named is not None:
+        facts["named"] = found.named.why
+    wrong = ""
+    if found.named is None:
+        wrong = f"nobody was named, from {found.told} records of {injected.count} processes"
+    elif (found.named.ranks, found.named.call) != expected:
+        wrong = f"named was {found.named.why!r} and not rank {injected.culprit} in {expected[1]}"
+    elif injected.kind == "late" and any(found.statuses):
+        wrong = f"the call did not end well when the late process came: {found.statuses}"
+    status = Status.FAIL_ACCURACY if wrong else Status.PASS
+    cause = Cause.TOLERANCE if wrong else None
+    return CheckOutcome(status, wrong, cause, facts=tuple(sorted(facts.items())))
+
+
+def inject(injected: Injected) -> Found:
+    """Run the group of ``injected`` until all that live have told, and kill what is left of it."""
+    began = time.monotonic()
+    with _group(injected) as group:
+        late = began + MEETING_S + injected.limit_s
+        while time.monotonic() < late:
+            open_ = [
+                rank
+                for rank, each in enumerate(group)
+                if each.poll() is None and (injected.kind == "late" or not injected.record(rank).exists())
+            ]
+            if not open_:
+                break
+            time.sleep(0.05)
+        seconds = time.monotonic() - began
+        statuses = tuple(each.poll() for each in group)
+    records: dict[int, FlightRecord | None] = {}
+    for rank in range(injected.count):
+        file = injected.record(rank)
+        told = file.read_text(encoding="utf-8") if file.exists() else ""
+        records[rank] = from_plain(FlightRecord, json.loads(told)) if told else None
+    told_by = sum(each is not None for each in records.values())
+    return Found(culprits(records), statuses, told_by, seconds)
+
+
+@contextmanager
+def _group(injected: Injected) -> Iterator[list[KeptProcess]]:
+    """The processes of ``injected``; none of them is left at the end."""
+    code = _RANK.format(path=sys.path, module=Injected.__module__)
+    group: list[KeptProcess] = []
+    try:
+        for rank in range(injected.count):
+            command = [sys.executable, "-c", code, to_json(injected), str(rank)]
+            group.append(KeptProcess(command, os.environ))
+        yield group
+    finally:
+        for each in group:
+            each.end()
+
+
+def _need_devices(kind: str, count: int) -> None:
+    if kind == HOST:
+        return
+    import torch
+
+    there = torch.get_device_module(kind).device_count()
+    if there < count:
+        raise NotOnThisDeviceError(f"{count} processes need as many devices: there are {there}")
