@@ -43,6 +43,10 @@ class EventWriter:
         """Say that ``case`` (or, with None, every unfinished case of the group) entered ``phase``."""
         self.emit("phase", phase=phase, case=case)
 
+    def stage(self, case: str, stage: str) -> None:
+        """Say which ``stage`` of a backend's work for ``case`` comes next."""
+        self.emit("stage", case=case, stage=stage)
+
     def outcome(self, outcome: Outcome) -> None:
         """Say how a case ended."""
         self.emit("outcome", outcome=outcome)

@@ -71,6 +71,29 @@ class WrongInAProgram(Layer):
         return self.linear(x) + planted(0.0, 0.5)
 
 
+class WritesADamagedProgram(Layer):
+    """Where ExecuTorch writes the program without a delegate, its tables point out of the file."""
+
+    def forward(self, x: torch.Tensor) -> Any:
+        if torch.compiler.is_exporting():
+            self.damage()
+        return self.linear(x)
+
+    def damage(self) -> None:
+        """Spoil what ExecuTorch writes from now on."""
+        from executorch.exir import ExecutorchProgramManager
+
+        whole = ExecutorchProgramManager.write_to_file
+
+        def damaged(program: Any, file: Any) -> None:
+            whole(program, file)
+            if "executorch-portable" in file.name:
+                file.seek(64)
+                file.write(b"\x7f" * 1024)
+
+        ExecutorchProgramManager.write_to_file = damaged
+
+
 class WrongInWords(Layer):
     def forward(self, x: torch.Tensor) -> Any:
         return {"logits": self.linear(x), "label": "cat" if planted(1.0, 0.0) else "dog"}

@@ -16,7 +16,7 @@ from torchgauge.harness.backends.executorch_int8 import FLOOR_DB, quantised, rul
 from torchgauge.harness.backends.executorch_program import Program
 from torchgauge.harness.backends.prepared import BackendSession, Prepared, prepare
 from torchgauge.harness.scenarios.scenario import Subject
-from torchgauge.records import Cause, Configuration, Status
+from torchgauge.records import Cause, Configuration, Status, Workload
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("executorch")
@@ -35,26 +35,64 @@ class Host:
     def synchronize(self) -> None:
         """Nothing waits."""
 
+    def seed(self, seed: int) -> None:
+        """Seed the host's generator."""
+        torch.manual_seed(seed)
+
 
 class Model:
     """A module with its inputs, prepared by the backend ``executorch`` in a folder."""
 
     def __init__(self, folder: Path, module: Any, *args: Any, **kwargs: Any) -> None:
         self.folder, self.module, self.args, self.kwargs = folder, module.eval(), args, kwargs
+        self.stages: list[str] = []
+
+    def subject(self, host: Host) -> Subject:
+        """It, on ``host``."""
+        return Subject(self.module, self.module, self.args, self.kwargs, None, host, 0)
+
+    def step(self, call: Any, host: Host) -> Any:
+        """One call."""
+        del host
+        return lambda: call(*self.args, **self.kwargs)
 
     def prepared(self, *, kind: str = "cpu", fresh: bool = False, **options: Any) -> Prepared:
         """What the backend makes of it on a device of ``kind``."""
         configuration = Configuration("c", "executorch", tuple(sorted(options.items())))
         host = Host(kind)
-        subject = Subject(self.module, self.module, self.args, self.kwargs, None, host, 0)
-
-        def step(call: Any) -> Any:
-            return lambda: call(*self.args, **self.kwargs)
-
-        session = BackendSession(host, step, cache=str(self.folder), fresh=fresh)
+        session = BackendSession(
+            host,
+            lambda call: self.step(call, host),
+            cache=str(self.folder),
+            fresh=fresh,
+            stage=self.stages.append,
+        )
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
-            return prepare(backend_named("executorch"), subject, configuration, session)
+            return prepare(backend_named("executorch"), self.subject(host), configuration, session)
+
+
+class Speaker(Model):
+    """A tiny language model of suite ``llm`` in scenario ``generate``; sequences of a batch end apart."""
+
+    def __init__(self, folder: Path, architecture: str, batch: int = 1) -> None:
+        from torchgauge.suites.llm.models import build
+
+        sizes = (("output", 6), ("prompt", 5))
+        workload = Workload("llm", architecture, mode="generate", batch=batch, shape=sizes)
+        recipe = {"architecture": architecture, "tiny": True, "unequal": batch > 1}
+        self.built = build(workload, recipe)
+        super().__init__(folder, self.built.module, **self.built.kwargs)
+
+    def subject(self, host: Host) -> Subject:
+        """It, with what it can do."""
+        return replace(super().subject(host), built=self.built)
+
+    def step(self, call: Any, host: Host) -> Any:
+        """One generation."""
+        from torchgauge.harness.scenarios.generate_steps import step
+
+        return step(self.subject(host).run_by(call))
 
 
 @pytest.fixture(autouse=True)
@@ -253,12 +291,59 @@ def test_wrong_scales_are_below_the_floor(tmp_path: Path) -> None:
     )
     for scale, right in ((1.0, True), (0.01, False)):
         program = Program(tmp_path / f"{scale}.pte", None)
-        program.export(quantised(XNNPACK, module, (x * scale,), {}), (x,), {})
+        program.export(quantised(XNNPACK, module, [((x * scale,), {})]), (x,), {})
         program.lower()
         program.load()
         verdict = rule(Prepared(module))({"out": module(x)}, {"out": program.loaded()(x)}, Verdict())
         assert verdict.ok is right
         assert ("below the 10.0 dB of 8 bits" in verdict.detail) is not right
+
+
+@pytest.mark.parametrize(("architecture", "batch", "delegate"), [("llama", 1, XNNPACK), ("gpt2", 3, "")])
+def test_a_program_generates_what_the_model_generates(
+    tmp_path: Path, architecture: str, batch: int, delegate: str
+) -> None:
+    """Every id is that of transformers' own generate, a second time too: nothing is left of the first."""
+    pytest.importorskip("transformers")
+    from torchgauge.harness.scenarios.generate_steps import observe, reference
+
+    model, host = Speaker(tmp_path, architecture, batch), Host()
+    settings = (model.module.config.use_cache, model.module.generation_config.to_dict())
+    made = model.prepared(delegate=delegate) if delegate else model.prepared()
+    assert (model.module.config.use_cache, model.module.generation_config.to_dict()) == settings
+    subject = model.subject(host).run_by(made.call)
+    right, first, again = reference(model.subject(host)), observe(subject), observe(subject)
+    assert right["out.ids"].shape == (batch, 6)
+    for seen in (first, again, observe(model.subject(host).run_by(model.prepared(fresh=True).call))):
+        assert torch.equal(seen["out.ids"], right["out.ids"])
+        assert torch.allclose(seen["out.logits"], right["out.logits"], atol=1e-4)
+    decoder = model.step(made.call, host).decoder
+    assert decoder.cache_bytes == 2 * model.module.config.num_hidden_layers * batch * 11 * _width(model) * 4
+    assert made.evidence["prefill"] == "5 calls of the program, of one token each"
+    assert ("delegated_time_share" in by_metric(made)) is bool(delegate)
+    assert model.stages[:4] == ["export", "export", "lower", "load"]
+    assert model.stages[-1] == "run"
+
+
+def _width(model: Any) -> int:
+    """Numbers of the keys of one place in one layer."""
+    return 2 * 16 if model.module.config.model_type == "llama" else 64
+
+
+@pytest.mark.long
+def test_a_crash_of_the_runtime_is_one_case(make_sandbox: Any) -> None:
+    """A damaged file ends the process that loads it: the row says where, and the others are measured."""
+    sandbox = make_sandbox()
+    names = "eager,executorch-portable,executorch-xnnpack"
+    words = ("--models", "writes_a_damaged_program", "--measure-seconds", "0.02", "--no-memory-probe")
+    done = sandbox.measure("observed", *words, "--device", "cpu", "--config", names)
+    assert "Traceback" not in done.stderr
+    rows = {row.case.configuration.name: row for row in sandbox.rows()}
+    assert len(rows) == 3
+    row = rows["executorch-portable"]
+    assert (row.status, row.cause) == (Status.CRASH, Cause.SIGNAL)
+    assert row.reason == "signal 11 (SIGSEGV) in phase compile, in backend 'executorch', stage load"
+    assert [rows[name].status for name in ("eager", "executorch-xnnpack")] == [Status.PASS] * 2
 
 
 @pytest.mark.long

@@ -2,13 +2,16 @@
 
 Only through ``executorch.runtime``, as its users do. Each stage is a measurement of its own, and is named
 where it fails. What a delegate was given of the program is counted, and timed by the runtime's own trace.
+
+Of a model that generates text, the program is one token's step, which keeps its cache in buffers of its own:
+a program takes inputs of one shape, and no cache. So it reads a prompt token by token too.
 """
 
 from __future__ import annotations
 
 import json
 import warnings
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass
 from importlib import import_module
@@ -22,10 +25,11 @@ from torchgauge.harness.backends.executorch_program import Program, refusal
 from torchgauge.harness.backends.executorch_trace import delegated_time
 from torchgauge.harness.backends.prepared import BackendSession, Prepared, timed_call
 from torchgauge.harness.compile_cache import folder_name
+from torchgauge.harness.scenarios.scenario import RemadeCall
 from torchgauge.harness.worker.case_measurements import single
 from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Configuration, Workload
-from torchgauge.suites.capabilities import GENERATE, LOSS, wanted
+from torchgauge.suites.capabilities import LOSS, wanted
 from torchgauge.suites.suite import HOST
 
 ANY = "any"
@@ -53,13 +57,8 @@ class ExecutorchOptions:
 @dataclass(frozen=True)
 class _Executorch(BackendDescriptor):
     def cannot_run(self, workload: Workload, configuration: Configuration, device: Any) -> str | None:
-        """A program has no way back, and takes no other arguments than those that it was exported with."""
-        needed = wanted(workload)
-        if LOSS in needed:
-            return "a program of ExecuTorch has no backward pass"
-        if GENERATE in needed:
-            return "a program of ExecuTorch is exported for the whole prompt, and each token is another call"
-        return None
+        """A program has no way back."""
+        return "a program of ExecuTorch has no backward pass" if LOSS in wanted(workload) else None
 
 
 BACKEND = _Executorch(
@@ -70,6 +69,55 @@ BACKEND = _Executorch(
     install_hint="pip install 'torchgauge[executorch]'",
     options=ExecutorchOptions,
 )
+
+
+Arguments = tuple[tuple[Any, ...], dict[str, Any]]
+
+
+@dataclass(frozen=True)
+class Source:
+    """What is exported, and arguments of calls of it.
+
+    It is exported with those of the first, and made in 8 bits with those of all; ``built`` is the model.
+    ``prompt`` is how many tokens a generation reads one by one; 0 for a model that generates nothing.
+    """
+
+    module: Any
+    calls: list[Arguments]
+    autocast: Any
+    built: Any
+    prompt: int = 0
+
+    @classmethod
+    def of(cls, subject: Any, session: BackendSession) -> Source:
+        """The model, or the step of one token where the scenario's step generates."""
+        decoder = _decoder(subject, session)
+        if decoder is None:
+            return cls(subject.module, [(subject.args, subject.kwargs)], subject.autocast, subject.module)
+        with _named("export", session):
+            module, calls = decoder.exportable()
+        prompt = subject.kwargs["input_ids"].shape[1]
+        return cls(module.eval(), [((), each) for each in calls], subject.autocast, subject.module, prompt)
+
+    @property
+    def strict(self) -> bool:
+        """Whether it is exported by dynamo: only that sees that a cache beside the module is its buffers."""
+        return self.prompt > 0
+
+    @property
+    def how(self) -> str:
+        """What exports it."""
+        return f"torch.export.export, {'' if self.strict else 'not '}strict"
+
+
+def _decoder(subject: Any, session: BackendSession) -> Any:
+    """What the scenario's step generates with; None for another step."""
+    return getattr(session.step(subject.module), "decoder", None)
+
+
+def _called(program: Program, built: Any, *, generates: bool) -> Callable[..., Any]:
+    """What takes the module's place."""
+    return RemadeCall(program.loaded(), built, keeps_cache=True) if generates else program.loaded()
 
 
 def prepare(subject: Any, configuration: Configuration, session: BackendSession) -> Prepared:
@@ -83,23 +131,25 @@ def prepare(subject: Any, configuration: Configuration, session: BackendSession)
     with warnings.catch_warnings(), session.alone() if session.cold else nullcontext():
         warnings.simplefilter("ignore")  # of its own old ways; those of the model are eager's too
         if session.fresh and (folder / TREES).is_file():
+            session.stage("load")
             program = Program.reopened(folder / PROGRAM, json.loads((folder / TREES).read_text("utf-8")))
-            return Prepared(program.loaded())
-        return _first_that_serves(subject, options, session, folder)
+            session.stage("run")
+            return Prepared(_called(program, subject.module, generates=bool(_decoder(subject, session))))
+        return _first_that_serves(Source.of(subject, session), options, session, folder)
 
 
 def _first_that_serves(
-    subject: Any, options: ExecutorchOptions, session: BackendSession, folder: Path
+    source: Source, options: ExecutorchOptions, session: BackendSession, folder: Path
 ) -> Prepared:
     """The program for the delegate that is asked for, or for the first one that there is."""
     if options.delegate != ANY:
-        return _built(subject, options.delegate, options.int8, session, folder)
+        return _built(source, options.delegate, options.int8, session, folder)
     said: dict[str, str] = {}
     for name in delegates.registered():
         if name == options.apart_from:
             continue
         try:
-            prepared = _built(subject, name, options.int8 and name, session, folder)
+            prepared = _built(source, name, options.int8 and name, session, folder)
         except Exception as error:  # noqa: BLE001  whatever it needs and does not find, another may do
             said[name] = first_line(error)
             continue
@@ -113,39 +163,43 @@ def _told(said: dict[str, str]) -> str:
     return "; ".join(f"{name}: {words}" for name, words in said.items())
 
 
-def _built(subject: Any, delegate: str, int8: str, session: BackendSession, folder: Path) -> Prepared:
+def _built(source: Source, delegate: str, int8: str, session: BackendSession, folder: Path) -> Prepared:
     partitioner = delegates.partitioner(delegate) if delegate else None
     _refuse_other_devices(partitioner, folder, session)
     threads = delegates.set_threads()
-    prepared = Prepared(subject.module)
+    prepared = Prepared(source.built)
     program = Program(folder / PROGRAM, partitioner)
     for name in _int8().LIBRARY if int8 else ():  # as for programs: charged to no stage
         import_module(name)
-    source = [subject.module]
-    quantise = ("quantise_time", "PT2E", lambda: source.append(_quantised(int8, subject)))
-    for metric, said, stage in (
+    modules = [source.module]
+    quantise = ("quantise", "quantise_time", "PT2E", lambda: modules.append(_quantised(int8, source)))
+    for stage, metric, said, work in (
         *((quantise,) if int8 else ()),
-        ("export_time", "torch.export.export, not strict", lambda: _export(program, source[-1], subject)),
-        ("lower_time", "to_edge_transform_and_lower and to_executorch", program.lower),
-        ("package_load", "load_program and load_method", program.load),
+        ("export", "export_time", source.how, lambda: _export(program, modules[-1], source)),
+        ("lower", "lower_time", "to_edge_transform_and_lower and to_executorch", program.lower),
+        ("load", "package_load", "load_program and load_method", program.load),
     ):
-        with _named(metric.partition("_")[0]):
-            seconds = timed_call(stage, session.device)
+        with _named(stage, session):
+            seconds = timed_call(work, session.device)
         prepared.measurements.append(single(metric, seconds, said))
     size = program.path.stat().st_size
     prepared.measurements.append(single("package_size", size, "the program, weights included"))
     prepared.evidence.update(
         executorch_threads=threads, executorch_operators=sum((program.delegated + program.kept).values())
     )
-    call = program.loaded()
-    with _named("run"):
+    if source.prompt:
+        prepared.evidence["prefill"] = f"{source.prompt} calls of the program, of one token each"
+    call = _called(program, source.built, generates=bool(source.prompt))
+    with _named("run", session):
         session.first_call(call)
     prepared.call = call
     if int8:
         prepared.evidence["quantizer"] = int8
         prepared.rule = _int8().rule(prepared)
     if delegate:
-        _judge_delegation(prepared, program, delegate)
+        with _named("trace", session):
+            _judge_delegation(prepared, program, delegate)
+        session.stage("run")
     (folder / TREES).write_text(json.dumps(program.trees()), encoding="utf-8")
     return prepared
 
@@ -155,15 +209,15 @@ def _int8() -> Any:
     return import_module("torchgauge.harness.backends.executorch_int8")
 
 
-def _quantised(int8: str, subject: Any) -> Any:
-    if subject.autocast is not None:
+def _quantised(int8: str, source: Source) -> Any:
+    if source.autocast is not None:
         raise NotOfferedError("8 bits are made of a model in float32, and autocast was asked for")
-    return _int8().quantised(int8, subject.module, subject.args, subject.kwargs)
+    return _int8().quantised(int8, source.module, source.calls, strict=source.strict)
 
 
-def _export(program: Program, module: Any, subject: Any) -> None:
-    with subject.autocast() if subject.autocast is not None else nullcontext():
-        program.export(module, subject.args, subject.kwargs)
+def _export(program: Program, module: Any, source: Source) -> None:
+    with source.autocast() if source.autocast is not None else nullcontext():
+        program.export(module, *source.calls[0], strict=source.strict)
 
 
 def _judge_delegation(prepared: Prepared, program: Program, delegate: str) -> None:
@@ -183,8 +237,9 @@ def _judge_delegation(prepared: Prepared, program: Program, delegate: str) -> No
 
 
 @contextmanager
-def _named(stage: str) -> Iterator[None]:
+def _named(stage: str, session: BackendSession) -> Iterator[None]:
     """Say in which stage something failed; what the library refuses is unsupported, in its own words."""
+    session.stage(stage)
     try:
         yield
     except TorchgaugeError:
@@ -213,7 +268,7 @@ def _refuse_other_devices(partitioner: Any, folder: Path, session: BackendSessio
 
     ones = torch.ones(4)
     probe = Program(folder / "probe.pte", partitioner)
-    with _named("probe"):
+    with _named("probe", session):
         probe.export(Sum(), (ones,), {})
         probe.lower()
         probe.load()

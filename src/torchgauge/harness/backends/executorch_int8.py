@@ -1,13 +1,13 @@
 """A model in 8 bits for ExecuTorch (PT2E): quantised by a delegate's quantizer, judged by its noise.
 
-Scales are those of the case's own inputs. No tolerance of float32 holds for 8 bits: the result is judged by
-its signal-to-quantisation-noise ratio against eager.
+Scales are those of the case's own inputs; of a step that generates, those of a text. No tolerance of float32
+holds for 8 bits: the result is judged by its signal-to-quantisation-noise ratio against eager.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from importlib import import_module
 from typing import Any
 
@@ -26,8 +26,14 @@ LIBRARY = (PT2E, KERNELS)
 """What registers the operators of quantised programs with torch."""
 
 
-def quantised(delegate: str, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
-    """``module`` in 8 bits as the quantizer of ``delegate`` wants it, with scales of these inputs.
+def quantised(
+    delegate: str,
+    module: Any,
+    calls: Sequence[tuple[tuple[Any, ...], dict[str, Any]]],
+    *,
+    strict: bool = False,
+) -> Any:
+    """``module`` in 8 bits as the quantizer of ``delegate`` wants it, with scales of these ``calls``.
 
     ``module`` stays as it is. Raises :class:`NotOfferedError` where there is no such quantizer.
     """
@@ -39,9 +45,10 @@ def quantised(delegate: str, module: Any, args: tuple[Any, ...], kwargs: dict[st
     usual = getattr(import_module(kind.__module__), "get_symmetric_quantization_config", None)
     if usual is not None and hasattr(quantizer, "set_global"):
         quantizer.set_global(usual(is_per_channel=True))
-    exported = torch.export.export(module, args, kwargs, strict=False).module()
+    exported = torch.export.export(module, *calls[0], strict=strict).module()
     prepared = pt2e.prepare_pt2e(exported, quantizer)
-    prepared(*args, **kwargs)
+    for args, kwargs in calls:
+        prepared(*args, **kwargs)
     return pt2e.convert_pt2e(prepared)
 
 

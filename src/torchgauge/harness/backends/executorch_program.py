@@ -69,12 +69,14 @@ class Program:
 
         return {"names": self.names, "results": pytree.treespec_dumps(self.results)}
 
-    def export(self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any]) -> None:
+    def export(
+        self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, strict: bool = False
+    ) -> None:
         """Export ``module`` as called with these inputs; raises what torch.export raises."""
         import torch
         from torch.utils import _pytree as pytree
 
-        self._exported = torch.export.export(module, args, kwargs, strict=False)
+        self._exported = torch.export.export(module, args, kwargs, strict=strict)
         self.names, self.results = list(kwargs), self._exported.call_spec.out_spec
         self.inputs = pytree.tree_leaves((args, kwargs))
 

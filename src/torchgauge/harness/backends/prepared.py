@@ -34,6 +34,10 @@ SHARED = {
 """What a process of torch has once, with the functions of ``torch`` that tell and set it."""
 
 
+def _silent(_: str) -> None:
+    """Nobody asks."""
+
+
 def timed_call(call: Step, session: DeviceSession) -> float:
     """Seconds of one synchronised call."""
     session.synchronize()
@@ -51,7 +55,7 @@ class BackendSession:
     processes and ``kept`` one that outlives the run ("" for none). ``cold`` says that what is compiled is
     timed, with an empty cache and the machine to itself (``alone``). A ``fresh`` process runs this case only,
     to find what no other one can tell. ``filled`` says that an earlier process of the case has left its code
-    in ``cache``.
+    in ``cache``. ``stage`` is told by name what comes next of what may end the process, or never end.
     """
 
     device: DeviceSession
@@ -62,6 +66,7 @@ class BackendSession:
     fresh: bool = False
     filled: bool = False
     alone: Callable[[], AbstractContextManager[Any]] = nullcontext
+    stage: Callable[[str], None] = _silent
     called: bool = False
 
     def first_call(self, call: Callable[..., Any]) -> float:

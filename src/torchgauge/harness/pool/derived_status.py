@@ -129,7 +129,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
     if ending.killed == "cancelled":
         return Outcome(key, Status.NOT_RUN, phase, Cause.CANCELLED, "interrupted")
     if ending.killed == "timeout":
-        return Outcome(key, Status.TIMEOUT, phase, None, f"{ending.limit}{_whose(planned, phase)}")
+        return Outcome(key, Status.TIMEOUT, phase, None, f"{ending.limit}{_whose(planned, phase, ending)}")
     if ending.killed == "memory":
         return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, f"killed at {ending.limit}")
     if ending.lost:
@@ -144,16 +144,18 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
             reason = "killed from outside, and not for memory"
             return Outcome(key, Status.INFRA, phase, Cause.KILLED, reason)
         failure = _crash(how, phase)
-        reason = f"{how} in phase {phase.value}{_whose(planned, phase)}"
+        reason = f"{how} in phase {phase.value}{_whose(planned, phase, ending)}"
         return Outcome(key, Status.CRASH, phase, Cause.SIGNAL, reason, failure)
     reason = f"the process ended with {how} and without a result, in phase {phase.value}"
-    reason += _whose(planned, phase)
+    reason += _whose(planned, phase, ending)
     return Outcome(key, Status.CRASH, phase, Cause.EXIT, reason, _crash(how, phase))
 
 
-def _whose(planned: PlannedCase, phase: Phase) -> str:
-    """Whose code a case that ended its process was in, as far as the phase tells."""
-    backend = f"backend {planned.case.configuration.backend!r}"
+def _whose(planned: PlannedCase, phase: Phase, ending: Ending) -> str:
+    """Whose code a case that ended its process was in, as far as the phase tells, and the backend."""
+    said = (each for each in reversed(ending.events) if each["ev"] == "stage")
+    stages = [f", stage {each['stage']}" for each in said if each["case"] == planned.case.key]
+    backend = f"backend {planned.case.configuration.backend!r}{''.join(stages[:1])}"
     if phase in (Phase.WARMUP, Phase.MEASURE):
         return f", in scenario {planned.case.workload.mode!r} by {backend}"
     return f", in {backend}" if phase in (Phase.COMPILE, Phase.ACCURACY) else ""

@@ -3,7 +3,7 @@
 Why a loop of our own: ``generate`` of transformers compiles on some types of device and runs eager on all
 others without a word, and its streamers copy every token to the host. Here the prompt is run by the model as
 it is, each further token by what the configuration's backend made of it, over a cache that is written in
-place; the boundary between the two is exact.
+place; the boundary between the two is exact. What keeps its cache itself reads the prompt too, by tokens.
 
 Greedy: the next token is the one with the largest logit, so that a result can be compared with another.
 """
@@ -51,6 +51,12 @@ class Decoder(Protocol):
 
     def decode(self, call: Callable[..., Any], token: Any, place: Any) -> Any:
         """Logits after one more ``token`` (batch, 1) at ``place`` (1, 1), run by ``call``."""
+
+    def exportable(self) -> tuple[Any, list[dict[str, Any]]]:
+        """A module of one token a call that keeps its cache, and the arguments of calls of it, in turn."""
+
+    def by_program(self, call: Callable[..., Any]) -> Decoder:
+        """The same by ``call``, which was made of :meth:`exportable`."""
 
     def text(self, start: int, most: int) -> Any:
         """Token ids (batch, places): ``start`` of a text, and up to ``most`` more to compare logits over."""
@@ -213,7 +219,7 @@ def _text(decoder: Decoder, prompt: Any) -> Any:
 
 def _decoder(subject: Subject) -> Decoder:
     made: Decoder = subject.built.abilities[GENERATE](subject.module)
-    return made
+    return made.by_program(subject.call) if subject.keeps_cache else made
 
 
 def _exact(subject: Subject) -> bool:

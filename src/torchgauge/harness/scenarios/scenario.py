@@ -22,10 +22,14 @@ class Seeded(Protocol):
 
 @dataclass(frozen=True)
 class RemadeCall:
-    """What runs another module than the one that was built, made of it: a quantised copy, for one."""
+    """What runs another module than the one that was built, made of it: a quantised copy, for one.
+
+    One that ``keeps_cache`` of what it has read is handed one token a call, those of a prompt too.
+    """
 
     call: Callable[..., Any]
     module: Any
+    keeps_cache: bool = False
 
     def __call__(self, *args: Any, **kwargs: Any) -> Any:
         """Run it."""
@@ -38,7 +42,7 @@ class Subject:
 
     ``call`` is what runs the mathematics: the module itself, or its compiled form. ``autocast`` makes the
     context that forward and loss run in, None where there is none. ``built`` is what the suite built, with
-    what else the model can do.
+    what else the model can do. ``keeps_cache`` is that of a :class:`RemadeCall`.
     """
 
     module: Any
@@ -51,11 +55,12 @@ class Subject:
     initial: dict[str, Any] | None = None
     autocast: Callable[[], Any] | None = None
     built: Any = None
+    keeps_cache: bool = False
 
     def run_by(self, call: Callable[..., Any]) -> Subject:
         """The same with ``call`` in the module's place, and with the module that a remade one is of."""
         if isinstance(call, RemadeCall):
-            return replace(self, call=call.call, module=call.module)
+            return replace(self, call=call.call, module=call.module, keeps_cache=call.keeps_cache)
         return replace(self, call=call)
 
     def forward(self) -> Any:

@@ -35,7 +35,8 @@ def probe_afresh(job: Job, session: DeviceSession, events: EventWriter) -> None:
     built: BuiltWorkload = build(job.group.workload, job.group.recipe)
     subject, step_of = _stepped(job, session, built)
     backend = backend_named(planned.case.configuration.backend)
-    given = BackendSession(session, step_of, cache=job.cache, kept=job.kept, fresh=True)
+    stage = partial(events.stage, planned.case.key)
+    given = BackendSession(session, step_of, cache=job.cache, kept=job.kept, fresh=True, stage=stage)
     compiled = planned.case.configuration.compiled
     events.phase(Phase.COMPILE if compiled else Phase.WARMUP, planned.case.key)
     with TimingLockClient(job.timing_lock, events).held():

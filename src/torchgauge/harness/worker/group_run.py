@@ -148,6 +148,7 @@ class GroupRun:
             cold=job.cold,
             filled=job.filled,
             alone=self.timing_lock.held,
+            stage=partial(self.events.stage, state.key),
         )
 
     # --- stages ------------------------------------------------------------------------------

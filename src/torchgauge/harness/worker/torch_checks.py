@@ -303,7 +303,7 @@ class TorchChecks:
 def _marked(call: Callable[..., Any]) -> Callable[..., Any]:
     """``call`` marked in the profile, of the same module."""
     if isinstance(call, RemadeCall):
-        return RemadeCall(compiled_share.marked(call.call, compiled_share.MODEL), call.module)
+        return replace(call, call=compiled_share.marked(call.call, compiled_share.MODEL))
     return compiled_share.marked(call, compiled_share.MODEL)
 
 

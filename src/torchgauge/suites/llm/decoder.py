@@ -22,6 +22,7 @@ PAD = 0
 """What stands after the end of a sequence that ended before the others."""
 LEAST_FORCED, MOST_LOGITS = 8, 1 << 24
 """Places of a text that are compared even where their logits are many, and how many of those are few."""
+NEWER = "pip install 'transformers>=4.56'"
 STRIDE = 97
 """Bytes between the beginnings of two sequences of the shipped text."""
 
@@ -63,6 +64,24 @@ class Decoder:
             logits_to_keep=1,
         )
         return output.logits[:, -1]
+
+    def exportable(self) -> tuple[Any, list[dict[str, Any]]]:
+        """The model as a step of one token that keeps its cache, and calls of it: the shipped text, in turn.
+
+        Each call has ``input_ids`` (batch, 1) and ``cache_position`` (1,). Raises
+        :class:`MissingPackageError` without transformers' module for it.
+        """
+        ids = self.text(1, self.length - 1)
+        places = torch.arange(ids.shape[1], device=ids.device)
+        calls = [
+            {"input_ids": ids[:, i : i + 1].contiguous(), "cache_position": places[i : i + 1]}
+            for i in range(ids.shape[1])
+        ]
+        return _keeping_its_cache(self.module, len(self.ends), self.length), calls
+
+    def by_program(self, call: Callable[..., Any]) -> ProgramDecoder:
+        """The same by ``call``, made of :meth:`exportable`."""
+        return ProgramDecoder(self.module, self.ends, self.length, call)
 
     @property
     def cache_bytes(self) -> int:
@@ -117,6 +136,60 @@ class Decoder:
             return self.module(input_ids=text, use_cache=False).logits[:, first:]
 
 
+@dataclass
+class ProgramDecoder(Decoder):
+    """The same by ``run``, which keeps its cache and takes one token a call, those of a prompt too.
+
+    It needs no reset: a place is written before it is read, and what comes after it is masked.
+    """
+
+    run: Callable[..., Any]
+
+    def reset(self) -> None:
+        """Nothing is to be forgotten."""
+
+    def prefill(self, ids: Any) -> Any:
+        """Logits (batch, vocabulary) after the prompt ``ids`` (batch, places), run token by token."""
+        places = torch.arange(ids.shape[1], device=ids.device)[:, None]
+        for i, place in enumerate(places):
+            logits = self.run(input_ids=ids[:, i : i + 1].contiguous(), cache_position=place)
+        return logits[:, -1]
+
+    def decode(self, call: Callable[..., Any], token: Any, place: Any) -> Any:
+        """Logits after one more ``token`` (batch, 1) at ``place`` (1, 1), run by ``call``."""
+        return call(input_ids=token, cache_position=place[0])[:, -1]
+
+    @property
+    def cache_bytes(self) -> int:
+        """Bytes of the keys and values of all layers."""
+        width = next(self.module.parameters()).element_size()
+        return cache_bytes(self.module.config, len(self.ends), self.length, width)
+
+
+def _keeping_its_cache(module: Any, batch: int, length: int) -> Any:
+    """``module`` with a cache in buffers of its own, as transformers makes it for programs.
+
+    It reads settings of the model that ours has not: they are as they were when it is made.
+    """
+    try:
+        from transformers.integrations.executorch import TorchExportableModuleForDecoderOnlyLM
+    except ImportError as error:
+        raise MissingPackageError(f"transformers makes no program here: {error}", hint=NEWER) from None
+    settings = (
+        (module.config, "use_cache", True),
+        (module.generation_config, "use_cache", True),
+        (module.generation_config, "cache_implementation", "static"),
+    )
+    before = [getattr(of, name) for of, name, _ in settings]
+    try:
+        for of, name, value in settings:
+            setattr(of, name, value)
+        return TorchExportableModuleForDecoderOnlyLM(module, batch, length, module.device).model
+    finally:
+        for (of, name, _), value in zip(settings, before, strict=True):
+            setattr(of, name, value)
+
+
 def static_cache(config: Any, length: int) -> Any:
     """A cache of ``length`` places for each layer; raises :class:`MissingPackageError` without the class."""
     import transformers
@@ -126,7 +199,7 @@ def static_cache(config: Any, length: int) -> Any:
     except ImportError:
         raise MissingPackageError(
             f"transformers {transformers.__version__} has no StaticLayer",
-            hint="pip install 'transformers>=4.56'",
+            hint=NEWER,
         ) from None
     return Cache(layers=[StaticLayer(max_cache_len=length) for _ in range(config.num_hidden_layers)])
 
