@@ -25,7 +25,7 @@ PLANTS = "torchao.prototype.planted"
 class Host:
     """The part of a device session that a backend needs."""
 
-    torch_device = torch.device("cpu")
+    torch_device, name = torch.device("cpu"), "cpu"
 
     def synchronize(self) -> None:
         """The host has nothing to wait for."""
@@ -172,6 +172,49 @@ def test_what_torchao_refuses_is_unsupported_in_its_own_words(stack: Stack, plan
         stack.prepared("planted-defect")
     with pytest.raises(NotOfferedError, match="no configuration 'int8-weight-onli'; the nearest is 'int8-we"):
         stack.prepared("int8-weight-onli")
+
+
+def test_what_does_not_compile_and_runs_is_degraded_with_the_compilers_words(stack: Stack) -> None:
+    """Codes are a tensor in a tensor, which dynamo does not take: bytes and result are right."""
+    made = stack.prepared("codebook-weight-only")
+    assert stack.judged(made).ok
+    (said,) = made.degraded
+    assert said.startswith("torch.compile does not take it, and it runs uncompiled: InternalTorchDynamoError")
+    assert made.evidence["quantised_tensors"] == "CodebookQuantizedTensor x2"
+
+
+def test_what_fails_compiled_and_uncompiled_stays_the_compilers_error(stack: Stack, plant: Any) -> None:
+    """A defect is no path to go round: of the two errors it is the first that is told."""
+
+    def defect(module: Any, _: Any) -> Any:
+        module.forward = lambda given: given @ given
+        return module
+
+    plant("PlantedShapesConfig", defect)
+    with pytest.raises(torch._dynamo.exc.TorchRuntimeError, match="size"):
+        stack.prepared("planted-shapes")
+
+
+def test_products_that_the_device_refuses_are_tried_by_themselves(stack: Stack) -> None:
+    """Blocks with a scale each: the smallest such product says what a whole model runs into."""
+    from torchgauge.harness.backends.float8_products import refused
+
+    session = BackendSession(Host(), lambda call: call)
+    assert refused(session) == ""
+    said = refused(session, in_blocks=True)
+    assert said.startswith("no product in float8 with a scale for each block runs on cpu: ")
+    with pytest.raises(NotOfferedError) as caught:
+        stack.prepared("mx-dynamic-activation-mx-weight")
+    assert caught.value.message == said
+
+
+def test_bits_that_only_a_trained_quantiser_knows_are_four(stack: Stack) -> None:
+    """Without them torchao multiplies by None; the word says how many they are."""
+    made = stack.prepared("stretched-intx-weight-int4")
+    assert stack.judged(made).ok
+    assert (made.degraded, made.evidence["weights_kept_in"]) == ([], "4 bits")
+    with pytest.raises(NotOfferedError, match="nearest is 'stretched-intx-weight-int4'"):
+        stack.prepared("stretched-intx-weight")
 
 
 def test_arguments_of_the_class_may_be_given(stack: Stack) -> None:
