@@ -9,6 +9,7 @@ import pytest
 
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.planning.entry_words import with_beside
+from torchgauge.suites import kept_answer
 from torchgauge.suites.quant import catalogue
 from torchgauge.suites.quant.catalogue import Offers, Word
 from torchgauge.suites.quant.suite import SUITE
@@ -85,8 +86,8 @@ def test_a_broken_torchao_costs_its_own_rows_alone(monkeypatch: pytest.MonkeyPat
     def broken(*_: object) -> Offers:
         raise InfrastructureError("torchao cannot be imported")
 
-    monkeypatch.setattr(catalogue, "ask", broken)
-    monkeypatch.setattr(catalogue, "cache_folder", lambda: Path("nowhere"))
+    monkeypatch.setattr(kept_answer.Question, "ask", broken)
+    monkeypatch.setattr(kept_answer, "cache_folder", lambda: Path("nowhere"))
     catalogue.offers_of.cache_clear()
     try:
         found = catalogue.offers_of()

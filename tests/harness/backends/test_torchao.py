@@ -112,8 +112,10 @@ def test_a_quantised_copy_says_what_became_of_it(stack: Stack) -> None:
     assert found["sqnr"][0] > float(made.evidence["sqnr_floor_db"])
 
 
-def test_fixed_scales_are_found_with_the_inputs_of_the_case(stack: Stack) -> None:
-    """A configuration of fixed activations gets a scale for each layer, and multiplies integers."""
+@pytest.mark.parametrize("shape", [(4, 64), (2, 2, 64)])
+def test_fixed_scales_are_found_with_the_inputs_of_the_case(stack: Stack, shape: tuple[int, ...]) -> None:
+    """A configuration of fixed activations gets a scale for each layer, also in batches of texts."""
+    stack.inputs = stack.inputs.reshape(shape)
     made = stack.prepared("int8-static-activation-int8-weight")
     assert stack.judged(made).ok
     made.judged()

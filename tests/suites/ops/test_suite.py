@@ -77,7 +77,7 @@ def test_a_child_lists_the_operators_once(tmp_path: Path) -> None:
     ]
     assert counts[0] == counts[1]
     assert int(counts[0]) > 500
-    (kept,) = tmp_path.glob("operators-*.json")
+    (kept,) = tmp_path.glob("operator-database-*.json")
     before = kept.stat().st_mtime_ns
     names = {op.name for op in catalogue_of(cache=tmp_path).operators}
     assert kept.stat().st_mtime_ns == before

@@ -162,10 +162,11 @@ def _value(of: Any, value: Scalar) -> Any:
 
 @dataclass
 class Inputs:
-    """What one step showed every linear layer: the largest value and the sums of squares, by its name."""
+    """What one step showed every linear layer: largest value, mean squares and dimensions, by its name."""
 
     module: Any
     largest: dict[str, float] = field(default_factory=dict)
+    dims: dict[str, int] = field(default_factory=dict)
     squares: dict[str, list[float]] = field(default_factory=dict)
 
     @classmethod
@@ -185,6 +186,7 @@ class Inputs:
 
     def _take(self, name: str, _: Any, given: tuple[Any, ...]) -> None:
         values = given[0].detach().float()
+        self.dims[name] = values.dim()
         self.largest[name] = max(self.largest.get(name, 0.0), float(values.abs().max()))
         self.squares.setdefault(name, []).append(float(values.square().mean()))
 
@@ -257,16 +259,16 @@ def _quantise(
         granular = import_module("torchao.quantization.granularity")
         own = {"granularity": [granular.PerTensor(), granular.PerRow()], **arguments}
         for name, largest in seen.largest.items():
-            scale = _symmetric_scale(module.get_submodule(name).weight, largest)
+            scale = _symmetric_scale(module.get_submodule(name).weight, largest, seen.dims[name])
             wanted_name = partial(_is_called, name)
             quantize_(module, kind(**{**own, SCALE: scale}), filter_fn=wanted_name)
 
 
-def _symmetric_scale(like: Any, largest: float) -> Any:
-    """The step of int8 that reaches from minus to plus ``largest``, one for a whole (rows, width) tensor."""
+def _symmetric_scale(like: Any, largest: float, dims: int) -> Any:
+    """The step of int8 that reaches from minus to plus ``largest``, one for a whole tensor of ``dims``."""
     import torch
 
-    return torch.full((1, 1), max(largest, 1e-12) / 127.0, device=like.device, dtype=torch.float32)
+    return torch.full((1,) * dims, max(largest, 1e-12) / 127.0, device=like.device, dtype=torch.float32)
 
 
 def _is_called(name: str, _: Any, given: str) -> bool:
