@@ -126,6 +126,17 @@ def test_more_processes_than_devices_are_refused(counted: Any) -> None:
     assert counted(1, "cpu", processes=64) == []
 
 
+def test_a_launcher_of_several_processes_is_refused(sandbox: Any) -> None:
+    """Each would run every case, and disturb the others: it says how to start them."""
+    variables = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
+    done = sandbox.run("run", "toy", "--device", "fake", "--config", "eager", **variables)
+    assert done.returncode == 2
+    assert "launched as process 1 of 2" in done.stderr
+    assert "--processes 2" in done.stderr
+    rank_devices.refuse_launched({**variables, "WORLD_SIZE": "1"})
+    rank_devices.refuse_launched({"WORLD_SIZE": "2"})
+
+
 def test_each_process_has_a_device_of_its_own() -> None:
     """Where it is not the host's; and each a folder for what it compiles."""
     from torchgauge.harness.job import Job

@@ -49,7 +49,9 @@ def test_every_kind_of_fault_has_a_check() -> None:
     entries = [
         each for each in load("torchgauge.suites", "distributed").models() if each.framework == "check"
     ]
-    assert {each.name for each in entries} == {f"flight_recorder-{kind}" for kind in KINDS}
+    assert {each.name for each in entries} - {"checkpoint-reshard"} == {
+        f"flight_recorder-{kind}" for kind in KINDS
+    }
 
 
 @pytest.mark.torch

@@ -29,7 +29,7 @@ from torchgauge.harness.planning.plan_inputs import gather
 from torchgauge.harness.planning.selection import Selection, parse_case_id, parse_shard
 from torchgauge.harness.planning.sharding import shard_groups
 from torchgauge.harness.run.progress import Progress
-from torchgauge.harness.run.rank_devices import refuse_too_many
+from torchgauge.harness.run.rank_devices import refuse_launched, refuse_too_many
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.processes.known_secrets import own_command
 from torchgauge.records import Group, Plan, Provenance, RunSettings
@@ -114,6 +114,7 @@ def new_campaign(
     durations: str | None = None,
 ) -> Campaign:
     """A campaign of ``selection``; nothing is written before all names are known to be right."""
+    refuse_launched(os.environ)
     registry.load("torchgauge.executors", executor)
     plan, devices, suites = make_plan(
         selection, settings, provenance, python=python, durations=durations, store=store

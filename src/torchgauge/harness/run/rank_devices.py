@@ -1,4 +1,4 @@
-"""Several processes on an accelerator need as many devices: who has fewer is told before anything starts."""
+"""What is refused of several processes before anything starts: too few devices, and a launcher."""
 
 from __future__ import annotations
 
@@ -7,10 +7,24 @@ from dataclasses import replace
 
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import known_devices
+from torchgauge.errors import UsageError
 from torchgauge.harness.interpreter.foreign_plugins import plugin_devices
 from torchgauge.harness.interpreter.interpreter import Interpreter
 from torchgauge.records import Group, Refusal, Status
 from torchgauge.suites.suite import HOST
+
+
+def refuse_launched(environment: Mapping[str, str]) -> None:
+    """Raise :class:`UsageError` where a launcher such as torchrun has started us as one process of several.
+
+    Each of them would run the whole plan, and disturb the others.
+    """
+    count, rank = environment.get("WORLD_SIZE", ""), environment.get("RANK", "")
+    if count.isdecimal() and int(count) > 1 and "MASTER_ADDR" in environment:
+        raise UsageError(
+            f"torchgauge was launched as process {rank} of {count}, as by torchrun: each would run all cases",
+            hint=f"start it once: torchgauge run ... --processes {count} starts those of a case itself",
+        )
 
 
 def refuse_too_many(

@@ -8,25 +8,20 @@ that it does.
 from __future__ import annotations
 
 import json
-import os
-import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 
 from torchgauge.harness.flight_records import Culprits, FlightRecord, culprits
 from torchgauge.harness.worker.injected_hang import NOT_RECORDED, Injected
-from torchgauge.processes.kept_process import KeptProcess, scratch
+from torchgauge.harness.worker.rank_group import need_devices, rank_group
+from torchgauge.processes.kept_process import scratch
 from torchgauge.records import Cause, Scalar, Status, Workload, from_plain, to_json
 from torchgauge.suites.check import CheckOutcome, CheckSession, NotOnThisDeviceError
-from torchgauge.suites.suite import HOST
 
 LIMIT_S, MEETING_S = 10.0, 45.0
 """Seconds that a call may take, and that processes may take to import torch and to meet."""
 CULPRIT, NUMBER = 1, 4
 """Which process errs, and in which call: the group's first one connects it."""
-_RANK = "import sys; sys.path[:0] = {path!r}; from {module} import main; main(sys.argv[1], int(sys.argv[2]))"
 
 
 @dataclass(frozen=True)
@@ -45,7 +40,7 @@ def check(workload: Workload, session: CheckSession) -> CheckOutcome:
     device = session.torch_device
     if device is None:
         raise NotOnThisDeviceError(f"device {session.name!r} runs no torch, by which processes meet")
-    _need_devices(device.type, session.index + count)
+    need_devices(device.type, session.index + count)
     with scratch("flight") as folder:
         injected = Injected(kind, CULPRIT, NUMBER, count, LIMIT_S, str(folder), device.type, session.index)
         found = inject(injected)
@@ -76,7 +71,7 @@ def judged(injected: Injected, found: Found) -> CheckOutcome:
 def inject(injected: Injected) -> Found:
     """Run the group of ``injected`` until all that live have told, and kill what is left of it."""
     began = time.monotonic()
-    with _group(injected) as group:
+    with rank_group(Injected.__module__, to_json(injected), injected.count) as group:
         late = began + MEETING_S + injected.limit_s
         while time.monotonic() < late:
             open_ = [
@@ -96,28 +91,3 @@ def inject(injected: Injected) -> Found:
         records[rank] = from_plain(FlightRecord, json.loads(told)) if told else None
     told_by = sum(each is not None for each in records.values())
     return Found(culprits(records), statuses, told_by, seconds)
-
-
-@contextmanager
-def _group(injected: Injected) -> Iterator[list[KeptProcess]]:
-    """The processes of ``injected``; none of them is left at the end."""
-    code = _RANK.format(path=sys.path, module=Injected.__module__)
-    group: list[KeptProcess] = []
-    try:
-        for rank in range(injected.count):
-            command = [sys.executable, "-c", code, to_json(injected), str(rank)]
-            group.append(KeptProcess(command, os.environ))
-        yield group
-    finally:
-        for each in group:
-            each.end()
-
-
-def _need_devices(kind: str, count: int) -> None:
-    if kind == HOST:
-        return
-    import torch
-
-    there = torch.get_device_module(kind).device_count()
-    if there < count:
-        raise NotOnThisDeviceError(f"{count} processes need as many devices: there are {there}")

@@ -55,11 +55,17 @@ def by_data(module: Any, args: tuple[Any, ...]) -> Part:
 
 def by_shards(module: Any, args: tuple[Any, ...]) -> Part:
     """FSDP2: a shard of each parameter and a part of the batch; parameters are gathered when needed."""
-    fully_shard, kept, mesh = _fully_shard(), copy.deepcopy(module), _mesh(args[0].device.type)
+    kept = sharded(module, _mesh(args[0].device.type))
+    return Part(kept, kept, _own_items(args))
+
+
+def sharded(module: Any, mesh: Any) -> Any:
+    """A copy of ``module`` of whose parameters each process of ``mesh`` has a shard."""
+    fully_shard, kept = _fully_shard(), copy.deepcopy(module)
     for block in kept.blocks:
         fully_shard(block, mesh=mesh)
     fully_shard(kept, mesh=mesh)
-    return Part(kept, kept, _own_items(args))
+    return kept
 
 
 def by_layers(module: Any, args: tuple[Any, ...]) -> Part:

@@ -9,7 +9,7 @@ SUITE = YamlSuite(
     doc="Several processes: collectives by size, models in parts, and who keeps the others waiting.",
     data=DATA / "distributed.yaml",
     builder="torchgauge.suites.distributed.models:build",
-    checker="torchgauge.harness.worker.flight_check:check",
+    checker="torchgauge.harness.worker.distributed_checks:check",
     scenarios={
         "training": "torchgauge.harness.scenarios.parallel_training",
         "inference": "torchgauge.harness.scenarios.parallel_inference",
