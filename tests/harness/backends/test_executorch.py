@@ -299,6 +299,33 @@ def test_wrong_scales_are_below_the_floor(tmp_path: Path) -> None:
         assert ("below the 10.0 dB of 8 bits" in verdict.detail) is not right
 
 
+@pytest.mark.parametrize("delegate", ["", XNNPACK])
+def test_an_input_that_lies_otherwise_in_memory_is_read_right(tmp_path: Path, delegate: str) -> None:
+    """Exported with one layout and called with others: the runtime by itself takes one for the other."""
+    convolution, plain = torch.nn.Conv2d(3, 8, 3), torch.randn(2, 3, 6, 6)
+    layouts = {
+        "contiguous": plain,
+        "channels_last": plain.to(memory_format=torch.channels_last),
+        "permuted": plain.permute(2, 3, 1, 0).contiguous().permute(3, 2, 0, 1),
+        "sliced": plain.repeat_interleave(2, -1)[..., ::2],
+    }
+    assert len({each.stride() for each in layouts.values()}) == len(layouts)
+    right = convolution(plain)
+    raw = None
+    for name, given in layouts.items():
+        model = Model(tmp_path / name, convolution, given)
+        made = model.prepared(delegate=delegate) if delegate else model.prepared()
+        for other in layouts.values():
+            assert torch.allclose(made.call(other), right, atol=1e-4)
+        assert torch.allclose(model.prepared(fresh=True, delegate=delegate).call(given), right, atol=1e-4)
+        assert ("inputs_copied" in made.evidence) is (name in ("permuted", "sliced"))
+        if name == "contiguous":
+            raw = next((tmp_path / name).rglob("model.pte"))
+    program = Program(raw, None)
+    program.load()
+    assert not torch.allclose(program._method.execute([layouts["channels_last"]])[0], right, atol=1e-4)
+
+
 @pytest.mark.parametrize(("architecture", "batch", "delegate"), [("llama", 1, XNNPACK), ("gpt2", 3, "")])
 def test_a_program_generates_what_the_model_generates(
     tmp_path: Path, architecture: str, batch: int, delegate: str

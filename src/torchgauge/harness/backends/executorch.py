@@ -187,6 +187,10 @@ def _built(source: Source, delegate: str, int8: str, session: BackendSession, fo
     prepared.evidence.update(
         executorch_threads=threads, executorch_operators=sum((program.delegated + program.kept).values())
     )
+    if program.copied:
+        prepared.evidence["inputs_copied"] = (
+            f"{program.copied}, by each call: the runtime takes no such strides"
+        )
     if source.prompt:
         prepared.evidence["prefill"] = f"{source.prompt} calls of the program, of one token each"
     call = _called(program, source.built, generates=bool(source.prompt))

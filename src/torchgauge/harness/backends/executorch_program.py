@@ -38,7 +38,9 @@ def refusal(error: Exception) -> str:
 class Program:
     """One method, in the file at ``path``, lowered for ``partitioner``: None for no delegate.
 
-    ``delegated`` and ``kept`` count operators by name that the delegate has and has not.
+    ``delegated`` and ``kept`` count operators by name that the delegate has and has not. ``channels_last``
+    says of each input whether it was exported so: the runtime takes memory of any other layout for that one,
+    and its results are wrong without a word. So a call copies what lies otherwise; ``copied`` counts those.
     """
 
     def __init__(self, path: Path, partitioner: Any) -> None:
@@ -47,6 +49,8 @@ class Program:
         self.path, self.partitioner = path, partitioner
         self.delegated, self.kept, self.subgraphs = Counter[str](), Counter[str](), 0
         self.names: list[str] = []
+        self.channels_last: list[bool] = []
+        self.copied = 0
         self.results: Any = None
         self.inputs: list[Any] = []
         self._exported: Any = None
@@ -59,15 +63,17 @@ class Program:
         from torch.utils import _pytree as pytree
 
         made = cls(path, None)
-        made.names, made.results = trees["names"], pytree.treespec_loads(trees["results"])
+        made.names, made.channels_last = trees["names"], trees["channels_last"]
+        made.results = pytree.treespec_loads(trees["results"])
         made.load()
         return made
 
     def trees(self) -> dict[str, Any]:
-        """What the file does not say: names of keyword arguments, and how results hang together."""
+        """What the file does not say: names and layouts of arguments, and how results hang together."""
         from torch.utils import _pytree as pytree
 
-        return {"names": self.names, "results": pytree.treespec_dumps(self.results)}
+        results = pytree.treespec_dumps(self.results)
+        return {"names": self.names, "channels_last": self.channels_last, "results": results}
 
     def export(
         self, module: Any, args: tuple[Any, ...], kwargs: dict[str, Any], *, strict: bool = False
@@ -76,9 +82,13 @@ class Program:
         import torch
         from torch.utils import _pytree as pytree
 
+        given, form = pytree.tree_flatten((args, kwargs))
+        self.channels_last = [_channels_last(each) for each in given]
+        self.inputs = _laid_out(given, self.channels_last)
+        self.copied = sum(mine is not theirs for mine, theirs in zip(self.inputs, given, strict=True))
+        args, kwargs = pytree.tree_unflatten(self.inputs, form)
         self._exported = torch.export.export(module, args, kwargs, strict=strict)
         self.names, self.results = list(kwargs), self._exported.call_spec.out_spec
-        self.inputs = pytree.tree_leaves((args, kwargs))
 
     def lower(self) -> None:
         """Lower what was exported, and write the program; raises what ExecuTorch raises."""
@@ -130,11 +140,32 @@ class Program:
         from torch.utils import _pytree as pytree
 
         execute, names, results = self._method.execute, self.names, self.results
+        channels_last = self.channels_last
         single = results.is_leaf() if callable(getattr(results, "is_leaf", None)) else False
 
         def call(*args: Any, **kwargs: Any) -> Any:
             leaves = pytree.tree_leaves((args, {name: kwargs[name] for name in names}))
-            found = execute(leaves)
+            found = execute(_laid_out(leaves, channels_last))
             return found[0] if single else pytree.tree_unflatten(found, results)
 
         return call
+
+
+def _channels_last(value: Any) -> bool:
+    """Whether ``value`` is an image whose channels lie next to each other."""
+    import torch
+
+    if not isinstance(value, torch.Tensor) or value.dim() != 4 or value.is_contiguous():
+        return False
+    return bool(value.is_contiguous(memory_format=torch.channels_last))
+
+
+def _laid_out(leaves: list[Any], channels_last: list[bool]) -> list[Any]:
+    """``leaves``, and copies of those tensors that do not lie in memory as a program was told."""
+    import torch
+
+    plain, last = torch.contiguous_format, torch.channels_last
+    return [
+        each.contiguous(memory_format=last if so else plain) if isinstance(each, torch.Tensor) else each
+        for each, so in zip(leaves, channels_last, strict=True)
+    ]
