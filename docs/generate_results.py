@@ -22,6 +22,9 @@ import pandas as pd
 
 from torchgauge.records import UNCOUNTED, Modifier, Status, counts_as_pass, times_count
 from torchgauge.results import frames, units
+from torchgauge.results.matrix.state import find_state
+from torchgauge.results.matrix.table import table_of
+from torchgauge.results.matrix.text import markdown_of
 from torchgauge.results.store import Store
 
 FACTS = {
@@ -67,6 +70,15 @@ def page(title: str, stores: Sequence[Store], suites: Sequence[str] = ()) -> Ite
     yield from _speedups(rows, summaries)
     for (suite, mode), found in rows.groupby(["suite", "mode"], sort=True):
         yield from _models(str(suite), str(mode), found, summaries)
+
+
+def matrix_page(title: str, store: Store, name: str) -> Iterator[str]:
+    """Lines of the page of one version matrix."""
+    yield f"# {title}"
+    yield ""
+    yield "Made by `docs/generate_results.py` from the store of this matrix; nothing here was typed by hand."
+    yield ""
+    yield from markdown_of(table_of(store, find_state(store, name))).splitlines()[2:]
 
 
 def _how(rows: pd.DataFrame, stores: Sequence[Store]) -> Iterator[str]:
@@ -219,6 +231,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description="A page of docs/results from stores.")
     parser.add_argument("--title", required=True, help="heading of the page")
     parser.add_argument("--store", action="append", required=True, help="may be given several times")
+    parser.add_argument("--matrix", metavar="ID", help="a version matrix of the store instead (or `latest`)")
     parser.add_argument("--suite", action="append", default=[], help="these alone; may be repeated")
     parser.add_argument(
         "--call",
@@ -228,7 +241,9 @@ def main() -> None:
         help="how the page names a folder of this machine",
     )
     given = parser.parse_args()
-    text = "\n".join(page(given.title, [Store.open(path) for path in given.store], given.suite))
+    stores = [Store.open(path) for path in given.store]
+    lines = matrix_page(given.title, stores[0], given.matrix) if given.matrix else None
+    text = "\n".join(lines or page(given.title, stores, given.suite))
     for folder, _, name in (call.partition("=") for call in given.call):
         text = text.replace(folder, name)
     sys.stdout.write(text.rstrip() + "\n")
