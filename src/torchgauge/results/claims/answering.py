@@ -28,6 +28,7 @@ from torchgauge.results.claims.choosing import (
 from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Question, Select, Side
 from torchgauge.results.claims.member import COUNTED, Measured, Member, member_of, member_of_two
 from torchgauge.results.claims.missing import commands_for
+from torchgauge.results.claims.paired import Paired, paired
 from torchgauge.results.claims.stored import EAGER, Keep, Stored, StoredCase, read_keys
 from torchgauge.results.comparing.run_pairs import changed_facts
 from torchgauge.results.runner_class import runner_class
@@ -263,12 +264,20 @@ class _Asking:
             kept, note = side_torch(fitting, side.torch, rows)
             notes += [f"{name}: {each}" for each in note]
             sides.append(self._chosen(kept, (side.device or device, side.configuration or configuration)))
+        found_together = paired(self.claim, self.stores, device, configuration)
+        if found_together.members:
+            sides = [_with_matrix(side, found_together, at) for at, side in enumerate(sides)]
+            counted = len(found_together.members.keys() & self._counted)
+            names = ", ".join(found_together.matrices)
+            notes.append(
+                f"{counted} ratios are of version matrix {names}, which measured base and head in turns"
+            )
         base, head = sides
         self._check_sides(base, head)
         members, used = [], []
         for key in self.listing.models:
             both = pair(base.rows.get(key, {}), head.rows.get(key, {}))
-            members.append(member_of_two(key, *both, question))
+            members.append(found_together.members.get(key) or member_of_two(key, *both, question))
             used += [side.case for side in both if side]
         notes += [f"{name}: {each}" for name, side in (("base", base), ("head", head)) for each in side.notes]
         drawn = _Drawn(tuple(members), tuple(used), size, (base, head), tuple(notes))
@@ -394,6 +403,23 @@ class _Asking:
             return ()
         changed = changed_facts(known[0], known[1])
         return tuple((name, str(old), str(new)) for name, (old, new) in sorted(changed.items()))
+
+
+def _with_matrix(side: _Chosen, found: Paired, at: int) -> _Chosen:
+    """One side with where the matrix measured it."""
+    where = side.where
+    times = [each for each in (where.newest_at, found.newest_at) if each is not None]
+    return replace(
+        side,
+        where=replace(
+            where,
+            torch=tuple(dict.fromkeys((*found.torch[at], *where.torch))),
+            machines=tuple(dict.fromkeys((*found.machines, *where.machines))),
+            runs=where.runs + 1,
+            oldest_at=min([*times, *([] if where.oldest_at is None else [where.oldest_at])]),
+            newest_at=max(times),
+        ),
+    )
 
 
 def _both(where: tuple[Where, ...], name: str) -> str:
