@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -193,3 +194,37 @@ def test_a_matrix_that_is_not_there_is_not_shown(invoke, twice):
     folder, _ = twice
     done = invoke("matrix", "--show", "nosuch", "--store", str(folder / "store"))
     assert "unknown matrix 'nosuch'" in str(done.exception)
+
+
+def test_a_page_of_reference_results_is_made_of_a_matrix(twice):
+    """The generator of such pages prints its table under a title of its own."""
+    folder, _ = twice
+    script = Path(__file__).resolve().parents[2] / "docs" / "generate_results.py"
+    words = ["--title", "Versions", "--matrix", "latest", "--store", str(folder / "store")]
+    done = subprocess.run([HERE, str(script), *words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.startswith("# Versions\n")
+    assert "racers/steady" in done.stdout
+    assert "torchgauge matrix racers" in done.stdout
+
+
+def test_ctrl_c_keeps_what_was_measured(tmp_path):
+    """Exit 130 once the launch that runs is over; the same command goes on."""
+    words = [*RACERS, "--python", f"a={HERE}", "--python", f"b={HERE}", "--max-launches", "12", "--seed", "1"]
+    places = ["--store", str(tmp_path / "store"), "--environments", str(tmp_path / "environments")]
+    child = subprocess.Popen(
+        [HERE, "-m", "torchgauge.cli.main", "matrix", *words, *places],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join([str(SOURCE), str(PLUGIN)])},
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    said = []
+    for line in child.stderr:
+        said.append(line)
+        if "] launch 2" in line:
+            child.send_signal(signal.SIGINT)
+            break
+    said += child.stderr.read().splitlines()
+    assert child.wait(120) == 130, said
+    assert "not complete; the same command goes on" in said[-1]

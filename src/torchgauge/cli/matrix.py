@@ -85,12 +85,12 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     if options["dry_run"]:
         sys.exit(3 if any(cell.failed for cell in matrix.state.cells) else 0)
     matrix.make(locks)
-    complete = matrix.measure(max_time_s=options["max_time"])
+    interrupted = matrix.measure(max_time_s=options["max_time"])
     table = table_of(matrix.store, matrix.state)
     _show(table, others, options)
-    if not complete:
+    if not table.complete:
         aside(["not complete; the same command goes on"])
-    sys.exit(0 if complete and table.complete else 3)
+    sys.exit(130 if interrupted else 0 if table.complete else 3)
 
 
 def _request(suite: tuple[str, ...], options: dict[str, Any]) -> MatrixRequest:

@@ -138,10 +138,10 @@ class Matrix:
             self.say(f"{self.request.cells[0].label} has no environment: {baseline} is the baseline")
 
     def measure(self, *, max_time_s: float | None = None) -> bool:
-        """Measure all cells in turns; whether it came to its end. Every launch that is complete is kept."""
+        """Measure all cells in turns; whether a person interrupted it. Each complete launch is kept."""
         with stop_on_interrupt() as stop:
             endings = self._take_turns(stop, max_time_s)
-        return not any(each.interrupted or each.out_of_time for each in endings)
+        return any(each.interrupted for each in endings)
 
     # --- environments ------------------------------------------------------------------------
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shlex
 from collections.abc import Iterator
 from typing import Any
 
@@ -21,8 +22,8 @@ _MARKS = {
     Verdict.NOT_COMPARABLE.value: "not comparable",
 }
 MARKS = (
-    "slower, faster: the interval and its repetition say so, by more than the tolerance; same: within it; "
-    "?: undecided. The rule is that of `torchgauge ab`."
+    "slower: shown, and repeated in fresh launches; faster: shown; same: within the tolerance; ?: undecided. "
+    "The rule is that of `torchgauge ab`."
 )
 
 
@@ -68,6 +69,8 @@ def _data(table: Table) -> dict[str, Any]:
         "table": table,
         "cell": cell_text,
         "failures": list(failures(table)),
+        "differs": [(name, versions) for name, versions in table.differs if name != "torch"],
         "marks": MARKS,
+        "typed": shlex.join(table.command),
         "here": [column for column in table.columns if not column.apart],
     }
