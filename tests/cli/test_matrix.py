@@ -226,5 +226,6 @@ def test_ctrl_c_keeps_what_was_measured(tmp_path):
             child.send_signal(signal.SIGINT)
             break
     said += child.stderr.read().splitlines()
+    child.stderr.close()
     assert child.wait(120) == 130, said
     assert "not complete; the same command goes on" in said[-1]
