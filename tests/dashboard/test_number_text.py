@@ -14,7 +14,7 @@ UNITS = ("s", "B", "ratio", "share", "count", "1/s", "FLOP", "FLOP/s", "B/s")
 def _values() -> list[float]:
     """Of every size; such as end on a five, exactly or nearly; such as round up to a power of ten."""
     rng = random.Random(3)
-    found = [10 ** rng.uniform(-9, 12) for _ in range(1500)]
+    found = [10 ** rng.uniform(-15, 12) for _ in range(1500)]
     found += [round(10 ** rng.uniform(-4, 4), rng.randrange(6)) or 1.0 for _ in range(1000)]
     found += [n / 2**k for n in (1, 3, 5, 7, 9, 25, 125, 1001) for k in range(1, 12)]
     found += [

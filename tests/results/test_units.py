@@ -56,3 +56,11 @@ def test_a_number_in_doubt_has_two_digits(value: float, unit: str, text: str) ->
     assert units.rough(value, unit) == text
     assert units.told(value, unit, True) == text
     assert units.told(value, unit, False) == units.quantity(value, unit)
+
+
+def test_a_number_smaller_than_its_decimals_is_not_written_as_zeros() -> None:
+    """The divergence of a right result is some 1e-14, which twelve decimals would show as none."""
+    assert units.quantity(3.21e-14, "nat") == "3.21e-14 nat"
+    assert units.interval(3.21e-14, 1e-14, 4e-14, "nat") == "3.21e-14 nat [1e-14, 4e-14]"
+    assert units.quantity(0.0, "nat") == "0.00 nat"
+    assert units.quantity(2e-12, "s") == "0.00200 ns"

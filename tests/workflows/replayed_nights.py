@@ -17,7 +17,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from datetime import date, timedelta
 from pathlib import Path
-from statistics import median
+from statistics import median_low
 from typing import Any
 
 from click.testing import CliRunner
@@ -219,14 +219,16 @@ def steady(shape: RunFolder) -> list[Result]:
 
 
 def _quiet(row: Result) -> Result:
-    """``row`` with ``BLOCKS`` step times around the median of its own, and no other number of blocks."""
+    """``row`` with ``BLOCKS`` step times around those of its middle block, and no other number of blocks."""
     of_blocks = {"contention", "decode_bandwidth", "latency_contended", "latency_cpu", "latency_device"}
     of_blocks.add("launch_overhead")
     rng, found = random.Random(2), []
     noise = [rng.uniform(0.99, 1.01) for _ in range(BLOCKS)]
+    walls = next((each.samples for each in row.measurements if each.metric == "latency"), ())
+    middle = walls.index(median_low(walls)) if walls else 0
     for each in row.measurements:
         if each.metric in CLOCKED and each.samples:
-            samples = tuple(median(each.samples) * one for one in noise)
+            samples = tuple(each.samples[middle] * one for one in noise)
             found.append(replace(each, samples=samples, blocks=tuple(range(BLOCKS))))
         elif each.metric not in of_blocks:
             found.append(each)

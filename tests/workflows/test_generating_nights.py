@@ -77,8 +77,13 @@ def changed(metric: str, factor: float, first: int = 0) -> Edit:
 
 LIES = {
     "a first token later than the last": changed("first_token_time", 50.0),
-    "tokens that take no time": changed("output_token_time", 1e-3),
-    "tokens of minus a second": changed("first_token_time", -1.0),
+    "tokens that take hardly any time": changed("output_token_time", 1e-3),
+    "tokens in four fifths of their time": lambda row: changed("output_token_time", 0.8)(
+        changed("first_token_time", 0.8)(row)
+    ),
+    "fifty times as many tokens": lambda row: changed("throughput", 50.0)(
+        replace(row, facts=tuple((k, 50 * v if k == "items_per_step" else v) for k, v in row.facts))
+    ),
     "twice the prefill": changed("prefill_rate", 2.0),
     "one block of a higher rate": changed("decode_rate", 1.001, first=BLOCKS - 1),
 }
@@ -91,6 +96,31 @@ def test_token_times_that_are_not_of_the_generation_are_refused(known: Nights, l
     check_series(row)
     with pytest.raises(RefusedSetError, match="is not that of its latency"):
         check_series(LIES[lie](row))
+
+
+REFUSED = {
+    "a first token of minus a second": ("take no time", changed("first_token_time", -1.0)),
+    "a 90th percentile above the 99th": ("of a higher rank", changed("inter_token_p90", 100.0)),
+}
+
+
+@pytest.mark.parametrize("lie", REFUSED)
+def test_impossible_times_of_tokens_are_refused(known: Nights, lie: str) -> None:
+    """Whatever stands beside them."""
+    said, edit = REFUSED[lie]
+    (row,) = steady(RunFolder(known.folder / "first"))
+    with pytest.raises(RefusedSetError, match=said):
+        check_series(edit(row))
+
+
+def test_bandwidth_without_the_times_of_tokens_is_refused(known: Nights) -> None:
+    """Nothing would be left to hold it against."""
+    (row,) = results(RunFolder(known.folder / "first").journal_path)
+    times_of_tokens = {"first_token_time", "output_token_time", "prefill_rate", "decode_rate"}
+    kept = tuple(each for each in row.measurements if each.metric not in times_of_tokens)
+    assert len(kept) == len(row.measurements) - 4
+    with pytest.raises(RefusedSetError, match="of other blocks"):
+        check_series(replace(row, measurements=kept))
 
 
 def test_bandwidth_of_other_bytes_in_one_block_is_refused(known: Nights) -> None:

@@ -26,6 +26,8 @@ _SCALES: dict[str, Sequence[tuple[float, str]]] = {
 }
 """Factors of a base unit with what stands after the number, the largest first."""
 
+SMALLEST = 1e-10
+"""Below this a number is written with an exponent: its decimals would be zeros, and look like none."""
 _WHOLE = frozenset({"count", "parameters"})
 """Units that are not written, and whose numbers may have no decimals."""
 
@@ -61,6 +63,9 @@ def interval_parts(value: float, low: float | None, high: float | None, unit: st
     """The number and its interval apart, such as ``("12.3 ms", "[12.1, 12.6]")``; the second may be empty."""
     factor, suffix = _scale(value, unit)
     scaled = value / factor
+    if 0 < abs(scaled) < SMALLEST:
+        ends = () if low is None or high is None else (low / factor, high / factor)
+        return f"{small_number(scaled)}{suffix}", f"[{', '.join(map(small_number, ends))}]" if ends else ""
     decimals = _decimals(scaled, _digits(value, low, high), whole=unit in _WHOLE)
     text = f"{scaled:,.{decimals}f}{suffix}"
     if low is None or high is None:

@@ -59,6 +59,11 @@ const SCALES = {
   FLOP: si("FLOP"), "FLOP/s": si("FLOP/s"), "B/s": si("B/s"), share: [[0.01, "%"]],
 };
 const WHOLE = new Set(["count", "parameters"]);
+/** Below this a number is written with an exponent: its decimals would be zeros, and look like none. */
+const SMALLEST = 1e-10;
+
+/** Three significant digits of any size. @param {number} value */
+const smallNumber = (value) => String(Number(value.toPrecision(3)));
 
 /** What a value is divided by, and what stands after it. @param {number} value @param {string} unit @returns {[number, string]} */
 export function scale(value, unit) {
@@ -75,6 +80,10 @@ export function scale(value, unit) {
 function parts(value, low, high, unit) {
   const [factor, suffix] = scale(value, unit);
   const scaled = value / factor;
+  if (value !== 0 && Math.abs(scaled) < SMALLEST) {
+    const ends = low === null || high === null ? "" : `[${smallNumber(low / factor)}, ${smallNumber(high / factor)}]`;
+    return [smallNumber(scaled) + suffix, ends];
+  }
   let wanted = 3;
   if (low !== null && high !== null && high > low && value) {
     const sharpness = Math.abs(value) / (high - low);

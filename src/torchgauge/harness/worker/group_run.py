@@ -226,7 +226,7 @@ class GroupRun:
                 list(all_series.values()), self.session, self.settings, shared_budget, contention
             )
             taken = {**contention.facts(), **RANKS.facts()}
-            self._add_details(all_series)
+            self._add_details(all_series, stopped)
         self._report(all_series, stopped, taken)
 
     def _show_peaks(self) -> None:
@@ -264,11 +264,12 @@ class GroupRun:
                 self.check_again(state, "after it")
         self._pass_all()
 
-    def _add_details(self, all_series: dict[int, Series]) -> None:
-        """What else the scenario has to say of the steps that were timed."""
+    def _add_details(self, all_series: dict[int, Series], stopped: str) -> None:
+        """What else the scenario has to say of the steps that were timed, until ``stopped``."""
         scenario = getattr(self.checks, "scenario", None)
         for state in self.live:
             series = all_series[state.index]
+            series.stopped = series.stopped or stopped
             try:
                 if series.failed is None:
                     name = self.group.workload.mode
