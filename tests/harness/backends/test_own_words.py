@@ -22,6 +22,11 @@ REFUSED = {
     "words on a package that is missing": "raise ImportError('install kernels first')",
     "an operator without a kernel": "import torch\ntorch.ones(2, device='meta').cpu()",
     "a device that torch has not": "import torch\ntorch.mtia.init()",
+    "nothing of the kind, and no words": "raise NotImplementedError",
+    "a refusal in other words": (
+        "try:\n    import kernels_that_nobody_has\n"
+        "except ImportError as e:\n    raise RuntimeError('install kernels') from e"
+    ),
     "its own type": CLASS.format(name="NotServed"),
 }
 FAILED = {
@@ -33,6 +38,12 @@ FAILED = {
     "a name that torch has not": "from torch import nothing_of_this_name",
     "a part of torch that is gone": "import torch.nothing_of_this_name",
     "its own type for its own faults": CLASS.format(name="InternalPlantedError"),
+    "a statement without words": "raise RuntimeError",
+    "a wrong value without words": "raise ValueError()",
+    "a defect in other words": (
+        "try:\n    [][0]\nexcept IndexError as error:\n    raise RuntimeError('failed') from error"
+    ),
+    "a depth that it fell into": "raise RecursionError('too deep')",
     "a type of nobody's": "raise TypeError('not a tensor')",
 }
 

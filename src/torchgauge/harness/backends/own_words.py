@@ -21,6 +21,8 @@ from torchgauge.harness.worker.verdicts import first_line
 
 REFUSALS = (AssertionError, ImportError, NotImplementedError, RuntimeError, ValueError)
 """The types with which a library refuses, beside those that it defines itself."""
+DEFECTS = (AttributeError, LookupError, NameError, TypeError)
+"""What nobody means to say: a refusal made of one by ``raise ... from`` is a defect in other words."""
 INTERNAL = "Internal"
 """How the names of types begin by which a library says that it is to blame itself."""
 Offered = TypeVar("Offered")
@@ -49,8 +51,8 @@ def refused_by(error: BaseException, *packages: str) -> bool:
     frame, at = steps[-1]
     if not (_is_written(frame, at) and (_is_of(frame, packages) or _is_of_absent_device(frame))):
         return False
-    if isinstance(error, AssertionError):
-        return bool(str(error))
+    if not str(error) or isinstance(error, RecursionError) or isinstance(error.__cause__, DEFECTS):
+        return False
     return isinstance(error, REFUSALS) or _is_own(type(error), packages)
 
 
