@@ -152,3 +152,19 @@ def test_what_ended_between_two_readings_does_not_wait() -> None:
     first, second = calls_of([entry(1, retired=False)]), calls_of([entry(1), entry(2, retired=False)])
     assert all(call.ended for call in still_waiting(first, second))
     assert not still_waiting(first, first)[0].ended
+
+
+def test_most_of_all_processes_are_not_to_blame_for_a_new_call() -> None:
+    """A second bucket of another size, in which two wait for a third that was stopped and tells nothing."""
+    bucket = ("all_reduce", "30 float32")
+    said = found(record(0, SUM, bucket, waits=True), None, record(2, SUM, bucket, waits=True))
+    assert said is not None
+    assert said.ranks == (1,)
+
+
+def test_inputs_of_some_operations_differ_from_process_to_process() -> None:
+    """Of a scatter only the root has inputs: who is absent is to blame, and not who has none."""
+    root, other = ("scatter", "8 float32, 8 float32"), ("scatter", "no tensor")
+    said = found(record(0, SUM, root, waits=True), record(1, SUM, other, waits=True), record(2, SUM))
+    assert said is not None
+    assert (said.ranks, said.call) == ((2,), "scatter #2")

@@ -17,6 +17,8 @@ EVENT = "flight_record"
 """The event with which a process tells of its own."""
 KEPT = 8
 """Newest calls of a group that a process tells of: enough to know which kind of call is usual there."""
+UNEVEN = ("all_to_all", "alltoall", "gather", "scatter")
+"""How the names of operations begin whose inputs may differ in size from process to process."""
 DEFAULT_GROUPS = ("", "0", "default_pg")
 """Names of the group of all processes."""
 
@@ -40,7 +42,7 @@ class Call:
     @property
     def signature(self) -> tuple[str, str]:
         """What has to be equal in all processes."""
-        return self.operation, self.sizes
+        return self.operation, "" if self.operation.startswith(UNEVEN) else self.sizes
 
 
 @dataclass(frozen=True)
@@ -125,7 +127,8 @@ def _of_group(
         return Culprits(absent, call.name, f"{why}; {at}" if at else why)
     silent = tuple(sorted(rank for rank, each in records.items() if each is None))
     usual = {one.signature for each in calls.values() for one in each.values() if one.number < number}
-    if silent and usual and call.signature not in usual:  # what it sent may have ended the others
+    # what an odd call sent may have ended the others; it is not odd where most of all are in it
+    if len(there) <= len(silent) and usual and call.signature not in usual:
         why = f"{_ranks(there)} {_verb(there, 'call')} {call.name} ({call.sizes}), unlike any call before it"
         return Culprits(tuple(sorted(there)), call.name, f"{why}, and {_ranks(silent)} told nothing")
     if silent:
