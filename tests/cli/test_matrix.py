@@ -163,6 +163,26 @@ def test_time_that_is_over_goes_on_with_the_same_command(tmp_path):
     assert "1 measurements were there" in again.stderr
 
 
+def test_a_build_that_was_changed_begins_anew(tmp_path):
+    """What was measured of the build that was there before is not counted for the one that is there now."""
+    build = tmp_path / "build"
+    build.write_text(f'#!/bin/sh\nPYTHONPATH="$PYTHONPATH:{tmp_path}/more" exec {HERE} "$@"\n')
+    build.chmod(0o755)
+    about = tmp_path / "more" / "extra.dist-info" / "METADATA"
+    about.parent.mkdir(parents=True)
+    about.write_text("Metadata-Version: 2.1\nName: extra\nVersion: 1.0\n")
+    words = (*RACERS, "--python", f"a={HERE}", "--python", f"b={build}", "--max-launches", "3", "--seed", "1")
+    first = matrix(tmp_path, *words, "--max-time", "0.1s")
+    assert first.returncode == 3, first.stderr
+    about.write_text("Metadata-Version: 2.1\nName: extra\nVersion: 2.0\n")
+    again = matrix(tmp_path, *words, "--max-time", "0.1s", "--json")
+    assert "b: extra 1.0 is 2.0 now since it was measured: it begins anew" in again.stderr
+    assert "measurements were there" not in again.stderr
+    column = json.loads(again.stdout)["matrix"]["columns"][1]
+    assert f"comparison {column['comparison']}" in again.stderr
+    assert column["comparison"] not in first.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -5,11 +5,13 @@ from __future__ import annotations
 import os
 import shutil
 import subprocess
+import sys
 import threading
 from pathlib import Path
 
 import pytest
 
+from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.harness.matrix.cells import Cell
 from torchgauge.harness.matrix.environments import CellFailedError, Environments, requirements_of
 
@@ -74,6 +76,41 @@ def test_the_lock_decides_though_the_index_has_moved_on(made, index):
     for file in (environments.folder / "locks").glob("*.txt"):
         file.unlink()
     assert "timm==1.0.3" in environments.lock(NEW, ("timm",), {}).pins
+
+
+def test_what_is_on_the_path_of_the_person_is_not_for_an_environment(made, tmp_path, monkeypatch):
+    """Neither when pip makes it nor when it is used, also where it was made before there was a mark."""
+    environments, _ = made
+    elsewhere = tmp_path / "elsewhere"
+    (elsewhere / "torch").mkdir(parents=True)
+    (elsewhere / "torch" / "__init__.py").write_text("__version__ = '2.10.0'\n")
+    (elsewhere / "numpy-1.0.dist-info").mkdir()
+    (elsewhere / "numpy-1.0.dist-info" / "METADATA").write_text(
+        "Metadata-Version: 2.1\nName: numpy\nVersion: 1.0\n"
+    )
+    monkeypatch.setenv("PYTHONPATH", str(elsewhere))
+    monkeypatch.setenv("PYTHONHOME", sys.base_prefix)
+    lock = environments.lock(OLD, (), {})
+    there = environments.make(lock)
+    assert there.torch == "2.9.0"
+    place = Path(there.python).parents[1]
+    assert list(place.glob("lib/*/site-packages/numpy"))  # pip did not find it installed elsewhere
+    (place / LOCKED).unlink()
+    assert environments.make(lock) == there
+    variables = environment_for(there.python)
+    assert variables["PYTHONPATH"] == variables["PYTHONHOME"] == ""
+
+
+def test_a_torch_that_was_exchanged_since_is_not_used(made):
+    """What it imports is asked each time, not read from what was written down."""
+    environments, _ = made
+    lock = environments.lock(OLD, (), {})
+    there = environments.make(lock)
+    (module,) = Path(there.python).parents[1].glob("lib/*/site-packages/torch/__init__.py")
+    module.write_text("__version__ = '2.9.0+other'\n")
+    shutil.rmtree(module.parent / "__pycache__", ignore_errors=True)
+    with pytest.raises(CellFailedError, match=r"its torch is 2\.9\.0\+other now, and 2\.9\.0 was installed"):
+        environments.make(lock)
 
 
 def test_a_half_made_environment_is_made_again(made):

@@ -19,6 +19,8 @@ from torchgauge.results.atomic_file import storage_errors
 PACKAGE = Path(torchgauge.__file__).resolve().parent
 COPY = "package"
 """Name of the copy's folder among the scratch files of a run."""
+LOCKED = "torchgauge-locked"
+"""A file of this name marks an environment that holds what was locked, and gets nothing from elsewhere."""
 
 
 def is_own(python: str) -> bool:
@@ -52,7 +54,8 @@ def tree_for(python: str, folder: Path) -> Path:
 def environment_for(python: str, tree: Path | None = None) -> dict[str, str]:
     """Variables, on top of ours, that lead ``python`` to ``tree`` first.
 
-    A foreign interpreter keeps what the user has put on ``PYTHONPATH``, but for the folders of this one.
+    A foreign interpreter keeps what the user has put on ``PYTHONPATH``, but for the folders of this one. One
+    of an environment that is marked as :data:`LOCKED` keeps none of it: another torch would be imported.
     """
     entries = list(filter(None, os.environ.get("PYTHONPATH", "").split(os.pathsep)))
     variables = {}
@@ -60,6 +63,8 @@ def environment_for(python: str, tree: Path | None = None) -> dict[str, str]:
         entries = [entry for entry in entries if Path(entry).resolve() not in _our_folders()]
         # Empty means unset; older Pythons take even that for a place, so it is said only where it must be.
         variables = {"PYTHONHOME": ""} if "PYTHONHOME" in os.environ else {}
+        if (Path(python).parent.parent / LOCKED).is_file():
+            entries = []
     path = [*([] if tree is None else [str(tree)]), *entries]
     return {**variables, "PYTHONPATH": os.pathsep.join(dict.fromkeys(path))}
 

@@ -5,6 +5,7 @@
     DIR/locks/<request>.txt      the exact pins that a request was resolved to, kept beside the environments
     DIR/<key>/                   a virtual environment; key: digest of Python, platform and these pins
     DIR/<key>/made.json          written last: without it the folder is half made, and is made again
+    DIR/<key>/torchgauge-locked  nothing is imported from elsewhere: PYTHONPATH is not for this one
     DIR/<key>.lock               held by whoever makes it
     DIR/pip/                     the pip that makes them
 
@@ -28,7 +29,7 @@ from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.probe import spawn
 from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.interpreter.install import constraints_for
-from torchgauge.harness.interpreter.staging import environment_for
+from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.harness.matrix.cells import TORCH, Cell
 from torchgauge.harness.matrix.pip_tool import Pip, PipFailedError, make_environment, size_of
 from torchgauge.processes.kept_process import scratch
@@ -54,8 +55,12 @@ ROOM = 3.0
 RATE = 20e6
 """Bytes per second that are assumed where nothing was ever installed here."""
 NEAREST = 3
+COMMIT_DIGITS = 12
 _SIZES = "# bytes to download, and files of unknown size: "
-_QUESTION = "import torch; print('torchgauge-torch', torch.__version__)"
+_QUESTION = (
+    "import torch; there = getattr(torch, 'version', None);"
+    " print('torchgauge-torch', torch.__version__, getattr(there, 'git_version', None) or '')"
+)
 
 
 class CellFailedError(TorchgaugeError):
@@ -80,11 +85,15 @@ class Lock:
 
 @dataclass(frozen=True)
 class Made:
-    """An environment that is there: its interpreter, the torch that it imports, and its pins."""
+    """An environment that is there: its interpreter, the torch that it imports, and its pins.
+
+    ``commit`` is that of torch's source, as torch says it; empty where it does not.
+    """
 
     python: str
     torch: str
     pins: tuple[str, ...]
+    commit: str = ""
 
 
 @dataclass(frozen=True)
@@ -153,7 +162,10 @@ class Environments:
         return lines
 
     def make(self, lock: Lock) -> Made:
-        """The environment of ``lock``, from the cache or made now; raises :class:`CellFailedError`."""
+        """The environment of ``lock``, from the cache or made now; raises :class:`CellFailedError`.
+
+        What torch it imports is asked each time: somebody may have changed it since it was made.
+        """
         place = self.folder / lock.key
         with storage_errors(self.folder):
             self.folder.mkdir(parents=True, exist_ok=True)
@@ -161,8 +173,16 @@ class Environments:
         with _held(self.folder / f"{lock.key}.lock", lambda: self.say(waiting)):
             if not self.has(lock):
                 self._make(lock, place)
-        made = object_if_any(place / "made.json")
-        return Made(str(_python(place)), str(made.get("torch", "")), lock.pins)
+        (place / LOCKED).touch()  # the environment may be older than this mark
+        about = object_if_any(place / "made.json")
+        made = (str(about.get("torch", "")), str(about.get("commit", "")))
+        torch, commit = _torch_of(place, lock.cell)
+        if torch != made[0] or (made[1] and commit != made[1]):
+            raise CellFailedError(
+                f"its torch is {torch_words(torch, commit)} now, and {torch_words(*made)} was installed",
+                hint=f"delete {place}: it is made of its lock again",
+            )
+        return Made(str(_python(place)), torch, lock.pins, commit)
 
     def _make(self, lock: Lock, place: Path) -> None:
         size = lock.size
@@ -184,13 +204,13 @@ class Environments:
             frozen = pip.freeze(_python(place))
         except PipFailedError as error:
             raise CellFailedError(error.message, hint=error.hint) from error
-        torch = _torch_of(place, lock.cell)
+        torch, commit = _torch_of(place, lock.cell)
         missing = sorted(_names(lock.pins) - _names(frozen))
         if missing:
             raise CellFailedError(f"pip ended well, and {', '.join(missing)} are not installed")
         (place / "freeze.txt").write_text("\n".join([*frozen, ""]), encoding="utf-8")
         took = SYSTEM_CLOCK.steady() - began
-        about = {"torch": torch, "download_bytes": size, "seconds": round(took, 1)}
+        about = {"torch": torch, "commit": commit, "download_bytes": size, "seconds": round(took, 1)}
         write_atomically(place / "made.json", json.dumps(about, indent=1).encode())
         self.say(f"{lock.cell.label}: ready after {units.duration(took)}")
 
@@ -248,24 +268,28 @@ def _beside(named: Mapping[str, str]) -> list[str]:
     return lines
 
 
-def _torch_of(place: Path, cell: Cell) -> str:
-    """The version that ``import torch`` gives; raises :class:`CellFailedError` where it is another."""
-    if not cell.torch:
-        return ""
+def _torch_of(place: Path, cell: Cell) -> tuple[str, str]:
+    """Version and commit of what ``import torch`` gives; raises :class:`CellFailedError` for another one."""
     python = str(_python(place))
     variables = {**passed(), **environment_for(python)}
     with scratch("matrix") as folder:
         ending = spawn([python, "-c", _QUESTION], variables, IMPORT_TIMEOUT_S, folder / "output")
     lines = ending.output.splitlines()
-    said = next((line.split()[1] for line in lines if line.startswith("torchgauge-torch ")), "")
-    if not said:
+    words = next((line.split() for line in lines if line.startswith("torchgauge-torch ")), [])
+    if not words:
         last = lines[-1] if lines else f"it said nothing (exit {ending.returncode})"
         raise CellFailedError(
             f"torch {cell.torch} cannot be imported: {last[:300]}", hint=f"see {place}/pip.log"
         )
+    said, commit = words[1], "".join(words[2:3])
     if not _is(cell.torch, said):
         raise CellFailedError(f"torch is {said} after installing, and {cell.torch} was asked for")
-    return said
+    return said, commit
+
+
+def torch_words(version: str, commit: str) -> str:
+    """A build of torch in words: its version, and its commit where that is known."""
+    return f"{version} (commit {commit[:COMMIT_DIGITS]})" if commit else version
 
 
 def _is(asked: str, version: str) -> bool:

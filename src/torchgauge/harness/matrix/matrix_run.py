@@ -10,12 +10,13 @@ from __future__ import annotations
 import random
 import sys
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.discover import parse_target
+from torchgauge.devices.probe import probe
 from torchgauge.errors import InfrastructureError, NothingSelectedError, TorchgaugeError
 from torchgauge.harness.ab.comparison import Request, new_comparison, resumed_comparison
 from torchgauge.harness.ab.judging import judge_for, read_policy
@@ -24,8 +25,9 @@ from torchgauge.harness.ab.run_comparison import ComparisonEnding, launch_by_lau
 from torchgauge.harness.interpreter.foreign_plugins import device_of, suites_of
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.interpreter.packages import installed_in
+from torchgauge.harness.interpreter.staging import environment_for
 from torchgauge.harness.matrix.cells import Cell
-from torchgauge.harness.matrix.environments import CellFailedError, Environments, Lock
+from torchgauge.harness.matrix.environments import CellFailedError, Environments, Lock, Made, torch_words
 from torchgauge.harness.planning.configurations import configuration
 from torchgauge.harness.planning.selection import Selection, check_plain_names, select_models
 from torchgauge.harness.planning.workloads import check_names
@@ -35,9 +37,12 @@ from torchgauge.records import Provenance, RunSettings, to_plain
 from torchgauge.records.codec import digest
 from torchgauge.records.comparison import ComparisonPlan, SideSpec
 from torchgauge.results.journal import RunState
-from torchgauge.results.matrix.state import CellState, MatrixState, read_state, write_state
+from torchgauge.results.matrix.state import CellState, MatrixState, pin_of, read_state, write_state
 from torchgauge.results.store import Store
 from torchgauge.suites.install_needs import needs_of
+
+CHANGED_PINS = 3
+"""Packages of another version that a line names; it counts the others."""
 
 
 @dataclass(frozen=True)
@@ -98,6 +103,8 @@ class Matrix:
     needs: tuple[str, ...] = ()
     say: Callable[[str], None] = lambda _: None
     state: MatrixState = field(init=False)
+    ready: frozenset[str] = field(default=frozenset(), init=False)
+    """Cells whose interpreter has just answered; no other is measured."""
 
     def begin(self, *, fresh: bool = False) -> None:
         """Take the state as it was left, or a new one; a cell that failed is tried again."""
@@ -119,23 +126,31 @@ class Matrix:
         return locks, self.environments.plan(tuple(locks.values()))
 
     def make(self, locks: dict[str, Lock]) -> None:
-        """Make what is not there; a cell that fails says why, and the others go on."""
+        """Make what is not there; a cell that fails says why, and the others go on.
+
+        What was measured with another interpreter, torch or package than there is now begins anew.
+        """
+        found: dict[str, Made] = {}
         for cell in self.request.cells:
-            if not cell.torch:
-                self._ask(cell)
-            elif cell.label in locks:
-                try:
-                    made = self.environments.make(locks[cell.label])
-                except CellFailedError as error:
-                    self._keep(cell.label, failed=error.in_a_line)
-                    continue
-                self._keep(cell.label, python=made.python, torch=made.torch, pins=made.pins, failed="")
-        there = [cell.label for cell in self.state.cells if cell.python]
-        baseline = self.state.baseline if self.state.baseline in there else next(iter(there), "")
-        self.state = replace(self.state, baseline=baseline)
-        write_state(self.store, self.state)
-        if there and baseline != self.request.cells[0].label:
-            self.say(f"{self.request.cells[0].label} has no environment: {baseline} is the baseline")
+            try:
+                if not cell.torch:
+                    found[cell.label] = _build(cell)
+                elif cell.label in locks:
+                    found[cell.label] = self.environments.make(locks[cell.label])
+            except TorchgaugeError as error:
+                self._keep(cell.label, failed=error.in_a_line)
+        baseline = self.state.baseline
+        if baseline not in found:
+            if any(cell.comparison for cell in self.state.cells):
+                self.say(
+                    f"{baseline} is the baseline, and fails now: nothing is measured (--fresh begins anew)"
+                )
+                return
+            baseline = next(iter(found), "")
+            if found and baseline != self.request.cells[0].label:
+                self.say(f"{self.request.cells[0].label} has no environment: {baseline} is the baseline")
+        self.ready = frozenset(found)
+        self._take(found, baseline)
 
     def measure(self, *, max_time_s: float | None = None) -> bool:
         """Measure all cells in turns; whether a person interrupted it. Each complete launch is kept."""
@@ -145,19 +160,22 @@ class Matrix:
 
     # --- environments ------------------------------------------------------------------------
 
-    def _ask(self, cell: Cell) -> None:
-        """Look at a build of a person's own; what is wrong with it is said in its cell."""
-        try:
-            there = interpreter(cell.python)
-            report = there.report
-            versions = installed_in(there.path)
-        except TorchgaugeError as error:
-            self._keep(cell.label, failed=error.in_a_line)
-            return
-        build = report.usable.torch if report is not None and report.usable is not None else None
-        torch = build.version if build is not None else versions.get("torch", "")
-        pins = tuple(f"{name}=={version}" for name, version in sorted(versions.items()))
-        self._keep(cell.label, python=there.path, torch=torch, pins=pins, failed="")
+    def _take(self, found: Mapping[str, Made], baseline: str) -> None:
+        """Keep ``found`` in one step with giving up what other versions measured."""
+        changes = {label: _changed(self.state.cell(label), made) for label, made in found.items()}
+        anew = {label for label, change in changes.items() if change}
+        if baseline in anew and any(cell.comparison for cell in self.state.cells):
+            self.say(f"{baseline}: {changes[baseline]} since it was measured: all cells begin anew")
+        cells = []
+        for cell in self.state.cells:
+            if cell.comparison and cell.label in anew - {baseline}:
+                self.say(f"{cell.label}: {changes[cell.label]} since it was measured: it begins anew")
+            if anew & {cell.label, baseline}:
+                cell = replace(cell, comparison="", done=False)  # noqa: PLW2901
+            made = found.get(cell.label)
+            cells.append(cell if made is None else replace(cell, **vars(made), failed=""))
+        self.state = replace(self.state, cells=tuple(cells), baseline=baseline)
+        write_state(self.store, self.state)
 
     def _keep(self, label: str, **changes: object) -> None:
         cells = tuple(
@@ -174,7 +192,7 @@ class Matrix:
     def _take_turns(self, stop: threading.Event, max_time_s: float | None) -> list[ComparisonEnding]:
         running = {}
         for cell in self.state.cells:
-            if not cell.python or cell.label == self.state.baseline or cell.done:
+            if cell.label not in self.ready or cell.label == self.state.baseline or cell.done:
                 continue
             try:
                 comparison, folder = self._comparison(cell)
@@ -226,6 +244,40 @@ class Matrix:
         made = new_comparison(request, store=str(self.store.path), progress=progress)
         self._keep(cell.label, comparison=made.plan.run_id)
         return made, None
+
+
+def _build(cell: Cell) -> Made:
+    """What a build of a person's own is now; raises :class:`TorchgaugeError` where it does not answer."""
+    there = interpreter(cell.python)
+    report = there.report or probe(there.path, environment=environment_for(there.path))
+    versions = installed_in(there.path)
+    build = report.usable.torch if report.usable is not None else None
+    pins = tuple(f"{name}=={version}" for name, version in sorted(versions.items()))
+    if build is None:
+        return Made(there.path, versions.get("torch", ""), pins)
+    return Made(there.path, build.version, pins, build.git_commit)
+
+
+def _changed(cell: CellState, made: Made) -> str:
+    """What of ``cell`` is another in ``made``, old and new; empty where nothing is, or nothing was there."""
+    if not cell.python:
+        return ""
+    found = []
+    if (cell.torch, cell.commit) != (made.torch, made.commit):
+        old, new = torch_words(cell.torch, cell.commit), torch_words(made.torch, made.commit)
+        found.append(f"torch {old or 'unknown'} is {new or 'unknown'} now")
+    if cell.python != made.python:
+        found.append(f"{cell.python} is {made.python} now")
+    before, after = dict(map(pin_of, cell.pins)), dict(map(pin_of, made.pins))
+    told = {"torch"} if found else set()
+    others = [name for name in sorted({*before, *after} - told) if before.get(name) != after.get(name)]
+    found += [
+        f"{name} {before.get(name, '(missing)')} is {after.get(name, '(missing)')} now"
+        for name in others[:CHANGED_PINS]
+    ]
+    if len(others) > CHANGED_PINS:
+        found.append(f"{len(others) - CHANGED_PINS} more packages differ")
+    return ", ".join(found)
 
 
 class CellProgress(AbProgress):

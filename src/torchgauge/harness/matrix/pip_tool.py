@@ -24,7 +24,7 @@ from urllib.request import Request, urlopen
 from torchgauge.devices.probe import spawn
 from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.interpreter.install import first_reason
-from torchgauge.harness.interpreter.staging import environment_for
+from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import Purpose, passed
 
@@ -74,6 +74,7 @@ class Pip:
             with suppress(PipFailedError):  # the one that Python brings may download more to answer
                 Pip(python).run(update, VENV_TIMEOUT_S)
             made.touch()
+        (place / LOCKED).touch()  # pip may be older than this mark
         return Pip(python)
 
     def resolve(self, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Download, ...]:
@@ -145,6 +146,7 @@ def make_environment(place: Path, *, with_pip: bool = False) -> None:
         said = ending.output.splitlines()[-1:] or ["it said nothing"]
         raise PipFailedError(f"no virtual environment can be made: {said[0][:300]}",
                              hint="Debian and Ubuntu: apt install python3-venv")  # fmt: skip
+    (place / LOCKED).touch()
 
 
 def size_of(downloads: Sequence[Download]) -> tuple[int, int]:

@@ -26,13 +26,16 @@ FOLDER = "matrix"
 class CellState:
     """One cell: what was asked for, what it became, and the A/B run of it against the baseline.
 
-    ``failed`` says why it has no environment. ``torch`` is what its interpreter imports. ``comparison`` is
-    empty for the baseline and for a cell that was not measured yet.
+    ``failed`` says why it has no environment. ``torch`` is what its interpreter imports, built from
+    ``commit``. ``comparison`` is empty for the baseline and for a cell that was not measured yet; it measured
+    this very ``python``, ``torch``, ``commit`` and ``pins``, and those of the baseline: where one of them
+    changes, it is given up.
     """
 
     label: str
     python: str = ""
     torch: str = ""
+    commit: str = ""
     pins: tuple[str, ...] = ()
     failed: str = ""
     comparison: str = ""
@@ -53,6 +56,12 @@ class MatrixState:
     def cell(self, label: str) -> CellState:
         """The cell of ``label``."""
         return next(cell for cell in self.cells if cell.label == label)
+
+
+def pin_of(line: str) -> tuple[str, str]:
+    """Name and version (or address) of a pin: ``timm==1.0.31``, ``torch @ https://...``."""
+    name, _, version = line.partition("==" if "==" in line else " @ ")
+    return name, version
 
 
 def state_path(store: Store, matrix_id: str) -> Path:

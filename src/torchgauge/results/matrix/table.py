@@ -18,7 +18,7 @@ from torchgauge.records.comparison import ComparisonPlan, MetricVerdict, Pair, V
 from torchgauge.results.comparing.comparison_store import ComparisonFolder, read_comparisons
 from torchgauge.results.journal import RunState
 from torchgauge.results.log_ratio import ratio_interval
-from torchgauge.results.matrix.state import CellState, MatrixState
+from torchgauge.results.matrix.state import CellState, MatrixState, pin_of
 from torchgauge.results.store import Store
 
 METRIC = "latency"
@@ -334,7 +334,7 @@ def _command(table: Table, row: Row, before: int, at: int) -> str:
 
 def differing(cells: Sequence[CellState]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Packages whose versions differ between cells, with the version of each (empty: not there)."""
-    versions = [dict(_pin(line) for line in cell.pins) for cell in cells]
+    versions = [dict(map(pin_of, cell.pins)) for cell in cells]
     there = [found for found in versions if found]
     names = sorted({name for found in there for name in found})
     return tuple(
@@ -342,11 +342,6 @@ def differing(cells: Sequence[CellState]) -> tuple[tuple[str, tuple[str, ...]], 
         for name in names
         if len({found.get(name, "") for found in there}) > 1
     )
-
-
-def _pin(line: str) -> tuple[str, str]:
-    name, _, version = line.partition("==" if "==" in line else " @ ")
-    return name, version
 
 
 def with_others(table: Table, others: Mapping[str, Table]) -> Table:
