@@ -13,7 +13,9 @@ from xml.etree import ElementTree as ET
 import pytest
 
 import torchgauge
+from torchgauge.cli.matrix import MIN_LAUNCHES
 from torchgauge.errors import TorchgaugeError
+from torchgauge.results.comparing import pair_evidence
 
 SOURCE = Path(torchgauge.__file__).resolve().parent.parent
 PLUGIN = Path(__file__).resolve().parents[1] / "harness" / "ab" / "racers_plugin"
@@ -141,6 +143,8 @@ def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(slowed):
     table = json.loads(done.stdout)["matrix"]
     columns = {column["label"]: column for column in table["columns"]}
     assert "this is no working Python" in columns["broken"]["failed"]
+    assert "nothing of broken: the reason stands in its column" in done.stderr
+    assert "the same command goes on" not in done.stderr
     assert columns["slow"]["state"] == "complete"
     rows = {row["model"]: dict(zip(columns, row["entries"], strict=True)) for row in table["rows"]}
     assert rows["steady"]["broken"]["status"] == "missing"
@@ -207,6 +211,13 @@ def test_a_mistake_is_said_before_anything_is_made(invoke, words, said, tmp_path
     assert isinstance(done.exception, TorchgaugeError), done.exception
     assert said in str(done.exception)
     assert list(tmp_path.iterdir()) == []
+
+
+def test_fewer_launches_than_decide_anything_are_refused(invoke):
+    """The bound of the option is that of the rule."""
+    assert MIN_LAUNCHES == pair_evidence.MIN_LAUNCHES
+    done = invoke("matrix", *TOYS, "--torch", "2.12.1,2.13.0", "--max-launches", "2")
+    assert "2 is not in the range x>=3" in done.stderr + str(done.exception)
 
 
 def test_a_matrix_that_is_not_there_is_not_shown(invoke, twice):

@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from torchgauge.harness.matrix.matrix_run import Matrix, MatrixRequest
     from torchgauge.results.matrix.table import Table
 
+MIN_LAUNCHES = 3
+"""With fewer no case can be decided: `results.comparing.pair_evidence`, which is not imported for a word."""
 AXES = ("torch", "transformers", "timm")
 
 
@@ -47,7 +49,7 @@ def _axis(name: str) -> Callable[[Command], Command]:
 )
 @click.option("--environments", metavar="DIR", help="where environments are kept (default: the user's cache)")
 @click.option("--dry-run", is_flag=True, help="say what would be downloaded and made, and end")
-@click.option("--max-launches", type=click.IntRange(1), default=12, show_default=True,
+@click.option("--max-launches", type=click.IntRange(MIN_LAUNCHES), default=12, show_default=True,
               help="fresh starts of each cell beside the baseline, at most")  # fmt: skip
 @click.option("--max-time", type=Seconds(), help="start no launch that would end later (90s, 30m, 2h)")
 @click.option("--seed", type=int, default=0, help="repeats orders, CPUs and hash seeds (default: random)")
@@ -90,7 +92,10 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     _show(table, others, options)
     if not table.complete:
         aside(["not complete; the same command goes on"])
-    sys.exit(130 if interrupted else 0 if table.complete else 3)
+    empty = [column.label for column in table.columns if column.nothing]
+    if empty:
+        aside([f"nothing of {', '.join(empty)}: the reason stands in its column"])
+    sys.exit(130 if interrupted else 0 if table.complete and not empty else 3)
 
 
 def _request(suite: tuple[str, ...], options: dict[str, Any]) -> MatrixRequest:

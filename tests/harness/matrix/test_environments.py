@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import socket
 import subprocess
 import sys
 import threading
@@ -13,7 +14,7 @@ import pytest
 
 from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.harness.matrix.cells import Cell
-from torchgauge.harness.matrix.environments import CellFailedError, Environments, requirements_of
+from torchgauge.harness.matrix.environments import CellFailedError, Environments, _is, requirements_of
 
 OLD, NEW = Cell("2.9.0", (("torch", "2.9.0"),)), Cell("2.10.0", (("torch", "2.10.0"),))
 
@@ -150,6 +151,45 @@ def test_a_version_that_does_not_exist_names_the_nearest(made):
     assert raised.value.message.startswith("pip finds no torch 2.9.7 for Python 3.")
     assert raised.value.hint == "there are 2.9.0, 2.10.0"
     assert list((environments.folder / "locks").glob("*")) == []
+
+
+@pytest.mark.parametrize(
+    ("asked", "version", "same"),
+    [
+        ("2.13", "2.13.0+cpu", True),
+        ("2.13.0", "2.13", True),
+        ("2.13", "2.13.1", False),
+        ("2.10", "2.1.0", False),
+        ("2.13.0+cpu", "2.13.0", False),
+        ("2.13.0+cpu", "2.13.0+cpu", True),
+        ("2.13.0", "2.13.0rc1", False),
+        ("2.13.0rc1", "2.13.0rc1+cpu", True),
+    ],
+)
+def test_versions_are_compared_as_pip_does(asked, version, same):
+    """Zeros at the end say nothing; the build counts only where it was named."""
+    assert _is(asked, version) is same
+
+
+def test_a_short_version_is_the_whole_one(made):
+    """`--torch 2.9` installs 2.9.0."""
+    environments, _ = made
+    lock = environments.lock(Cell("2.9", (("torch", "2.9"),)), (), {})
+    assert "torch==2.9.0" in lock.pins
+    assert environments.make(lock).torch == "2.9.0"
+
+
+def test_an_index_that_does_not_answer_is_no_missing_version(made, monkeypatch):
+    """What pip does not find may be there: it says that the index did not answer, and names no versions."""
+    environments, _ = made
+    monkeypatch.delenv("PIP_NO_INDEX")
+    with socket.socket() as taken:  # bound and not listening: every connection is refused
+        taken.bind(("127.0.0.1", 0))
+        monkeypatch.setenv("PIP_INDEX_URL", f"http://127.0.0.1:{taken.getsockname()[1]}/simple")
+        monkeypatch.setenv("PIP_RETRIES", "1")
+        with pytest.raises(CellFailedError, match="an index did not answer") as raised:
+            environments.lock(Cell("2.9.7", (("torch", "2.9.7"),)), (), {})
+    assert "there are" not in str(raised.value.hint)
 
 
 def test_a_wheel_for_another_python_alone_is_no_version(index, folder):

@@ -79,10 +79,30 @@ def test_what_differs_between_environments_is_listed():
         CellState("a", pins=("numpy==1.26", "torch==2.5.1", "timm==1.0")),
         CellState("b", failed="no such version"),
         CellState("c", pins=("numpy==2.4", "torch==2.13.0", "timm==1.0", "triton==3.1")),
+        CellState("d", python="/usr/bin/python", pins=("numpy==1.0", "apt==2.6"), failed="no torch"),
     )
     assert differing(cells) == (
-        ("numpy", ("1.26", "", "2.4")), ("torch", ("2.5.1", "", "2.13.0")), ("triton", ("", "", "3.1")),
+        ("numpy", ("1.26", "", "2.4", "")),
+        ("torch", ("2.5.1", "", "2.13.0", "")),
+        ("triton", ("", "", "3.1", "")),
     )  # fmt: skip
+
+
+def test_a_cell_that_was_tried_and_has_nothing_is_no_open_end():
+    """It says so with its reason, has no column of packages, and nobody is told to go on."""
+    made = table(BASE, SAME, MISSING)
+    empty = replace(made.columns[2], comparison="", state="", failed="no torch there")
+    made = replace(made, columns=(*made.columns[:2], empty), differs=(("timm", ("1.0", "1.1", "")),))
+    assert made.complete
+    page = markdown_of(made)
+    assert "has nothing" in page
+    assert "no torch there" in page
+    assert "Not complete" not in page
+    (head,) = [line for line in page.splitlines() if line.startswith("| package |")]
+    (row,) = [line for line in page.splitlines() if "timm" in line and "1.1" in line]
+    assert head.count("|") == row.count("|") == 4
+    half = replace(empty, comparison="ab-2", state="running")
+    assert not replace(made, columns=(*made.columns[:2], half)).complete
 
 
 def test_every_form_says_what_each_cell_is():

@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 import platform
+import re
 import shutil
 import sys
 import sysconfig
@@ -120,7 +121,7 @@ class Environments:
             try:
                 downloads = pip.resolve(requirements, constraints)
             except PipFailedError as error:
-                raise _no_such_version(cell, pip) or error from None
+                raise (None if error.unreachable else _no_such_version(cell, pip)) or error from None
         except PipFailedError as error:
             raise CellFailedError(error.message, hint=error.hint) from error
         lock = Lock(cell, tuple(each.pin for each in downloads), *size_of(downloads))
@@ -293,8 +294,22 @@ def torch_words(version: str, commit: str) -> str:
 
 
 def _is(asked: str, version: str) -> bool:
-    """Whether ``version`` is what was asked for; its build (``+cpu``) counts only where that was named."""
-    return version == asked or ("+" not in asked and version.partition("+")[0] == asked)
+    """Whether ``version`` is what was asked for, as pip compares: 2.13 is 2.13.0.
+
+    Its build (``+cpu``) counts only where that was named.
+    """
+    (wanted, build), (there, built) = _parts(asked), _parts(version)
+    return wanted == there and build in ("", built)
+
+
+def _parts(version: str) -> tuple[tuple[tuple[int, ...], str], str]:
+    """The numbers of ``version`` without zeros at the end, with what follows them (rc1); and its build."""
+    public, _, build = version.partition("+")
+    numbers = release_of(public)
+    suffix = re.sub(r"^\d+(\.\d+)*", "", public)
+    while numbers and numbers[-1] == 0:
+        numbers = numbers[:-1]
+    return (numbers, suffix), build
 
 
 def _no_such_version(cell: Cell, pip: Pip) -> PipFailedError | None:

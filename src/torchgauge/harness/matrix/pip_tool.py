@@ -34,11 +34,21 @@ ASK_TIMEOUT_S = 10.0
 """For the size of one file; one that is not known by then is said to be unknown."""
 _CERTIFICATES = ("PIP_CERT", "REQUESTS_CA_BUNDLE", "SSL_CERT_FILE")
 _CONFLICT = re.compile(r"The conflict is caused by:\n(?P<lines>(?:[ ]+.*\n)+)")
+_UNREACHABLE = re.compile(
+    r"^.*(Retrying \(|Max retries exceeded|Connection refused|NewConnectionError|Could not fetch URL).*$",
+    re.MULTILINE,
+)
+"""Lines in which pip says that a place where it looks did not answer."""
 _AVAILABLE = re.compile(r"^Available versions: (?P<versions>.*)$", re.MULTILINE)
 
 
 class PipFailedError(TorchgaugeError):
-    """pip did not do it; the message is its own first reason."""
+    """pip did not do it; the message is its own first reason.
+
+    ``unreachable``: an index did not answer, so that what pip did not find may well be there.
+    """
+
+    unreachable = False
 
 
 @dataclass(frozen=True)
@@ -123,7 +133,15 @@ class Pip:
             return text
         if ending.returncode is None:
             raise PipFailedError(f"pip did not end within {timeout:g} s", hint="the same command goes on")
-        raise PipFailedError(_reason(text))
+        said = _UNREACHABLE.search(text)
+        if said is None:
+            raise PipFailedError(_reason(text))
+        failure = PipFailedError(
+            f"an index did not answer: {said[0].strip()[:300]}; {_reason(text)}",
+            hint="look at pip's index, proxy and network, then repeat the same command",
+        )
+        failure.unreachable = True
+        raise failure
 
 
 def _reason(text: str) -> str:

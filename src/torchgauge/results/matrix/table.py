@@ -49,6 +49,11 @@ class Column:
     high: float | None = None
     cases: int = 0
 
+    @property
+    def nothing(self) -> bool:
+        """Whether it was tried, ``failed``, and no launch of it was ever planned."""
+        return bool(self.failed) and not self.comparison
+
 
 @dataclass(frozen=True)
 class Entry:
@@ -110,9 +115,9 @@ class Table:
 
     @property
     def complete(self) -> bool:
-        """Whether every cell has been measured to its end."""
+        """Whether every cell has been measured to its end, or was tried and has nothing."""
         return all(
-            column.baseline or column.apart or column.state == RunState.COMPLETE.value
+            column.baseline or column.apart or column.nothing or column.state == RunState.COMPLETE.value
             for column in self.columns
         )
 
@@ -333,8 +338,12 @@ def _command(table: Table, row: Row, before: int, at: int) -> str:
 
 
 def differing(cells: Sequence[CellState]) -> tuple[tuple[str, tuple[str, ...]], ...]:
-    """Packages whose versions differ between cells, with the version of each (empty: not there)."""
-    versions = [dict(map(pin_of, cell.pins)) for cell in cells]
+    """Packages whose versions differ between cells, with the version of each (empty: not there).
+
+    A cell that failed without being measured counts for none: nothing of it stands beside the others.
+    """
+    empty = {cell.label for cell in cells if cell.failed and not cell.comparison}
+    versions = [{} if cell.label in empty else dict(map(pin_of, cell.pins)) for cell in cells]
     there = [found for found in versions if found]
     names = sorted({name for found in there for name in found})
     return tuple(

@@ -65,12 +65,16 @@ def failures(table: Table) -> Iterator[tuple[str, str, Entry]]:
 
 
 def _data(table: Table) -> dict[str, Any]:
+    here = [column for column in table.columns if not column.apart]
+    installed = [at for at, column in enumerate(here) if not column.nothing]
     return {
         "table": table,
         "cell": cell_text,
         "failures": list(failures(table)),
-        "differs": [(name, versions) for name, versions in table.differs if name != "torch"],
+        "differs": [
+            (name, [versions[at] for at in installed]) for name, versions in table.differs if name != "torch"
+        ],
         "marks": MARKS,
         "typed": shlex.join(table.command),
-        "here": [column for column in table.columns if not column.apart],
+        "installed": [here[at] for at in installed],
     }
