@@ -34,7 +34,7 @@ def test_memory_is_rounded_to_a_machine_class() -> None:
 
 def test_unreadable_facts_are_absent(monkeypatch: pytest.MonkeyPatch) -> None:
     """Where no file can be read nothing is invented."""
-    monkeypatch.setattr(host, "_read", lambda _path: "")
+    monkeypatch.setattr(host, "read", lambda _path: "")
     monkeypatch.setattr(host_memory, "_MEMINFO", Path("/nowhere/meminfo"))
     identity, conditions = host.host_identity(), host.host_conditions()
     assert "host.memory_bytes" not in identity

@@ -10,11 +10,11 @@ import os
 import platform
 from pathlib import Path
 
+from torchgauge.processes.control_group import own_group, read
 from torchgauge.processes.host_memory import available_memory, memory_in_bytes
 from torchgauge.records import Scalar
 
 GIB = 1 << 30
-CGROUP = Path("/sys/fs/cgroup")
 GOVERNOR = Path("/sys/devices/system/cpu/cpu0/cpufreq/scaling_governor")
 
 
@@ -30,7 +30,7 @@ def host_identity() -> dict[str, Scalar]:
         "cpu.cores_available": available_cores(),
         "cpu.cores_physical": _physical_cores(cpus),
         "cpu.quota_cores": quota_cores(),
-        "cpu.governor": _read(GOVERNOR) or None,
+        "cpu.governor": read(GOVERNOR) or None,
         "host.memory_bytes": _total_memory(),
         "host.virtualised": "hypervisor" in first["flags"].split() if "flags" in first else None,
         "host.system": platform.system(),
@@ -63,7 +63,7 @@ def available_cores() -> int | None:
 
 def quota_cores() -> float | None:
     """Cores' worth of time that this process's control group may use; None without a quota."""
-    quota, _, period = _read(_own_cgroup() / "cpu.max").partition(" ")
+    quota, _, period = read(own_group() / "cpu.max").partition(" ")
     return float(quota) / float(period) if quota.isdigit() and period.isdigit() else None
 
 
@@ -75,7 +75,7 @@ def throttled_s() -> float | None:
 
 def _cpuinfo() -> list[dict[str, str]]:
     cpus = []
-    for block in _read(Path("/proc/cpuinfo")).split("\n\n"):
+    for block in read(Path("/proc/cpuinfo")).split("\n\n"):
         pairs = (line.partition(":") for line in block.splitlines() if ":" in line)
         cpu = {key.strip(): value.strip() for key, _, value in pairs}
         if "processor" in cpu:
@@ -116,7 +116,7 @@ def _load() -> float | None:
 
 def _cpu_pressure() -> float | None:
     """Share of the last ten seconds in which some task waited for a CPU."""
-    for field in _read(Path("/proc/pressure/cpu")).split():
+    for field in read(Path("/proc/pressure/cpu")).split():
         if field.startswith("avg10="):
             return float(field.removeprefix("avg10="))
     return None
@@ -124,13 +124,13 @@ def _cpu_pressure() -> float | None:
 
 def _steal_s() -> float | None:
     """Seconds that the hypervisor took from all CPUs since boot (eighth value of ``/proc/stat``)."""
-    fields = _read(Path("/proc/stat")).splitlines()[:1]
+    fields = read(Path("/proc/stat")).splitlines()[:1]
     values = fields[0].split() if fields else []
     return int(values[8]) / os.sysconf("SC_CLK_TCK") if len(values) > 8 else None
 
 
 def _throttling() -> dict[str, Scalar]:
-    pairs = (line.split() for line in _read(_own_cgroup() / "cpu.stat").splitlines())
+    pairs = (line.split() for line in read(own_group() / "cpu.stat").splitlines())
     stat = {pair[0]: int(pair[1]) for pair in pairs if len(pair) == 2 and pair[1].isdigit()}
     found: dict[str, Scalar] = {}
     if "nr_throttled" in stat:
@@ -138,18 +138,3 @@ def _throttling() -> dict[str, Scalar]:
     if "throttled_usec" in stat:
         found["host.throttled_s"] = stat["throttled_usec"] / 1e6
     return found
-
-
-def _own_cgroup() -> Path:
-    """The folder of this process's version 2 control group."""
-    for line in _read(Path("/proc/self/cgroup")).splitlines():
-        if line.startswith("0::"):
-            return CGROUP / line.removeprefix("0::").strip().lstrip("/")
-    return CGROUP
-
-
-def _read(path: Path) -> str:
-    try:
-        return path.read_text(encoding="utf-8", errors="replace").strip()
-    except OSError:
-        return ""

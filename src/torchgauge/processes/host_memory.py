@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from torchgauge.processes.control_group import memory_left
+
 _MEMINFO = Path("/proc/meminfo")
 
 
@@ -23,5 +25,9 @@ def memory_in_bytes() -> dict[str, int]:
 
 
 def available_memory() -> int | None:
-    """Bytes that a new process could have without swapping, by the kernel's estimate; None where unknown."""
-    return memory_in_bytes().get("MemAvailable")
+    """Bytes that a new process could have without swapping; None where unknown.
+
+    The less of the kernel's estimate for the machine, and of what the limit of a container leaves.
+    """
+    free, left = memory_in_bytes().get("MemAvailable"), memory_left()
+    return min(free, left) if free is not None and left is not None else free
