@@ -62,11 +62,11 @@ class Nights:
     """
 
     folder: Path
-    plugin: Path = PLUGIN
     good: str = "a" * 40
     suspect: str = "b" * 40
     number: int = NIGHTS
     outputs: dict[str, str] = field(default_factory=dict)
+    plugin: Path = PLUGIN
 
     @property
     def path(self) -> str:
