@@ -172,7 +172,7 @@ _TABLE = (
            of_a_step=True),
     Metric("algorithm_bandwidth", "B/s", _HIGHER, "size of a collective by wall time in its slowest process",
            of_a_step=True, views=_CLAIM),
-    Metric("bus_bandwidth", "B/s", _HIGHER, "that times the factor of nccl-tests for the collective",
+    Metric("bus_bandwidth", "B/s", _HIGHER, "size by wall time, times nccl-tests' factor of the collective",
            of_a_step=True, views=_CLAIM),
     Metric("checkpoint_save", "s", _LOWER, "saving a distributed checkpoint, until its slowest process has",
            _RATIO, 0.20, 0.1, views=_CLAIM),
