@@ -10,7 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from patience import until
+from patience import held, let_through, until
 from site_files import generator, small_shape
 
 from torchgauge.dashboard import build_site
@@ -319,6 +319,16 @@ def test_pointing_at_a_status_shows_the_number_that_its_mode_is_looked_at_by(
             page.locator("h1").hover()
             tip.wait_for(state="hidden")
         assert [bool(re.search(r"latency [\d.]+ ms \u00b1[\d.]+%", text)) for text in told] == [True, True]
+
+
+def test_a_cell_pointed_at_while_the_tips_are_on_their_way_has_its_own(address: str, browser: Any) -> None:
+    """The heading asks for their file; what the pointer rests on when it comes is told of."""
+    with _page(browser) as page:
+        _ready(page, address + "compatibility.html")
+        late = held(page, "**/tip.js", 1, page.locator("thead th").first.hover)
+        page.locator("tbody tr").first.locator("td").first.hover()
+        let_through(page, late)
+        page.get_by_role("tooltip").get_by_text("Measured").wait_for()
 
 
 def test_a_row_far_away_is_reached_by_keyboard(wide: str, browser: Any) -> None:

@@ -70,10 +70,10 @@ class Matrix {
       head.replaceChildren(button);
     }
     for (const { head, device, configuration } of this.columns) head.title = `${device} · ${configuration}`; // compact ones are cut
-    const wake = (/** @type {Event} */ event) => {
+    const wake = () => {
       for (const kind of ["focusin", "pointerover"]) this.table.removeEventListener(kind, wake);
       import("./tip.js").catch(absent("tip.js")).then(
-        ({ makeTip }) => makeTip(this.table, this.columns, this.rows, event),
+        ({ makeTip }) => makeTip(this.table, this.columns, this.rows),
         (error) => miss(`What is known of a cell is not shown beside it: ${words(error)}. Each cell leads to its case.`),
       );
     };

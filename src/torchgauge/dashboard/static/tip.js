@@ -21,9 +21,8 @@ function moment(at) {
 
 /**
  * @param {HTMLTableElement} table @param {Column[]} columns @param {Rows} rows
- * @param {Event} first what somebody did before this file was there
  */
-export function makeTip(table, columns, rows, first) {
+export function makeTip(table, columns, rows) {
   const tip = document.createElement("div");
   tip.id = "cell-tip";
   tip.className = "tip";
@@ -82,11 +81,16 @@ export function makeTip(table, columns, rows, first) {
     if (shown === cell) write([...head, ...known]);
   };
 
+  /** @param {EventTarget | null} target */
+  const lookAt = (target) => {
+    const cell = target instanceof Element ? cellAt(target) : null;
+    const known = cell?.localName === "td" && cell.closest("tbody") !== null;
+    if (known) void open(/** @type {HTMLTableCellElement} */ (cell));
+    return known;
+  };
   /** @param {Event} event */
   const look = (event) => {
-    const cell = event.target instanceof Element ? cellAt(event.target) : null;
-    if (cell?.localName === "td" && cell.closest("tbody")) void open(cell);
-    else if (event.type === "focusin") close();
+    if (!lookAt(event.target) && event.type === "focusin") close();
   };
   table.addEventListener("focusin", look);
   table.addEventListener("pointerover", look);
@@ -101,7 +105,8 @@ export function makeTip(table, columns, rows, first) {
   document.addEventListener("keydown", (event) => {
     if (event.key === "Escape") close();
   });
-  look(first);
+  // While this file was on its way somebody may have gone on to another cell, or the cells were drawn anew.
+  if (!lookAt(table.querySelector("tbody td:hover"))) lookAt(document.activeElement);
 }
 
 /** @param {number} order @param {Column} column @param {string} metric */
