@@ -157,14 +157,23 @@ def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(slowed):
 
 
 def test_time_that_is_over_goes_on_with_the_same_command(tmp_path):
-    """Exit 3, and what was measured stays."""
-    words = (*RACERS, "--python", f"a={HERE}", "--python", f"b={HERE}", "--max-launches", "3", "--seed", "1")
+    """Exit 3 after one launch; without time the same command begins none, and with time it goes on."""
+    words = (*RACERS, *(f"--python={name}={HERE}" for name in "abc"), "--max-launches", "3", "--seed", "1")
     done = matrix(tmp_path, *words, "--max-time", "0.1s")
     assert done.returncode == 3, done.stderr
     assert "the same command goes on" in done.stderr
+    assert done.stderr.count("] launch ") == 1
+    assert done.stderr.count("the time is over") == 2
+    none = matrix(tmp_path, *words, "--max-time", "0.1s", "--json")
+    assert none.returncode == 3, none.stderr
+    assert "] launch " not in none.stderr
+    assert none.stderr.count("the time is over") == 2
+    ratios = [entry["launches"] for entry in json.loads(none.stdout)["matrix"]["rows"][0]["entries"]]
+    assert sorted(ratios) == [0, 0, 1]
     again = matrix(tmp_path, *words)
     assert again.returncode == 0, again.stderr
-    assert "1 measurements were there" in again.stderr
+    assert again.stderr.count("1 measurements were there") == 1
+    assert again.stderr.count("] launch ") == 5
 
 
 def test_a_build_that_was_changed_begins_anew(tmp_path):

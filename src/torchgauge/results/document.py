@@ -10,6 +10,7 @@ import io
 import re
 import shutil
 import sys
+import textwrap
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from enum import Enum
 from functools import cache
@@ -210,11 +211,17 @@ def _laid_out(lines: Iterable[str], width: int) -> Iterator[str]:
             yield from table_lines([_cells(row) for row in (rows[0], *rows[2:])], _cells(rows[1]), width)
             rows = []
         if not _LEFT_OUT.fullmatch(line):
-            yield (
-                line.lstrip("#").lstrip(" ").replace("**", "")
-                if line.startswith("#")
-                else line.replace("**", "")
-            )
+            yield from _broken(line.lstrip("#").lstrip(" ") if line.startswith("#") else line, width)
+
+
+def _broken(line: str, width: int) -> list[str]:
+    """``line`` without signs of Markdown, broken between words; a command stays whole, to be copied."""
+    plain = line.replace("**", "")
+    if len(plain) <= width or plain.startswith("    "):
+        return [plain]
+    begin = re.match(r" *(- )?", plain)
+    indent = " " * len(begin[0]) if begin else ""
+    return textwrap.wrap(plain, width, subsequent_indent=indent, break_on_hyphens=False)
 
 
 def _cells(row: str) -> list[str]:

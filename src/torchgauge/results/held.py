@@ -4,17 +4,24 @@ from __future__ import annotations
 
 import fcntl
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 
 @contextmanager
-def held(path: Path) -> Iterator[None]:
-    """``path``, a file or folder that is there, for this process alone; others that hold it wait."""
+def held(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]:
+    """``path``, a file or folder that is there, for this process alone; others that hold it wait.
+
+    ``waits`` is called before it is waited for.
+    """
     descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        fcntl.flock(descriptor, fcntl.LOCK_EX)
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            waits()
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
         yield
     finally:
         os.close(descriptor)

@@ -11,8 +11,9 @@ import pytest
 from torchgauge.harness.matrix.pip_tool import Pip
 
 
-def wheel(folder: Path, name: str, version: str, *, needs: tuple[str, ...] = (), code: str = "") -> Path:
-    """A wheel of one module called ``name`` that says its version."""
+def wheel(folder: Path, name: str, version: str, *, needs: tuple[str, ...] = (), code: str = "",
+          bulk: int = 0, size: int = 1) -> Path:  # fmt: skip
+    """A wheel of one module called ``name`` that says its version, with ``bulk`` files of ``size`` bytes."""
     info = f"{name}-{version}.dist-info"
     metadata = [f"Metadata-Version: 2.1\nName: {name}\nVersion: {version}"]
     metadata += [f"Requires-Dist: {need}" for need in needs]
@@ -21,6 +22,7 @@ def wheel(folder: Path, name: str, version: str, *, needs: tuple[str, ...] = (),
         f"{info}/METADATA": "\n".join(metadata) + "\n",
         f"{info}/WHEEL": "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n",
     }
+    files |= {f"{name}/part{at}": "x" * size for at in range(bulk)}
     files[f"{info}/RECORD"] = "".join(f"{path},,\n" for path in (*files, f"{info}/RECORD"))
     folder.mkdir(parents=True, exist_ok=True)
     path = folder / f"{name}-{version}-py3-none-any.whl"

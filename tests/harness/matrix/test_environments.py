@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import os
+import resource
 import shutil
+import signal
 import socket
 import subprocess
 import sys
 import threading
+import time
 from pathlib import Path
 
 import pytest
 
+import torchgauge
 from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.harness.matrix.cells import Cell
 from torchgauge.harness.matrix.environments import CellFailedError, Environments, _is, requirements_of
@@ -143,6 +147,88 @@ def test_two_matrices_make_one_environment(made):
     assert sum("ready after" in line for line in said) == 1
 
 
+MAKER = """
+import sys
+from pathlib import Path
+from torchgauge.harness.matrix.cells import Cell
+from torchgauge.harness.matrix.environments import Environments
+environments = Environments(Path(sys.argv[1]), lambda line: print(line, flush=True))
+lock = environments.lock(Cell("2.10.0", (("torch", "2.10.0"),)), (), {})
+print("made", environments.make(lock).python, flush=True)
+"""
+
+
+def maker(folder: Path) -> subprocess.Popen[str]:
+    """Another matrix, in a process of its own, that makes one environment in ``folder``."""
+    path = os.pathsep.join([str(Path(torchgauge.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
+    return subprocess.Popen(
+        [sys.executable, "-c", MAKER, str(folder)],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        env={**os.environ, "PYTHONPATH": path},
+    )
+
+
+def test_two_processes_make_the_folder_with_its_pip_and_one_environment(index, tmp_path):
+    """Nothing is there, and both begin at once: one makes each thing, and both have the same in the end."""
+    index("torch", "2.10.0")
+    children = [maker(tmp_path / "new") for _ in range(2)]
+    said = [child.communicate(timeout=240)[0].splitlines() for child in children]
+    assert [child.returncode for child in children] == [0, 0], said
+    assert said[0][-1] == said[1][-1]
+    assert imported(said[0][-1].removeprefix("made "), "torch") == "2.10.0"
+    assert sum("ready after" in line for lines in said for line in lines) == 1
+
+
+def test_kill_9_while_pip_installs_leaves_nothing_that_is_used(index, folder):
+    """Pip ends with its torchgauge, half of an environment is not taken, and the next one makes it whole."""
+    index("torch", "2.10.0", bulk=200)
+    child = maker(folder)
+    place = next(Path(line.split(" made in ")[1].strip()) for line in child.stdout if " made in " in line)
+    while not list(place.glob("lib/*/site-packages/torch/part*")) and child.poll() is None:
+        time.sleep(0.001)
+    child.kill()
+    child.communicate(timeout=60)
+    assert child.returncode == -signal.SIGKILL
+    assert not (place / "made.json").exists()
+    again = maker(folder)
+    said = again.communicate(timeout=240)[0]
+    assert again.returncode == 0, said
+    assert "2.10.0: made again in" in said
+    assert imported(said.splitlines()[-1].removeprefix("made "), "torch") == "2.10.0"
+    assert len(list(place.glob("lib/*/site-packages/torch/part*"))) == 200
+
+
+def test_a_disk_that_is_full_while_pip_installs_is_said(index, folder):
+    """In pip's words, with what to try; half of the environment is removed, and a next try makes it."""
+    index("torch", "2.10.0", bulk=1, size=3 << 20)
+    environments = Environments(folder)
+    lock = environments.lock(NEW, (), {})
+    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, hard))
+    try:
+        with pytest.raises(CellFailedError, match="File too large") as raised:
+            environments.make(lock)
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
+    assert "--environments DIR" in raised.value.in_a_line
+    assert not (folder / lock.key).exists()
+    assert environments.make(lock).torch == "2.10.0"
+
+
+def test_a_folder_that_cannot_be_written_is_said(made, tmp_path):
+    """Each step names the file, and what to try."""
+    environments, _ = made
+    lock = environments.lock(NEW, (), {})
+    (tmp_path / "file").write_text("no folder")
+    other = Environments(tmp_path / "file" / "environments")
+    for step in (lambda: other.lock(OLD, (), {}), lambda: other.make(lock)):
+        with pytest.raises(CellFailedError, match="file/environments cannot be written") as raised:
+            step()
+        assert "--environments DIR" in raised.value.in_a_line
+
+
 def test_a_version_that_does_not_exist_names_the_nearest(made):
     """Whatever the words of this pip; no lock is left behind."""
     environments, _ = made
@@ -206,6 +292,17 @@ def test_a_library_that_wants_another_torch_fails_its_cell(made, index):
     environments, _ = made
     with pytest.raises(CellFailedError, match=r"conflict.*timm 2.0.0 depends on torch>=2.10"):
         environments.lock(Cell("both", (("torch", "2.9.0"), ("timm", "2.0.0"))), (), {})
+
+
+def test_a_library_that_is_not_there_for_a_torch_is_named(made, index):
+    """Not as a conflict of the one that needs it: the torch may be newer than what is built for it."""
+    index("torchvision", "0.24.1")
+    index("timm", "1.0.4", needs=("torch", "torchvision"))
+    environments, _ = made
+    assert "torchvision==0.24.1" in environments.lock(OLD, ("timm",), {"timm": "1.0.4"}).pins
+    with pytest.raises(CellFailedError, match=r"no torchvision 0\.25\.\*, the one for torch 2\.10") as raised:
+        environments.lock(NEW, ("timm",), {"timm": "1.0.4"})
+    assert "there are 0.24.1" in raised.value.in_a_line
 
 
 @pytest.mark.parametrize(

@@ -12,7 +12,7 @@ from torchgauge.dashboard.pictures.svg import WIDE, Drawing, Frame, Svg, number
 from torchgauge.records.comparison import Verdict
 from torchgauge.results import units
 from torchgauge.results.document import counted
-from torchgauge.results.matrix.table import Column, Entry, Row, Table
+from torchgauge.results.matrix.table import Column, Entry, Row, Table, labels_of
 
 _SHADES = ((0.5, "deep"), (0.15, "middle"), (0.0, "faint"))
 """From which change, as a logarithm, a cell has which shade."""
@@ -39,13 +39,13 @@ def draw_matrix(table: Table, frame: Frame = WIDE) -> Drawing:
     """The picture of ``table``; what has no ratio stands there with its status."""
     svg = Svg(frame)
     title = "Version against version"
-    y = svg.heading(title, _says(table), _PAD) + frame.line
+    y = svg.heading(title, _says(table), _PAD) + frame.line * 1.6
     left = _PAD + _NAMES * frame.width
     room = _Room(left, (frame.width - _PAD - left) / max(1, len(table.columns)), frame.line)
     for at, column in enumerate(table.columns):
-        svg.name((room.left + at * room.width + 2, y), column.label, room.width - 4, "t small k")
+        svg.name((room.middle(at), y), column.label, room.width - 4, "t small k m")
     y += frame.line * 0.6
-    labels = _labels(table.rows)
+    labels, _ = labels_of(table.rows)
     for row, label in zip(table.rows, labels, strict=True):
         y = _heat_row(svg, room, (table.columns, row, label), y)
     y = _lines(svg, table, room, y + frame.line)
@@ -63,13 +63,6 @@ def _says(table: Table) -> str:
         f"{counted(len(table.rows), 'case')}, {counted(ratios, 'ratio')}, "
         f"{counted(len(table.steps), 'change')}."
     )
-
-
-def _labels(rows: Sequence[Row]) -> list[str]:
-    """The model of each row, with no more beside it than tells the rows apart."""
-    parts = [(f"{row.suite}/{row.model}", row.configuration, row.mode, row.dtype, row.device) for row in rows]
-    telling = [at for at in range(1, 5) if len({part[at] for part in parts}) > 1]
-    return [" ".join([part[0], *(part[at] for at in telling)]) for part in parts]
 
 
 def _heat_row(svg: Svg, room: _Room, what: tuple[Sequence[Column], Row, str], y: float) -> float:
@@ -92,7 +85,7 @@ def _cell(column: Column, entry: Entry) -> tuple[str, str]:
         return ("1" if entry.median is None else units.quantity(entry.median, "s")), "head"
     if entry.ratio is None:
         return "no ratio", "f-lack"
-    text = f"{entry.ratio:.3g}{TIMES}"
+    text = f"{entry.ratio:#.3g}".rstrip(".") + TIMES
     if column.apart:
         return text, ""
     if entry.verdict == Verdict.UNDECIDED.value:
@@ -112,7 +105,8 @@ def _lines(svg: Svg, table: Table, room: _Room, y: float) -> float:
     ratios = [ratio for course in courses for _, ratio in course if ratio]
     if not any(ratio != 1.0 for ratio in ratios):
         return y
-    axis = LogAxis.around(map(math.log, ratios), y + _LINES_HEIGHT, y)
+    means_ends = [end for column in table.columns for end in (column.low, column.high) if end]
+    axis = LogAxis.around(map(math.log, [*ratios, *means_ends]), y + _LINES_HEIGHT, y)
     right = room.left + room.width * len(table.columns)
     for tick in axis.ticks(6):
         height = axis.at(math.log(tick))
@@ -133,6 +127,7 @@ def _lines(svg: Svg, table: Table, room: _Room, y: float) -> float:
     svg.path(_course(means, axis, room), "one")
     svg.text(_PAD, y + room.line, "each case (thin),", "q small")
     svg.text(_PAD, y + room.line * 2, "geometric mean (dots)", "q small")
+    svg.text(_PAD, y + room.line * 3, "with its interval", "q small")
     return y + _LINES_HEIGHT + room.line * 0.5
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 import tempfile
 import threading
+from collections import defaultdict
 from collections.abc import Callable, Generator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
@@ -90,10 +91,11 @@ def run_comparison(
 ) -> ComparisonEnding:
     """Run the comparison, or what is left of it in ``folder``; returns when its verdicts are published.
 
-    No launch but the first is started that would probably end more than ``max_time_s`` seconds from now.
+    No launch but the very first is started that would probably end more than ``max_time_s`` seconds from now.
     """
+    until = None if max_time_s is None else comparison.clock.steady() + max_time_s
     with stop_on_interrupt() as stop:
-        running = launch_by_launch(comparison, judge_of, stop, folder, max_time_s=max_time_s)
+        running = launch_by_launch(comparison, judge_of, stop, folder, until=until)
         while True:
             try:
                 next(running)
@@ -108,11 +110,12 @@ def launch_by_launch(
     stop: threading.Event,
     folder: ComparisonFolder | None = None,
     *,
-    max_time_s: float | None = None,
+    until: float | None = None,
 ) -> Generator[None, None, ComparisonEnding]:
     """The same, which pauses after each launch: several comparisons can take turns on one machine.
 
-    While it pauses it has no process. ``stop`` ends it after what runs, with what is known by then.
+    While it pauses it has no process. ``stop`` ends it after what runs, with what is known by then; no launch
+    but the very first is started that would probably end after ``until``, in seconds of the clock.
     """
     folder = folder or begin_comparison(comparison.store, comparison.plan)
     ending = ComparisonEnding(folder.run_id, folder.path, all(pair.control for pair in comparison.plan.pairs))
@@ -128,7 +131,7 @@ def launch_by_launch(
                     hint="start a new one",
                 )
             series = LaunchSeries(comparison, folder, journal, stop, sockets)
-            yield from series.run(judge_of, ending, max_time_s)
+            yield from series.run(judge_of, ending, until)
         finish_comparison(comparison.store, folder, comparison.plan)
     finally:
         comparison.progress.stop()
@@ -165,7 +168,7 @@ class LaunchSeries:
         }
 
     def run(
-        self, judge_of: JudgeOf, ending: ComparisonEnding, max_time_s: float | None
+        self, judge_of: JudgeOf, ending: ComparisonEnding, until: float | None
     ) -> Generator[None, None, None]:
         """Measure, journal and judge; pauses after each launch, with all hosts closed."""
         comparison, clock = self.comparison, self.comparison.clock
@@ -176,16 +179,20 @@ class LaunchSeries:
         for text in dict.fromkeys(t for side in comparison.sides.values() for t in side.notes):
             self._note(text)
         number = max((launch.number for launch in done), default=0)
-        began = clock.steady()
-        longest = 0.0
+        longest = longest_of(done)
+
+        def over() -> bool:
+            return until is not None and longest > 0 and clock.steady() + longest > until
+
         hosts: LaunchHosts | None = self._hosts(number + 1)
         try:
             assert hosts is not None
-            judge = judge_of(self._describe(hosts))
+            # Starting the hosts of a launch that is not begun would be most of its time.
+            judge = judge_of(self.folder.environments() if over() else self._describe(hosts))
             for launch in done:
                 judge.add(launch)
             while not self.stop.is_set() and (wanted := judge.wanted()):
-                if max_time_s is not None and longest and clock.steady() + longest > began + max_time_s:
+                if over():
                     self._note(f"the time is over: {len(wanted)} pairs could have used another launch")
                     ending.out_of_time = True
                     break
@@ -319,6 +326,14 @@ class LaunchSeries:
             on_event=lambda group, event: None,
         )
         return WorkerSetup(submission, target, groups, self.work)
+
+
+def longest_of(launches: Sequence[Launch]) -> float:
+    """Seconds of the longest of ``launches``, over all pairs of one number; 0 where there are none."""
+    took: dict[int, float] = defaultdict(float)
+    for launch in launches:
+        took[launch.number] += launch.setup_s + launch.measure_s
+    return max(took.values(), default=0.0)
 
 
 def _hosts_of(pair: Pair) -> str:

@@ -7,7 +7,7 @@
     DIR/<key>/made.json          written last: without it the folder is half made, and is made again
     DIR/<key>/torchgauge-locked  nothing is imported from elsewhere: PYTHONPATH is not for this one
     DIR/<key>.lock               held by whoever makes it
-    DIR/pip/                     the pip that makes them
+    DIR/pip/                     the pip that makes them; DIR/pip.lock as above
 
 A request is what a person named with what the suites need. Delete a lock to have it resolved anew.
 """
@@ -21,8 +21,7 @@ import re
 import shutil
 import sys
 import sysconfig
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -32,18 +31,16 @@ from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.interpreter.install import constraints_for
 from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.harness.matrix.cells import TORCH, Cell
-from torchgauge.harness.matrix.pip_tool import Pip, PipFailedError, make_environment, size_of
+from torchgauge.harness.matrix.pip_tool import OTHER_FOLDER, Pip, PipFailedError, make_environment, size_of
 from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import passed
 from torchgauge.records.codec import digest
 from torchgauge.results import units
 from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.held import held
 from torchgauge.results.json_file import object_if_any
 from torchgauge.suites.conflicts import bundled_conflicts, release_of
 from torchgauge.suites.install_needs import distribution_of
-
-if sys.platform != "win32":
-    import fcntl
 
 VARIABLE = "TORCHGAUGE_ENVIRONMENTS"
 """Environment variable with the folder of environments; ``--environments`` comes before it."""
@@ -121,7 +118,8 @@ class Environments:
             try:
                 downloads = pip.resolve(requirements, constraints)
             except PipFailedError as error:
-                raise (None if error.unreachable else _no_such_version(cell, pip)) or error from None
+                missing = None if error.unreachable else _no_such_version(cell, pip)
+                raise missing or _no_companion(cell, pip, constraints, error.message) or error from None
         except PipFailedError as error:
             raise CellFailedError(error.message, hint=error.hint) from error
         lock = Lock(cell, tuple(each.pin for each in downloads), *size_of(downloads))
@@ -168,13 +166,21 @@ class Environments:
         What torch it imports is asked each time: somebody may have changed it since it was made.
         """
         place = self.folder / lock.key
-        with storage_errors(self.folder):
-            self.folder.mkdir(parents=True, exist_ok=True)
-        waiting = f"{lock.cell.label}: another matrix makes this environment: waiting"
-        with _held(self.folder / f"{lock.key}.lock", lambda: self.say(waiting)):
-            if not self.has(lock):
-                self._make(lock, place)
-        (place / LOCKED).touch()  # the environment may be older than this mark
+        try:
+            if not self.has(lock):  # what is there can be used where nothing can be written
+                self.folder.mkdir(parents=True, exist_ok=True)
+                file = self.folder / f"{lock.key}.lock"
+                file.touch()
+                waiting = f"{lock.cell.label}: another matrix makes this environment: waiting"
+                with held(file, lambda: self.say(waiting)):
+                    if not self.has(lock):
+                        self._make(lock, place)
+            if not (place / LOCKED).is_file():  # the environment may be older than this mark
+                (place / LOCKED).touch()
+        except OSError as error:
+            raise CellFailedError(
+                f"{error.filename or place} cannot be written: {error.strerror or error}", hint=OTHER_FOLDER
+            ) from error
         about = object_if_any(place / "made.json")
         made = (str(about.get("torch", "")), str(about.get("commit", "")))
         torch, commit = _torch_of(place, lock.cell)
@@ -204,7 +210,10 @@ class Environments:
             pip.install(file, _python(place), place / "pip.log", INSTALL_TIMEOUT_S)
             frozen = pip.freeze(_python(place))
         except PipFailedError as error:
-            raise CellFailedError(error.message, hint=error.hint) from error
+            if error.full:
+                shutil.rmtree(place, ignore_errors=True)  # half of an environment would keep the disk full
+            hint = error.hint or f"see {place}/pip.log"
+            raise CellFailedError(error.message, hint=hint) from error
         torch, commit = _torch_of(place, lock.cell)
         missing = sorted(_names(lock.pins) - _names(frozen))
         if missing:
@@ -280,7 +289,8 @@ def _torch_of(place: Path, cell: Cell) -> tuple[str, str]:
     if not words:
         last = lines[-1] if lines else f"it said nothing (exit {ending.returncode})"
         raise CellFailedError(
-            f"torch {cell.torch} cannot be imported: {last[:300]}", hint=f"see {place}/pip.log"
+            f"torch {cell.torch} cannot be imported: {last[:300]}",
+            hint=f"see {place}/pip.log, or delete {place}: it is made of its lock again",
         )
     said, commit = words[1], "".join(words[2:3])
     if not _is(cell.torch, said):
@@ -321,18 +331,42 @@ def _no_such_version(cell: Cell, pip: Pip) -> PipFailedError | None:
         known = pip.versions(name)
         if any(_is(version, each) for each in known):
             continue
-        wanted = release_of(version)
-
-        def distance(other: str, wanted: tuple[int, ...] = wanted) -> tuple[int, ...]:
-            pairs = zip((*wanted, 0, 0, 0), (*release_of(other), 0, 0, 0), strict=False)
-            return tuple(abs(ours - theirs) for ours, theirs in pairs)
-
-        nearest = ", ".join(sorted(known, key=distance)[:NEAREST])
+        nearest = _nearest(known, version)
         return PipFailedError(
             f"pip finds no {name} {version} for Python {platform.python_version()} on this platform",
             hint=f"there are {nearest}" if nearest else f"--python NAME=PATH with a build of {name}",
         )
     return None
+
+
+def _no_companion(cell: Cell, pip: Pip, constraints: Sequence[str], said: str) -> PipFailedError | None:
+    """That pip does not know what of a library is built for this torch; None where that is not why.
+
+    pip calls it a conflict of the library with what was ``said`` of it.
+    """
+    for line in constraints:
+        name, _, series = line.partition("==")
+        if not series.endswith(".*") or name not in said:
+            continue
+        known = pip.versions(name)
+        if not any(each.startswith(series[:-1]) or each == series[:-2] for each in known):
+            nearest = _nearest(known, series[:-2])
+            return PipFailedError(
+                f"pip finds no {name} {series}, the one for torch {cell.torch}",
+                hint=f"another torch (of {name} there are {nearest}), or models that need no {name}",
+            )
+    return None
+
+
+def _nearest(known: Sequence[str], version: str) -> str:
+    """The versions of ``known`` that are nearest to ``version``, in a line."""
+    wanted = release_of(version)
+
+    def distance(other: str) -> tuple[int, ...]:
+        pairs = zip((*wanted, 0, 0, 0), (*release_of(other), 0, 0, 0), strict=False)
+        return tuple(abs(ours - theirs) for ours, theirs in pairs)
+
+    return ", ".join(sorted(known, key=distance)[:NEAREST])
 
 
 def _names(pins: Sequence[str]) -> set[str]:
@@ -356,18 +390,3 @@ def _read(cell: Cell, file: Path) -> Lock:
 def _there(folder: Path) -> Path:
     """The nearest folder above that exists."""
     return next(each for each in (folder, *folder.parents) if each.exists())
-
-
-@contextmanager
-def _held(path: Path, waits: Callable[[], None]) -> Iterator[None]:
-    """The lock at ``path`` while entered; ``waits`` is called where another process holds it."""
-    with storage_errors(path):
-        file = path.open("w")
-    with file:
-        if sys.platform != "win32":
-            try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError:
-                waits()
-                fcntl.flock(file, fcntl.LOCK_EX)
-        yield

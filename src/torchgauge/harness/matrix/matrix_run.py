@@ -21,13 +21,13 @@ from torchgauge.errors import InfrastructureError, NothingSelectedError, Torchga
 from torchgauge.harness.ab.comparison import Request, new_comparison, resumed_comparison
 from torchgauge.harness.ab.judging import judge_for, read_policy
 from torchgauge.harness.ab.progress import AbProgress
-from torchgauge.harness.ab.run_comparison import ComparisonEnding, launch_by_launch
+from torchgauge.harness.ab.run_comparison import ComparisonEnding, launch_by_launch, longest_of
 from torchgauge.harness.interpreter.foreign_plugins import device_of, suites_of
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.interpreter.packages import installed_in
 from torchgauge.harness.interpreter.staging import environment_for
 from torchgauge.harness.matrix.cells import Cell
-from torchgauge.harness.matrix.environments import CellFailedError, Environments, Lock, Made, torch_words
+from torchgauge.harness.matrix.environments import Environments, Lock, Made, torch_words
 from torchgauge.harness.planning.configurations import configuration
 from torchgauge.harness.planning.selection import Selection, check_plain_names, select_models
 from torchgauge.harness.planning.workloads import check_names
@@ -121,7 +121,7 @@ class Matrix:
                 continue
             try:
                 locks[cell.label] = self.environments.lock(cell, self.needs, versions)
-            except CellFailedError as error:
+            except TorchgaugeError as error:
                 self._keep(cell.label, failed=error.in_a_line)
         return locks, self.environments.plan(tuple(locks.values()))
 
@@ -153,7 +153,11 @@ class Matrix:
         self._take(found, baseline)
 
     def measure(self, *, max_time_s: float | None = None) -> bool:
-        """Measure all cells in turns; whether a person interrupted it. Each complete launch is kept."""
+        """Measure all cells in turns; whether a person interrupted it. Each complete launch is kept.
+
+        No launch but the very first is started that would probably end more than ``max_time_s`` seconds from
+        now; a cell without a launch counts those of the others.
+        """
         with stop_on_interrupt() as stop:
             endings = self._take_turns(stop, max_time_s)
         return any(each.interrupted for each in endings)
@@ -190,7 +194,10 @@ class Matrix:
     # --- measuring ---------------------------------------------------------------------------
 
     def _take_turns(self, stop: threading.Event, max_time_s: float | None) -> list[ComparisonEnding]:
+        until = None if max_time_s is None else SYSTEM_CLOCK.steady() + max_time_s
+        longest = 0.0
         running = {}
+        unbegun: set[str] = set()
         for cell in self.state.cells:
             if cell.label not in self.ready or cell.label == self.state.baseline or cell.done:
                 continue
@@ -200,14 +207,26 @@ class Matrix:
                 self._keep(cell.label, failed=getattr(error, "in_a_line", str(error)))
                 continue
             judge = judge_for(comparison, read_policy(self.request.policy))
-            running[cell.label] = launch_by_launch(comparison, judge, stop, folder, max_time_s=max_time_s)
+            running[cell.label] = launch_by_launch(comparison, judge, stop, folder, until=until)
+            there = list(folder.launches()) if folder is not None else []
+            longest = max(longest, longest_of(there))
+            if not there:
+                unbegun.add(cell.label)
         dice = random.Random(f"turns of {self.request.id}")  # noqa: S311  chance, no secret
         endings: list[ComparisonEnding] = []
         try:
             while running:
                 for label in dice.sample(list(running), len(running)):
+                    started = SYSTEM_CLOCK.steady()
+                    late = until is not None and longest > 0 and started + longest > until
+                    if late and label in unbegun:
+                        self.say(f"{label}: the time is over before its first launch")
+                        del running[label]
+                        continue
+                    unbegun.discard(label)
                     try:
                         next(running[label])
+                        longest = max(longest, SYSTEM_CLOCK.steady() - started)
                     except StopIteration as ended:
                         ending: ComparisonEnding = ended.value
                         endings.append(ending)

@@ -27,6 +27,7 @@ from torchgauge.harness.interpreter.install import first_reason
 from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import Purpose, passed
+from torchgauge.results.held import held
 
 VENV_TIMEOUT_S = 120.0
 RESOLVE_TIMEOUT_S = 600.0
@@ -39,16 +40,22 @@ _UNREACHABLE = re.compile(
     re.MULTILINE,
 )
 """Lines in which pip says that a place where it looks did not answer."""
+OTHER_FOLDER = (
+    "free disk space or fix the permissions, or --environments DIR elsewhere; then the same command"
+)
+_UNWRITABLE = re.compile(r"No space left on device|Disk quota exceeded|File too large|Read-only file system")
 _AVAILABLE = re.compile(r"^Available versions: (?P<versions>.*)$", re.MULTILINE)
 
 
 class PipFailedError(TorchgaugeError):
     """pip did not do it; the message is its own first reason.
 
-    ``unreachable``: an index did not answer, so that what pip did not find may well be there.
+    ``unreachable``: an index did not answer, so that what pip did not find may well be there. ``full``: the
+    disk took no more.
     """
 
     unreachable = False
+    full = False
 
 
 @dataclass(frozen=True)
@@ -78,13 +85,30 @@ class Pip:
         place = folder / "pip"
         python = place / "bin" / "python"
         made = place / "made"
-        if not made.is_file() or not python.exists():
-            make_environment(place, with_pip=True)
-            update = ["install", "--quiet", "--no-input", "--upgrade", "pip"]
-            with suppress(PipFailedError):  # the one that Python brings may download more to answer
-                Pip(python).run(update, VENV_TIMEOUT_S)
-            made.touch()
-        (place / LOCKED).touch()  # pip may be older than this mark
+
+        def there() -> bool:
+            return made.is_file() and python.exists()
+
+        try:
+            if not there():
+                folder.mkdir(parents=True, exist_ok=True)
+                lock = folder / "pip.lock"
+                lock.touch()
+                with held(lock):  # another matrix may make it at this moment
+                    if not there():
+                        make_environment(place, with_pip=True)
+                        update = ["install", "--quiet", "--no-input", "--upgrade", "pip"]
+                        with suppress(
+                            PipFailedError
+                        ):  # the one that Python brings may download more to answer
+                            Pip(python).run(update, VENV_TIMEOUT_S)
+                        made.touch()
+            if not (place / LOCKED).is_file():  # pip may be older than this mark
+                (place / LOCKED).touch()
+        except OSError as error:
+            raise PipFailedError(
+                f"{error.filename or place} cannot be written: {error.strerror or error}", hint=OTHER_FOLDER
+            ) from error
         return Pip(python)
 
     def resolve(self, requirements: Sequence[str], constraints: Sequence[str]) -> tuple[Download, ...]:
@@ -135,7 +159,7 @@ class Pip:
             raise PipFailedError(f"pip did not end within {timeout:g} s", hint="the same command goes on")
         said = _UNREACHABLE.search(text)
         if said is None:
-            raise PipFailedError(_reason(text))
+            raise _failure(_reason(text), text)
         failure = PipFailedError(
             f"an index did not answer: {said[0].strip()[:300]}; {_reason(text)}",
             hint="look at pip's index, proxy and network, then repeat the same command",
@@ -151,6 +175,14 @@ def _reason(text: str) -> str:
     return "; ".join(dict.fromkeys((first_reason(text), *lines)))[:600]
 
 
+def _failure(message: str, text: str, hint: str = "") -> PipFailedError:
+    """The failure ``message``; ``hint`` is what to try, unless ``text`` says that the disk takes no more."""
+    full = _UNWRITABLE.search(text) is not None
+    failure = PipFailedError(message, hint=OTHER_FOLDER if full else hint)
+    failure.full = full
+    return failure
+
+
 def make_environment(place: Path, *, with_pip: bool = False) -> None:
     """A virtual environment of this Python at ``place``, in place of what was there.
 
@@ -162,8 +194,8 @@ def make_environment(place: Path, *, with_pip: bool = False) -> None:
         ending = spawn(words, passed(Purpose.INSTALL), VENV_TIMEOUT_S, output)
     if ending.returncode != 0:
         said = ending.output.splitlines()[-1:] or ["it said nothing"]
-        raise PipFailedError(f"no virtual environment can be made: {said[0][:300]}",
-                             hint="Debian and Ubuntu: apt install python3-venv")  # fmt: skip
+        raise _failure(f"no virtual environment can be made: {said[0][:300]}", ending.output,
+                       hint="Debian and Ubuntu: apt install python3-venv")  # fmt: skip
     (place / LOCKED).touch()
 
 

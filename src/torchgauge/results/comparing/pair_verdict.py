@@ -145,7 +145,8 @@ def untimed_verdict(evidence: PairEvidence) -> MetricVerdict:
     why = evidence.unusable[-1] if evidence.unusable else "the launches or the time ended first"
     if evidence.failed and not timings:
         return replace(blank, estimator=estimator, verdict=Verdict.NOT_COMPARABLE, reason=why)
-    reason = f"{len(timings)} usable launches, and {MIN_LAUNCHES} are the fewest: {why}"
+    launches = "launch" if len(timings) == 1 else "launches"
+    reason = f"{len(timings)} usable {launches}, and {MIN_LAUNCHES} are the fewest: {why}"
     base, head = _medians(timings, LATENCY) if timings else (None, None)
     return replace(blank, estimator=estimator, reason=reason, base=base, head=head, launches=len(timings))
 

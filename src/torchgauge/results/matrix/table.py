@@ -337,6 +337,19 @@ def _command(table: Table, row: Row, before: int, at: int) -> str:
     return shlex.join(words)
 
 
+def labels_of(rows: Sequence[Row]) -> tuple[list[str], tuple[str, ...]]:
+    """The model of each row with what tells the rows apart, and what all rows have in common.
+
+    Rows that would have one name are called by their cases.
+    """
+    parts = [(f"{row.suite}/{row.model}", row.configuration, row.mode, row.dtype, row.device) for row in rows]
+    telling = [at for at in range(1, 5) if len({part[at] for part in parts}) > 1]
+    labels = [" ".join([part[0], *(part[at] for at in telling)]) for part in parts]
+    if len(set(labels)) < len(labels):
+        return [row.case for row in rows], ()
+    return labels, tuple(parts[0][at] for at in range(1, 5) if at not in telling) if parts else ()
+
+
 def differing(cells: Sequence[CellState]) -> tuple[tuple[str, tuple[str, ...]], ...]:
     """Packages whose versions differ between cells, with the version of each (empty: not there).
 

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import shlex
-from collections.abc import Iterator
+from collections.abc import Sequence
 from typing import Any
 
 from torchgauge.records import to_plain
 from torchgauge.records.comparison import Verdict
 from torchgauge.results import document, units
-from torchgauge.results.matrix.table import Column, Entry, Table
+from torchgauge.results.matrix.table import Column, Entry, Row, Table, labels_of
 
 SCHEMA, VERSION = "torchgauge.matrix", 1
 TEMPLATE = "results/matrix/matrix"
@@ -55,25 +55,43 @@ def cell_text(entry: Entry, column: Column) -> str:
     return f"{number} {_MARKS.get(entry.verdict, entry.verdict)}".strip()
 
 
-def failures(table: Table) -> Iterator[tuple[str, str, Entry]]:
-    """Case, version and entry of all that has no ratio, with its reason; what nobody measured is left out."""
+def failures(table: Table) -> list[tuple[Row, list[str], Entry]]:
+    """What has no ratio: the case, the versions to which it happened alike, and an entry with the reason.
+
+    What nobody measured is left out.
+    """
+    found: dict[tuple[str, str, str, str], tuple[Row, list[str], Entry]] = {}
     for row in table.rows:
         for column, entry in zip(table.columns, row.entries, strict=True):
             silent = entry.status == "pass" and (column.baseline or entry.ratio is not None)
-            if not silent and not (entry.status == "missing" and column.failed):
-                yield row.case, column.label, entry
+            if silent or (entry.status == "missing" and column.failed):
+                continue
+            alike = (row.case, entry.status, entry.verdict, entry.reason)
+            found.setdefault(alike, (row, [], entry))[1].append(column.label)
+    return list(found.values())
+
+
+def _only(column: str, at: int, table: Sequence[tuple[str, Sequence[str]]]) -> tuple[str, list[str]]:
+    """The packages that ``column`` has and another one lacks."""
+    return column, [f"{name} {versions[at]}" for name, versions in table if versions[at] and "" in versions]
 
 
 def _data(table: Table) -> dict[str, Any]:
     here = [column for column in table.columns if not column.apart]
     installed = [at for at, column in enumerate(here) if not column.nothing]
+    packages = [
+        (name, [versions[at] for at in installed]) for name, versions in table.differs if name != "torch"
+    ]
+    labels, common = labels_of(table.rows)
+    only = [_only(here[column].label, at, packages) for at, column in enumerate(installed)]
     return {
         "table": table,
         "cell": cell_text,
-        "failures": list(failures(table)),
-        "differs": [
-            (name, [versions[at] for at in installed]) for name, versions in table.differs if name != "torch"
-        ],
+        "failures": failures(table),
+        "differs": [(name, versions) for name, versions in packages if "" not in versions],
+        "only": [(label, found) for label, found in only if found],
+        "labels": dict(zip((row.case for row in table.rows), labels, strict=True)),
+        "common": common,
         "marks": MARKS,
         "typed": shlex.join(table.command),
         "installed": [here[at] for at in installed],
