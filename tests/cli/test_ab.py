@@ -127,3 +127,16 @@ def test_a_head_that_silently_stops_compiling_is_broken(tmp_path: Path) -> None:
         "status": "broken",
     }
     assert said["status"]["reason"].startswith("head is degraded: dynamo captured no graph")
+
+
+def test_where_no_pair_can_be_compared_it_ends_early_and_says_why(tmp_path: Path) -> None:
+    """The A/A pair beside it runs well, and would be measured in all twelve launches."""
+    words = ("racers", "--models", "faulty", "--device", "fake", "--config", "eager", "--threads", "1")
+    done = ab(tmp_path, *words, "--base-env", "RACERS_FAULT=raise", "--json")
+    assert "2 pairs, 1 of them head against head" in done.stderr
+    (note,) = [line for line in done.stderr.splitlines() if "it ends early" in line]
+    assert "cannot be compared: launch 2: base error" in note
+    assert "launch 2: 2 pairs" in done.stderr
+    assert "launch 3" not in done.stderr
+    verdicts = [each["verdict"] for each in json.loads(done.stdout)["verdicts"] if each["metric"] == "status"]
+    assert sorted(verdicts) == ["fixed", "unchanged"]

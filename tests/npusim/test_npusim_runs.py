@@ -59,7 +59,13 @@ def test_run_under_a_vendors_name_passes_through_its_adapter(run):
 def test_device_that_vanishes_costs_its_group_and_no_other(run, tmp_path: Path):
     """Its cases are infra, as are those of an index that does not exist; the next group passes."""
     fault = f"vanish_after_calls=300,vanish_once={tmp_path / 'token'}"
-    words = ("toy/mlp", "toy/embedding", "--device", "npusim,cpu.3")
+    expected = tmp_path / "expected.yaml"
+    expected.write_text(
+        "device: cpu\nexpectations:\n"
+        "  - {suite: toy, status: pass, reason: its rows are wanted,"
+        " link: https://example.org, date: 2026-01-01}\n"
+    )
+    words = ("toy/mlp", "toy/embedding", "--device", "npusim,cpu.3", "--expectations", str(expected))
     done, rows = run(*words, TORCHGAUGE_NPUSIM_FAULT=fault)
     found = {name: (row.status, row.cause) for name, row in rows.items()}
     on_npusim = {name: found.pop(name) for name in ("mlp@npusim", "embedding@npusim")}

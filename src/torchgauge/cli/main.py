@@ -8,6 +8,7 @@ import sys
 import click
 
 from torchgauge.cli.lazy_group import LazyGroup
+from torchgauge.cli.start import INTERRUPTED, answer_interrupts
 from torchgauge.errors import TorchgaugeError
 
 COMMANDS = {
@@ -86,6 +87,7 @@ def cli() -> None:
 
 def main() -> None:
     """Entry point: errors that torchgauge raises on purpose become one message and an exit code."""
+    answer_interrupts()
     if os.environ.get("GITHUB_ACTIONS") == "true":
         from torchgauge.workflows.guarded_log import guard_log
 
@@ -95,10 +97,9 @@ def main() -> None:
     except click.ClickException as error:
         error.show()
         code = error.exit_code
-    except click.Abort:
-        code = 130
-    except KeyboardInterrupt:
-        code = 130
+    except (click.Abort, KeyboardInterrupt):
+        os.write(2, b"interrupted\n")
+        code = INTERRUPTED
     except TorchgaugeError as error:
         from torchgauge.cli.answer import aside
 

@@ -129,6 +129,18 @@ def find_device(
     raise UnknownNameError("device", name, known, hint=hint)
 
 
+def why_absent(device: Device, report: ProbeReport) -> DeviceReport | None:
+    """What keeps ``device`` away, as ``report`` says; None where it is there, or where it runs no torch."""
+    if device.torch_type is None:
+        return None
+    usable = report.usable or report
+    facts = usable.device(device.torch_type)
+    if facts is not None and facts.count:
+        return None
+    entry = DeviceReport(device.name, device.label, device.torch_type, *_why_not(device, report))
+    return replace(entry, torch=usable.torch, tool=device.provision.tool, runner_labels=device.runner_labels)
+
+
 def known_devices(
     python: str,
     *,
@@ -165,14 +177,11 @@ def _registered(device: Device, python: str, report: ProbeReport, timeout: float
     if device.torch_type is None:
         entry = DeviceReport(device.name, device.label, None, Presence.PRESENT, count=1)
         return replace(entry, fork_safe=device.fork_safe, runner_labels=device.runner_labels)
+    if absent := why_absent(device, report):
+        return absent
     usable = report.usable or report
     facts = usable.device(device.torch_type)
-    if facts is None or facts.count == 0:
-        presence, why, reason, fix = _why_not(device, report)
-        entry = DeviceReport(device.name, device.label, device.torch_type, presence, why, reason, fix)
-        return replace(
-            entry, torch=usable.torch, tool=device.provision.tool, runner_labels=device.runner_labels
-        )
+    assert facts is not None
     own = {key: value for key, value in device.environment(()).items() if key != AUTOLOAD_VARIABLE}
     if own and report.ok:  # only a device that is there is worth another probe under its own variables
         again = probe(python, report.autoload, timeout, deep=True, environment=own)

@@ -2,20 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
+import shutil
 import signal
 import subprocess
 import sys
 import tempfile
+import time
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, Any, NoReturn
+
+from torchgauge.processes import process_tree
 
 KEEPER = Path(__file__).with_name("keeper.py")
 _SCRATCH: list[str] = []
 """The folders of :func:`scratch` that are open."""
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended, as a shell says it."""
+_KEPT: weakref.WeakSet[KeptProcess] = weakref.WeakSet()
+"""The processes that were started and may still run."""
 END_S = 3.0
 """How long the end of a process and of all that it started may take."""
 _LIFELINE: list[tuple[int, int, int]] = []
@@ -58,6 +68,7 @@ class KeptProcess(subprocess.Popen[bytes]):
         with os.fdopen(answer, "rb") as pipe:  # ends when the command runs, or cannot
             said = dict(line.split() for line in pipe.read().decode().splitlines())  # in any order
         self.child_pid = int(said.get("pid", self.pid))
+        _KEPT.add(self)
         if said.keys() != {"pid"}:
             self.wait()
             for stream in (self.stdin, self.stdout, self.stderr):
@@ -90,6 +101,35 @@ def scratch(name: str, folder: str | None = None) -> Iterator[Path]:
             yield Path(path)
         finally:
             _SCRATCH.remove(path)
+
+
+def leave(code: int = INTERRUPTED) -> NoReturn:
+    """End this process at once with all that it started, and remove the folders of :func:`scratch`.
+
+    For a handler of a signal: nothing is unwound, whatever else runs or waits.
+    """
+    if _LIFELINE and _LIFELINE[0][0] == os.getpid():
+        with contextlib.suppress(OSError):
+            os.close(_LIFELINE[0][2])  # keepers see that we are gone, and remove what is theirs to remove
+    left = {each.pid for each in _KEPT if each.returncode is None}
+    for pid in left:
+        process_tree.signal_one(pid, signal.SIGTERM)
+    deadline = time.monotonic() + END_S
+    while left and time.monotonic() < deadline:
+        left = {pid for pid in left if _runs(pid)}
+        time.sleep(0.01)
+    for pid in left:
+        process_tree.signal_one(pid, signal.SIGKILL)
+    for folder in _SCRATCH:
+        shutil.rmtree(folder, ignore_errors=True)
+    os._exit(code)
+
+
+def _runs(pid: int) -> bool:
+    try:
+        return os.waitpid(pid, os.WNOHANG)[0] == 0
+    except ChildProcessError:  # another thread has waited for it
+        return False
 
 
 def run(

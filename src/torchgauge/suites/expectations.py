@@ -114,9 +114,18 @@ def bundled_file(device: str) -> Path | None:
     return next((item for item in sorted(FOLDER.glob("*.yaml")) if item.stem == device), None)
 
 
-def _tables(device: str, declared: str | None) -> Iterator[ExpectationTable]:
+def personal(device: str) -> bool:
+    """Whether a file of a person's own is about ``device``."""
+    return any(table.device == device for table in _personal())
+
+
+def _personal() -> Iterator[ExpectationTable]:
     for name in filter(None, os.environ.get(VARIABLE, "").split(os.pathsep)):
         yield _loaded(name)
+
+
+def _tables(device: str, declared: str | None) -> Iterator[ExpectationTable]:
+    yield from _personal()
     if declared is None:
         declared = _declared(device)
     if declared:

@@ -47,6 +47,9 @@ class Script:
         counts = {pair.key: sum(each.pair_key == pair.key for each in self.heard) for pair in self.pairs}
         return tuple(Wanted(key, False, self.abba_blocks) for key, n in counts.items() if n < self.launches)
 
+    def nothing_to_compare(self) -> str:
+        return ""
+
     def interim(self, pair_key: str) -> MetricVerdict | None:
         return None
 

@@ -1,12 +1,14 @@
-"""A run that is interrupted, or whose parent is killed, loses no row and repeats none."""
+"""A run that is interrupted, or whose parent is killed, loses no row, repeats none, leaves nothing behind."""
 
 from __future__ import annotations
 
 import json
 import os
+import random
 import shlex
 import signal
 import subprocess
+import sys
 import time
 from collections import Counter
 from pathlib import Path
@@ -19,6 +21,9 @@ from torchgauge.results.journal import Kind, read
 pytestmark = pytest.mark.long
 
 MODELS = 6
+
+STOPPING = "stopping: waits for "
+MOMENTS = 8
 
 GATE = "TORCHGAUGE_FAULTS_GATE"
 """As the suite ``slow`` has it."""
@@ -200,6 +205,101 @@ def test_an_interrupt_while_the_host_imports_is_heard(sandbox) -> None:
     assert process.returncode == 130, said
     assert [planned.case.workload.model for planned in sandbox.folder().plan().cases] == ["healthy"]
     assert sandbox.rows() == []
+
+
+def assert_left_nothing(sandbox: Any) -> None:
+    """No process, no temporary file."""
+    assert sandbox.survivors() == []
+    assert sandbox.scratch() == []
+
+
+def said_until(process: subprocess.Popen[str], words: str) -> str:
+    """What is said until a line holds ``words``."""
+    said = ""
+    assert process.stderr is not None
+    for line in process.stderr:
+        said += line
+        if words in line:
+            return said
+    pytest.fail(f"it ended without {words!r}: {said}")
+
+
+@pytest.mark.parametrize(
+    "module", ["click", "torchgauge.errors", "torchgauge.cli.options", "torchgauge.records", "msgspec"]
+)
+def test_amid_imports_it_ends_without_a_traceback(sandbox, module) -> None:
+    """From the first import on that a person can meet; Python says which one is done."""
+    words = ("run", "toy", "--device", "fake", "--store", str(sandbox.store_path))
+    process = subprocess.Popen(
+        [sys.executable, "-X", "importtime", "-m", "torchgauge.cli.start", *words],
+        env=sandbox.environment, stderr=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    sandbox.started.append(process)
+    said = said_until(process, f" {module}\n")
+    process.send_signal(signal.SIGINT)
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130, rest
+    assert "Traceback" not in said + rest
+    assert "KeyboardInterrupt" not in said + rest
+    assert rest.endswith("interrupted\n")
+    assert_left_nothing(sandbox)
+
+
+def test_the_first_one_says_what_is_waited_for(sandbox) -> None:
+    """At once: the case that runs, and that a second one need not wait."""
+    process = start_slow(sandbox, built=1)
+    wait_for_rows(sandbox, 1)
+    process.send_signal(signal.SIGINT)
+    said = said_until(process, STOPPING)
+    assert "slow/" in said.splitlines()[-1]
+    assert said.endswith("and keeps what was measured; Ctrl-C again stops at once\n")
+    _, rest = process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert "go on with: torchgauge run --resume" in rest
+    assert_left_nothing(sandbox)
+
+
+def test_the_second_one_waits_for_nothing(sandbox) -> None:
+    """Where the host is frozen, the first one would wait for it; and a resume loses nothing."""
+    process = start_slow(sandbox, built=1)
+    wait_for_rows(sandbox, 1)
+    (host,) = children(children(process.pid)[0])
+    os.kill(host, signal.SIGSTOP)
+    process.send_signal(signal.SIGINT)
+    said_until(process, STOPPING)
+    process.send_signal(signal.SIGINT)
+    process.communicate(timeout=60)
+    assert process.returncode == 130
+    assert_left_nothing(sandbox)
+    assert not (sandbox.folder().path / "work").exists()
+    open_gate(sandbox)
+    assert resume(sandbox).returncode == 0
+    assert_complete(sandbox)
+
+
+def test_any_moment_will_do(sandbox) -> None:
+    """From the first import to the end of a run that lasts as long as it happens to."""
+    began = time.monotonic()
+    words = ("run", "toy", "--models", "noop,sum", "--device", "fake", *sandbox.quick)
+    assert sandbox.run(*words, "--store", str(sandbox.store_path)).returncode == 0
+    lasted, dice = time.monotonic() - began, random.Random(0)
+    for number in range(MOMENTS):
+        store = Path(f"{sandbox.store_path}-{number}")
+        process = subprocess.Popen(
+            [sys.executable, "-X", "importtime", "-m", "torchgauge.cli.start", *words, "--store", str(store)],
+            env=sandbox.environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True,
+        )  # fmt: skip
+        sandbox.started.append(process)
+        said_until(process, " click\n")  # before that it is Python's to answer
+        time.sleep(dice.random() * lasted)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=60)
+        assert process.returncode in {130, 0, -signal.SIGINT}, (
+            said
+        )  # the last where Python was ending already
+        assert "Traceback" not in said, said
+        assert "KeyboardInterrupt" not in said, said
+        assert_left_nothing(sandbox)
 
 
 def children(pid: int) -> list[int]:

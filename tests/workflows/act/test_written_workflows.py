@@ -48,7 +48,7 @@ class Written:
         self.wheels = folder / "wheels"
         self.wheels.mkdir()
         seen = [str(Path(torchgauge.__file__).parents[1]), sysconfig.get_path("purelib")]
-        command = "[console_scripts]\ntorchgauge = torchgauge.cli.main:main\n"
+        command = "[console_scripts]\ntorchgauge = torchgauge.cli.start:main\n"
         more = {"torchgauge_here.pth": "\n".join(seen) + "\n", "ABOUT/entry_points.txt": command}
         made = wheel(self.wheels, "torchgauge", more=more)
         digest = hashlib.sha256(made.read_bytes()).hexdigest()

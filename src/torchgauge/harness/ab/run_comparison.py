@@ -44,6 +44,9 @@ class Judging(Protocol):
     def wanted(self) -> tuple[Wanted, ...]:
         """What the next launch should measure; empty where nothing more can or need be known."""
 
+    def nothing_to_compare(self) -> str:
+        """Why no pair that is asked for can be compared any more; empty where one can, or may yet."""
+
     def interim(self, pair_key: str) -> MetricVerdict | None:
         """The latency of the pair as it looks now."""
 
@@ -94,7 +97,8 @@ def run_comparison(
     No launch but the very first is started that would probably end more than ``max_time_s`` seconds from now.
     """
     until = None if max_time_s is None else comparison.clock.steady() + max_time_s
-    with stop_on_interrupt() as stop:
+    folder = folder or begin_comparison(comparison.store, comparison.plan)
+    with stop_on_interrupt(lambda: comparison.progress.doing, folder.path) as stop:
         running = launch_by_launch(comparison, judge_of, stop, folder, until=until)
         while True:
             try:
@@ -206,6 +210,8 @@ class LaunchSeries:
         finally:
             if hosts is not None:
                 hosts.close()
+        if why := judge.nothing_to_compare():
+            self._note(f"it ends early: {why}")
         ending.interrupted = self.stop.is_set()
         ending.verdicts = judge.verdicts()
         self.journal.append(Kind.VERDICT, ending.verdicts)

@@ -32,6 +32,8 @@ Otherwise it depends on where the last allocation of a process happens to lie wh
 memory back and faults it in again: between equal processes that alone was seen to change the CPU time of a
 step of mobilenetv2 from 41 to 75 ms. Whoever sets these variables keeps them.
 """
+PATIENCE_S = 5.0
+"""How long a host that serves may take to end by itself."""
 FATE_S = 1.0
 """How long a host that has closed its replies may take to be gone."""
 
@@ -150,13 +152,13 @@ class HostProcess:
             return "was not ready in time"
         return f"died of what it imports (exit code {code})"
 
-    def close(self) -> None:
-        """End the host and everything below it; idempotent."""
+    def close(self, patience_s: float = PATIENCE_S) -> None:
+        """End the host and everything below it; idempotent. It has ``patience_s`` seconds to do so itself."""
         if self._process.stdin is not None and not self._process.stdin.closed:
             with contextlib.suppress(BrokenPipeError):
                 self._process.stdin.close()
         try:
-            self._process.wait(timeout=5.0)
+            self._process.wait(timeout=patience_s)
         except subprocess.TimeoutExpired:
             self._process.end()
         self._selector.close()

@@ -15,7 +15,7 @@ from typing import Any
 
 from torchgauge.harness.executors.executor import Submission
 from torchgauge.harness.job import Job
-from torchgauge.harness.pool.host_process import HostOptions, HostProcess
+from torchgauge.harness.pool.host_process import PATIENCE_S, HostOptions, HostProcess
 from torchgauge.harness.pool.timing_lock import Beside, Member, Pipes, TimingLock
 from torchgauge.harness.pool.watch import TICK_S, Ending, JobFiles, Limits, Listener, Place, Watch
 from torchgauge.results.atomic_file import storage_errors
@@ -105,9 +105,9 @@ class WorkerHost:
         return ending
 
     def close(self) -> None:
-        """End the process; a second call does nothing."""
+        """End the process, at once where it still imports; a second call does nothing."""
         if self._process is not None:
-            self._process.close()
+            self._process.close(PATIENCE_S if self._answered else 0.0)
             self._process, self._answered = None, False
 
     def _first_words(self, *, warm: bool) -> dict[str, Any] | None:

@@ -28,6 +28,7 @@ from torchgauge.harness.planning.plan import all_groups, check_available, group_
 from torchgauge.harness.planning.plan_inputs import gather
 from torchgauge.harness.planning.selection import Selection, parse_case_id, parse_shard
 from torchgauge.harness.planning.sharding import shard_groups
+from torchgauge.harness.run.absent_devices import refuse_absent
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rank_devices import refuse_launched, refuse_too_many
 from torchgauge.harness.run.runner import Campaign
@@ -113,12 +114,16 @@ def new_campaign(
     python: str | None = None,
     durations: str | None = None,
 ) -> Campaign:
-    """A campaign of ``selection``; nothing is written before all names are known to be right."""
+    """A campaign of ``selection``; nothing is written before all names are known to be right.
+
+    Raises what :func:`make_plan` and :func:`refuse_absent` raise.
+    """
     refuse_launched(os.environ)
     registry.load("torchgauge.executors", executor)
     plan, devices, suites = make_plan(
         selection, settings, provenance, python=python, durations=durations, store=store
     )
+    refuse_absent(interpreter(python), plan.groups, devices)
     return Campaign(plan, Store.open(store, create=True), devices, suites, progress, plan.python, executor)
 
 

@@ -24,6 +24,8 @@ class LiveLines:
     """Lines on a stream, stderr unless given; on a terminal above one that says what runs now."""
 
     bar: Any = None
+    doing = "what starts"
+    """What runs now, in words."""
 
     def __init__(self, stream: TextIO | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self.stream = stream or sys.stderr
@@ -53,6 +55,7 @@ class LiveLines:
 
     def show(self, **changes: Any) -> None:
         """Change the live line: ``description``, ``completed`` or ``left``."""
+        self.doing = changes.get("description", self.doing)
         if self.bar is not None:
             self.bar.update(self.task, refresh=True, **changes)
 

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import os
+import shutil
 import signal
 import sys
 import threading
 from collections import Counter
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, redirect_stdout
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
+from pathlib import Path
 from types import FrameType
 from typing import Any, ClassVar
 
@@ -20,6 +23,7 @@ from torchgauge.harness.executors.silence import Silence, SilentExecutorError
 from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rows import unattempted
+from torchgauge.processes.kept_process import INTERRUPTED, leave
 from torchgauge.records import (
     INCOMPLETE,
     Calibration,
@@ -34,9 +38,13 @@ from torchgauge.records import (
     says_something,
 )
 from torchgauge.registry import load
+from torchgauge.results.hostile_text import visible
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.suite import Suite
+
+SHOW_CURSOR = b"\x1b[?25h"
+"""What a live line has hidden on a terminal."""
 
 
 @dataclass
@@ -71,7 +79,7 @@ class RunReport:
     def exit_code(self) -> int:
         """130 interrupted, 3 incomplete, 1 unexpected status, 3 nothing measured, 0 as expected; in order."""
         if self.interrupted:
-            return 130
+            return INTERRUPTED
         if self.incomplete:
             return 3
         return 1 if self.unexpected else 0 if self.telling else 3
@@ -118,8 +126,10 @@ class Campaign:
         folder = folder or self.store.begin(self.plan)
         report = RunReport(self.plan.run_id, len(self.plan.cases))
         try:
-            self._measure(folder, report)
-            self._publish()
+            with stop_on_interrupt(lambda: self.progress.doing, folder.path) as stop:
+                self._measure(folder, report, stop)
+                self.progress.show(description="writing the tables of the run")
+                self._publish()
             report.counts[Status.NOT_RUN] += report.planned - sum(report.counts.values())
         finally:
             self.progress.stop()
@@ -129,9 +139,9 @@ class Campaign:
         """Turn the journal into tables."""
         self.store.finish(self.plan.run_id, self.plan)
 
-    def _measure(self, folder: RunFolder, report: RunReport) -> None:
+    def _measure(self, folder: RunFolder, report: RunReport, stop: threading.Event) -> None:
         """Journal every row; raises :class:`UsageError` where the run is complete already."""
-        with folder.open_journal() as journal, stop_on_interrupt() as stop:
+        with folder.open_journal() as journal:
             mine = {each.case.key for each in self.plan.cases}  # a part may hold other groups, too
             done = mine.intersection(journal.done)
             if journal.state is RunState.COMPLETE:
@@ -232,14 +242,29 @@ class Campaign:
 
 
 @contextmanager
-def stop_on_interrupt() -> Iterator[threading.Event]:
-    """Turn the first Ctrl-C (or SIGTERM) into a flag, so that finished rows are kept; the second raises."""
+def stop_on_interrupt(
+    doing: Callable[[], str] = lambda: "what runs", folder: Path | None = None
+) -> Iterator[threading.Event]:
+    """Turn the first Ctrl-C (or SIGTERM) into a flag, so that finished rows are kept; the second ends us.
+
+    The first says at once what is waited for, in the words of ``doing``. The second leaves nothing of ours in
+    ``folder`` but what a resume goes on with.
+    """
     stop = threading.Event()
 
     def handle(_number: int, _frame: FrameType | None) -> None:
         if stop.is_set():
-            raise KeyboardInterrupt
+            if folder is not None:
+                shutil.rmtree(folder / "work", ignore_errors=True)
+            if os.isatty(2):
+                os.write(2, SHOW_CURSOR)
+            leave()
         stop.set()
+        said = (
+            f"stopping: waits for {doing()} to end, and keeps what was measured; Ctrl-C again stops at once"
+        )
+        with suppress(OSError):
+            os.write(2, f"\n{visible(said)}\n".encode())  # no stream: this may have interrupted it
 
     if threading.current_thread() is not threading.main_thread():
         yield stop

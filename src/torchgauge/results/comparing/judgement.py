@@ -34,6 +34,7 @@ from torchgauge.results.comparing.sequential import spent_p
 from torchgauge.results.comparing.sized_change import MEMORY, SizedRule
 from torchgauge.results.comparing.status_verdict import comparable, with_status
 from torchgauge.results.comparing.suite_level import asks_for_more, suite_verdict
+from torchgauge.results.document import counted
 
 DEFAULT_ABBA_BLOCKS = 80
 """ABBA blocks per launch. More of them cannot remove what a launch adds, and fewer make launches poorer than
@@ -87,8 +88,10 @@ class Judge:
         """What the next launch should measure; empty where nothing more can or need be known.
 
         Fresh launches come when no pair needs first ones, and the suite needs none of them either: only then
-        it is known what is suspected.
+        it is known what is suspected. Where nothing of what is asked for can be compared, controls end, too.
         """
+        if self.nothing_to_compare():
+            return ()
         hypotheses = self._hypotheses()
         first = [each for each in self._evidence.values() if self._is_open(each, hypotheses)]
         if first:
@@ -107,6 +110,15 @@ class Judge:
             for each in self._evidence.values()
             if each.needs_fresh(self._fresh_launches(each, hypotheses))
         )
+
+    def nothing_to_compare(self) -> str:
+        """Why no pair that is asked for can be compared any more; empty where one can, or may yet."""
+        asked = self._asked()
+        if not asked or not all(each.says_nothing for each in asked):
+            return ""
+        first = asked[0]
+        others = f", nor can {counted(len(asked) - 1, 'other pair')}" if len(asked) > 1 else ""
+        return f"{first.pair.id} cannot be compared{others}: {first.mismatch or first.unusable[-1]}"
 
     def interim(self, pair_key: str) -> MetricVerdict | None:
         """The latency of the pair as it looks now and by itself, for progress; None before three launches."""

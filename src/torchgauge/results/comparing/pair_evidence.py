@@ -172,6 +172,11 @@ class PairEvidence:
         return tried - usable >= MAX_FAILURES and tried - usable > usable
 
     @property
+    def says_nothing(self) -> bool:
+        """Whether it is given up without anything to compare."""
+        return self.given_up and bool(self.mismatch or not self.first.timings)
+
+    @property
     def exhausted(self) -> bool:
         """Whether the launches or the time of the first stage have ended."""
         return len(self.first.launches) >= self.max_launches or not self.first.room_for_another(

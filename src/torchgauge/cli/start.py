@@ -1,0 +1,53 @@
+"""The first lines that run: what Ctrl-C does before anything is begun, and while modules are imported.
+
+Why: an exception in the middle of an import is a traceback, or is swallowed by the module that is imported.
+The standard library only, and as little of it as possible: until these lines run, Python itself answers.
+"""
+
+from __future__ import annotations
+
+import os
+import signal
+import sys
+from types import FrameType
+
+INTERRUPTED = 130
+"""The exit code of a command that Ctrl-C ended, as a shell says it."""
+_IMPORTS = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
+
+
+def main() -> None:
+    """Entry point of ``torchgauge``."""
+    answer_interrupts()
+    from torchgauge.cli.main import main as command
+
+    command()
+
+
+def answer_interrupts() -> None:
+    """End at once where Ctrl-C meets an import, and raise ``KeyboardInterrupt`` elsewhere.
+
+    Nothing changes for who was started to ignore Ctrl-C, or was given another answer to it.
+    """
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupted)
+
+
+def _interrupted(_number: int, frame: FrameType | None) -> None:
+    each = frame
+    while each is not None:
+        if each.f_code.co_filename in _IMPORTS:
+            _leave()
+        each = each.f_back
+    raise KeyboardInterrupt
+
+
+def _leave() -> None:
+    os.write(2, b"interrupted\n")
+    processes = sys.modules.get("torchgauge.processes.kept_process")  # may itself be half imported
+    leave = getattr(processes, "leave", os._exit)
+    leave(INTERRUPTED)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,51 @@
+"""What a person hears at once of a device that is not here, instead of a row for each of its cases."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from torchgauge.devices.device import Device
+from torchgauge.devices.discover import why_absent
+from torchgauge.devices.probe import ProbeReport, probe
+from torchgauge.errors import InfrastructureError
+from torchgauge.harness.interpreter.interpreter import Interpreter
+from torchgauge.records import DeviceTarget, Group
+from torchgauge.results.document import counted
+from torchgauge.suites.expectations import personal
+from torchgauge.suites.suite import HOST
+
+LISTED = "torchgauge devices lists those that are here"
+
+
+def refuse_absent(there: Interpreter, groups: Sequence[Group], devices: Mapping[str, Device]) -> None:
+    """Raise :class:`InfrastructureError` where a device of ``groups`` is known not to be there.
+
+    Not of a device that a person's file of expectations is about, which wants its rows, nor for checks, whose
+    card says what is missing. Only an accelerator costs a probe (a child process, seconds).
+    """
+    asked = {each.device for each in groups if not each.checks and not personal(each.device.name)}
+    ours = {name: device for name, device in devices.items() if device.torch_type is not None}
+    targets = sorted((each for each in asked if each.name in ours), key=str)
+    report = None
+    if any(ours[each.name].torch_type != HOST for each in targets):
+        report = there.report or probe(there.path)
+    found = [_missing(each, ours[each.name], report) for each in targets]
+    missing = [each for each in found if each is not None]
+    if missing:
+        hints = dict.fromkeys(filter(None, [*(hint for _, hint in missing), LISTED]))
+        raise InfrastructureError("; ".join(what for what, _ in missing), hint="; ".join(hints))
+
+
+def _missing(target: DeviceTarget, device: Device, report: ProbeReport | None) -> tuple[str, str] | None:
+    """What is missing of ``target`` and what to type; None where it is there."""
+    count = 1
+    if device.torch_type != HOST:
+        assert report is not None
+        if absent := why_absent(device, report):
+            return f"device {target.name!r} is {absent.presence.value} here: {absent.reason}", absent.fix
+        facts = (report.usable or report).device(str(device.torch_type))
+        assert facts is not None
+        count = facts.count
+    if target.index < count:
+        return None
+    return f"device {target.name!r} has no index {target.index} here: it has {counted(count, 'device')}", ""
