@@ -15,6 +15,7 @@
     ├── UnobservableError     what a model returned cannot be compared: status error
     ├── PluginError           a plugin that breaks the rules of its seam: status error
     ├── DamagedJournalError   a journal or table that cannot be trusted: exit 3
+    │   └── DamagedTableError of one run, which is read no more
     └── DashboardError        a site that would not be true to its store: exit 3 (dashboard room)
 
 A failing case is a ``Status``, never one of these; a build function raises those that name what a case
@@ -25,6 +26,7 @@ from __future__ import annotations
 
 import difflib
 from collections.abc import Iterable
+from pathlib import Path
 
 
 class TorchgaugeError(Exception):
@@ -129,3 +131,11 @@ class DamagedJournalError(TorchgaugeError):
     """A journal whose middle cannot be read; the message names the line."""
 
     exit_code = 3
+
+
+class DamagedTableError(DamagedJournalError):
+    """A table of one run that cannot be read: ``path``, and ``run_id`` of the run that it belongs to."""
+
+    def __init__(self, path: Path, problem: str, *, hint: str) -> None:
+        self.path, self.run_id, self.problem = path, path.stem, problem
+        super().__init__(f"{path} cannot be read: {problem}", hint=hint)

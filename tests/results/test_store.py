@@ -82,7 +82,9 @@ def test_the_state_of_a_run_follows_its_journal(store, build):
     before = store.info("run-1")
     assert (before.state, before.counts) == (RunState.COMPLETE, {"pass": 1, "crash": 1})
     store.finish("run-1")
-    assert store.info("run-1") == replace(before, published=True, counts={"crash": 1, "pass": 1})
+    assert (before.condition, before.problem) == ("unpublished", "its tables are missing")
+    after = replace(before, published=True, counts={"crash": 1, "pass": 1}, condition="", problem="")
+    assert store.info("run-1") == after
 
 
 def test_a_damaged_run_does_not_hide_the_others(store, build):
@@ -248,7 +250,7 @@ def test_a_table_that_cannot_be_read_says_what_to_do(store, build):
     store.table_path("samples", "run-1").write_bytes(b"PAR1 nothing PAR1")
     with pytest.raises(DamagedJournalError, match=r"samples/run-1\.parquet") as caught:
         read_table(store, "samples")
-    assert "publish it again" in caught.value.hint
+    assert caught.value.hint == f"torchgauge results publish run-1 --store {store.path}"
     with pytest.raises(UnknownNameError, match="summaries"):
         read_table(store, "summary")
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import click
 
-from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.answer import JSON, asides, say_json
 
 
 @click.group("dashboard")
@@ -45,6 +45,7 @@ def build(store: str, out: str, now: str | None, plotly: str, base_url: str, as_
         if note:
             click.echo(note, err=True)
     report = build_site(store, out, now=moment, charts=charts, base_url=base_url)
+    asides((), report.gaps)
     if as_json:
         say_json({**vars(report), "out": str(report.out)})
         return

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
+from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, aside, say, say_json
+from torchgauge.cli.answer import JSON, aside, asides, say, say_json
 from torchgauge.cli.options import store_option
 
 STORE = store_option("the store")
@@ -22,22 +23,45 @@ def command() -> None:
 @STORE
 @JSON
 def list_runs(store: str, as_json: bool) -> None:
-    """All runs, also those that are running or were interrupted.
+    """All runs, also those that are running, were interrupted, or whose tables are missing or damaged.
 
     Example: torchgauge results list
     """
+    from torchgauge.results.seal import publish_command
     from torchgauge.results.store import Store
 
-    runs = Store.open(store).runs()
+    opened = Store.open(store)
+    runs = opened.runs()
     if as_json:
         say_json([{**vars(run), "state": run.state.value} for run in runs])
         return
     for run in runs:
         counts = ", ".join(f"{n} {status}" for status, n in run.counts.items())
-        problem = f"  {run.problem}" if run.problem else ""
-        click.echo(f"{run.run_id}  {run.state.value:<11}  {run.recorded}/{run.planned}  {counts}{problem}")
+        remedy = f"; try: {publish_command(run.run_id, opened.path)}" if run.remedy else ""
+        problem = f"  {run.problem}{remedy}" if run.problem else ""
+        state = run.condition or run.state.value
+        click.echo(f"{run.run_id}  {state:<11}  {run.recorded}/{run.planned}  {counts}{problem}")
     if not runs:
         click.echo("no runs yet; try: torchgauge run SUITE --device DEVICE", err=True)
+
+
+@command.command("publish")
+@click.argument("runs", metavar="RUN...", nargs=-1, required=True)
+@STORE
+def publish(runs: tuple[str, ...], store: str) -> None:
+    """Write the tables of each RUN again from its journal; nothing is measured again.
+
+    Example: torchgauge results publish RUN_ID
+    """
+    from torchgauge.results.comparing.comparison_store import comparison_ids, publish_comparison_again
+    from torchgauge.results.publication import publish_again
+    from torchgauge.results.store import Store
+
+    opened = Store.open(store)
+    comparisons = comparison_ids(opened)
+    for run in runs:
+        (publish_comparison_again if run in comparisons else publish_again)(opened, run)
+        click.echo(f"{run}: its tables are written again")
 
 
 @command.command("merge")
@@ -111,10 +135,17 @@ def query_rows(
 
     Example: torchgauge results query status!=pass suite=timm
     """
+    from torchgauge.results.dataset import around_damage, gaps_of
     from torchgauge.results.query import query
     from torchgauge.results.store import Store
 
-    frame = query(Store.open(store), conditions, table, run_id)
+    opened = Store.open(store)
+
+    def asked() -> Any:
+        return query(opened, conditions, table, run_id)
+
+    frame = asked() if run_id else around_damage(opened, asked)
+    asides((), gaps_of(opened))
     if columns:
         from torchgauge.errors import UnknownNameError
 

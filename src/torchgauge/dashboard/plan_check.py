@@ -4,18 +4,17 @@ from __future__ import annotations
 
 from torchgauge.dashboard.dashboard_error import DashboardError
 from torchgauge.dashboard.history import History
-from torchgauge.results.store import RunInfo
+from torchgauge.results.dataset import damaged
+from torchgauge.results.store import RunInfo, Store
 
 
-def check_run(info: RunInfo, rows: int, cases: int) -> None:
-    """Raise :class:`DashboardError` where the rows of a published run are not one per planned case."""
-    if info.problem:
+def check_run(store: Store, info: RunInfo, rows: int, cases: int) -> None:
+    """Raise :class:`DamagedTableError` where the rows of a published run are not one per planned case."""
+    if info.problem and not info.condition:  # its plan cannot be read
         return
     if rows != info.planned or cases != rows:
-        raise DashboardError(
-            f"run {info.run_id} planned {info.planned} cases; its table holds {rows} rows of {cases} cases",
-            hint="remove the run's files under tables/ and publish it again from its journal",
-        )
+        problem = f"it holds {rows} rows of {cases} cases, and {info.planned} were planned"
+        raise damaged(store.table_path("results", info.run_id), ValueError(problem))
 
 
 def check_history(window: History, planned: dict[str, int]) -> None:

@@ -106,8 +106,8 @@ def read_runs(
     """The rows of the runs ``infos``, in order of creation, without numbers, and the torch build of each.
 
     New cases are entered in ``case_index``; ``first_rank`` is the rank of the first run. Raises
-    :class:`DashboardError` for a status that nobody knows and for a run whose rows are not one per planned
-    case, :class:`DamagedJournalError` for a table that cannot be read.
+    :class:`DashboardError` for a status that nobody knows, :class:`DamagedTableError` for a table that cannot
+    be read and for one whose rows are not one per planned case.
     """
     runs = [info.run_id for info in infos]
     table, lengths = read_encoded(store, "results", runs, _STATE)
@@ -131,7 +131,7 @@ def read_runs(
     place = np.full((len(runs), len(case_index)), -1, np.int64)
     place[run, case] = np.arange(len(rows))
     for info, found, rows_of_run in zip(infos, (place >= 0).sum(axis=1).tolist(), lengths, strict=True):
-        check_run(info, rows_of_run, found)
+        check_run(store, info, rows_of_run, found)
     return rows, _builds(store, runs, run, table)
 
 

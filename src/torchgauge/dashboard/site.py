@@ -60,6 +60,7 @@ from torchgauge.dashboard.tally import check_latest
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.records import Subject
 from torchgauge.results import units
+from torchgauge.results.dataset import around_damage, gaps_of
 from torchgauge.results.store import Store
 
 Files = Iterator[tuple[str, bytes]]
@@ -149,8 +150,8 @@ _ONLY_WITH = {"checks.html": Subject.CHECKS, "operators.html": Subject.OPERATORS
 class SiteReport:
     """What was built; ``digest`` is a hash over all files but the manifest.
 
-    ``subjects`` are those of models, checks and operators that the store has, each with how many cases passed
-    and how many there are.
+    ``gaps`` has a sentence on each run that is damaged. ``subjects`` are those of models, checks and
+    operators that the store has, each with how many cases passed and how many there are.
     """
 
     out: Path
@@ -164,6 +165,7 @@ class SiteReport:
     runs: int
     snapshots: int
     unfinished: tuple[str, ...]
+    gaps: tuple[str, ...]
     digest: str
 
 
@@ -180,10 +182,10 @@ def build_site(
     ``now`` is in seconds since the epoch and is what ages are counted from; it is this moment unless given.
     ``charts`` is what :func:`plotly_bundle.bring` found: without it the pages have their tables
     and no charts. ``base_url`` is where the site will be served, for feeds and badges; without it their links
-    are relative. Raises :class:`UsageError` where there is no store or ``out`` holds something else,
-    :class:`DamagedJournalError` for a table that cannot be read, :class:`DashboardError` where rows do not
-    sum to the plan, and :class:`InfrastructureError` for a failing disk. Whatever is raised, the site that
-    was there remains.
+    are relative. A run whose table cannot be read is left out, and the pages say so. Raises
+    :class:`UsageError` where there is no store or ``out`` holds something else, :class:`DashboardError` for
+    what no page can show, and :class:`InfrastructureError` for a failing disk. Whatever is raised, the site
+    that was there remains.
     """
     address = site_address.checked(base_url)
     target = Path(out).resolve()
@@ -191,7 +193,7 @@ def build_site(
     _check_target(target, store.path.resolve())
     try:
         with _uncollected():
-            return _build(store, target, now, charts, address)
+            return around_damage(store, lambda: _build(store, target, now, charts, address))
     except OSError as error:
         raise InfrastructureError(
             f"the site cannot be written to {target}: {error.strerror or error}",
@@ -272,6 +274,7 @@ def _report(target: Path, data: SiteData, sizes: Mapping[str, int], digest: str)
         runs=len(data.runs),
         snapshots=len(data.snapshots),
         unfinished=tuple(info.run_id for info in data.runs if not info.published),
+        gaps=tuple(gaps_of(data.store)),
         digest=digest,
     )
 

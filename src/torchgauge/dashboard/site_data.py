@@ -33,9 +33,8 @@ from torchgauge.dashboard.run_rows import (
     with_numbers,
 )
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, DatedRun, Snapshot, by_epoch, dated_run, snapshots_of
-from torchgauge.errors import DamagedJournalError
 from torchgauge.records import View, in_view
-from torchgauge.results.dataset import read_table
+from torchgauge.results.dataset import damaged, read_table
 from torchgauge.results.store import RunInfo, Store
 
 COMPARED = in_view(View.HISTORY)
@@ -84,7 +83,7 @@ def read_site_data(
     """All of ``store`` as of ``now``, or of this moment; ``each`` is shown every epoch once, in order.
 
     Raises :class:`DashboardError` for a status that nobody knows, for rows that do not sum to the plan and
-    for two cases of one name in one run, :class:`DamagedJournalError` for a table that cannot be read.
+    for two cases of one name in one run, :class:`DamagedTableError` for a table that cannot be read.
     """
     runs = _runs(store)
     published = [info for info in runs if info.published]
@@ -165,10 +164,7 @@ def _with_date(store: Store, info: RunInfo) -> RunInfo:
     try:
         rows = pq.read_table(path, columns=["run_created_at", "status"]).to_pylist()
     except (pa.ArrowException, OSError) as error:
-        raise DamagedJournalError(
-            f"{path} cannot be read: {error}",
-            hint="remove the run's files under tables/ and publish it again from its journal",
-        ) from error
+        raise damaged(path, error) from error
     created_at = rows[0]["run_created_at"].timestamp() if rows else 0.0
     return replace(info, created_at=created_at, counts=dict(Counter(row["status"] for row in rows)))
 

@@ -18,9 +18,12 @@ TEMPORARY_SUFFIX = ".tmp"
 """Ending of files that are being written aside; readers ignore them."""
 
 
-def write_atomically(path: Path, data: bytes) -> None:
+REPEAT = "free disk space or fix the permissions, then repeat; what was there before is intact"
+
+
+def write_atomically(path: Path, data: bytes, hint: str = REPEAT) -> None:
     """Put ``data`` at ``path``, durable on return; raises :class:`InfrastructureError` on a failing disk."""
-    with writing_aside(path) as aside, storage_errors(path):
+    with writing_aside(path) as aside, storage_errors(path, hint):
         aside.write_bytes(data)
         fsync_path(aside)
         publish(aside, path)
@@ -38,14 +41,13 @@ def writing_aside(path: Path) -> Iterator[Path]:
 
 
 @contextmanager
-def storage_errors(path: Path) -> Iterator[None]:
+def storage_errors(path: Path, hint: str = REPEAT) -> Iterator[None]:
     """Turn an ``OSError`` about ``path`` into an :class:`InfrastructureError` that says what to try."""
     try:
         yield
     except OSError as error:
         raise InfrastructureError(
-            f"{path} cannot be written: {error.strerror or error}",
-            hint="free disk space or fix the permissions, then repeat; what was there before is intact",
+            f"{path} cannot be written: {error.strerror or error}", hint=hint
         ) from error
 
 

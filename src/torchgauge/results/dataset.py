@@ -6,19 +6,21 @@ Why: frames, queries, pages and publishers want the same rows; here missing valu
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from torchgauge.errors import DamagedJournalError, UnknownNameError
+from torchgauge.errors import DamagedTableError, UnknownNameError
 from torchgauge.results.migrations import appended_since, check_version, migrate_table
 from torchgauge.results.publication import VERSION_KEY
+from torchgauge.results.seal import publish_command, was_published
 from torchgauge.results.store import Store
 from torchgauge.results.tables import TABLES
 
+Read = TypeVar("Read")
 Runs = str | Sequence[str] | None
 """One run id, several, or None for all published runs."""
 
@@ -27,7 +29,7 @@ def read_table(store: Store, name: str, runs: Runs = None, columns: Sequence[str
     """The ``pyarrow.Table`` called ``name`` over ``runs``, with the columns of today or only ``columns``.
 
     Raises :class:`UnknownNameError` for a table or run that is not there and
-    :class:`DamagedJournalError` for a file that cannot be read.
+    :class:`DamagedTableError` for a file that cannot be read.
     """
     if name not in TABLES:
         raise UnknownNameError("table", name, TABLES)
@@ -40,11 +42,11 @@ def read_run(store: Store, name: str, run_id: str, columns: Sequence[str] | None
     """The part of the table ``name`` that belongs to one run; without rows where the run has none.
 
     For walking through many runs: unlike :func:`read_table` it does not look up which runs are published.
-    Raises :class:`DamagedJournalError` for a file that cannot be read.
+    Raises :class:`DamagedTableError` for a file that cannot be read.
     """
     schema = _schema(name, columns)
     path = store.table_path(name, run_id)
-    return read_part(path, name, schema) if path.is_file() else pa.Table.from_batches([], schema=schema)
+    return read_part(path, name, schema) if _is_there(path) else pa.Table.from_batches([], schema=schema)
 
 
 def read_encoded(
@@ -66,20 +68,44 @@ def read_encoded(
     parts, lengths = [], []
     for run_id in runs:
         path = store.table_path(name, run_id)
-        if path.is_file():
+        there = _is_there(path)
+        if there:
             parts.append(read_part(path, name, encoded, strings))
-        lengths.append(parts[-1].num_rows if path.is_file() else 0)
+        lengths.append(parts[-1].num_rows if there else 0)
     whole = pa.concat_tables(parts) if parts else pa.Table.from_batches([], schema=encoded)
     return whole.unify_dictionaries().combine_chunks(), lengths
 
 
+def around_damage(store: Store, read: Callable[[], Read]) -> Read:
+    """What ``read`` makes of ``store`` without runs whose tables are damaged: ``store.left_out`` has these.
+
+    ``read`` is called again when it comes upon one. Whoever asks says what was left out.
+    """
+    while True:
+        try:
+            return read()
+        except DamagedTableError as error:
+            if error.run_id in store.left_out:
+                raise
+            why = f"{error.path.relative_to(store.path)} cannot be read: {error.problem}"
+            store.leave_out(error.run_id, why)
+
+
+def gaps_of(store: Store) -> list[str]:
+    """A sentence on each run of ``store`` that was left out, with what mends it."""
+    return [
+        f"run {run_id} is damaged and left out: {why}; try: {publish_command(run_id, store.path)}"
+        for run_id, why in sorted(store.left_out.items())
+    ]
+
+
 def row_count(store: Store, name: str, run_id: str) -> int:
-    """Rows of table ``name`` that belong to the published ``run_id``; raises :class:`DamagedJournalError`."""
+    """Rows of table ``name`` that belong to the published ``run_id``; raises :class:`DamagedTableError`."""
     path = store.table_path(name, run_id)
     try:
         return int(pq.read_metadata(path).num_rows)
     except (pa.ArrowException, OSError) as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
 
 
 def _paths(store: Store, name: str, runs: Runs) -> list[Path]:
@@ -88,7 +114,16 @@ def _paths(store: Store, name: str, runs: Runs) -> list[Path]:
     for run_id in frozenset(wanted).difference(published):
         raise UnknownNameError("published run", run_id, published)
     paths = [store.table_path(name, run_id) for run_id in wanted]
-    return [path for path in paths if path.is_file()]
+    return [path for path in paths if _is_there(path)]
+
+
+def _is_there(path: Path) -> bool:
+    """Whether a table has the file ``path``; raises :class:`DamagedTableError` where it was lost."""
+    if path.is_file():
+        return True
+    if was_published(path.parents[2], path):
+        raise damaged(path, FileNotFoundError("the file is missing, and was published"))
+    return False
 
 
 def _schema(name: str, columns: Sequence[str] | None) -> Any:
@@ -98,17 +133,17 @@ def _schema(name: str, columns: Sequence[str] | None) -> Any:
 
 def _opened(path: Path, dictionaries: Sequence[str] | None) -> Any:
     if dictionaries is None:
-        return pq.ParquetFile(path)
+        return pq.ParquetFile(path, page_checksum_verification=True)
     try:
-        return pq.ParquetFile(path, read_dictionary=dictionaries)
+        return pq.ParquetFile(path, read_dictionary=dictionaries, page_checksum_verification=True)
     except KeyError:
-        return pq.ParquetFile(path)  # an older version, whose columns had other names
+        return pq.ParquetFile(path, page_checksum_verification=True)  # older: columns had other names
 
 
 def read_part(path: Path, name: str, schema: Any, dictionaries: Sequence[str] | None = None) -> Any:
     """The columns of ``schema`` in the file ``path`` of table ``name``, of whatever version it is.
 
-    Raises :class:`DamagedJournalError`.
+    Raises :class:`DamagedTableError`.
     """
     try:
         file = _opened(path, dictionaries)
@@ -119,11 +154,9 @@ def read_part(path: Path, name: str, schema: Any, dictionaries: Sequence[str] | 
         part = file.read(wanted, use_threads=False)
         return migrate_table(name, part, version).select(schema.names).cast(schema)
     except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise _damaged(path, error) from error
+        raise damaged(path, error) from error
 
 
-def _damaged(path: Path, error: Exception) -> DamagedJournalError:
-    return DamagedJournalError(
-        f"{path} cannot be read: {error}",
-        hint="remove the run's files under tables/ and publish it again from its journal",
-    )
+def damaged(path: Path, error: Exception) -> DamagedTableError:
+    """The error of a table at ``path`` that cannot be read."""
+    return DamagedTableError(path, str(error), hint=publish_command(path.stem, path.parents[2]))

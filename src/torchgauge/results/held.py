@@ -25,3 +25,15 @@ def held(path: Path, waits: Callable[[], None] = lambda: None) -> Iterator[None]
         yield
     finally:
         os.close(descriptor)
+
+
+def is_held(path: Path) -> bool:
+    """Whether a process holds ``path``, a file or folder that is there, at this moment."""
+    descriptor = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    finally:
+        os.close(descriptor)
+    return False

@@ -1,7 +1,8 @@
-"""A finished journal to immutable Parquet: written aside, fsynced, renamed, ``results`` last.
+"""A finished journal to immutable Parquet: written aside, fsynced, renamed, ``results`` last, then sealed.
 
-Why the order: readers believe a run once its ``results`` file is there, so a kill at any point leaves
-either an unpublished run, which can be published again, or a whole one.
+Why the order: readers believe a run once its ``results`` file is there, so a kill or a full disk leaves
+either an unpublished run, which can be published again, or a whole one. The seal, with the size and the
+digest of each file, comes after all of them: what it names was there.
 """
 
 from __future__ import annotations
@@ -19,7 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from torchgauge.errors import InfrastructureError
+from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.records import (
     SCHEMA_VERSION,
     Cause,
@@ -40,9 +41,10 @@ from torchgauge.results.atomic_file import (
     writing_aside,
 )
 from torchgauge.results.held import held
-from torchgauge.results.journal import Kind, RunState, read
+from torchgauge.results.journal import Kind, RunState, is_being_written, read
 from torchgauge.results.json_file import object_if_any
 from torchgauge.results.rows import Row, RunContext
+from torchgauge.results.seal import publish_command, seal, unseal
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.results.tables import TABLES, Table
 
@@ -62,8 +64,8 @@ _CHUNK_BYTES = 8 << 20
 """Bytes of logs, tracebacks and messages that are held, where they are long."""
 
 
-def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None) -> None:
-    """Write the tables of the run in ``folder``, unless they are there.
+def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None, *, again: bool = False) -> None:
+    """Write the tables of the run in ``folder``, unless they are there, or ``again``.
 
     A run that was interrupted is published with ``not_run`` rows for the cases that were never reached, and
     published anew once it was resumed: only a complete run is immutable. Raises
@@ -71,20 +73,40 @@ def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None) -> No
     """
     with held(folder.plan_path):  # a second process waits, and then finds the run published
         version, plan = folder.schema_version(), plan or folder.plan()
-        if store.is_published(folder.run_id) and not _interrupted_before(folder):
+        there = store.table_path("results", folder.run_id).is_file()
+        if there and not again and not _interrupted_before(folder):
             return
         found = _survey(folder, version)
         if found.state in CUT_SHORT:
             found.never_reached = _never_reached(plan, found)
         _check_complete(plan, found)
-        with ExitStack() as stack, storage_errors(store.path / "tables"):
+        hint = f"free disk space or fix the permissions, then: {publish_command(folder.run_id, store.path)}"
+        with ExitStack() as stack, storage_errors(store.path / "tables", hint):
             writers = {name: stack.enter_context(_writing(store, name, plan.run_id)) for name in TABLES}
             _fill(writers, folder, plan, found, version)
             for writer in writers.values():
                 writer.close()
-            write_atomically(folder.info_path, _info(plan, found))
+            unseal(folder)
+            write_atomically(folder.info_path, _info(plan, found), hint)
             for writer in writers.values():
                 publish(writer.aside, writer.path)
+            seal(store.path, folder, [writer.path for writer in writers.values()], hint)
+
+
+def publish_again(store: Store, run_id: str) -> None:
+    """Write the tables of the run called ``run_id`` anew from its journal, whatever is there of them.
+
+    Raises what :func:`publish_run` raises, :class:`UnknownNameError` for a run that is not there, and
+    :class:`UsageError` where it is being measured or its journal is gone.
+    """
+    folder = store.run(run_id)
+    if is_being_written(folder.journal_path):
+        raise UsageError(f"run {run_id} is being measured", hint="wait for its end, which publishes it")
+    if not folder.journal_path.is_file():
+        raise UsageError(
+            f"run {run_id} has no journal to write tables from", hint=f"restore {folder.journal_path}"
+        )
+    publish_run(store, folder, again=True)
 
 
 class TableWriter:
@@ -95,7 +117,7 @@ class TableWriter:
         self.table, self.path, self.aside = table, path, aside
         metadata = {VERSION_KEY: str(SCHEMA_VERSION).encode()}
         self._schema = table.schema.with_metadata(metadata)
-        self._writer = pq.ParquetWriter(aside, self._schema, compression="zstd")
+        self._writer = pq.ParquetWriter(aside, self._schema, compression="zstd", write_page_checksum=True)
         self._rows: list[Row] = []
         self._columns: dict[str, list[Any]] = {column.name: [] for column in table.columns}
         self._held = 0

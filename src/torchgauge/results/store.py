@@ -7,6 +7,7 @@
     runs/<run_id>/journal.jsonl             appended while it runs
     runs/<run_id>/journal.torn              what a kill left unfinished, if anything
     runs/<run_id>/run.json                  state and counts of a published run
+    runs/<run_id>/seal.json                 sizes and digests of what it published, written last
     runs/<run_id>/logs/
     tables/<table>/<run_id>.parquet         written by ``finish``
 
@@ -30,10 +31,12 @@ from torchgauge.results.atomic_file import (
     storage_errors,
     write_atomically,
 )
+from torchgauge.results.held import is_held
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.json_file import RESTORE, read_object
 from torchgauge.results.migrations import PLAN, check_version, migrate_record
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
+from torchgauge.results.seal import damage_seen, publish_command
 
 
 @dataclass(frozen=True)
@@ -41,7 +44,8 @@ class RunInfo:
     """One line of ``torchgauge results list``; ``created_at`` is in seconds since the epoch, UTC.
 
     ``counts`` maps each status to its number of rows so far; ``published`` says whether the tables hold
-    the run; ``problem`` says what cannot be read of it.
+    the run; ``condition`` is ``damaged``, ``unpublished`` (it ended, and has no tables) or empty, and
+    ``problem`` says what of it cannot be read.
     """
 
     run_id: str
@@ -51,6 +55,12 @@ class RunInfo:
     counts: dict[str, int]
     published: bool
     problem: str = ""
+    condition: str = ""
+
+    @property
+    def remedy(self) -> str:
+        """The command that mends the run's tables, without its store; empty where they want nothing."""
+        return publish_command(self.run_id) if self.condition else ""
 
     @property
     def recorded(self) -> int:
@@ -95,6 +105,7 @@ class Store:
     def __init__(self, path: Path) -> None:
         """Use :meth:`open`."""
         self.path = path
+        self.left_out: dict[str, str] = {}
 
     @classmethod
     def open(cls, path: Path | str, create: bool = False) -> Store:
@@ -132,6 +143,8 @@ class Store:
     def finish(self, run_id: str, plan: Plan | None = None) -> None:
         """Publish the run: its journal becomes immutable Parquet tables. Repeating it changes nothing.
 
+        :func:`publication.publish_again` writes them anew.
+
         ``plan`` saves reading the plan again where it is at hand.
 
         Raises :class:`InfrastructureError` where rows are missing or foreign, and for a full disk.
@@ -161,29 +174,51 @@ class Store:
         """State and counts of one run, from its ``run.json`` where it is published, else its journal."""
         folder = RunFolder(self.path / "runs" / run_id)
         published = self.is_published(run_id)
-        if published and folder.info_path.is_file():
-            data = read_object(folder.info_path)
-            counts = {str(status): int(count) for status, count in data["counts"].items()}
-            state = RunState(data["state"])
-            return RunInfo(run_id, state, data["created_at"], data["planned"], counts, published)
         try:
-            created_at, planned = _planned(folder)
-            return RunInfo(run_id, *_progress(folder, created_at, planned), published)
+            if published and folder.info_path.is_file():
+                data = read_object(folder.info_path)
+                counts = {str(status): int(count) for status, count in data["counts"].items()}
+                state = RunState(data["state"])
+                info = RunInfo(run_id, state, data["created_at"], data["planned"], counts, published)
+            else:
+                created_at, planned = _planned(folder)
+                info = _progress(folder, created_at, planned, published)
         except (DamagedJournalError, UsageError) as error:
-            return RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, error.message)
+            info = RunInfo(run_id, RunState.INTERRUPTED, 0.0, 0, {}, published, error.message)
+        return self._judged(info, folder)
 
     def is_published(self, run_id: str) -> bool:
-        """Whether the tables hold the run."""
-        return self.table_path("results", run_id).is_file()
+        """Whether the tables hold the run, and are not left out."""
+        return run_id not in self.left_out and self.table_path("results", run_id).is_file()
 
     def published(self) -> tuple[str, ...]:
-        """Ids of the runs that the tables hold, in order of their names."""
+        """Ids of the runs that the tables hold, but for those that are left out, in order of their names."""
         files = (self.path / "tables" / "results").glob("[!.]*.parquet")
-        return tuple(sorted(file.name.removesuffix(".parquet") for file in files))
+        runs = (file.name.removesuffix(".parquet") for file in files)
+        return tuple(sorted(run for run in runs if run not in self.left_out))
+
+    def damage(self, run_id: str) -> str:
+        """What is wrong with the tables of a run, as far as their sizes tell; empty for nothing."""
+        folder = RunFolder(self.path / "runs" / run_id)
+        return self.left_out.get(run_id) or damage_seen(self.path, folder)
+
+    def leave_out(self, run_id: str, why: str) -> None:
+        """Read the run no more: its tables are damaged, which ``why`` says."""
+        self.left_out[run_id] = why
 
     def table_path(self, table: str, run_id: str) -> Path:
         """Where the part of ``table`` that belongs to ``run_id`` is, or will be."""
         return self.path / "tables" / table / f"{run_id}.parquet"
+
+    def _judged(self, info: RunInfo, folder: RunFolder) -> RunInfo:
+        """``info`` with what is wrong with the run's tables."""
+        if self.table_path("results", info.run_id).is_file():
+            condition, problem = "damaged", self.damage(info.run_id)
+        else:
+            condition, problem = info.condition, "its tables are missing" if info.condition else ""
+        if problem and folder.plan_path.is_file() and is_held(folder.plan_path):  # it is being published
+            return replace(info, condition="")
+        return replace(info, condition=condition, problem=problem) if problem else info
 
     def _claim(self) -> None:
         """Say that files of today's schema are in the store, which older readers must refuse."""
@@ -226,19 +261,20 @@ def _planned(folder: RunFolder) -> tuple[float, int]:
     return float(data["created_at"]), sum(len(group["cases"]) for group in data["groups"])
 
 
-def _progress(
-    folder: RunFolder, created_at: float, planned: int
-) -> tuple[RunState, float, int, dict[str, int]]:
+def _progress(folder: RunFolder, created_at: float, planned: int, published: bool) -> RunInfo:
     statuses: dict[str, str] = {}
     state: RunState | None = None
     for record in _journal_records(folder):
         if record.kind is Kind.RESULT:
             statuses.setdefault(record.case_key, record.data["status"])
         state = RunState(record.data["state"]) if record.kind is Kind.END else None
+    ended = state is not None
     if state is None:
         writing = is_being_written(folder.journal_path)
         state = RunState.RUNNING if writing else RunState.INTERRUPTED
-    return state, created_at, planned, dict(Counter(statuses.values()))
+    condition = "unpublished" if ended and not published else ""
+    counts = dict(Counter(statuses.values()))
+    return RunInfo(folder.run_id, state, created_at, planned, counts, published, condition=condition)
 
 
 def _journal_records(folder: RunFolder) -> Iterator[Any]:

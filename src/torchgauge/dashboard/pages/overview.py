@@ -61,7 +61,7 @@ def _page(context: SiteContext) -> dict[str, Any]:
         "changed": [_changed(each, broke, _keys(context.latest.entries.values())) for each in nights],
         "latency": mean_change([each for each in entries if each.shown["run_id"] in runs], context),
         "devices": sorted(devices, key=lambda line: not line["late"]),
-        "unfinished": [info for info in context.runs if not info.published],
+        "unfinished": [info for info in context.runs if info.condition or not info.published],
         "fresh": failure_groups((each for each in fresh if each.shown["run_id"] in runs), _row),
         "earlier": failure_groups((each for each in fresh if each.shown["run_id"] not in runs), _row),
         "worse": regressions.worse(context, MOST["changes"]),

@@ -76,6 +76,7 @@ class RunLine:
     infra: int
     incomplete: bool
     problem: str
+    remedy: str
     tally: Tally
 
 
@@ -121,17 +122,24 @@ def run_line(info: RunInfo, partial: int) -> RunLine:
     return RunLine(
         run_id=info.run_id,
         anchor=links.run_anchor(info.run_id),
-        state="unknown" if info.problem else _STATES[info.state],
+        state=info.condition or ("unknown" if info.problem else _STATES[info.state]),
         published=info.published,
         at=info.created_at or None,
         month=f"{utc(info.created_at):%Y-%m}" if info.created_at else NO_DATE,
-        planned=recorded if info.problem else info.planned,
+        planned=info.planned or recorded,
         recorded=recorded,
         infra=by_status[Status.INFRA],
         incomplete=bool(counted.incomplete) or recorded < info.planned,
-        problem=first_line(info.problem, 300),
+        problem=_problem(info),
+        remedy=info.remedy,
         tally=counted,
     )
+
+
+def _problem(info: RunInfo) -> str:
+    """What is wrong with a run, and what mends it."""
+    remedy = f"; mended by: {info.remedy}" if info.remedy else ""
+    return f"{first_line(info.problem, 300)}{remedy}"
 
 
 def last_runs(context: SiteContext) -> list[dict[str, Any]]:

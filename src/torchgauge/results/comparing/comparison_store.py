@@ -19,7 +19,7 @@ from typing import Any
 
 import pyarrow as pa
 
-from torchgauge.errors import UnknownNameError
+from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import SCHEMA_VERSION, Environment
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
 from torchgauge.results.atomic_file import publish, storage_errors
@@ -37,6 +37,7 @@ from torchgauge.results.migrations import COMPARISON_PLAN, check_version, migrat
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
 from torchgauge.results.publication import TableWriter
 from torchgauge.results.runner_class import runner_class
+from torchgauge.results.seal import publish_command, seal, unseal
 from torchgauge.results.store import Store, plan_version
 
 
@@ -110,7 +111,8 @@ def begin_comparison(store: Store, plan: ComparisonPlan) -> ComparisonFolder:
 
 def finish_comparison(store: Store, folder: ComparisonFolder, plan: ComparisonPlan) -> None:
     """Write the tables of the A/B run in ``folder``, ``verdicts`` last; a repetition replaces them."""
-    with ExitStack() as stack, storage_errors(store.path / "tables"):
+    hint = f"free disk space or fix the permissions, then: {publish_command(plan.run_id, store.path)}"
+    with ExitStack() as stack, storage_errors(store.path / "tables", hint):
         writers: dict[str, TableWriter] = {}
         for name, table in COMPARISON_TABLES.items():
             path = store.table_path(name, plan.run_id)
@@ -129,8 +131,18 @@ def finish_comparison(store: Store, folder: ComparisonFolder, plan: ComparisonPl
         writers["verdicts"].add(verdict_row(plan, verdict, classes) for verdict in verdicts)
         for writer in writers.values():
             writer.close()
+        unseal(folder)
         for writer in writers.values():
             publish(writer.aside, writer.path)
+        seal(store.path, folder, [writer.path for writer in writers.values()], hint)
+
+
+def publish_comparison_again(store: Store, run_id: str) -> None:
+    """Write the tables of the A/B run called ``run_id`` anew from its journal; raises as it is read."""
+    folder = comparison(store, run_id)
+    if is_being_written(folder.journal_path):
+        raise UsageError(f"A/B run {run_id} is being measured", hint="wait for its end, which publishes it")
+    finish_comparison(store, folder, folder.plan())
 
 
 def comparison_ids(store: Store) -> tuple[str, ...]:

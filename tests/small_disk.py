@@ -1,0 +1,46 @@
+"""A disk of a few pages that fills up: a tmpfs in a mount namespace of its own, which any user may have."""
+
+from __future__ import annotations
+
+import errno
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+PAGE = 4096
+BALLAST = "ballast"
+_MOUNT = 'mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@"'
+
+
+def run_on_small_disk(script: Path, folder: Path, *arguments: str, size: str = "1m") -> str:
+    """What ``script`` prints, given ``folder``, a disk of ``size``, and ``arguments``; skips without any."""
+    folder.mkdir(exist_ok=True)
+    namespace = ["unshare", "--user", "--map-root-user", "--mount"]
+    if shutil.which("unshare") is None or subprocess.run([*namespace, "true"], check=False).returncode:
+        pytest.skip("no mount namespace can be had here")
+    inside = ["bash", "-c", _MOUNT, "bash", size, str(folder)]
+    command = [*namespace, *inside, sys.executable, str(script), str(folder), *arguments]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def fill(folder: Path, left: int = 0) -> None:
+    """Fill the disk of ``folder`` but for ``left`` bytes; :func:`free` makes it empty again."""
+    ballast = folder / BALLAST
+    with ballast.open("ab", buffering=0) as file:
+        try:
+            while True:
+                file.write(bytes(PAGE))
+        except OSError as error:
+            if error.errno != errno.ENOSPC:
+                raise
+        file.truncate(max(0, file.tell() - left))
+
+
+def free(folder: Path) -> None:
+    """Take away what :func:`fill` wrote."""
+    (folder / BALLAST).unlink()
