@@ -2,8 +2,8 @@
 
 The matrix is measured ``--repeats`` times, each time in a store of its own: the baseline twice (the A/A
 column) and one other version. A case of the A/A column agrees where the interval of its ratio holds 1. Of the
-other version, ratios and verdicts of the first matrix are compared with those of the last. What is in the
-stores already is not measured again. Prints one JSON object.
+other version, ratios and verdicts of the first matrix are compared with those of the last. ``--count`` counts
+what the stores have and measures nothing. Prints one JSON object.
 
 Needs both versions from pip, or an ``--environments`` folder that has them.
 """
@@ -30,7 +30,10 @@ AGAIN, OTHER = 1, 2
 
 
 def matrix(given: argparse.Namespace, store: Path) -> Table:
-    """The matrix of ``store``, measured as far as it is not."""
+    """The matrix of ``store``, measured as far as it is not; with ``--count`` as it is there."""
+    if given.count:
+        words = [str(COMMAND), "matrix", "--show", "latest", "--store", str(store), "--json"]
+        return read_table(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout)
     words = [str(COMMAND), "matrix", "timm", "huggingface", "--models", given.models,
              "--torch", f"{given.torch},{given.torch},{given.other}", "--device", given.device,
              "--config", "eager", "--threads", "1", "--no-memory-probe", "--no-warm-compile",
@@ -52,13 +55,14 @@ def agree(one: Entry, other: Entry) -> bool:
     """Whether the intervals of two ratios do not contradict each other."""
     ends = [(each.ratio, each.low, each.high) for each in (one, other)]
     _, low, high = ratio_interval(*ends)
-    return low <= 0 <= high
+    return bool(low <= 0 <= high)
 
 
 def main() -> None:
     """Measure what is not there, count, print."""
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--out", default="matrix-repeat", help="folder of the stores")
+    parser.add_argument("--count", action="store_true", help="measure nothing")
     parser.add_argument("--torch", default="2.13.0", help="the baseline, measured twice")
     parser.add_argument("--other", default="2.12.1", help="the version that is compared with it")
     parser.add_argument("--models", default=MODELS)

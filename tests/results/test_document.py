@@ -109,3 +109,17 @@ def test_a_command_on_a_terminal_is_one_line_that_a_shell_reads_as_the_same() ->
         capture_output=True, text=True, check=True,
     )  # fmt: skip
     assert said.stdout.strip() == ascii(["_", *ARGUMENTS[1:]])
+
+
+def test_sentences_are_broken_between_words_and_commands_are_not() -> None:
+    """What follows a dash stays beside it; a command is copied whole, and nothing is lost."""
+    lines = [
+        "**Each** version was measured in turns",
+        "- in `2.5.1`: one-two three four",
+        "    " + "run " * 9,
+    ]
+    shown = list(document._laid_out(lines, 20))
+    assert shown[:2] == ["Each version was", "measured in turns"]
+    assert shown[2:4] == ["- in `2.5.1`:", "  one-two three four"]
+    assert shown[4] == lines[2]
+    assert list(document._laid_out(lines[1:], 100)) == [*lines[1:], ""]

@@ -7,8 +7,18 @@ from dataclasses import replace
 import pytest
 
 from torchgauge.results.matrix.state import CellState
-from torchgauge.results.matrix.table import Column, Entry, Row, Table, _agreed, _steps, differing, with_others
-from torchgauge.results.matrix.text import json_of, markdown_of, terminal_of
+from torchgauge.results.matrix.table import (
+    Column,
+    Entry,
+    Row,
+    Table,
+    _agreed,
+    _steps,
+    differing,
+    labels_of,
+    with_others,
+)
+from torchgauge.results.matrix.text import failures, json_of, markdown_of, terminal_of
 
 BASE = Entry("pass", median=0.01)
 SAME = Entry("pass", "unchanged", 1.0, 0.99, 1.01, 0.01)
@@ -116,6 +126,36 @@ def test_every_form_says_what_each_cell_is():
         assert "first at" in text
         assert "torchgauge bisect toy/mlp" in text
     assert '"complete": true' in json_of(made)
+
+
+def test_versions_that_fail_alike_share_a_line():
+    """Each reason of a case stands there once, with the versions that it happened to."""
+    found = failures(table(BASE, ERROR, SLOW, ERROR))
+    assert [(row.case, versions, entry.reason) for row, versions, entry in found] == [
+        (table(BASE).rows[0].case, ["2.1.0", "2.3.0"], ERROR.reason)
+    ]
+
+
+def test_packages_of_some_versions_alone_are_no_columns():
+    """What all have stands in a table, what only some have behind the name of each that has it."""
+    differs = (("numpy", ("1.0", "2.0")), ("triton", ("3.1", "")), ("cuda", ("", "13")))
+    page = markdown_of(replace(table(BASE, SAME), differs=differs))
+    assert "| `numpy` | `1.0` | `2.0` |" in page
+    assert "- In `2.0.0`, and not in all: `triton 3.1`." in page
+    assert "- In `2.1.0`, and not in all: `cuda 13`." in page
+    assert "| `triton`" not in page
+
+
+def test_a_terminal_has_short_names_and_says_once_what_all_share():
+    """A page keeps the whole name of each case; rows that would have one name keep it everywhere."""
+    made = table(BASE, SAME)
+    assert "Every case: eager, inference, float32" in terminal_of(made)
+    assert made.rows[0].case not in terminal_of(made)
+    assert made.rows[0].case in markdown_of(made)
+    larger = replace(made.rows[0], case=made.rows[0].case.replace("b1", "b2"))
+    both = replace(made, rows=(*made.rows, larger))
+    assert {row.case for row in both.rows} == set(labels_of(both.rows)[0])
+    assert larger.case in terminal_of(both)
 
 
 def test_another_machine_has_no_interval_and_no_verdict():

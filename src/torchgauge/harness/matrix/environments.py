@@ -27,7 +27,7 @@ from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.probe import spawn
-from torchgauge.errors import TorchgaugeError
+from torchgauge.errors import InfrastructureError, TorchgaugeError
 from torchgauge.harness.interpreter.install import constraints_for
 from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.harness.matrix.cells import TORCH, Cell
@@ -128,11 +128,14 @@ class Environments:
         ]
         if wrong:
             raise CellFailedError(f"pip would install torch {wrong[0]}, and {cell.torch} is asked for")
-        with storage_errors(file):
-            file.parent.mkdir(parents=True, exist_ok=True)
         head = f"# {', '.join(requirements)}; Python {platform.python_version()}, {sysconfig.get_platform()}"
         sizes = f"{_SIZES}{lock.size} {lock.unknown}"
-        write_atomically(file, "\n".join([head, sizes, *lock.pins, ""]).encode())
+        try:
+            with storage_errors(file):
+                file.parent.mkdir(parents=True, exist_ok=True)
+            write_atomically(file, "\n".join([head, sizes, *lock.pins, ""]).encode())
+        except InfrastructureError as error:
+            raise CellFailedError(error.message, hint=OTHER_FOLDER) from error
         return lock
 
     def has(self, lock: Lock) -> bool:
