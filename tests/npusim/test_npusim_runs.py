@@ -96,3 +96,13 @@ def test_operator_missing_in_backward_is_named_where_nothing_checks_the_numbers(
     row = rows["transformer@npusim"]
     assert row.status is Status.ERROR, done.stderr
     assert row.failure.missing_op == "aten::native_layer_norm_backward"
+
+
+@pytest.mark.torch
+def test_more_processes_than_devices_are_refused_before_anything_starts(run) -> None:
+    """The device that registered itself is counted; every case says how many there are."""
+    done, rows = run("distributed", "--models", "collectives-*", "--device", "npusim", "--processes", "3")
+    assert done.returncode == 3, done.stderr
+    assert len(rows) > 5
+    assert {row.status for row in rows.values()} == {Status.UNSUPPORTED}
+    assert {row.reason for row in rows.values()} == {"3 processes need 3 devices 'npusim': there is 1"}

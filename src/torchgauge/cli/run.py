@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
@@ -18,6 +18,9 @@ from torchgauge.cli.options import (
     settings_of,
     store_option,
 )
+
+if TYPE_CHECKING:
+    from torchgauge.harness.launched.crew import Crew
 
 
 @click.command("run")
@@ -36,7 +39,34 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure SUITE... on devices; every planned case ends in exactly one row of the store.
 
     Example: torchgauge run timm huggingface --tier smoke --device DEVICE
+
+    On several machines: torchrun ... -m torchgauge run distributed --device DEVICE
     """
+    import os
+
+    from torchgauge.harness.launched.launch import taken_from
+
+    launch = None if options["resume"] else taken_from(os.environ)
+    if launch is None:
+        sys.exit(_measure(suite, options))
+    from torchgauge.harness.interpreter.interpreter import interpreter
+    from torchgauge.harness.launched.crew import gathered
+    from torchgauge.harness.launched.meeting import PATIENCE_S
+    from torchgauge.harness.launched.serving import serve
+    from torchgauge.harness.pool.rank_run import cores
+
+    there, patience_s = interpreter(options["python"]), options["timeout"] or PATIENCE_S
+    if launch.rank:
+        sys.exit(serve(launch, there, cores(), patience_s))
+    with gathered(launch, there, cores(), patience_s) as crew:
+        code = _measure(suite, options, crew)
+    sys.exit(code)
+
+
+def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None = None) -> int:
+    """The exit code of the run; of several processes of a launcher, ``crew`` are all of them."""
+    from dataclasses import replace
+
     from torchgauge.harness.planning.order_text import left_lines, order_lines
     from torchgauge.harness.planning.sharding import other_shardings
     from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
@@ -52,6 +82,8 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     else:
         settings, provenance = settings_of(options)
         selection = selection_of(suite, options)
+        if crew is not None:
+            selection = replace(selection, processes=selection.processes or crew.launch.count)
         campaign = new_campaign(
             selection,
             settings,
@@ -61,6 +93,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
             executor=options["executor"],
             python=options["python"],
             durations=options["durations"],
+            crew=crew,
         )
         folder = None
         if settings.budget_s is not None or campaign.plan.shard != "1/1":
@@ -76,4 +109,4 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
         aside(left_lines(campaign.store, campaign.plan))
     if options["as_json"]:
         say_json(report_plain(report))
-    sys.exit(report.exit_code)
+    return report.exit_code

@@ -81,6 +81,26 @@ def test_a_rank_that_hangs_is_named_with_the_call_that_the_others_wait_in(sandbo
     assert sandbox.survivors() == []
 
 
+@pytest.mark.torch
+def test_a_rank_that_dies_before_they_meet_is_named_and_the_next_case_goes_on(
+    sandbox: Any, tmp_path: Path
+) -> None:
+    """The others wait for it at the rendezvous, for a day if they were let; they are ended long before."""
+    opened = tmp_path / "opened"
+    opened.mkdir()
+    words = ("ranks", "--models", "agrees,raises", "--device", "mortalcpu", "--config", "eager")
+    done = sandbox.measure(*words, "--timeout", "90", TORCHGAUGE_FAULTS_OPENED=str(opened))
+    first, second = sandbox.rows()
+    assert (first.status, first.cause) == (Status.INFRA, Cause.KILLED), (first.reason, done.stderr)
+    assert first.reason in {f"rank {n} of 2: killed from outside, and not for memory" for n in (0, 1)}
+    assert first.phase is Phase.START
+    assert first.duration_s < 60
+    assert second.case.workload.model != first.case.workload.model
+    assert second.phase is not Phase.START, second.reason
+    assert len(list(opened.iterdir())) == 6  # two cases of two, and who says where this is, at start and end
+    assert sandbox.survivors() == []
+
+
 def test_a_device_without_torch_says_why_it_cannot(sandbox: Any) -> None:
     """Processes meet by torch."""
     done = sandbox.measure("ranks", "--models", "agrees", "--device", "fake", "--config", "eager")

@@ -126,13 +126,15 @@ def test_more_processes_than_devices_are_refused(counted: Any) -> None:
     assert counted(1, "cpu", processes=64) == []
 
 
-def test_a_launcher_of_several_processes_is_refused(sandbox: Any) -> None:
+def test_a_launcher_is_refused_where_processes_share_nothing(sandbox: Any) -> None:
     """Each would run every case, and disturb the others: it says how to start them."""
     variables = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
-    done = sandbox.run("run", "toy", "--device", "fake", "--config", "eager", **variables)
-    assert done.returncode == 2
-    assert "launched as process 1 of 2" in done.stderr
-    assert "--processes 2" in done.stderr
+    case = "toy/noop:inference:float32:b1:eager@fake"
+    for words in (("check", "--device", "fake"), ("repro", case), ("run", "--resume", "nowhere")):
+        done = sandbox.run(*words, **variables)
+        assert done.returncode == 2
+        assert "launched as process 1 of 2" in done.stderr
+        assert "launch `torchgauge run`" in done.stderr
     rank_devices.refuse_launched({**variables, "WORLD_SIZE": "1"})
     rank_devices.refuse_launched({"WORLD_SIZE": "2"})
 
@@ -145,6 +147,6 @@ def test_each_process_has_a_device_of_its_own() -> None:
 
     job = Job("measure", DeviceTarget("cuda", 1), "", RunSettings(), "", "", cache="c")
     job = replace(job, processes=3)
-    assert [_job_of(job, rank, False).device.index for rank in range(3)] == [1, 2, 3]
-    assert [_job_of(job, rank, True).device.index for rank in range(3)] == [1, 1, 1]
-    assert len({_job_of(job, rank, True).cache for rank in range(3)}) == 3
+    assert [_job_of(job, rank, rank).device.index for rank in range(3)] == [1, 2, 3]
+    assert [_job_of(job, rank, 0).device.index for rank in range(3)] == [1, 1, 1]
+    assert len({_job_of(job, rank, 0).cache for rank in range(3)}) == 3

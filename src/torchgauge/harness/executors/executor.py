@@ -5,12 +5,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, Union
+from typing import TYPE_CHECKING, Any, Protocol, Union
 
 from torchgauge.clock import Clock
 from torchgauge.devices.device import Device
 from torchgauge.records import Calibration, Environment, Group, Plan, Result
 from torchgauge.suites.suite import Suite
+
+if TYPE_CHECKING:
+    from torchgauge.harness.launched.crew import Crew
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,7 @@ class Submission:
 
     ``folder`` is the run's folder; the executor keeps logs under ``folder/logs`` and scratch files under
     ``folder/work``, which it removes. ``cancelled`` is asked often; ``on_event`` hears of progress.
+    ``crew`` are the processes of torchgauge that a launcher started, None where it was started once.
     """
 
     plan: Plan
@@ -45,6 +49,7 @@ class Submission:
     clock: Clock
     cancelled: Callable[[], bool]
     on_event: Callable[[Group, dict[str, Any]], None]
+    crew: Crew | None = None
 
 
 class Executor(Protocol):

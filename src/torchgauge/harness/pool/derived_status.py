@@ -68,7 +68,7 @@ def describe_exit(ending: Ending) -> str:
     if ending.killed:
         return f"killed by torchgauge: {ending.limit}"
     if ending.lost:
-        return "the worker's host went away"
+        return "the worker's host went away" + (f": {ending.limit}" if ending.limit else "")
     if os.WIFSIGNALED(ending.status):
         number = os.WTERMSIG(ending.status)
         return f"signal {number} ({_signal_name(number)})"
@@ -133,7 +133,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
     if ending.killed == "memory":
         return Outcome(key, Status.OOM, phase, Cause.HOST_LIMIT, f"killed at {ending.limit}")
     if ending.lost:
-        return Outcome(key, Status.INFRA, phase, Cause.LOST_WORKER, "the worker's host went away")
+        return Outcome(key, Status.INFRA, phase, Cause.LOST_WORKER, describe_exit(ending))
     how = describe_exit(ending)
     if os.WIFSIGNALED(ending.status):
         if os.WTERMSIG(ending.status) == signal.SIGKILL:

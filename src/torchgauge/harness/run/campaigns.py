@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from torchgauge import registry
 from torchgauge.clock import SYSTEM_CLOCK
@@ -41,6 +42,9 @@ from torchgauge.suites.lending import digests_of
 from torchgauge.suites.suite import Suite
 from torchgauge.suites.torchbench import checkout as torchbench_checkout
 
+if TYPE_CHECKING:
+    from torchgauge.harness.launched.crew import Crew
+
 
 def make_plan(
     selection: Selection,
@@ -50,12 +54,14 @@ def make_plan(
     python: str | None = None,
     durations: str | None = None,
     store: str | None = None,
+    here: Callable[[int], int] = lambda count: count,
 ) -> tuple[Plan, dict[str, Device], dict[str, Suite]]:
     """The plan of ``selection`` with the devices and suites that it needs; writes nothing.
 
     Shards are cut by ``durations`` (a store or a file of durations), and groups ordered by them and by what
     the store at ``store``, which need not be there, says of earlier runs.
-    ``python`` names the interpreter of the workers (None: our own). Raises
+    ``python`` names the interpreter of the workers (None: our own), and ``here`` says how many devices of
+    this machine so many processes need. Raises
     :class:`torchgauge.errors.UsageError` for any name that nothing answers to, and for an interpreter that
     cannot run workers.
     """
@@ -68,7 +74,7 @@ def make_plan(
     whole = all_groups(selection, devices, suites)
     known = gather(whole, suites, durations=durations, store=store)
     sharding = shard_groups(whole, parse_shard(selection.shard)[1], known.sharding)
-    groups = refuse_too_many(there, refuse(there, sharding.shard(selection.shard), devices), devices)
+    groups = refuse_too_many(there, refuse(there, sharding.shard(selection.shard), devices), devices, here)
     groups, schedule = ordered(groups, known, settings.budget_s)
     if len(sharding.shards) > 1:
         schedule = replace(schedule, whole=sharding.whole, sharding=sharding.digest)
@@ -113,18 +119,30 @@ def new_campaign(
     executor: str = "local",
     python: str | None = None,
     durations: str | None = None,
+    crew: Crew | None = None,
 ) -> Campaign:
     """A campaign of ``selection``; nothing is written before all names are known to be right.
 
-    Raises what :func:`make_plan` and :func:`refuse_absent` raise.
+    ``crew`` are the processes that a launcher started: each looks whether it can serve the plan. Raises what
+    :func:`make_plan` and :func:`refuse_absent` raise.
     """
-    refuse_launched(os.environ)
+    if crew is None:
+        refuse_launched(os.environ)
     registry.load("torchgauge.executors", executor)
     plan, devices, suites = make_plan(
-        selection, settings, provenance, python=python, durations=durations, store=store
+        selection,
+        settings,
+        provenance,
+        python=python,
+        durations=durations,
+        store=store,
+        here=(lambda count: count) if crew is None else crew.on_this_machine,
     )
     refuse_absent(interpreter(python), plan.groups, devices)
-    return Campaign(plan, Store.open(store, create=True), devices, suites, progress, plan.python, executor)
+    if crew is not None:
+        plan = crew.take(plan)
+    store_there = Store.open(store, create=True)
+    return Campaign(plan, store_there, devices, suites, progress, plan.python, executor, crew=crew)
 
 
 def durations_of(plan: Plan, suites: Mapping[str, Suite], *, durations: str | None, store: str | None) -> str:
@@ -141,6 +159,7 @@ def resumed_campaign(
     Raises :class:`UsageError` where the folder is no run, or where the suites' data has changed since.
     """
     folder = RunFolder(Path(path))
+    refuse_launched(os.environ)
     if not folder.plan_path.is_file():
         raise UsageError(f"{path} is no run folder", hint="STORE/runs/ID, as `torchgauge results list` shows")
     plan = folder.plan()
@@ -172,6 +191,7 @@ def repro_campaign(
     case: str, settings: RunSettings, *, store: str, progress: Progress, python: str | None = None
 ) -> Campaign:
     """A campaign that runs the case called ``case`` again, eager beside it."""
+    refuse_launched(os.environ)
     name = parse_case_id(case)
     there = interpreter(python)
     suites = suites_of(there, [name.suite])

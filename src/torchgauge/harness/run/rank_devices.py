@@ -1,8 +1,8 @@
-"""What is refused of several processes before anything starts: too few devices, and a launcher."""
+"""What is refused of several processes before anything starts: too few devices, and a launcher elsewhere."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 
 from torchgauge.devices.device import Device
@@ -23,16 +23,20 @@ def refuse_launched(environment: Mapping[str, str]) -> None:
     if count.isdecimal() and int(count) > 1 and "MASTER_ADDR" in environment:
         raise UsageError(
             f"torchgauge was launched as process {rank} of {count}, as by torchrun: each would run all cases",
-            hint=f"start it once: torchgauge run ... --processes {count} starts those of a case itself",
+            hint="launch `torchgauge run`, which shares its cases among them, or start this once",
         )
 
 
 def refuse_too_many(
-    there: Interpreter, groups: tuple[Group, ...], devices: Mapping[str, Device]
+    there: Interpreter,
+    groups: tuple[Group, ...],
+    devices: Mapping[str, Device],
+    here: Callable[[int], int] = lambda count: count,
 ) -> tuple[Group, ...]:
     """``groups``, those of more processes than ``there`` has devices refused; one process has one device.
 
     The host takes any number. Devices are counted, in a child process, only where that decides anything.
+    ``here`` says how many devices of this machine so many processes need, where they are on several.
     """
     asking = {each.device.name for each in groups if _needs_devices(each, devices)}
     if not asking:
@@ -40,7 +44,7 @@ def refuse_too_many(
     found = known_devices(there.path, report=there.report, plugins=plugin_devices(there))
     counts = {each.name: each.count for each in found if each.name in asking}
     return tuple(
-        _refused(each, counts[each.device.name])
+        _refused(each, counts[each.device.name], here(each.workload.processes))
         if each.device.name in counts and _needs_devices(each, devices)
         else each
         for each in groups
@@ -51,9 +55,9 @@ def _needs_devices(group: Group, devices: Mapping[str, Device]) -> bool:
     return group.workload.processes > 1 and devices[group.device.name].torch_type not in (None, HOST)
 
 
-def _refused(group: Group, count: int) -> Group:
+def _refused(group: Group, count: int, wanted: int) -> Group:
     """``group``, refused where its processes find too few; the first has the device that is named."""
-    wanted, first = group.workload.processes, group.device.index
+    first = group.device.index
     if first + wanted <= count:
         return group
     name = group.device.name

@@ -13,7 +13,7 @@ from contextlib import contextmanager, redirect_stdout, suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
@@ -42,6 +42,9 @@ from torchgauge.results.hostile_text import visible
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.suite import Suite
+
+if TYPE_CHECKING:
+    from torchgauge.harness.launched.crew import Crew
 
 SHOW_CURSOR = b"\x1b[?25h"
 """What a live line has hidden on a terminal."""
@@ -118,6 +121,7 @@ class Campaign:
     python: str
     executor: str = "local"
     clock: Clock = SYSTEM_CLOCK
+    crew: Crew | None = None
     instead: ClassVar[str] = "start a new run"
     """What to do where nothing is left to resume."""
 
@@ -203,6 +207,7 @@ class Campaign:
             clock=self.clock,
             cancelled=cancelled,
             on_event=on_event,
+            crew=self.crew,
         )
         return executor.submit(submission)
 

@@ -1,7 +1,7 @@
 """The watchdog of a process in a group: before a deadline passes, it tells what its flight recorder holds.
 
 It is a thread of its own, so that it can speak while the process hangs. Where a phase has taken half of its
-deadline, and again shortly before the end, it asks all processes of the group, by a file beside the one
+deadline, and again shortly before the end, it asks all processes of the group, by a bell beside the place
 where they met, and each tells the newest calls of its recorder (:mod:`torchgauge.harness.flight_records`) in
 an event. The deadline stays the parent's, and so does the verdict.
 
@@ -20,7 +20,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import Any
+from typing import Any, Protocol
 
 from torchgauge.harness.flight_records import FlightRecord, calls_of, still_waiting
 
@@ -66,12 +66,61 @@ def place_of(frame: FrameType | None) -> str:
     return f"{frame.f_code.co_name} ({Path(frame.f_code.co_filename).name}:{frame.f_lineno})"
 
 
+class Bell(Protocol):
+    """By what the processes of a group ask each other."""
+
+    def ring(self) -> None:
+        """Ask all."""
+
+    def rung(self) -> int:
+        """Another number after each :meth:`ring` of any of them."""
+
+
+@dataclass(frozen=True)
+class FileBell:
+    """Of processes of one machine: the time of a file."""
+
+    file: Path
+
+    def ring(self) -> None:
+        """Touch the file."""
+        self.file.touch()
+
+    def rung(self) -> int:
+        """When that was; 0 for never."""
+        try:
+            return self.file.stat().st_mtime_ns
+        except OSError:
+            return 0
+
+
+@dataclass(frozen=True)
+class StoreBell:
+    """Of processes that met in a ``store`` of torch's: a number there."""
+
+    store: Any
+
+    def ring(self) -> None:
+        """Count one more."""
+        self._count(1)
+
+    def rung(self) -> int:
+        """How often that was; 0 where the store is gone."""
+        return self._count(0)
+
+    def _count(self, more: int) -> int:
+        try:
+            return int(self.store.add("asked", more))
+        except RuntimeError:  # torch raises kinds of it; without a store nobody is asked any more
+            return 0
+
+
 @dataclass
 class Watchdog:
-    """The watchdog of process ``rank``; ``tell`` is given each record, ``asked`` is the file to ask by."""
+    """The watchdog of process ``rank``; ``tell`` is given each record, by the ``bell`` all are asked."""
 
     rank: int
-    asked: Path
+    bell: Bell
     tell: Callable[[FlightRecord], None]
     read: Recorder
     watched: int = field(default_factory=threading.get_ident)
@@ -81,7 +130,7 @@ class Watchdog:
 
     def start(self) -> None:
         """Begin to watch; the thread ends with the process."""
-        self._seen = self._mark()
+        self._seen = self.bell.rung()
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def stop(self) -> None:
@@ -98,14 +147,8 @@ class Watchdog:
             due = self._due
             if due and time.monotonic() >= due[0]:
                 self._due = due[1:] if self._due is due else self._due
-                self.asked.touch()
-            mark = self._mark()
+                self.bell.ring()
+            mark = self.bell.rung()
             if mark != self._seen:
                 self._seen = mark
                 self.tell(read_record(self.rank, self.watched, self.read))
-
-    def _mark(self) -> int:
-        try:
-            return self.asked.stat().st_mtime_ns
-        except OSError:
-            return 0

@@ -1,0 +1,106 @@
+"""Messages between two torchgauge processes over TCP: JSON, from somebody who knows the key.
+
+The frames and the proof of the key are those of :mod:`multiprocessing.connection`; nothing is unpickled.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import queue
+import socket
+import struct
+import threading
+from multiprocessing import AuthenticationError
+from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
+from typing import Any
+
+HANDSHAKE_S = 5
+"""Seconds that the other side has to prove that it knows the key."""
+_ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
+"""After half a minute without a word a machine that is gone counts as gone."""
+
+
+class Wire:
+    """One connection; :meth:`receive` returns its messages, ``None`` when the other side is gone."""
+
+    def __init__(self, channel: socket.socket, key: bytes, *, asks_first: bool) -> None:
+        """Raises ``OSError``, ``EOFError`` or ``AuthenticationError`` for whoever does not know ``key``."""
+        channel.settimeout(None)
+        channel.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
+        for name, value in _ALIVE.items():
+            if hasattr(socket, name):
+                channel.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+        self._channel, self._connection = channel, Connection(os.dup(channel.fileno()))
+        self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
+        self.gone = False
+        proof = [deliver_challenge, answer_challenge]
+        try:
+            _limit(channel, HANDSHAKE_S)
+            for step in proof if asks_first else reversed(proof):
+                step(self._connection, key)
+            _limit(channel, 0)
+        except BaseException:
+            self._connection.close()
+            channel.close()
+            raise
+        threading.Thread(target=self._listen, name="wire", daemon=True).start()
+
+    def send(self, **message: Any) -> None:
+        """Send one message; that the other side is gone is noticed by :meth:`receive`."""
+        with contextlib.suppress(OSError):
+            self._connection.send_bytes(json.dumps(message).encode())
+
+    def receive(self, timeout_s: float) -> dict[str, Any] | None:
+        """The next message; an empty dict when none came in time, None when the other side is gone."""
+        if self.gone:
+            return None
+        try:
+            message = self._messages.get(timeout=timeout_s) if timeout_s else self._messages.get_nowait()
+        except queue.Empty:
+            return {}
+        self.gone = message is None
+        return message
+
+    def close(self) -> None:
+        """End the connection, after what was sent."""
+        with contextlib.suppress(OSError):
+            self._channel.shutdown(socket.SHUT_RDWR)
+        self._channel.close()
+
+    def _listen(self) -> None:
+        try:
+            while True:
+                self._messages.put(json.loads(self._connection.recv_bytes()))
+        except (EOFError, OSError, ValueError):
+            self._messages.put(None)
+            self._connection.close()
+
+
+def listen(only_here: bool) -> socket.socket:
+    """A socket that listens at a free port: of this machine alone, or at all its addresses."""
+    if only_here:
+        return socket.create_server(("127.0.0.1", 0))
+    if socket.has_dualstack_ipv6():
+        return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
+    return socket.create_server(("", 0))
+
+
+def accept(listener: socket.socket, key: bytes, timeout_s: float) -> Wire | None:
+    """Whoever comes within ``timeout_s`` and knows ``key``; None for nobody, and for a stranger."""
+    listener.settimeout(timeout_s)
+    try:
+        return Wire(listener.accept()[0], key, asks_first=True)
+    except (OSError, EOFError, AuthenticationError):
+        return None
+
+
+def connect(address: str, port: int, key: bytes) -> Wire:
+    """A connection to who listens there; raises as :class:`Wire`."""
+    return Wire(socket.create_connection((address, port), HANDSHAKE_S), key, asks_first=False)
+
+
+def _limit(channel: socket.socket, seconds: int) -> None:
+    """How long one reading from ``channel`` may take; 0 is for ever."""
+    channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
