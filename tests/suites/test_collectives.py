@@ -14,12 +14,12 @@ torch = pytest.importorskip("torch")
 pytestmark = pytest.mark.torch
 
 FACTORS = {
-    "all_reduce": {2: 1.0, 4: 1.5},
-    "all_gather": {2: 0.5, 4: 0.75},
-    "reduce_scatter": {2: 0.5, 4: 0.75},
-    "all_to_all": {2: 0.5, 4: 0.75},
-    "broadcast": {2: 1.0, 4: 1.0},
-    "send_recv": {2: 1.0, 4: 1.0},
+    "all_reduce": {2: 1.0, 3: 4 / 3, 4: 1.5},
+    "all_gather": {2: 0.5, 3: 2 / 3, 4: 0.75},
+    "reduce_scatter": {2: 0.5, 3: 2 / 3, 4: 0.75},
+    "all_to_all": {2: 0.5, 3: 2 / 3, 4: 0.75},
+    "broadcast": {2: 1.0, 3: 1.0, 4: 1.0},
+    "send_recv": {2: 1.0, 3: 1.0, 4: 1.0},
 }
 """By hand, from the document of nccl-tests."""
 
@@ -33,8 +33,8 @@ def made(name: str, rank: int, count: int, elements: int = 24) -> Any:
 
 @pytest.mark.parametrize(("name", "factors"), FACTORS.items(), ids=FACTORS)
 def test_factors_are_those_of_nccl_tests(name: str, factors: dict[int, float]) -> None:
-    """Of two processes and of four."""
-    assert {count: made(name, 0, count).factor for count in factors} == factors
+    """Of two processes, of three and of four."""
+    assert {count: made(name, 0, count).factor for count in factors} == pytest.approx(factors)
 
 
 def test_every_collective_has_its_models() -> None:

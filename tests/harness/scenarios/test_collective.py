@@ -29,7 +29,7 @@ def samples(row: Result) -> dict[str, tuple[float, ...]]:
 
 
 @pytest.mark.torch
-@pytest.mark.parametrize("count", [2, 3])
+@pytest.mark.parametrize("count", [2, 3, 4])
 def test_every_collective_is_right_to_the_bit(tmp_path: Path, count: int) -> None:
     """In each process, and again from the same message; also those without effects."""
     words = [sys.executable, str(CHILD)]

@@ -9,7 +9,7 @@ from torchgauge.records import AUTOCAST, Workload
 from torchgauge.suites.capabilities import COLLECTIVE, LOSS, wanted
 from torchgauge.suites.distributed import parallel
 from torchgauge.suites.distributed.collectives import CLASSES, FUNCTIONAL
-from torchgauge.suites.losses import mean_loss
+from torchgauge.suites.losses import TargetLoss
 from torchgauge.suites.suite import BuiltWorkload
 
 
@@ -55,7 +55,7 @@ def _parallel(workload: Workload) -> BuiltWorkload:
     return BuiltWorkload(
         module=module,
         args=(torch.randn(workload.batch, sizes["seq"], sizes["width"], generator=generator),),
-        loss=mean_loss if training else None,
+        loss=TargetLoss(workload.seed) if training else None,
         items_per_step=workload.batch,
         item="sequence",
         abilities={parallel.PARALLEL: parallel.WAYS[way]},
