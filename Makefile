@@ -11,7 +11,7 @@ SITE_DOCS ?= site-docs
 PYTEST_WORKERS ?= 2
 export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-chrome || echo /usr/bin/chromium)
 
-.PHONY: demo test test-full bench lint static docs changelog lock dist clean help chromium axe
+.PHONY: demo test test-full bench lint static docs changelog lock dist clean help chromium axe slurm
 
 help:
 	@echo "make demo       measure 12 real models on every device present and build the dashboard"
@@ -46,6 +46,9 @@ demo: $(VENV)/.runtime
 chromium:
 	@sh scripts/ensure-chromium.sh
 
+slurm:
+	@sh scripts/ensure-slurm.sh
+
 axe: $(VENV)/.created
 	@$(BIN)/python tests/dashboard/axe_core.py
 
@@ -61,10 +64,10 @@ static: $(VENV)/.dev
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions .github/actions/*/action.yml
 	$(BIN)/zizmor --offline --quiet --persona pedantic .github
 
-test: static chromium axe
+test: static chromium axe slurm
 	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder -m "not full"
 
-test-full: static chromium axe
+test-full: static chromium axe slurm
 	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder
 
 bench: $(VENV)/.dev

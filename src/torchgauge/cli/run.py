@@ -23,6 +23,14 @@ if TYPE_CHECKING:
     from torchgauge.harness.launched.crew import Crew
 
 
+def _pairs(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+    pairs = [each.partition("=") for each in value]
+    for name, sign, _ in pairs:
+        if not (name and sign) or [each[0] for each in pairs].count(name) > 1:
+            raise click.BadParameter("give each option once, as NAME=VALUE")
+    return {name: text for name, _, text in pairs}
+
+
 @click.command("run")
 @selectors
 @EXPECTATIONS
@@ -33,6 +41,14 @@ if TYPE_CHECKING:
 )
 @store_option("where results go")
 @click.option("--executor", default="local", show_default=True, help="where workers run")
+@click.option(
+    "--executor-option",
+    "executor_words",
+    metavar="K=V",
+    multiple=True,
+    callback=_pairs,
+    help="an option of the executor; may be given several times",
+)
 @click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
@@ -77,7 +93,11 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
     progress = Progress()
     if options["resume"]:
         campaign, folder = resumed_campaign(
-            options["resume"], progress, options["executor"], python=options["python"]
+            options["resume"],
+            progress,
+            options["executor"],
+            executor_words=options["executor_words"],
+            python=options["python"],
         )
     else:
         settings, provenance = settings_of(options)
@@ -91,6 +111,7 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
             store=options["store"],
             progress=progress,
             executor=options["executor"],
+            executor_words=options["executor_words"],
             python=options["python"],
             durations=options["durations"],
             crew=crew,

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Protocol, Union
+from typing import TYPE_CHECKING, Any, Protocol, Union, get_type_hints
 
+from torchgauge import registry
 from torchgauge.clock import Clock
 from torchgauge.devices.device import Device
+from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import Calibration, Environment, Group, Plan, Result
 from torchgauge.suites.suite import Suite
 
@@ -38,6 +40,7 @@ class Submission:
     ``folder`` is the run's folder; the executor keeps logs under ``folder/logs`` and scratch files under
     ``folder/work``, which it removes. ``cancelled`` is asked often; ``on_event`` hears of progress.
     ``crew`` are the processes of torchgauge that a launcher started, None where it was started once.
+    ``options`` is what ``--executor-option`` said, as the executor declares it (:func:`executor_options`).
     """
 
     plan: Plan
@@ -50,10 +53,21 @@ class Submission:
     cancelled: Callable[[], bool]
     on_event: Callable[[Group, dict[str, Any]], None]
     crew: Crew | None = None
+    options: Any = None
+
+
+@dataclass(frozen=True)
+class NoOptions:
+    """The options of an executor that declares none."""
 
 
 class Executor(Protocol):
-    """Runs groups somewhere."""
+    """Runs groups somewhere.
+
+    It may also have ``options``, a frozen dataclass of numbers and words with defaults; ``elsewhere``, true
+    where devices are those of other machines; and ``ready(options)``, which raises before anything is
+    written.
+    """
 
     @property
     def name(self) -> str:
@@ -61,3 +75,36 @@ class Executor(Protocol):
 
     def submit(self, submission: Submission) -> Iterator[Yield]:
         """Run every group; one result per case, in lists that the caller makes durable together."""
+
+
+def executor_options(name: str, given: Mapping[str, str]) -> Any:
+    """What ``--executor-option`` ``given`` is to the executor ``name``, which says whether it is ready.
+
+    Raises :class:`UsageError` for an option that it does not have or that has another type, and for an
+    executor that is not known.
+    """
+    executor = registry.load("torchgauge.executors", name)
+    declared = getattr(executor, "options", NoOptions)
+    types = get_type_hints(declared)
+    known = [field.name for field in fields(declared)]
+    found = {}
+    for key, text in given.items():
+        if key not in known:
+            hint = "" if known else "it has none: remove them"
+            raise UnknownNameError(f"option of executor {name!r}", key, known, hint=hint)
+        try:
+            found[key] = types[key](text)
+        except ValueError:
+            raise UsageError(
+                f"executor option {key}={text!r} is no {types[key].__name__}",
+                hint=f"for example {key}={getattr(declared(), key)}",
+            ) from None
+    options = declared(**found)
+    if ready := getattr(executor, "ready", None):
+        ready(options)
+    return options
+
+
+def is_elsewhere(name: str) -> bool:
+    """Whether the executor ``name`` has the devices of other machines: this one need not have them."""
+    return bool(getattr(registry.load("torchgauge.executors", name), "elsewhere", False))

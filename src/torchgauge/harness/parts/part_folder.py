@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass, field
+import shutil
+import stat
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from torchgauge.errors import UsageError
-from torchgauge.records import SCHEMA_VERSION, Plan
+from torchgauge.records import SCHEMA_VERSION, Plan, Result
+from torchgauge.records.metrics import MIB
+from torchgauge.results.atomic_file import storage_errors
 from torchgauge.results.journal import JournalRecord, Kind, RunState, is_being_written, read
 from torchgauge.results.planned_folder import write_plan
 from torchgauge.results.store import RunFolder
+
+LONGEST_LOG = 64 * MIB
+"""Bytes of a log that is taken; a worker's own are capped far below."""
 
 
 @dataclass(frozen=True)
@@ -39,6 +46,30 @@ class PartFolder(RunFolder):
                 f"{path} holds a part of run {found.run_id}, by another plan", hint="name another folder"
             )
         return folder
+
+    def copy_logs(self, to: Path) -> list[str]:
+        """Copy the logs to the folder ``to``; what is none is named: a store is published."""
+        with storage_errors(to):
+            to.mkdir(parents=True, exist_ok=True)
+            found = sorted(self.logs.iterdir()) if _is_real(self.logs, stat.S_ISDIR) else []
+            logs = [each for each in found if _is_real(each, stat.S_ISREG)]
+            for each in logs:
+                shutil.copyfile(each, to / each.name)
+        return [each.name for each in found if each not in logs]
+
+
+def log_below(result: Result, name: str) -> Result:
+    """``result`` with its log in the folder ``name`` of the run's logs."""
+    return replace(result, log=f"logs/{name}/{Path(result.log).name}" if result.log else "")
+
+
+def _is_real(path: Path, kind: Callable[[int], bool]) -> bool:
+    """Whether ``path`` itself is of ``kind``, no link to such a thing, and no longer than a log may be."""
+    try:
+        found = path.lstat()
+    except OSError:
+        return False
+    return kind(found.st_mode) and found.st_size <= LONGEST_LOG
 
 
 @dataclass

@@ -7,26 +7,19 @@ is named first: its rows are of one machine. What was given to a worker that lef
 
 from __future__ import annotations
 
-import shutil
-import stat
-from collections.abc import Callable, Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.errors import UsageError
-from torchgauge.harness.parts.part_folder import PartSurvey
+from torchgauge.harness.parts.part_folder import PartSurvey, log_below
 from torchgauge.harness.parts.part_run import on_node
 from torchgauge.harness.run.rows import unattempted
 from torchgauge.harness.run.runner import RunReport
 from torchgauge.records import Cause, Group, Plan, Result, Status
-from torchgauge.records.metrics import MIB
-from torchgauge.results.atomic_file import storage_errors
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
 from torchgauge.results.store import RunFolder, Store
 
-LONGEST_LOG = 64 * MIB
-"""Bytes of a log that is taken; a worker's own are capped far below."""
 AT_ONCE = 100
 """Rows that become durable together: one by one, thousands of them wait for the disk."""
 
@@ -81,7 +74,7 @@ def _fill(
         wanted = (wanted & part.done).difference(journal.done)
         if not wanted:  # merged before, or nothing came of it: its calibrations belong to no row
             continue
-        left_out = _copy_logs(part, folder.logs / name)
+        left_out = part.folder.copy_logs(folder.logs / name)
         said = f"part of {part.node}: {len(part.given)} groups, {len(part.done)} cases done, {_ending(part)}"
         if left_out:
             said += f"; no logs and left out: {', '.join(left_out[:5])}"
@@ -117,8 +110,7 @@ def _rows(journal: Journal, part: PartSurvey, wanted: set[str], name: str) -> It
         elif record.kind is Kind.RESULT and record.case_key in wanted:
             wanted.remove(record.case_key)
             result: Result = record.payload()
-            log = f"logs/{name}/{Path(result.log).name}" if result.log else ""
-            rows.append(replace(result, log=log))
+            rows.append(log_below(result, name))
         if len(rows) == AT_ONCE:
             yield rows
             rows = []
@@ -135,26 +127,6 @@ def _lost(group: Group, plan: Plan, parts: Sequence[PartSurvey], done: set[str])
     return on_node(
         [unattempted(plan, each, Status.INFRA, Cause.LOST_WORKER, reason) for each in left], dead.node
     )
-
-
-def _copy_logs(part: PartSurvey, to: Path) -> list[str]:
-    """Copy the logs of ``part``; what is none is named: a store is published."""
-    with storage_errors(to):
-        to.mkdir(parents=True, exist_ok=True)
-        found = sorted(part.folder.logs.iterdir()) if _is_real(part.folder.logs, stat.S_ISDIR) else []
-        logs = [each for each in found if _is_real(each, stat.S_ISREG)]
-        for each in logs:
-            shutil.copyfile(each, to / each.name)
-    return [each.name for each in found if each not in logs]
-
-
-def _is_real(path: Path, kind: Callable[[int], bool]) -> bool:
-    """Whether ``path`` itself is of ``kind``, no link to such a thing, and no longer than a log may be."""
-    try:
-        found = path.lstat()
-    except OSError:
-        return False
-    return kind(found.st_mode) and found.st_size <= LONGEST_LOG
 
 
 def _free(name: str, taken: set[str]) -> str:

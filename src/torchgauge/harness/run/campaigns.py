@@ -9,11 +9,11 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from torchgauge import registry
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import Presence, known_devices, parse_target
 from torchgauge.errors import UsageError
+from torchgauge.harness.executors.executor import executor_options, is_elsewhere
 from torchgauge.harness.interpreter.foreign_plugins import (
     check_scenarios,
     device_of,
@@ -55,8 +55,11 @@ def make_plan(
     durations: str | None = None,
     store: str | None = None,
     here: Callable[[int], int] = lambda count: count,
+    elsewhere: bool = False,
 ) -> tuple[Plan, dict[str, Device], dict[str, Suite]]:
     """The plan of ``selection`` with the devices and suites that it needs; writes nothing.
+
+    Where it is to be measured ``elsewhere``, nothing is asked of this machine's devices.
 
     Shards are cut by ``durations`` (a store or a file of durations), and groups ordered by them and by what
     the store at ``store``, which need not be there, says of earlier runs.
@@ -69,12 +72,17 @@ def make_plan(
     suites = suites_of(there, selection.suites)
     check_available(suites, selection.suites)
     check_scenarios(there, selection.modes)
+    if elsewhere and "all" in selection.devices:
+        raise UsageError(
+            "--device all is every device of this machine, and others measure", hint="name the devices"
+        )
     selection = replace(selection, devices=expand_devices(selection.devices, there))
     devices = find_devices(selection.devices, there)
     whole = all_groups(selection, devices, suites)
     known = gather(whole, suites, durations=durations, store=store)
     sharding = shard_groups(whole, parse_shard(selection.shard)[1], known.sharding)
-    groups = refuse_too_many(there, refuse(there, sharding.shard(selection.shard), devices), devices, here)
+    groups = refuse(there, sharding.shard(selection.shard), devices)
+    groups = groups if elsewhere else refuse_too_many(there, groups, devices, here)
     groups, schedule = ordered(groups, known, settings.budget_s)
     if len(sharding.shards) > 1:
         schedule = replace(schedule, whole=sharding.whole, sharding=sharding.digest)
@@ -117,6 +125,7 @@ def new_campaign(
     store: str,
     progress: Progress,
     executor: str = "local",
+    executor_words: Mapping[str, str] | None = None,
     python: str | None = None,
     durations: str | None = None,
     crew: Crew | None = None,
@@ -128,7 +137,10 @@ def new_campaign(
     """
     if crew is None:
         refuse_launched(os.environ)
-    registry.load("torchgauge.executors", executor)
+    options = executor_options(executor, executor_words or {})
+    elsewhere = is_elsewhere(executor)
+    if elsewhere and crew is not None:
+        raise UsageError(f"a launcher has started torchgauge, and so would {executor}", hint="start it once")
     plan, devices, suites = make_plan(
         selection,
         settings,
@@ -137,12 +149,16 @@ def new_campaign(
         durations=durations,
         store=store,
         here=(lambda count: count) if crew is None else crew.on_this_machine,
+        elsewhere=elsewhere,
     )
-    refuse_absent(interpreter(python), plan.groups, devices)
+    if not elsewhere:
+        refuse_absent(interpreter(python), plan.groups, devices)
     if crew is not None:
         plan = crew.take(plan)
-    store_there = Store.open(store, create=True)
-    return Campaign(plan, store_there, devices, suites, progress, plan.python, executor, crew=crew)
+    where = Store.open(store, create=True)
+    return Campaign(
+        plan, where, devices, suites, progress, plan.python, executor, crew=crew, options=options
+    )
 
 
 def durations_of(plan: Plan, suites: Mapping[str, Suite], *, durations: str | None, store: str | None) -> str:
@@ -152,12 +168,18 @@ def durations_of(plan: Plan, suites: Mapping[str, Suite], *, durations: str | No
 
 
 def resumed_campaign(
-    path: str, progress: Progress, executor: str = "local", *, python: str | None = None
+    path: str,
+    progress: Progress,
+    executor: str = "local",
+    *,
+    executor_words: Mapping[str, str] | None = None,
+    python: str | None = None,
 ) -> tuple[Campaign, RunFolder]:
     """The campaign of the run folder at ``path``, to be continued.
 
     Raises :class:`UsageError` where the folder is no run, or where the suites' data has changed since.
     """
+    options = executor_options(executor, executor_words or {})
     folder = RunFolder(Path(path))
     refuse_launched(os.environ)
     if not folder.plan_path.is_file():
@@ -168,7 +190,7 @@ def resumed_campaign(
     there = _interpreter_of(plan, python)
     suites, devices = planned_parts(plan, there)
     store = Store.open(folder.path.parent.parent)
-    return Campaign(plan, store, devices, suites, progress, there.path, executor), folder
+    return Campaign(plan, store, devices, suites, progress, there.path, executor, options=options), folder
 
 
 def planned_parts(plan: Plan, there: Interpreter) -> tuple[dict[str, Suite], dict[str, Device]]:

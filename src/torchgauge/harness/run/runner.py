@@ -122,6 +122,7 @@ class Campaign:
     executor: str = "local"
     clock: Clock = SYSTEM_CLOCK
     crew: Crew | None = None
+    options: Any = None
     instead: ClassVar[str] = "start a new run"
     """What to do where nothing is left to resume."""
 
@@ -208,6 +209,7 @@ class Campaign:
             cancelled=cancelled,
             on_event=on_event,
             crew=self.crew,
+            options=self.options,
         )
         return executor.submit(submission)
 

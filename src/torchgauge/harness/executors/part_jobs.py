@@ -1,0 +1,391 @@
+"""Parts of a plan as jobs of an engine: each is watched to a deadline, read as it grows, and none is lost.
+
+The engine only starts commands. What a job measures lies in the folder of a part (``torchgauge worker``), and
+that folder alone says what is done: an engine's word ends a wait, and never makes a row. A job that is lost
+is started again as a new attempt in a folder of its own, so that a late row of it can replace nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import shutil
+import signal
+import time
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import astuple, dataclass, field, replace
+from enum import Enum
+from pathlib import Path
+from typing import Protocol
+
+from torchgauge.errors import DamagedJournalError, TorchgaugeError
+from torchgauge.harness.executors.executor import BudgetSpent, RunNote, Submission, Yield
+from torchgauge.harness.parts.part_folder import PartFolder, log_below
+from torchgauge.harness.run.rows import RowContext, excerpt, row
+from torchgauge.records import Cause, Group, Outcome, Phase, Plan, Result, Status, to_plain
+from torchgauge.results.atomic_file import write_atomically
+from torchgauge.results.journal import JournalRecord, Kind, RunState, is_being_written, read
+
+READ_S = 0.5
+"""Seconds between looks at the folders of parts."""
+WELL = (RunState.COMPLETE, RunState.OUT_OF_BUDGET)
+"""Ends of a part after which its job has nothing more to say."""
+JOB_LOG = "job.log"
+"""What a job itself said, beside the logs of its workers."""
+
+
+@dataclass(frozen=True)
+class PartOptions:
+    """Options of every executor of this kind; times are seconds.
+
+    A job waits at most ``queue_s`` for its place. One of which neither the engine nor its folder tells for
+    ``lost_s`` is lost. A group may cost ``attempts`` jobs their life. The engine is asked every ``poll_s``.
+    """
+
+    groups_per_job: int = 10
+    attempts: int = 2
+    queue_s: float = 86_400.0
+    lost_s: float = 60.0
+    poll_s: float = 5.0
+
+
+class Stage(Enum):
+    """How far a job is, as its engine knows."""
+
+    WAITING = "waiting"
+    RUNNING = "running"
+    ENDED = "ended"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class JobState:
+    """What an engine says of a job, with ``words`` of its own.
+
+    ``again`` is false where it is not to be tried once more: somebody cancelled it.
+    """
+
+    stage: Stage
+    words: str = ""
+    again: bool = True
+
+
+@dataclass(frozen=True)
+class PartJob:
+    """Groups of one device that one job measures; its folder has its name, its plan stands beside that."""
+
+    name: str
+    groups: tuple[Group, ...]
+    attempt: int = 1
+
+
+class Engine(Protocol):
+    """What starts commands on other machines."""
+
+    @property
+    def folder(self) -> Path:
+        """Where the folders of the parts lie."""
+
+    def clear(self) -> None:
+        """End what an earlier command left of this run."""
+
+    def start(self, jobs: Sequence[PartJob]) -> Mapping[str, str]:
+        """Start ``jobs``, whose plans are written; the names of those that were refused, with why."""
+
+    def look(self) -> Mapping[str, JobState]:
+        """How far each job is, by its name; one that is left out is not known."""
+
+    def called(self, job: PartJob) -> str:
+        """What people know the job as."""
+
+    def log(self, job: PartJob) -> Path:
+        """The file, which need not be there, of what the job itself said."""
+
+    def end(self, jobs: Sequence[PartJob]) -> None:
+        """End ``jobs``; returns when they are gone, or a deadline has passed."""
+
+
+@dataclass
+class Watched:
+    """A job that runs, or is to: what its folder has told, and since when nothing is known of it."""
+
+    job: PartJob
+    folder: PartFolder
+    since: float
+    left: set[str]
+    heard: float = 0.0
+    running: float | None = None
+    size: int = -1
+    line: int = 0
+    started: bool = False
+    ended: RunState | None = None
+    killed: dict[str, Result] = field(default_factory=dict)
+
+    def news(self) -> Iterator[Yield]:
+        """What the journal has that it had not before; nothing where it cannot be read yet.
+
+        Rows of processes that were killed are held back until the job has ended well: an engine that ends a
+        job kills the process that measures, too, and that is not the last word on its case.
+        """
+        path = self.folder.journal_path
+        try:
+            size = path.stat().st_size
+        except OSError:
+            return
+        if size == self.size:
+            return
+        rows: list[Result] = []
+        try:
+            for record in read(path):
+                if record.n > self.line:
+                    self.line = record.n
+                    yield from self._take(record, rows)
+            self.size = size
+        except DamagedJournalError as error:
+            self.size = size
+            yield RunNote(f"{self.job.name}: {error.message}")
+        except (TorchgaugeError, OSError):  # a shared folder that does not answer: asked again
+            pass
+        if self.ended in WELL and self.killed:
+            rows += self.killed.values()
+            self.left.difference_update(self.killed)
+            self.killed = {}
+        if rows:
+            yield rows
+
+    def _take(self, record: JournalRecord, rows: list[Result]) -> Iterator[Yield]:
+        """What a line of the journal is; a row of a case that is left goes to ``rows``."""
+        self.ended = record.payload().state if record.kind is Kind.END else None
+        if record.kind is Kind.PART:
+            self.started = True
+        elif record.kind in (Kind.ENVIRONMENT, Kind.CALIBRATION):
+            yield record.payload()
+        elif record.kind is Kind.RESULT and record.case_key in self.left:
+            result: Result = log_below(record.payload(), self.job.name)
+            if _was_killed(result):
+                self.killed[record.case_key] = result
+            else:
+                self.left.remove(record.case_key)
+                rows.append(result)
+
+    @property
+    def left_groups(self) -> tuple[Group, ...]:
+        """The groups that have cases without a row, with these alone."""
+        cut = (
+            replace(group, cases=tuple(each for each in group.cases if each.case.key in self.left))
+            for group in self.job.groups
+        )
+        return tuple(group for group in cut if group.cases)
+
+
+@dataclass
+class PartJobs:
+    """All jobs of one submission."""
+
+    submission: Submission
+    engine: Engine
+    options: PartOptions
+    jobs: dict[str, Watched] = field(default_factory=dict)
+    number: int = 0
+    asked: float = 0.0
+    states: Mapping[str, JobState] = field(default_factory=dict)
+
+    def run(self) -> Iterator[Yield]:
+        """Run every group; one row of each case, unless the run is cancelled or its budget spent."""
+        self.engine.clear()
+        groups = list(self.submission.groups)
+        logs = self.submission.folder / "logs"
+        self.number = sum(1 for _ in logs.glob("part-*"))
+        try:
+            for left in self.left_behind():
+                yield from self.told(left)
+                groups = [cut for each in groups if (cut := _without(each, left)).cases]
+            shutil.rmtree(self.engine.folder, ignore_errors=True)
+            self.engine.folder.mkdir(parents=True)
+            yield from self.begin(self.cut(groups))
+            yield from self.watch()
+            self.engine.end(self.open_jobs)
+            for watched in list(self.jobs.values()):
+                yield from self.told(watched)
+        finally:
+            self.engine.end(self.open_jobs)
+            shutil.rmtree(self.engine.folder, ignore_errors=True)
+
+    @property
+    def now(self) -> float:
+        """Steady seconds."""
+        return self.submission.clock.steady()
+
+    @property
+    def open_jobs(self) -> list[PartJob]:
+        """Jobs of which nobody knows yet that they ended."""
+        return [watched.job for watched in self.jobs.values()]
+
+    def left_behind(self) -> Iterator[Watched]:
+        """What jobs of a command that was killed had measured: a resumed run need not do it again."""
+        keys = {planned.case.key for group in self.submission.groups for planned in group.cases}
+        for path in sorted(self.engine.folder.glob("part-*/")):
+            folder = PartFolder(path)
+            if folder.journal_path.is_file() and not is_being_written(folder.journal_path):
+                yield Watched(PartJob(path.name, self.submission.groups), folder, self.now, keys)
+
+    def cut(self, groups: Iterable[Group], attempt: int = 1) -> list[PartJob]:
+        """Jobs of ``groups``, in their order, each of one device."""
+        by_device: dict[str, list[Group]] = {}
+        for group in groups:
+            by_device.setdefault(str(group.device), []).append(group)
+        size, found = max(1, self.options.groups_per_job), []
+        for of_device in by_device.values():
+            for first in range(0, len(of_device), size):
+                self.number += 1
+                chosen = tuple(of_device[first : first + size])
+                found.append(PartJob(f"part-{self.number}", chosen, attempt))
+        return found
+
+    def begin(self, jobs: Sequence[PartJob]) -> Iterator[Yield]:
+        """Start ``jobs``; rows of those that the engine refuses."""
+        if not jobs:
+            return
+        for job in jobs:
+            write_part_plan(self.engine.folder, self.submission.plan, job)
+            keys = {planned.case.key for group in job.groups for planned in group.cases}
+            folder = PartFolder(self.engine.folder / job.name)
+            self.jobs[job.name] = Watched(job, folder, self.now, keys, heard=self.now)
+        refused = self.engine.start(jobs)
+        for name, why in refused.items():
+            yield self.infra(self.jobs.pop(name), f"it was refused: {why}")
+        for name in dict.fromkeys(self.engine.called(each) for each in jobs if each.name not in refused):
+            yield RunNote(f"submitted {name}")
+        self.asked = 0.0
+
+    def watch(self) -> Iterator[Yield]:
+        """What the jobs measure, until none is left, the run is cancelled or its budget is spent."""
+        budget, began = self.submission.plan.settings.budget_s, self.now
+        waits = ""
+        while self.jobs and not self.submission.cancelled():
+            time.sleep(min(READ_S, self.options.poll_s))
+            if self.now - self.asked >= self.options.poll_s:
+                self.states, self.asked = self.engine.look(), self.now
+            for watched in list(self.jobs.values()):
+                yield from self.looked_at(watched, self.states.get(watched.job.name))
+            waiting = {each.words for each in self.states.values() if each.stage is Stage.WAITING}
+            if waiting and (said := f"waiting: {'; '.join(sorted(waiting))}") != waits:
+                waits = said
+                yield RunNote(said)
+            if budget is not None and self.now - began > budget:
+                yield RunNote(f"the budget is spent: {len(self.jobs)} jobs are left")
+                yield BudgetSpent()
+                return
+
+    def told(self, watched: Watched) -> Iterator[Yield]:
+        """The news of a job, with rows that say which attempt they are of; its logs are kept."""
+        for item in watched.news():
+            watched.heard = self.now
+            if isinstance(item, list):
+                watched.folder.copy_logs(self.submission.folder / "logs" / watched.job.name)
+                yield [self.marked(each, watched.job) for each in item]
+            else:
+                yield item
+
+    def marked(self, result: Result, job: PartJob) -> Result:
+        """``result`` as one of ``job``."""
+        facts = {**dict(result.facts), "job": self.engine.called(job), "attempt": job.attempt}
+        return replace(result, facts=tuple(sorted(facts.items())))
+
+    def looked_at(self, watched: Watched, state: JobState | None) -> Iterator[Yield]:
+        """Take what the job has measured, and decide whether it has ended or is lost."""
+        yield from self.told(watched)
+        if watched.ended in WELL:
+            watched.folder.copy_logs(self.submission.folder / "logs" / watched.job.name)
+            self.jobs.pop(watched.job.name)
+            if watched.ended is RunState.OUT_OF_BUDGET:
+                yield BudgetSpent()
+            elif watched.left:
+                yield self.infra(watched, "it ended without a word on it")
+            return
+        state = state or JobState(Stage.UNKNOWN, "nothing is known of it")
+        over = ""
+        if state.stage is Stage.WAITING:
+            watched.heard = self.now
+            if self.now - watched.since > self.options.queue_s:
+                over = f"it waited longer than {self.options.queue_s:g} s: {state.words}"
+                state = replace(state, again=False)
+        elif state.stage is Stage.RUNNING:
+            watched.heard = self.now
+            watched.running = self.now if watched.running is None else watched.running
+            if self.now - watched.running > self.limit_s(watched.job):
+                over = f"it ran longer than all deadlines of its cases, {self.limit_s(watched.job):g} s"
+        elif self.now - watched.heard > self.options.lost_s or (
+            state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED
+        ):
+            over = state.words
+        if over:
+            yield from self.lost(watched, over, again=state.again)
+
+    def limit_s(self, job: PartJob) -> float:
+        """Seconds that ``job`` may take where each case of it takes all that it may."""
+        deadlines = self.submission.plan.settings.deadlines
+        once = sum(astuple(deadlines))
+        limit: float = 2 * once  # calibration at both ends
+        for each in job.groups:
+            limit += len(each.cases) * (deadlines.check_s if each.checks else once)
+        return limit
+
+    def lost(self, watched: Watched, words: str, *, again: bool) -> Iterator[Yield]:
+        """Start what a lost job left once more, and end as infrastructure what has cost enough jobs.
+
+        Groups that it cannot have begun are not charged for it.
+        """
+        self.engine.end([watched.job])
+        self.jobs.pop(watched.job.name)
+        left, job = watched.left_groups, watched.job
+        begun = max(1, self.submission.plan.settings.prefetch) if watched.started and again else len(left)
+        charged, spared = left[:begun], left[begun:]
+        may_again = again and job.attempt < self.options.attempts
+        if charged and not may_again:
+            yield self.infra(replace(watched, job=replace(job, groups=charged)), words)
+        jobs = self.cut(charged, job.attempt + 1) if may_again else []
+        jobs += self.cut(spared, job.attempt)
+        if jobs:
+            count = sum(len(each.groups) for each in jobs)
+            yield RunNote(f"{self.engine.called(job)} was lost: {words}; {count} groups are started again")
+        yield from self.begin(jobs)
+
+    def infra(self, watched: Watched, words: str) -> list[Result]:
+        """Rows of the cases that a job left."""
+        name, plan = watched.job.name, self.submission.plan
+        to = self.submission.folder / "logs" / name
+        watched.folder.copy_logs(to)
+        log, context = self.engine.log(watched.job), RowContext()
+        if log.is_file():
+            shutil.copyfile(log, to / JOB_LOG)
+            context = RowContext(log=f"logs/{name}/{JOB_LOG}", log_excerpt=excerpt(log))
+        reason = f"{self.engine.called(watched.job)}: {words}"
+        return [
+            self.marked(
+                row(
+                    plan,
+                    each,
+                    Outcome(each.case.key, Status.INFRA, Phase.START, Cause.LOST_WORKER, reason),
+                    context,
+                ),
+                watched.job,
+            )
+            for group in watched.left_groups
+            for each in group.cases
+        ]
+
+
+def write_part_plan(folder: Path, plan: Plan, job: PartJob) -> None:
+    """The plan file of ``job`` in ``folder``: what `torchgauge worker` is given."""
+    text = json.dumps(to_plain(replace(plan, groups=job.groups)), allow_nan=False)
+    write_atomically(folder / f"{job.name}.json", text.encode())
+
+
+def _was_killed(result: Result) -> bool:
+    """Whether something from outside ended the process of ``result``, or its worker says so."""
+    terminated = result.exit.startswith(f"signal {signal.SIGTERM.value} ")
+    return result.status is Status.INFRA or (result.status is Status.CRASH and terminated)
+
+
+def _without(group: Group, told: Watched) -> Group:
+    return replace(group, cases=tuple(each for each in group.cases if each.case.key in told.left))

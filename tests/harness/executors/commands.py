@@ -1,0 +1,52 @@
+"""Commands that measure with an executor, and what must hold of what they leave."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+from torchgauge.records import Result
+from torchgauge.results import journal
+
+GATE = "TORCHGAUGE_FAULTS_GATE"
+SLOW = ("slow", "--device", "fake", "--config", "eager")
+
+
+def assert_whole(sandbox: Any) -> list[Result]:
+    """The rows of the only run: each planned case once, published, and nothing left of those who measured."""
+    folder, rows = sandbox.folder(), sandbox.rows()
+    assert Counter(row.case.key for row in rows) == Counter(each.case.key for each in folder.plan().cases)
+    (info,) = sandbox.store.runs()
+    assert (info.state.value, info.published, info.problem) == ("complete", True, "")
+    assert sandbox.survivors() == []
+    assert not (folder.path / "work").exists()
+    return rows
+
+
+def gate(sandbox: Any, tickets: int) -> Path:
+    """The gate of the suite ``slow``: so many models may be built, the others wait for ``open``."""
+    folder = sandbox.store_path.parent / "gate"
+    folder.mkdir()
+    for number in range(tickets):
+        (folder / f"ticket-{number}").touch()
+    sandbox.environment[GATE] = str(folder)
+    return folder
+
+
+def wait_for_rows(sandbox: Any, count: int) -> None:
+    """Return when the run's journal has ``count`` rows."""
+    deadline = time.monotonic() + 90
+    while time.monotonic() < deadline:
+        found = list(sandbox.store_path.glob("runs/*/journal.jsonl"))
+        if found and sum(1 for _ in journal.results(found[0])) >= count:
+            return
+        time.sleep(0.05)
+    raise AssertionError(f"no {count} rows within 90 s")
+
+
+def started(sandbox: Any, place: Any, *more: str, **options: str) -> Any:
+    """``torchgauge run`` of the six slow models, which goes on."""
+    store = ("--store", str(sandbox.store_path))
+    return sandbox.start("run", *SLOW, *sandbox.quick, *store, *place.words(**options), *more)

@@ -1,0 +1,93 @@
+"""What every executor must do: one row for each planned case, of the same status wherever it is measured."""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+import pytest
+from commands import SLOW, assert_whole, gate, started, wait_for_rows
+
+from torchgauge.records import Status
+
+pytestmark = pytest.mark.long
+
+ENDINGS = {
+    "healthy": ("pass", None, "done"),
+    "raises": ("error", None, "eager"),
+    "segfault_in_step": ("crash", "signal", "eager"),
+    "hangs_in_c": ("timeout", None, "eager"),
+    "exits_zero": ("crash", "exit", "eager"),
+    "kills_itself": ("infra", "killed", "eager"),
+    "daemon_child": ("pass", None, "done"),
+    "missing_package": ("skipped", "missing_package", "build"),
+    "after_kills_itself": ("pass", None, "done"),
+}
+
+
+@pytest.mark.torch
+def test_each_case_ends_as_it_does_anywhere(sandbox: Any, place: Any) -> None:
+    """Pass, crash, hang, no result, a killed worker, a daemon: statuses, causes and phases are the same."""
+    words = ("--device", "cpu", "--config", "eager", "--timeout", "12", "--models", ",".join(ENDINGS))
+    more = {} if place.executor == "local" else {"groups_per_job": "5"}
+    done = sandbox.measure("faults", *words, *place.words(**more))
+    assert done.returncode == 3, done.stderr
+    rows = assert_whole(sandbox)
+    found = {
+        row.case.workload.model: (row.status.value, row.cause and row.cause.value, row.phase.value)
+        for row in rows
+    }
+    assert found == ENDINGS, done.stderr
+    for row in rows:
+        assert (sandbox.folder().path / row.log).is_file(), row.case_id
+
+
+def test_rows_come_as_they_are_measured_and_ctrl_c_keeps_them(sandbox: Any, place: Any) -> None:
+    """Two are there while a third is built; the command then ends everything, and --resume does the rest."""
+    opened = gate(sandbox, 2)
+    command = started(sandbox, place)
+    wait_for_rows(sandbox, 2)
+    command.send_signal(signal.SIGINT)
+    _, said = command.communicate(timeout=120)
+    assert command.returncode == 130, said
+    assert sandbox.survivors() == []
+    assert len(sandbox.rows()) == 2
+    (opened / "open").touch()
+    again = sandbox.run("run", "--resume", str(sandbox.folder().path), *place.words())
+    assert again.returncode == 0, again.stderr
+    assert {row.status for row in assert_whole(sandbox)} == {Status.PASS}
+
+
+def test_a_killed_command_loses_nothing(sandbox: Any, place: Any) -> None:
+    """What was measured is kept, whoever had it; nothing is measured beside the resumed run, or twice."""
+    opened = gate(sandbox, 2)
+    command = started(sandbox, place)
+    wait_for_rows(sandbox, 2)
+    command.kill()
+    command.communicate(timeout=60)
+    (opened / "open").touch()
+    again = sandbox.run("run", "--resume", str(sandbox.folder().path), *place.words())
+    assert again.returncode == 0, again.stderr
+    assert {row.status for row in assert_whole(sandbox)} == {Status.PASS}
+
+
+def test_a_budget_ends_the_run(sandbox: Any, place: Any) -> None:
+    """What there was no time for has no row, and is said to be left."""
+    gate(sandbox, 2)
+    command = started(sandbox, place, "--budget", "8s", "--timeout", "4")
+    _, said = command.communicate(timeout=120)
+    assert command.returncode == 3, said
+    assert sandbox.survivors() == []
+    assert 0 < len(sandbox.rows()) < 6, said
+
+
+def test_an_option_that_is_none_is_refused_before_anything_is_written(sandbox: Any, place: Any) -> None:
+    """With the ones that there are; and where one has the wrong type, with an example."""
+    done = sandbox.measure(*SLOW, *place.words(groups_per_jobb="3"))
+    assert done.returncode == 2
+    assert f"unknown option of executor {place.executor!r} 'groups_per_jobb'" in done.stderr
+    assert not sandbox.store_path.exists()
+    if place.executor != "local":
+        wrong = sandbox.measure(*SLOW, *place.words(lost_s="soon"))
+        assert wrong.returncode == 2
+        assert "executor option lost_s='soon' is no float" in wrong.stderr
