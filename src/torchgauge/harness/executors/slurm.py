@@ -96,8 +96,8 @@ class Slurm:
         return self.logs.get(job.name, self.folder / "none")
 
     def clear(self) -> None:
-        """Cancel the jobs of a command that was killed."""
-        if self.folder.exists():
+        """Cancel the jobs of a command that was killed, or left by a second Ctrl-C."""
+        if any(active for _, active in (self._states() or {}).values()):
             ask("scancel", f"--name={self.job_name}")
             self._wait_until(lambda states: not any(active for _, active in states.values()))
 
