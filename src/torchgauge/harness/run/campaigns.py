@@ -156,9 +156,7 @@ def new_campaign(
     if crew is not None:
         plan = crew.take(plan)
     where = Store.open(store, create=True)
-    return Campaign(
-        plan, where, devices, suites, progress, plan.python, executor, crew=crew, options=options
-    )
+    return Campaign(plan, where, devices, suites, progress, plan.python, executor, crew=crew, options=options)
 
 
 def durations_of(plan: Plan, suites: Mapping[str, Suite], *, durations: str | None, store: str | None) -> str:
