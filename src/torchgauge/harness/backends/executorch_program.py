@@ -137,6 +137,7 @@ class Program:
 
     def loaded(self) -> Callable[..., Any]:
         """What takes the module's place: its arguments, its results."""
+        import torch
         from torch.utils import _pytree as pytree
 
         execute, names, results = self._method.execute, self.names, self.results
@@ -144,7 +145,9 @@ class Program:
         single = results.is_leaf() if callable(getattr(results, "is_leaf", None)) else False
 
         def call(*args: Any, **kwargs: Any) -> Any:
-            leaves = pytree.tree_leaves((args, {name: kwargs[name] for name in names}))
+            leaves = [*args, *(kwargs[name] for name in names)]
+            if not all(isinstance(each, torch.Tensor) for each in leaves):
+                leaves = pytree.tree_leaves(leaves)  # it takes as long as a small program's layer
             found = execute(_laid_out(leaves, channels_last))
             return found[0] if single else pytree.tree_unflatten(found, results)
 
