@@ -104,6 +104,14 @@ def test_all_in_one_call_are_slow_and_nobody_is_to_blame() -> None:
     assert found(record(0, SUM, waits=True), record(1, SUM, waits=True)) is None
 
 
+def test_a_call_that_all_are_in_hides_no_later_one() -> None:
+    """The record of a process that was ended at once may say of the call before that it had not ended."""
+    lags = FlightRecord(0, (Call("", 1, *SUM, ended=False), Call("", 2, *COPY, ended=False)))
+    said = found(lags, record(1, SUM, SUM, waits=True), record(2, SUM, SUM, waits=True))
+    assert said is not None
+    assert (said.ranks, said.call) == ((0,), "broadcast #2")
+
+
 def test_a_group_whose_culprit_waits_nowhere_counts_first() -> None:
     """Rank 2 waits for rank 1 in one group, and that one for rank 0, which is to blame, in another."""
     one = FlightRecord(0)

@@ -114,7 +114,18 @@ def _of_group(
     calls = {
         rank: {one.number: one for one in each.calls if one.group == group} for rank, each in told.items()
     }
-    number = min(one.number for each in calls.values() for one in each.values() if not one.ended)
+    stuck = sorted({one.number for each in calls.values() for one in each.values() if not one.ended})
+    found = (_of_number(number, calls, records, told) for number in stuck)
+    return next((each for each in found if each is not None), None)
+
+
+def _of_number(
+    number: int,
+    calls: Mapping[int, Mapping[int, Call]],
+    records: Mapping[int, FlightRecord | None],
+    told: Mapping[int, FlightRecord],
+) -> Culprits | None:
+    """Who keeps the others waiting in call ``number``; None where all are in it, and it only ends late."""
     there = {rank: each[number] for rank, each in calls.items() if number in each}
     if len({call.signature for call in there.values()}) > 1:
         return _who_differs(there, calls)

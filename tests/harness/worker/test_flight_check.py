@@ -68,6 +68,16 @@ def test_real_processes_name_the_culprit_before_the_time_out(tmp_path: Path, kin
 
 
 @pytest.mark.torch
+@pytest.mark.parametrize("number", [2, 4])
+def test_processes_that_abort_tell_before_they_are_gone(tmp_path: Path, number: int) -> None:
+    """Of three, the first one's other size mostly ends two: the one that is left knows of no fault."""
+    injected = Injected("shape", 0, number, 3, 10.0, str(tmp_path))
+    told = inject(injected)
+    said = judged(injected, told)
+    assert (said.status, told.told) == (Status.PASS, 3), said.reason
+
+
+@pytest.mark.torch
 def test_the_check_is_a_case_that_passes(sandbox: Any) -> None:
     """Its row says who was named; no process of its group is left."""
     done = sandbox.measure("distributed", "--device", "cpu", "--models", "flight_recorder-dead")

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.harness.flight_records import FlightRecord
-from torchgauge.harness.worker.watchdog import FileBell, Watchdog, read_record, recorder
+from torchgauge.harness.worker.watchdog import FileBell, Watchdog, in_its_last_call, read_record, recorder
 from torchgauge.records import from_plain, to_json
 from torchgauge.suites.suite import HOST
 
@@ -69,7 +69,7 @@ def main(text: str, rank: int) -> None:
             else:
                 _sum(message)
     except RuntimeError:  # what it was in is what it waited for, until it was told that nobody comes
-        tell(_in_its_last_call(read_record(rank, dog.watched, read)))
+        tell(in_its_last_call(read_record(rank, dog.watched, read)))
         os._exit(1)
     os._exit(0)
 
@@ -99,16 +99,6 @@ def _sum(message: Any) -> None:
     distributed.all_reduce(found)
     if not bool((found == distributed.get_world_size()).all()):
         raise SystemExit(f"the sum of ones is {found.tolist()}")
-
-
-def _in_its_last_call(record: FlightRecord) -> FlightRecord:
-    """``record`` of a process whose newest call raised: it did not end, whatever the recorder says then."""
-    from dataclasses import replace
-
-    if any(not call.ended for call in record.calls) or not record.calls:
-        return record
-    *before, last = record.calls
-    return replace(record, calls=(*before, replace(last, ended=False)))
 
 
 # --- what goes wrong -----------------------------------------------------------------------------

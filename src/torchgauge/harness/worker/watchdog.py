@@ -6,18 +6,21 @@ where they met, and each tells the newest calls of its recorder (:mod:`torchgaug
 an event. The deadline stays the parent's, and so does the verdict.
 
 gloo records but writes no file on a time-out (torch 2.13), so the record is read in the process itself, which
-works for every back end that records.
+works for every back end that records. A process that aborts tells before it is gone: gloo ends one that is sent
+more than it expects, and often two of them, so that what is left would not say which of the two called amiss.
 """
 
 from __future__ import annotations
 
+import ctypes
 import json
 import os
+import signal
 import sys
 import threading
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
 from typing import Any, Protocol
@@ -28,6 +31,8 @@ SHARES = (0.5, 0.9)
 """Of a deadline, at which the processes are asked."""
 TICK_S, SETTLE_S = 1.0, 0.3
 """Seconds between looks, and between the two readings of a record, which lags behind the calls."""
+_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
+
 Recorder = Callable[[], "list[dict[str, Any]]"]
 """Reads the entries of a process's flight recorders."""
 _DUMPS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")
@@ -55,6 +60,14 @@ def read_record(rank: int, thread: int, read: Recorder) -> FlightRecord:
         time.sleep(SETTLE_S)
         calls = still_waiting(calls, calls_of(read()))
     return FlightRecord(rank, calls, place_of(sys._current_frames().get(thread)))
+
+
+def in_its_last_call(record: FlightRecord) -> FlightRecord:
+    """``record`` of a process whose newest call failed: it did not end, whatever the recorder says then."""
+    if any(not call.ended for call in record.calls) or not record.calls:
+        return record
+    *before, last = record.calls
+    return replace(record, calls=(*before, replace(last, ended=False)))
 
 
 def place_of(frame: FrameType | None) -> str:
@@ -127,10 +140,12 @@ class Watchdog:
     _due: list[float] = field(default_factory=list)
     _seen: int = 0
     _stopped: threading.Event = field(default_factory=threading.Event)
+    _handler: Any = None
 
     def start(self) -> None:
         """Begin to watch; the thread ends with the process."""
         self._seen = self.bell.rung()
+        self._tell_on_abort()
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def stop(self) -> None:
@@ -141,6 +156,19 @@ class Watchdog:
         """A phase with this deadline begins now."""
         now = time.monotonic()
         self._due = [now + share * deadline_s for share in SHARES]
+
+    def _tell_on_abort(self) -> None:
+        """Python's own handlers run in the main thread, which waits in C: this one runs in the thread that aborts."""
+        libc = ctypes.CDLL(None)
+        libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+
+        def aborted(number: int) -> None:
+            libc.signal(number, before)  # which prints the stack, when this one returns
+            signal.raise_signal(number)
+            self.tell(in_its_last_call(read_record(self.rank, self.watched, self.read)))
+
+        self._handler = _HANDLER(aborted)
+        before = libc.signal(signal.SIGABRT, ctypes.cast(self._handler, ctypes.c_void_p))
 
     def _watch(self) -> None:
         while not self._stopped.wait(TICK_S):
