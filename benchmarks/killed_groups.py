@@ -35,7 +35,7 @@ COMMAND = (
     "2",
 )
 PLAIN = ("--no-calibration", "--no-memory-probe", "--no-warm-compile", "--quiet-wait", "0", "--timeout", "60")
-PATIENCE_S = 5.0
+PATIENCE_S = 20.0
 TORCHS_CACHE = "torchinductor_"
 """torch makes it where it is imported, and it outlives every process on purpose."""
 LISTENING = "0A"
@@ -54,10 +54,21 @@ def listening() -> set[str]:
     return found
 
 
-def there(temporary: Path) -> dict[str, set[str]]:
+def others(mark: str) -> set[str]:
+    """What processes without ``mark`` have open, as ``socket:[123]``: other work opens ports too."""
+    ours, found = set(marked(mark)), set()
+    for folder in Path("/proc").glob("[0-9]*/fd"):
+        if int(folder.parent.name) not in ours:
+            with suppress(OSError):
+                found |= {str(each.readlink()) for each in folder.iterdir()}
+    return found
+
+
+def there(temporary: Path, mark: str) -> dict[str, set[str]]:
     """What a group may leave behind, without its processes."""
+    foreign = others(mark)
     return {
-        "port": listening(),
+        "port": {each for each in listening() if f"socket:[{each.split()[1]}]" not in foreign},
         "shared memory": {each.name for each in Path("/dev/shm").iterdir()},
         "file": {each.name for each in temporary.iterdir() if not each.name.startswith(TORCHS_CACHE)},
     }
@@ -94,7 +105,7 @@ def kill_one(folder: Path, dice: random.Random, asked: argparse.Namespace, left:
     temporary, mark = folder / "tmp", uuid.uuid4().hex
     temporary.mkdir()
     variables = {**os.environ, "TMPDIR": str(temporary), MARK: mark, "OMP_NUM_THREADS": "1"}
-    before = there(temporary)
+    before = there(temporary, mark)
     words = [*COMMAND, *PLAIN, "--processes", str(asked.processes), "--store", str(folder / "store")]
     command = [sys.executable, "-m", "torchgauge.cli.main", *words]
     with (folder / "said").open("wb") as said:
@@ -116,11 +127,11 @@ def kill_one(folder: Path, dice: random.Random, asked: argparse.Namespace, left:
     deadline = time.monotonic() + PATIENCE_S
     while time.monotonic() < deadline:
         alive = marked(mark)
-        now = there(temporary)
+        now = there(temporary, mark)
         found = {what: now[what] - before[what] for what in now}
         if not alive and not any(found.values()):
             return kind
-        time.sleep(0.05)
+        time.sleep(0.2)
     left += [f"{kind}: process {command_of(pid)}" for pid in alive]
     left += [f"{kind}: {what} {each}" for what, each_of in found.items() for each in sorted(each_of)]
     for pid in alive:

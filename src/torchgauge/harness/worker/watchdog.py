@@ -6,8 +6,8 @@ where they met, and each tells the newest calls of its recorder (:mod:`torchgaug
 an event. The deadline stays the parent's, and so does the verdict.
 
 gloo records but writes no file on a time-out (torch 2.13), so the record is read in the process itself, which
-works for every back end that records. A process that aborts tells before it is gone: gloo ends one that is sent
-more than it expects, and often two of them, so that what is left would not say which of the two called amiss.
+works for every back end that records. A process that aborts tells before it is gone: gloo ends one that is
+sent more than it expects, often two of them, and what is left would not say which of the two called amiss.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class Watchdog:
         self._due = [now + share * deadline_s for share in SHARES]
 
     def _tell_on_abort(self) -> None:
-        """Python's own handlers run in the main thread, which waits in C: this one runs in the thread that aborts."""
+        """Python's own handlers run in the main thread, which waits in C; this one where it aborts."""
         libc = ctypes.CDLL(None)
         libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
 
