@@ -6,6 +6,7 @@ import errno
 import shutil
 import subprocess
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -15,14 +16,18 @@ BALLAST = "ballast"
 _MOUNT = 'mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@"'
 
 
-def run_on_small_disk(script: Path, folder: Path, *arguments: str, size: str = "1m") -> str:
-    """What ``script`` prints, given ``folder``, a disk of ``size``, and ``arguments``; skips without any."""
+def with_small_disk(folder: Path, command: Sequence[str], size: str = "1m") -> list[str]:
+    """``command`` for a process to which ``folder`` is a disk of ``size``; skips where there can be none."""
     folder.mkdir(exist_ok=True)
     namespace = ["unshare", "--user", "--map-root-user", "--mount"]
     if shutil.which("unshare") is None or subprocess.run([*namespace, "true"], check=False).returncode:
         pytest.skip("no mount namespace can be had here")
-    inside = ["bash", "-c", _MOUNT, "bash", size, str(folder)]
-    command = [*namespace, *inside, sys.executable, str(script), str(folder), *arguments]
+    return [*namespace, "bash", "-c", _MOUNT, "bash", size, str(folder), *command]
+
+
+def run_on_small_disk(script: Path, folder: Path, *arguments: str) -> str:
+    """What ``script`` prints, given ``folder``, which is a small disk, and ``arguments``."""
+    command = with_small_disk(folder, [sys.executable, str(script), str(folder), *arguments])
     done = subprocess.run(command, capture_output=True, text=True, timeout=120, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout

@@ -64,6 +64,36 @@ def publish(runs: tuple[str, ...], store: str) -> None:
         click.echo(f"{run}: its tables are written again")
 
 
+@command.command("fsck")
+@STORE
+@JSON
+def check(store: str, as_json: bool) -> None:
+    """Read every byte of a store and say what is damaged, missing, foreign or torn; nothing is changed.
+
+    Ends with 3 where anything is wrong.
+
+    Example: torchgauge results fsck
+    """
+    from torchgauge.records import to_plain
+    from torchgauge.results.fsck import check_store
+    from torchgauge.results.store import Store
+
+    found = check_store(Store.open(store))
+    if as_json:
+        say_json({**to_plain(found), "exit_code": found.exit_code})
+    else:
+        say(
+            f"{each.fault.value:<7}  {each.path}: {each.problem}; try: {each.remedy}"
+            for each in found.findings
+        )
+        unsealed = len(found.runs) - len(found.sealed) - len(found.busy)
+        counts = (
+            f"{len(found.sealed)} with a seal, {unsealed} without, {len(found.busy)} in use now and not read"
+        )
+        aside([f"{len(found.runs)} runs: {counts}; {len(found.findings) or 'no'} findings"])
+    sys.exit(found.exit_code)
+
+
 @command.command("merge")
 @click.argument("parts", metavar="DIR...", nargs=-1, required=True)
 @STORE

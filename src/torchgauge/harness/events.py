@@ -27,9 +27,8 @@ class EventWriter:
     def __init__(self, path: str, cursor: str) -> None:
         self._fd = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT, 0o644)
         fd = os.open(cursor, os.O_RDWR | os.O_CREAT, 0o644)
-        os.ftruncate(fd, 1)
+        os.write(fd, bytes([NOBODY]))  # where the disk is full an error; a hole would be SIGBUS later
         self._cursor = mmap.mmap(fd, 1)
-        self._cursor[0] = NOBODY
         os.close(fd)
 
     def emit(self, kind: str, **payload: Any) -> None:

@@ -66,6 +66,7 @@ class Cause(str, Enum):
     EXIT = "exit"
     KILLED = "killed"
     LOST_WORKER = "lost_worker"
+    DISK_FULL = "disk_full"
 
 
 CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
@@ -81,7 +82,7 @@ CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
     Status.OOM: frozenset({Cause.DEVICE, Cause.HOST_LIMIT}),
     Status.FAIL_ACCURACY: frozenset({Cause.TOLERANCE, Cause.NONFINITE, Cause.NONDETERMINISTIC_EAGER}),
     Status.CRASH: frozenset({Cause.SIGNAL, Cause.EXIT}),
-    Status.INFRA: frozenset({Cause.KILLED, Cause.LOST_WORKER, Cause.NO_DEVICE}),
+    Status.INFRA: frozenset({Cause.KILLED, Cause.LOST_WORKER, Cause.NO_DEVICE, Cause.DISK_FULL}),
     Status.NOT_RUN: frozenset({Cause.CANCELLED, Cause.BUDGET, Cause.NO_DEVICE}),
 }
 """Which causes a status may carry; statuses that are absent carry none."""

@@ -45,6 +45,7 @@ __all__ = [
     "RunState",
     "is_being_written",
     "read",
+    "read_with_ends",
     "results",
 ]
 
@@ -247,14 +248,19 @@ def read(path: Path | str) -> Iterator[JournalRecord]:
     Raises :class:`UsageError` where there is none and :class:`DamagedJournalError` for damage before the
     tail.
     """
+    for record, _ in read_with_ends(path):
+        yield record
+
+
+def read_with_ends(path: Path | str) -> Iterator[tuple[JournalRecord, int]]:
+    """What :func:`read` yields, each record with the offset of its end in bytes; raises as it does."""
     path = Path(path)
     try:
         stream = path.open("rb")
     except FileNotFoundError as error:
         raise UsageError(f"there is no journal {path}", hint="torchgauge results list") from error
     with stream:
-        for record, _ in _records(stream, path):
-            yield record
+        yield from _records(stream, path)
 
 
 def results(path: Path | str, version: int = SCHEMA_VERSION) -> Iterator[Result]:

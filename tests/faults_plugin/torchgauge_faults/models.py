@@ -5,10 +5,13 @@ from __future__ import annotations
 import atexit
 import ctypes
 import itertools
+import mmap
 import os
 import signal
 import sys
+import tempfile
 import time
+from pathlib import Path
 
 import torch
 
@@ -175,6 +178,40 @@ class KillsItself(Healthy):
         return x
 
 
+class BusError(Healthy):
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        os.kill(os.getpid(), signal.SIGBUS)
+        return x
+
+
+class MapsMoreThanThereIs(Healthy):
+    """A file with holes in the folder for temporary files, every page of which is then written."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        size = _free_bytes() + (1 << 20)
+        with Path(tempfile.gettempdir(), "mapped").open("w+b") as file:
+            file.truncate(size)
+            with mmap.mmap(file.fileno(), size) as pages:
+                for place in range(0, size, mmap.PAGESIZE):
+                    pages[place] = 1
+        return x
+
+
+class WritesMoreThanThereIs(Healthy):
+    """The same by calls that can fail; what was written is given back."""
+
+    def forward(self, x: torch.Tensor) -> torch.Tensor:
+        with tempfile.TemporaryFile() as file:
+            for _ in range(0, _free_bytes() + (1 << 20), 1 << 16):
+                file.write(bytes(1 << 16))
+        return x
+
+
+def _free_bytes() -> int:
+    there = os.statvfs(tempfile.gettempdir())
+    return there.f_bavail * there.f_frsize
+
+
 class RecompilesEveryCall(Healthy):
     """Dynamo guards on ``calls``, which every call changes."""
 
@@ -303,6 +340,9 @@ MODULES = {
     "sys_exit": SysExit,
     "device_oom": DeviceOom,
     "kills_itself": KillsItself,
+    "bus_error": BusError,
+    "maps_more_than_there_is": MapsMoreThanThereIs,
+    "writes_more_than_there_is": WritesMoreThanThereIs,
     "recompiles_every_call": RecompilesEveryCall,
     "captures_no_graph": CapturesNoGraph,
     "raises_while_profiled": RaisesWhileProfiled,

@@ -11,6 +11,7 @@ from torchgauge.clock import Clock
 from torchgauge.harness import timing_lock_client
 from torchgauge.harness.events import EventReader
 from torchgauge.harness.job import Job
+from torchgauge.harness.pool.full_disks import FullDisks, worker_folders
 from torchgauge.harness.pool.host_process import HostProcess
 from torchgauge.processes import process_tree
 from torchgauge.processes.host_memory import available_memory
@@ -34,7 +35,7 @@ class Ending:
     """How a worker's process ended, and why it was killed if it was.
 
     ``status`` is the wait status; ``killed`` is ``"timeout"``, ``"memory"``, ``"cancelled"`` or empty;
-    ``lost`` says that the host itself went away.
+    ``lost`` says that the host itself went away; ``full`` which disks had no room left, in words.
     """
 
     events: list[dict[str, Any]] = field(default_factory=list)
@@ -47,6 +48,7 @@ class Ending:
     printed: int = 0
     lost: bool = False
     duration_s: float = 0.0
+    full: str = ""
 
 
 class Place:
@@ -136,6 +138,7 @@ class Watch:
 
     def __post_init__(self) -> None:
         self._reader = EventReader(self.files.events, self.files.cursor)
+        self._disks = FullDisks(worker_folders(self.files.events.parent, self.files.log.parent))
         self._started = self._entered = self._active()
 
     def follow(self) -> Ending:
@@ -160,6 +163,7 @@ class Watch:
             return True
         ending = self.ending
         reply = self.host.receive(timeout_s)
+        self._disks.look()
         for event in self._new_events():
             if event["ev"] == "phase":
                 ending.phase, self._entered = Phase(event["phase"]), self._active()
@@ -210,6 +214,7 @@ class Watch:
         self._new_events()
         self.ending.cursor = self._reader.cursor()
         self.ending.duration_s = self._active() - self._started
+        self.ending.full = self._disks.said
         self.files.finish()
         self.ended = True
         return True

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import (
     MissingDataError,
@@ -48,12 +50,27 @@ def outcome_of(
         return Outcome(case, Status.UNSUPPORTED, phase, None, reason)
     if isinstance(error, TooLargeError):
         return Outcome(case, Status.OOM, phase, Cause.HOST_LIMIT, reason)
+    if (full := _full_disk(error)) is not None:
+        said = f"the disk is full: {first_line(full)}"[:500]
+        return Outcome(case, Status.INFRA, phase, Cause.DISK_FULL, said, describe(error))
     if session.is_oom(error):
         return Outcome(case, Status.OOM, phase, Cause.DEVICE, reason, describe(error))
     if session.is_lost(error):
         lost = f"the device was lost: {reason}"[:500]
         return Outcome(case, Status.INFRA, phase, Cause.NO_DEVICE, lost, describe(error))
     return Outcome(case, Status.ERROR, phase, None, reason, describe(error))
+
+
+def _full_disk(error: BaseException) -> BaseException | None:
+    """The error among ``error`` and what it came of that says that a disk is full."""
+    seen: list[BaseException] = []
+    link: BaseException | None = error
+    while link is not None and link not in seen:
+        if isinstance(link, OSError) and link.errno in (errno.ENOSPC, errno.EDQUOT):
+            return link
+        seen.append(link)
+        link = link.__cause__ or link.__context__
+    return None
 
 
 def sound(planned: PlannedCase, outcome: Outcome) -> Outcome:

@@ -1,0 +1,223 @@
+"""What is wrong with a store: every byte of every run is read, and nothing is changed.
+
+Why: a reader looks at what it needs, and ``results list`` at names and sizes. Here a journal is held to its
+checksums, its plan and its end, the tables to the seal or, without one, to the journal.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from enum import Enum
+from pathlib import Path
+from typing import Any
+
+from torchgauge.errors import DamagedJournalError, UsageError
+from torchgauge.records import SCHEMA_VERSION, Plan
+from torchgauge.results.atomic_file import TEMPORARY_SUFFIX
+from torchgauge.results.comparing.comparison_store import ComparisonFolder, comparison_ids
+from torchgauge.results.comparing.comparison_tables import COMPARISON_TABLES
+from torchgauge.results.dataset import read_part
+from torchgauge.results.held import is_held
+from torchgauge.results.journal import Kind, RunState, is_being_written, read_with_ends
+from torchgauge.results.planned_folder import PlannedFolder
+from torchgauge.results.seal import SEAL, SealedFile, publish_command, read_seal
+from torchgauge.results.store import RunFolder, Store
+from torchgauge.results.tables import TABLES
+
+
+class Fault(str, Enum):
+    """What can be wrong with a file of a store."""
+
+    DAMAGED = "damaged"
+    MISSING = "missing"
+    FOREIGN = "foreign"
+    TORN = "torn"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """A file that is not as it should be: its path in the store, what is wrong, and what to do."""
+
+    fault: Fault
+    path: str
+    problem: str
+    remedy: str
+
+
+@dataclass(frozen=True)
+class StoreCheck:
+    """What was looked at: ids of runs and A/B runs, those with a seal, those in use, and what was found."""
+
+    runs: tuple[str, ...]
+    sealed: tuple[str, ...]
+    busy: tuple[str, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def exit_code(self) -> int:
+        """3 where anything is wrong, else 0."""
+        return 3 if self.findings else 0
+
+
+def check_store(store: Store) -> StoreCheck:
+    """Read all of ``store``; runs that are being measured or published now are left alone, and named."""
+    folders: list[RunFolder | ComparisonFolder]
+    folders = [RunFolder(store.path / "runs" / name) for name in store.run_ids()]
+    folders += [ComparisonFolder(store.path / "comparisons" / name) for name in comparison_ids(store)]
+    findings: list[Finding] = []
+    sealed: list[str] = []
+    busy: list[str] = []
+    for folder in folders:
+        if _in_use(folder):
+            busy.append(folder.run_id)
+            continue
+        check = _RunCheck(store.path, folder)
+        findings += check.findings()
+        if check.sealed:
+            sealed.append(folder.run_id)
+    known = {folder.run_id for folder in folders}
+    findings += _strangers(store.path, known, busy)
+    return StoreCheck(tuple(sorted(known)), tuple(sealed), tuple(busy), tuple(findings))
+
+
+@dataclass
+class _RunCheck:
+    """One run or A/B run that nobody writes now, in the store at ``root``."""
+
+    root: Path
+    folder: RunFolder | ComparisonFolder
+    sealed: bool = False
+    keys: set[str] = field(default_factory=set)
+    journal_is_sound: bool = True
+
+    def findings(self) -> Iterator[Finding]:
+        """What is wrong with its folder and its tables."""
+        path = self.folder.plan_path
+        if not path.exists():
+            yield self.found(Fault.MISSING, path, "the run has no plan", "restore it from a copy")
+            return
+        try:
+            plan = self.folder.plan()
+        except UsageError as error:
+            yield self.found(Fault.DAMAGED, path, error.message, "restore it from a copy")
+            return
+        if plan.run_id != self.folder.run_id:
+            problem = f"it is the plan of run {plan.run_id}"
+            yield self.found(Fault.FOREIGN, path, problem, "give the folder the name of its run")
+            return
+        state = None
+        if self.folder.journal_path.is_file():
+            state, trouble = self.journal(plan)
+            yield from trouble
+        yield from self.tables(plan, state)
+
+    def journal(self, plan: Any) -> tuple[RunState | None, list[Finding]]:
+        """How the run ended by its journal, if it says so, and what is wrong with that."""
+        path, state, end, trouble = self.folder.journal_path, None, 0, []
+        restore = "restore it from a copy"
+        try:
+            for record, end in read_with_ends(path):  # noqa: B007  the last one counts
+                state = RunState(record.data["state"]) if record.kind is Kind.END else None
+                if record.kind is Kind.RESULT:
+                    self.keys.add(record.case_key)
+                stamp = record.data if record.kind is Kind.PLAN else {}
+                current = stamp.get("schema_version") == SCHEMA_VERSION
+                if stamp and (stamp["run_id"] != plan.run_id or (current and stamp["digest"] != plan.digest)):
+                    trouble.append(self.found(Fault.FOREIGN, path, "it is of another plan", restore))
+        except DamagedJournalError as error:
+            self.journal_is_sound = False
+            return None, [self.found(Fault.DAMAGED, path, error.message, error.hint)]
+        if torn := path.stat().st_size - end:
+            problem = f"its last {torn:,} bytes are a line that a kill left unfinished"
+            resume = f"torchgauge run --resume {self.folder.path}"
+            trouble.append(self.found(Fault.TORN, path, problem, resume))
+        if isinstance(plan, Plan):
+            planned = {each.case.key for each in plan.cases}
+            if foreign := self.keys - planned:
+                problem = f"it has rows of {len(foreign)} cases that its plan has not"
+                trouble.append(self.found(Fault.FOREIGN, path, problem, restore))
+            if state is RunState.COMPLETE and (lost := planned - self.keys):
+                problem = f"{len(lost)} of {len(planned)} planned cases have no row in a run that is complete"
+                trouble.append(self.found(Fault.MISSING, path, problem, restore))
+        self.journal_is_sound = not trouble
+        return state, trouble
+
+    def tables(self, plan: Any, state: RunState | None) -> Iterator[Finding]:
+        """What is wrong with the tables of a run that ended in ``state``."""
+        kind = TABLES if isinstance(plan, Plan) else COMPARISON_TABLES
+        last = "results" if isinstance(plan, Plan) else "verdicts"
+        there = {name: self.root / "tables" / name / f"{plan.run_id}.parquet" for name in kind}
+        if not there[last].is_file():
+            if state is not None:
+                yield self.found(Fault.MISSING, there[last], "the run ended and is not published")
+            return
+        try:
+            found = read_seal(self.folder)
+        except UsageError as error:
+            yield self.found(Fault.DAMAGED, self.folder.path / SEAL, error.message)
+            found = None
+        if found is not None:
+            self.sealed = True
+            yield from (finding for file in found.files for finding in self.against(file, state))
+            names = {file.path for file in found.files}
+            for path in there.values():
+                if path.is_file() and path.relative_to(self.root).as_posix() not in names:
+                    yield self.found(Fault.FOREIGN, path, "the run did not publish this file")
+            return
+        for name, path in there.items():
+            if path.is_file():
+                yield from self.readable(plan, name, path)
+
+    def against(self, file: SealedFile, state: RunState | None) -> Iterator[Finding]:
+        """How ``file`` differs from what was published."""
+        path = self.root / file.path
+        if path == self.folder.journal_path and path.is_file() and path.stat().st_size > file.bytes:
+            if state is not None:  # else it is resumed some time
+                yield self.found(Fault.MISSING, path, "it has rows that the tables lack")
+        elif differs := file.differs_within(self.root):
+            fault = Fault.DAMAGED if path.exists() else Fault.MISSING
+            yield self.found(fault, path, differs, "" if file.is_table else "restore it from a copy")
+
+    def readable(self, plan: Any, name: str, path: Path) -> Iterator[Finding]:
+        """Whether a table without a seal can be read, and has a row for each case of ``plan``."""
+        schema = (TABLES | COMPARISON_TABLES)[name].schema
+        try:
+            rows = read_part(path, name, schema).num_rows
+        except DamagedJournalError as error:
+            yield self.found(Fault.DAMAGED, path, error.message)
+            return
+        if name == "results" and rows != len(plan.cases):
+            problem = f"it has {rows} rows, and {len(plan.cases)} cases were planned"
+            yield self.found(Fault.DAMAGED, path, problem)
+
+    def found(self, fault: Fault, path: Path, problem: str, remedy: str = "") -> Finding:
+        """A finding; tables are made anew from the journal, unless ``remedy`` says something else."""
+        sound = self.journal_is_sound and self.folder.journal_path.is_file()
+        again = publish_command(self.folder.run_id, self.root) if sound else "restore it from a copy"
+        return Finding(fault, path.relative_to(self.root).as_posix(), problem, remedy or again)
+
+
+def _in_use(folder: PlannedFolder) -> bool:
+    """Whether the run is being measured or published now."""
+    published_now = folder.plan_path.is_file() and is_held(folder.plan_path)
+    return published_now or is_being_written(folder.journal_path)
+
+
+def _strangers(root: Path, known: set[str], busy: list[str]) -> Iterator[Finding]:
+    """Files that belong to no run, and what a kill left of files that were being written."""
+    for folder in [root / "runs", root / "comparisons", *sorted((root / "tables").glob("*"))]:
+        tables = folder.parent.name == "tables"
+        if tables and folder.name not in TABLES | COMPARISON_TABLES:
+            name = folder.relative_to(root).as_posix()
+            yield Finding(Fault.FOREIGN, name, "it is no table of a store", "take it out of the store")
+            continue
+        for path in sorted(folder.glob("*")):
+            name = path.relative_to(root).as_posix()
+            if path.name.startswith(".") and path.name.endswith(TEMPORARY_SUFFIX):
+                if not any(path.name.startswith(f".{run}.") for run in busy):
+                    problem = "a kill left it of a file that was being written"
+                    yield Finding(Fault.TORN, name, problem, "remove it when nobody writes into the store")
+            elif tables and (path.suffix != ".parquet" or path.stem not in known):
+                problem = "it belongs to no run of the store"
+                yield Finding(Fault.FOREIGN, name, problem, "restore the folder of its run, or remove it")
