@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import shutil
 import sys
+import tempfile
 from pathlib import Path
 
 import pytest
@@ -34,8 +36,16 @@ def pytest_configure(config: pytest.Config) -> None:
     """
     config.pluginmanager.register(empty_loops, "empty_loops")
     os.environ["TORCHGAUGE_COMPILE_CACHE"] = "none"
+    os.environ["TORCHGAUGE_LEASES"] = tempfile.mkdtemp(
+        prefix="leases-"
+    )  # tests beside these have simulated ones
     for name in OF_A_HOOK:
         os.environ.pop(name, None)
+
+
+def pytest_unconfigure() -> None:
+    """Remove the leases of simulated devices."""
+    shutil.rmtree(os.environ.pop("TORCHGAUGE_LEASES", ""), ignore_errors=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

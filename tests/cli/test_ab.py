@@ -85,6 +85,8 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
     folder = hint.partition("--resume ")[2]
     again = ab(tmp_path, "--resume", folder, "--max-time", "0.1s")
     assert "1 measurements were there" in again.stderr
+    assert "launch 2" not in again.stderr
+    again = ab(tmp_path, "--resume", folder, "--max-time", "20s")
     assert "launch 2: 1 pair" in again.stderr
 
 

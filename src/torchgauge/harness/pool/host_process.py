@@ -43,7 +43,8 @@ class HostOptions:
     """How a host is started: interpreter, environment, what it imports and whether it may fork.
 
     ``tree`` is the folder in which the interpreter finds the package, and ``passes`` are the variables that
-    the device declares beyond those that every process is given.
+    the device declares beyond those that every process is given. Everything that the host starts inherits
+    the descriptors ``leases``.
     """
 
     python: str
@@ -52,6 +53,7 @@ class HostOptions:
     warm: bool
     tree: Path = PACKAGE.parent
     passes: tuple[str, ...] = ()
+    leases: tuple[int, ...] = ()
 
 
 class HostProcess:
@@ -89,7 +91,7 @@ class HostProcess:
                 stdin=subprocess.PIPE,
                 stdout=self._printed,
                 stderr=self._printed,
-                pass_fds=(write,),
+                pass_fds=(write, *options.leases),
                 start_new_session=True,
             )
         except OSError as error:

@@ -16,6 +16,7 @@ from torchgauge.harness.executors.executor import Submission
 from torchgauge.harness.interpreter.packages import suspects_in
 from torchgauge.harness.interpreter.staging import tree_for
 from torchgauge.harness.job import Job
+from torchgauge.harness.pool.device_lease import leases
 from torchgauge.harness.pool.host_process import HostOptions
 from torchgauge.harness.scenarios.scenario import implementation_for
 from torchgauge.records import PRETRAINED, DeviceTarget, Environment, Group, from_plain
@@ -75,7 +76,10 @@ class WorkerSetup:
         return self.compiles or any(each.checks or each.workload.mode != ONLY_CALLS for each in self.groups)
 
     def host_options(self, variables: Variables) -> HostOptions:
-        """What a host with ``variables`` imports, and whether its workers may be forked."""
+        """What a host with ``variables`` imports, and whether its workers may be forked.
+
+        Raises :class:`InfrastructureError` where another run has the device.
+        """
         suites = {name: suite for group in self.submission.groups for name, suite in [self._builds(group)]}
         environment = dict(self.device.environment(()))
         for name in sorted(suites):
@@ -90,6 +94,9 @@ class WorkerSetup:
             warm=self.device.fork_safe,
             tree=tree_for(self.submission.python, self.work),
             passes=declared_variables.variables_of(self.device),
+            leases=leases(
+                self.device, self.target, max((g.workload.processes for g in self.groups), default=1)
+            ),
         )
 
     def job(self, kind: str, **more: Any) -> Job:

@@ -1,0 +1,131 @@
+"""Who may use a device: one run at a time, by a lock on this machine that everything it starts inherits.
+
+Why inherited: a process that escaped from a run that was killed still has the device. As long as it lives the
+lock is held, and the next run says by whom, instead of measuring beside it. The host has no lease: what
+others do there is measured, and marked.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import os
+import threading
+import time
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+
+from torchgauge.devices.device import Device
+from torchgauge.errors import InfrastructureError
+from torchgauge.records import DeviceTarget
+from torchgauge.suites.suite import HOST
+
+FOLDER = "TORCHGAUGE_LEASES"
+"""Variable that names the folder of the locks: containers that share devices share it, too."""
+DEFAULT = "/tmp/torchgauge-leases"  # noqa: S108  all users of the machine meet there; TMPDIR may be each one's own
+WAIT_S = 5.0
+"""How long what a run has left behind may take to be gone."""
+_HELD: dict[Path, int] = {}
+_MUTEX = threading.Lock()
+
+
+def leases(device: Device, target: DeviceTarget, count: int = 1) -> tuple[int, ...]:
+    """Descriptors to be inherited of the leases of ``count`` devices from ``target`` on, held until we end.
+
+    Raises :class:`InfrastructureError` for a device that somebody else has, with the process that has it.
+    """
+    if device.torch_type in {None, HOST}:
+        return ()
+    with _MUTEX:
+        return tuple(
+            _held(target.name, physical(device, target.index + each, os.environ)) for each in range(count)
+        )
+
+
+def physical(device: Device, index: int, environment: Mapping[str, str]) -> str:
+    """What names the device beyond what this process sees: its entry in the variable that selects devices."""
+    for name in getattr(device, "visibility_variables", ()):
+        entries = [each.strip() for each in environment.get(name, "").split(",") if each.strip()]
+        if index < len(entries):
+            return entries[index]
+    return str(index)
+
+
+def _held(name: str, unit: str) -> int:
+    path = Path(os.environ.get(FOLDER) or DEFAULT) / f"{name}.{unit.replace(os.sep, '-')}"
+    if path in _HELD:
+        return _HELD[path]
+    try:
+        lock = _open(path)
+    except OSError as error:
+        raise InfrastructureError(
+            f"{path}: the lease of a device cannot be kept there: {error.strerror}",
+            hint=f"{FOLDER} names a folder that all users of the device can write",
+        ) from error
+    deadline = time.monotonic() + WAIT_S
+    while not _locked(lock):
+        if time.monotonic() > deadline:
+            os.close(lock)
+            who = "; ".join(holders(path)) or "a process that does not show itself here"
+            raise InfrastructureError(
+                f"device '{name}.{unit}' is busy: {who}", hint="wait until it has ended, or end it"
+            )
+        time.sleep(0.05)
+    _HELD[path] = lock
+    return lock
+
+
+def _open(path: Path) -> int:
+    """The lock file, made for all users; in a sticky folder, that of another user must not be created anew."""
+    if not path.parent.is_dir():
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.parent.chmod(0o1777)
+    try:
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    except FileNotFoundError:
+        lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CREAT, 0o644)
+        os.fchmod(lock, 0o644)
+        return lock
+
+
+def _locked(lock: int) -> bool:
+    try:
+        fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
+
+
+def holders(path: Path) -> list[str]:
+    """``pid 7 (command)`` for each process that has the file at ``path`` open, as far as /proc shows them."""
+    return [f"pid {pid} ({_command(pid)})" for pid in _open_in(path)] or [
+        f"pid {pid} of another user" for pid in _locked_by(path)
+    ]
+
+
+def _open_in(path: Path) -> Iterator[int]:
+    path = path.resolve()
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            if any(each.readlink() == path for each in (process / "fd").iterdir()):
+                yield int(process.name)
+        except OSError:
+            continue
+
+
+def _locked_by(path: Path) -> Iterator[int]:
+    inode = f":{path.stat().st_ino} "
+    try:
+        lines = Path("/proc/locks").read_text(encoding="ascii").splitlines()
+    except OSError:
+        return
+    for line in lines:  # 1: FLOCK  ADVISORY  WRITE 4711 08:02:123 0 EOF
+        if inode in line and " FLOCK " in line and " -> " not in line:
+            yield int(line.split()[4])
+
+
+def _command(pid: int) -> str:
+    try:
+        text = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
+    except OSError:
+        return "?"
+    return text.strip()[:80]

@@ -1,0 +1,149 @@
+"""A device is for one run at a time, and whoever escaped from a run that was killed still has it."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from torchgauge.devices.device import DeviceDescriptor
+from torchgauge.harness.pool.device_lease import FOLDER, physical
+
+DEVICE = DeviceDescriptor("acc", "Accelerator", "m:c", "acc", visibility_variables=("ACC_VISIBLE", "OLD"))
+ASK = """
+import sys
+from torchgauge.devices.device import DeviceDescriptor
+from torchgauge.errors import InfrastructureError
+from torchgauge.harness.pool.device_lease import leases
+from torchgauge.records import DeviceTarget
+device = DeviceDescriptor("acc", "Accelerator", "m:c", sys.argv[1])
+try:
+    held = leases(device, DeviceTarget("acc", int(sys.argv[2])), int(sys.argv[3]))
+except InfrastructureError as error:
+    sys.exit(f"{error}")
+assert leases(device, DeviceTarget("acc", int(sys.argv[2])), int(sys.argv[3])) == held
+print(len(held), flush=True)
+"""
+DAEMON = """
+import os, sys, time
+if os.fork() == 0:
+    os.setsid()
+    if os.fork() == 0:
+        print(os.getpid(), flush=True)
+        time.sleep(600)
+    os._exit(0)
+time.sleep(600)
+"""
+RUN = (
+    ASK
+    + """
+import os, time
+from torchgauge.processes.kept_process import KeptProcess
+child = KeptProcess([sys.executable, "-c", sys.argv[4]], dict(os.environ), pass_fds=held)
+print(child.pid, flush=True)
+time.sleep(600)
+"""
+)
+
+
+@pytest.fixture(autouse=True)
+def _own_leases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(FOLDER, str(tmp_path / "leases"))
+
+
+def ask(index: int = 0, count: int = 1, torch_type: str = "acc") -> subprocess.CompletedProcess[str]:
+    """What another run is told that wants ``count`` devices."""
+    words = [sys.executable, "-c", ASK, torch_type, str(index), str(count)]
+    return subprocess.run(words, capture_output=True, text=True, timeout=120, check=False)
+
+
+def start(
+    index: int = 0, count: int = 1, code: str = "import time; time.sleep(600)"
+) -> subprocess.Popen[str]:
+    """A run that has them, with a child below a keeper."""
+    words = [sys.executable, "-c", RUN, "acc", str(index), str(count), code]
+    return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+
+
+def line_of(process: subprocess.Popen[str]) -> int:
+    """The next number that it prints."""
+    assert process.stdout is not None
+    return int(process.stdout.readline())
+
+
+def test_a_second_run_is_told_who_has_the_device(tmp_path: Path) -> None:
+    """With what to try; another device of the type is free, and so is this one when the first run ends."""
+    with start() as first:
+        line_of(first), line_of(first)
+        busy = ask()
+        assert busy.returncode == 1
+        assert (
+            f"device 'acc.0' is busy: pid {first.pid} (" in busy.stderr or f"pid {first.pid} (" in busy.stderr
+        )
+        assert "try: wait until it has ended, or end it" in busy.stderr
+        assert ask(1).stdout == "1\n"
+        assert "device 'acc.0' is busy" in ask(0, count=2).stderr
+        first.kill()
+    assert ask().stdout == "1\n"
+    assert oct((tmp_path / "leases").stat().st_mode)[-4:] == "1777"
+
+
+def test_a_daemon_that_escaped_keeps_the_device_busy_until_it_is_gone() -> None:
+    """Driver, keeper and child are killed at once, so that nobody is left to end the daemon; it is named."""
+    with start(code=DAEMON) as first:
+        line_of(first)
+        numbers = {line_of(first), line_of(first)}  # the daemon and the keeper, in any order
+        (keeper,) = [each for each in numbers if _parent(each) == first.pid]
+        (daemon,) = numbers - {keeper}
+        os.kill(keeper, signal.SIGSTOP)  # else it would do its work
+        first.kill()
+        os.kill(keeper, signal.SIGKILL)
+    try:
+        busy = ask()
+        assert f"device 'acc.0' is busy: pid {daemon} (" in busy.stderr, busy.stderr
+    finally:
+        os.kill(daemon, signal.SIGKILL)
+    assert ask().stdout == "1\n"
+
+
+def test_a_killed_run_frees_the_device_with_all_that_it_left() -> None:
+    """Its keeper ends the daemon while the next run waits."""
+    with start(code=DAEMON) as first:
+        for _ in range(3):
+            line_of(first)
+        first.kill()
+    assert ask().stdout == "1\n"
+
+
+def test_the_host_has_no_lease(tmp_path: Path) -> None:
+    """What others do there is measured."""
+    assert ask(torch_type="cpu").stdout == "0\n"
+    assert not (tmp_path / "leases").exists()
+
+
+def test_a_folder_that_cannot_be_used_is_said(tmp_path: Path) -> None:
+    """With the variable that names another."""
+    (tmp_path / "leases").write_text("")
+    assert FOLDER in ask().stderr
+
+
+@pytest.mark.parametrize(
+    ("environment", "unit"),
+    [
+        ({}, "1"),
+        ({"ACC_VISIBLE": "4, 7"}, "7"),
+        ({"OLD": "GPU-a,GPU-b"}, "GPU-b"),
+        ({"ACC_VISIBLE": "4"}, "1"),
+    ],
+)
+def test_the_same_device_has_one_name_however_it_is_selected(environment: dict[str, str], unit: str) -> None:
+    """Index 1 of what is visible is the second entry."""
+    assert physical(DEVICE, 1, environment) == unit
+
+
+def _parent(pid: int) -> int:
+    return int(Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[1])
