@@ -11,12 +11,13 @@ SITE_DOCS ?= site-docs
 PYTEST_WORKERS ?= 2
 export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-chrome || echo /usr/bin/chromium)
 
-.PHONY: demo test test-full bench lint static docs changelog lock dist clean help chromium axe slurm
+.PHONY: demo test test-full faults bench lint static docs changelog lock dist clean help chromium axe slurm
 
 help:
 	@echo "make demo       measure 12 real models on every device present and build the dashboard"
 	@echo "make test       all checks and tests (creates the environment it needs)"
 	@echo "make test-full  the nightly form"
+	@echo "make faults     do to it what machines do: the tests behind docs/reliability.md"
 	@echo "make bench      the benchmarks whose figures stand in docs/performance.md"
 	@echo "make static     ruff, mypy, the import contract, the workflows and the types of the dashboard's modules alone"
 	@echo "make changelog VERSION=X.Y.Z  put the news fragments into CHANGELOG.md"
@@ -69,6 +70,9 @@ test: static chromium axe slurm
 
 test-full: static chromium axe slurm
 	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder
+
+faults: $(VENV)/.dev
+	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $$($(BIN)/python tests/harness/faults/catalogue.py)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/overhead.py

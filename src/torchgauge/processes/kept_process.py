@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import secrets
 import shutil
 import signal
 import subprocess
@@ -86,6 +87,25 @@ class KeptProcess(subprocess.Popen[bytes]):
             except subprocess.TimeoutExpired:
                 self.kill()
         self.wait()
+
+
+def new_scratch(name: str) -> str:
+    """A new folder among the temporary ones, which :func:`remove_scratch` removes, or whoever ends us."""
+    path = str(Path(tempfile.gettempdir(), f"torchgauge-{name}-{secrets.token_hex(6)}"))
+    _SCRATCH.append(path)  # first: a signal may come between
+    try:
+        Path(path).mkdir(mode=0o700)
+    except OSError:
+        _SCRATCH.remove(path)
+        raise
+    return path
+
+
+def remove_scratch(path: str) -> None:
+    """Remove a folder of :func:`new_scratch`; a second call does nothing."""
+    shutil.rmtree(path, ignore_errors=True)
+    if path in _SCRATCH:
+        _SCRATCH.remove(path)
 
 
 @contextmanager

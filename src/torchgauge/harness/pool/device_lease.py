@@ -75,7 +75,7 @@ def _held(name: str, unit: str) -> int:
 
 
 def _open(path: Path) -> int:
-    """The lock file, made for all users; in a sticky folder, that of another user must not be created anew."""
+    """The lock file, made for all; in a sticky folder, that of another user must not be created anew."""
     if not path.parent.is_dir():
         path.parent.mkdir(parents=True, exist_ok=True)
         path.parent.chmod(0o1777)

@@ -8,7 +8,6 @@ import json
 import os
 import re
 import selectors
-import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
@@ -18,7 +17,7 @@ from typing import Any
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.interpreter.staging import PACKAGE, environment_for
-from torchgauge.processes.kept_process import KeptProcess
+from torchgauge.processes.kept_process import KeptProcess, new_scratch, remove_scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
 from torchgauge.results.atomic_file import storage_errors
@@ -87,7 +86,6 @@ class HostProcess:
             self._process = KeptProcess(
                 [options.python, "-m", "torchgauge.harness.worker.host", "serve", argument],
                 environment,
-                remove=[] if self._scratch is None else [self._scratch],
                 stdin=subprocess.PIPE,
                 stdout=self._printed,
                 stderr=self._printed,
@@ -182,7 +180,7 @@ class HostProcess:
 
     def _remove_scratch(self) -> None:
         if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
+            remove_scratch(self._scratch)
 
 
 def _scratch_folder(torch: bool) -> str | None:
@@ -192,7 +190,7 @@ def _scratch_folder(torch: bool) -> str | None:
     link leads to where they are without us.
     """
     try:
-        folder = tempfile.mkdtemp(prefix="torchgauge-host-")
+        folder = new_scratch("host")
     except OSError:
         return None
     if torch:

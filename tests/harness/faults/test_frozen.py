@@ -1,0 +1,52 @@
+"""A process that stands still: nobody hears from it, and nothing ends it but SIGKILL."""
+
+from __future__ import annotations
+
+import os
+import signal
+import time
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytestmark = pytest.mark.long
+
+PATIENCE_S = 60
+
+
+def test_a_frozen_worker_costs_its_case_and_no_other(sandbox: Any) -> None:
+    """Its phase passes its deadline, and the row says so; every planned case has one row."""
+    gate = sandbox.store_path.parent / "gate"
+    gate.mkdir()
+    (gate / "ticket-0").touch()
+    sandbox.environment["TORCHGAUGE_FAULTS_GATE"] = str(gate)
+    store = ("--store", str(sandbox.store_path))
+    words = ("slow", "--device", "fake", "--config", "eager", "--timeout", "12", "--prefetch", "1")
+    process = sandbox.start("run", *words, *sandbox.quick, *store)
+    deadline = time.monotonic() + PATIENCE_S
+    while not (list(sandbox.store_path.glob("runs/[!.]*/journal.jsonl")) and sandbox.rows()):
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    (host,) = children(children(process.pid)[0])
+    while not (workers := children(host)):  # the next one waits for its ticket
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    for worker in workers:
+        os.kill(worker, signal.SIGSTOP)
+    (gate / "open").touch()
+    _, said = process.communicate(timeout=120)
+    assert process.returncode == 1, said
+    rows = sandbox.rows()
+    assert Counter(row.case_id for row in rows) == Counter(
+        planned.case.id for planned in sandbox.folder().plan().cases
+    )
+    (frozen,) = [row for row in rows if row.status.value != "pass"]
+    assert frozen.status.value == "timeout"
+    assert "took longer than 12 s" in frozen.reason
+
+
+def children(pid: int) -> list[int]:
+    """Process ids of the direct children of ``pid``."""
+    return [int(word) for word in Path(f"/proc/{pid}/task/{pid}/children").read_text().split()]
