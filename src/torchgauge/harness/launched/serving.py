@@ -114,7 +114,7 @@ class Serving:
             suites=suites,
             python=self._there.path,
             clock=SYSTEM_CLOCK,
-            cancelled=self._over,
+            cancelled=lambda: self._line.broken or self._stopped(),
             on_event=lambda _group, _event: None,
         )
         self._line.send(refused=refused)

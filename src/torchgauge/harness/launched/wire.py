@@ -23,7 +23,10 @@ _ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TI
 
 
 class Wire:
-    """One connection; :meth:`receive` returns its messages, ``None`` when the other side is gone."""
+    """One connection; :meth:`receive` returns its messages, ``None`` when the other side is gone.
+
+    ``broken`` says so at once, ``gone`` when all messages were received.
+    """
 
     def __init__(self, channel: socket.socket, key: bytes, *, asks_first: bool) -> None:
         """Raises ``OSError``, ``EOFError`` or ``AuthenticationError`` for whoever does not know ``key``."""
@@ -34,7 +37,7 @@ class Wire:
                 channel.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
         self._channel, self._connection = channel, Connection(os.dup(channel.fileno()))
         self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
-        self.gone = False
+        self.gone = self.broken = False
         proof = [deliver_challenge, answer_challenge]
         try:
             _limit(channel, HANDSHAKE_S)
@@ -74,6 +77,7 @@ class Wire:
             while True:
                 self._messages.put(json.loads(self._connection.recv_bytes()))
         except (EOFError, OSError, ValueError):
+            self.broken = True
             self._messages.put(None)
             self._connection.close()
 

@@ -64,6 +64,9 @@ def run_job(path: str) -> None:
             return
         try:
             RANKS.join(job, session, events)
+        except NotImplementedError as error:
+            _refuse_all(job, events, str(error))
+            return
         except Exception as error:  # noqa: BLE001  another rank is gone, or the library has no such backend
             _say_no_device(events, error)
             return

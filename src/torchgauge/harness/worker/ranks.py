@@ -38,16 +38,22 @@ class Ranks:
         self._settings: RunSettings | None = None
 
     def join(self, job: Job, session: DeviceSession, events: EventWriter) -> None:
-        """Meet the other processes of ``job``, watched from now on; raises what torch raises."""
+        """Meet the other processes of ``job``, watched from now on; raises what torch raises.
+
+        ``NotImplementedError`` is for a device that torch has no back end for processes of.
+        """
         if job.processes == 1:
             return
         import torch
         from torch import distributed
 
-        place, bell = meeting_of(job)
         kind = session.torch_device.type
         known = getattr(distributed, "get_default_backend_for_device", None)
-        backend = _CPU_BACKEND if kind == HOST or known is None else known(torch.device(kind))
+        try:
+            backend = _CPU_BACKEND if kind == HOST or known is None else known(torch.device(kind))
+        except ValueError as error:  # in torch's words
+            raise NotImplementedError(str(error)) from error
+        place, bell = meeting_of(job)
         distributed.init_process_group(
             backend, store=place, rank=job.rank, world_size=job.processes, timeout=PATIENCE
         )
