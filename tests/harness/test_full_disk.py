@@ -61,3 +61,22 @@ def test_sigbus_without_a_full_disk_is_a_crash(rows: dict[str, Any]) -> None:
 def test_the_next_case_is_measured(rows: dict[str, Any]) -> None:
     """Though the disk is full still: it needs none of it."""
     assert _ending(rows["after_maps_more_than_there_is"]) == ("pass", None)
+
+
+def test_a_disk_without_room_for_a_run_is_said_before_it(make_sandbox: Callable[[], Any]) -> None:
+    """How much there is and how much the cases may take; no case is measured, and no run begins."""
+    sandbox = make_sandbox()
+    disk = sandbox.temporary.with_name("disk")
+    command = sandbox.command("run", "toy", "--device", "fake", "--models", "sum", "--store", f"{disk}/store")
+    done = subprocess.run(
+        with_small_disk(disk, [*command, *sandbox.quick], size="1m"),
+        env=sandbox.environment,
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+    assert done.returncode == 3, done.stderr
+    assert "MB free, and a run of 2 cases may write 1.3 MB" in done.stderr
+    assert "try: free disk space" in done.stderr
+    assert "[2/2]" not in done.stderr

@@ -21,6 +21,7 @@ from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.executors.executor import BudgetSpent, Executor, RunNote, Submission, Yield
 from torchgauge.harness.executors.silence import Silence, SilentExecutorError
 from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
+from torchgauge.harness.run.disk_space import require_space
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rows import unattempted
 from torchgauge.processes.kept_process import INTERRUPTED, leave
@@ -127,8 +128,13 @@ class Campaign:
     """What to do where nothing is left to resume."""
 
     def run(self, folder: RunFolder | None = None) -> RunReport:
-        """Run the plan, or what is left of it in ``folder``; returns when the run is published."""
-        folder = folder or self.store.begin(self.plan)
+        """Run the plan, or what is left of it in ``folder``; returns when the run is published.
+
+        Raises :class:`InfrastructureError`, with nothing written, where the disk has no room for a new run.
+        """
+        if folder is None:
+            require_space(self.store.path, len(self.plan.cases))
+            folder = self.store.begin(self.plan)
         report = RunReport(self.plan.run_id, len(self.plan.cases))
         try:
             with stop_on_interrupt(lambda: self.progress.doing, folder.path) as stop:
