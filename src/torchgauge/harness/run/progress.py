@@ -24,7 +24,7 @@ class LiveLines:
     """Lines on a stream, stderr unless given; on a terminal above one that says what runs now."""
 
     bar: Any = None
-    doing = "what starts"
+    doing = "the first process"
     """What runs now, in words."""
 
     def __init__(self, stream: TextIO | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
