@@ -6,13 +6,15 @@ where they met, and each tells the newest calls of its recorder (:mod:`torchgaug
 an event. The deadline stays the parent's, and so does the verdict.
 
 gloo records but writes no file on a time-out (torch 2.13), so the record is read in the process itself, which
-works for every back end that records. A process that aborts tells before it is gone: gloo ends one that is
-sent more than it expects, often two of them, and what is left would not say which of the two called amiss.
+works for every back end that records. A process that aborts lingers for some seconds, in which its watchdog
+tells: gloo ends one that is sent more than it expects, often two of them, and what is left would not say
+which of the two called amiss.
 """
 
 from __future__ import annotations
 
 import ctypes
+import faulthandler
 import json
 import os
 import signal
@@ -20,6 +22,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import FrameType
@@ -31,8 +34,6 @@ SHARES = (0.5, 0.9)
 """Of a deadline, at which the processes are asked."""
 TICK_S, SETTLE_S = 1.0, 0.3
 """Seconds between looks, and between the two readings of a record, which lags behind the calls."""
-_HANDLER = ctypes.CFUNCTYPE(None, ctypes.c_int)
-
 Recorder = Callable[[], "list[dict[str, Any]]"]
 """Reads the entries of a process's flight recorders."""
 _DUMPS = ("_dump_fr_trace_json", "_dump_nccl_trace_json")
@@ -68,6 +69,33 @@ def in_its_last_call(record: FlightRecord) -> FlightRecord:
         return record
     *before, last = record.calls
     return replace(record, calls=(*before, replace(last, ended=False)))
+
+
+def _linger_on_abort() -> None:
+    """Let a thread that aborts sleep for as many seconds as SIGABRT's number, 6, before the process ends.
+
+    libc's ``sleep`` itself is the handler: it needs neither Python's lock nor memory, which may be what is
+    broken. The handler that prints the stack comes before it.
+    """
+    libc = ctypes.CDLL(None)
+    libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
+    prints = faulthandler.is_enabled()
+    if prints:
+        faulthandler.disable()
+    libc.signal(signal.SIGABRT, ctypes.cast(libc.sleep, ctypes.c_void_p))
+    if prints:
+        faulthandler.enable(file=2, all_threads=True)
+
+
+def _aborts() -> bool:
+    """Whether a thread of this process is in the handler of SIGABRT, which is blocked there (proc(5))."""
+    bit = 1 << (signal.SIGABRT - 1)
+    for status in Path("/proc/self/task").glob("*/status"):
+        with suppress(OSError):
+            blocked = status.read_text(encoding="ascii").partition("SigBlk:")[2].split(maxsplit=1)
+            if blocked and int(blocked[0], 16) & bit:
+                return True
+    return False
 
 
 def place_of(frame: FrameType | None) -> str:
@@ -140,12 +168,11 @@ class Watchdog:
     _due: list[float] = field(default_factory=list)
     _seen: int = 0
     _stopped: threading.Event = field(default_factory=threading.Event)
-    _handler: Any = None
 
     def start(self) -> None:
         """Begin to watch; the thread ends with the process."""
         self._seen = self.bell.rung()
-        self._tell_on_abort()
+        _linger_on_abort()
         threading.Thread(target=self._watch, name="watchdog", daemon=True).start()
 
     def stop(self) -> None:
@@ -157,19 +184,6 @@ class Watchdog:
         now = time.monotonic()
         self._due = [now + share * deadline_s for share in SHARES]
 
-    def _tell_on_abort(self) -> None:
-        """Python's own handlers run in the main thread, which waits in C; this one where it aborts."""
-        libc = ctypes.CDLL(None)
-        libc.signal.restype, libc.signal.argtypes = ctypes.c_void_p, [ctypes.c_int, ctypes.c_void_p]
-
-        def aborted(number: int) -> None:
-            libc.signal(number, before)  # which prints the stack, when this one returns
-            signal.raise_signal(number)
-            self.tell(in_its_last_call(read_record(self.rank, self.watched, self.read)))
-
-        self._handler = _HANDLER(aborted)
-        before = libc.signal(signal.SIGABRT, ctypes.cast(self._handler, ctypes.c_void_p))
-
     def _watch(self) -> None:
         while not self._stopped.wait(TICK_S):
             due = self._due
@@ -180,3 +194,6 @@ class Watchdog:
             if mark != self._seen:
                 self._seen = mark
                 self.tell(read_record(self.rank, self.watched, self.read))
+            if _aborts():
+                self.tell(in_its_last_call(read_record(self.rank, self.watched, self.read)))
+                return
