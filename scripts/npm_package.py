@@ -49,7 +49,10 @@ def bring(name: str, version: str, integrity: str) -> Path:
         if f"sha512-{found}" != integrity:
             raise NotBroughtError(f"{name} {version} has the digest sha512-{found}, not {integrity}")
         with tarfile.open(archive) as files:
-            files.extractall(Path(work) / "unpacked", filter="data")
+            safe = (
+                {"filter": "data"} if hasattr(tarfile, "data_filter") else {}
+            )  # Debian 12's Python has none
+            files.extractall(Path(work) / "unpacked", **safe)
         try:
             (Path(work) / "unpacked" / "package").rename(folder)
         except OSError:

@@ -25,17 +25,22 @@ from torchgauge.harness.pool.worker_host import READY_TIMEOUT_S, WorkerHost
 from torchgauge.harness.pool.worker_setup import Variables
 from torchgauge.records import Environment, Phase, Plan, Refusal, Status, to_plain
 
+_NAMED = 8
+"""As many missing ranks are named."""
+
 
 @dataclass
 class Member:
     """One launched process as rank 0 knows it; ``lost`` says why it can serve no more.
 
-    ``ahead_s`` is by how much its clock is ahead of ours.
+    ``boot`` tells its machine from another of that name. ``ahead_s`` is by how much its clock is ahead of
+    ours.
     """
 
     rank: int
     local_rank: int
     machine: str
+    boot: str
     cores: int
     line: wire.Wire | None = None
     ahead_s: float = 0.0
@@ -260,10 +265,10 @@ def gathered(launch: Launch, there: Interpreter, cores: int, patience_s: float) 
     another torchgauge, torch, Python or command.
     """
     key = secrets.token_bytes(32)
-    with wire.listen(meeting.is_here(launch.address)) as listener:
+    with wire.listen(launch.address if meeting.is_here(launch.address) else None) as listener:
         tells = json.dumps({"port": listener.getsockname()[1], "key": key.hex()})
         with meeting.store_of(launch, there, patience_s, tells=tells) as found:
-            first = Member(0, launch.local_rank, meeting.machine(), cores)
+            first = Member(0, launch.local_rank, meeting.machine(), meeting.boot(), cores)
             crew = Crew(launch, [first])
             try:
                 _gather(crew, listener, key, meeting.own_words(launch, found), patience_s)
@@ -284,7 +289,8 @@ def _gather(crew: Crew, listener: socket.socket, key: bytes, own: dict[str, str]
             said = None if line is None else line.receive(wire.HANDSHAKE_S)
             if line is not None and said:
                 ahead = said["now"] - SYSTEM_CLOCK.now()
-                member = Member(said["rank"], said["local_rank"], said["machine"], said["cores"], line, ahead)
+                member = Member(*(said[name] for name in ("rank", "local_rank", "machine", "boot", "cores")))
+                member.line, member.ahead_s = line, ahead
                 crew.members.append(member)
                 _compare(crew, member, said["words"], own)
     except TorchgaugeError as error:
@@ -296,9 +302,11 @@ def _gather(crew: Crew, listener: socket.socket, key: bytes, own: dict[str, str]
 
 def _miss(crew: Crew, patience_s: float) -> NoReturn:
     came, count = {each.rank for each in crew.members}, crew.launch.count
-    missing = [str(rank) for rank in range(count) if rank not in came]
+    missing = count - len(came)
+    named = ", ".join(map(str, itertools.islice((rank for rank in range(count) if rank not in came), _NAMED)))
+    more = f" and {missing - _NAMED} more" if missing > _NAMED else ""
     raise InfrastructureError(
-        f"rank{'s' if len(missing) > 1 else ''} {', '.join(missing)} of {count} launched processes "
+        f"rank{'s' if missing > 1 else ''} {named}{more} of {count} launched processes "
         f"did not come within {patience_s:g} s",
         hint="look at what they printed, and whether MASTER_ADDR leads them to rank 0",
     )
@@ -312,6 +320,11 @@ def _compare(crew: Crew, member: Member, words: dict[str, str], own: dict[str, s
                 f"{member.named} has {name} {words.get(name)!r}, and rank 0 has {value!r}",
                 hint="all launched processes need the same versions and the same command",
             )
+    if any(each.machine == member.machine and each.boot != member.boot for each in crew.members):
+        raise UsageError(
+            f"two machines are named {member.machine!r}, that of {member.named} and another one",
+            hint="give each a host name of its own: by it numbers of several are told from those of one",
+        )
     if [each.rank for each in crew.members].count(member.rank) > 1:
         raise UsageError(
             f"{member.named} has come twice", hint="a launcher gives each process a RANK of its own"

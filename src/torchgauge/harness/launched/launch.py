@@ -35,24 +35,32 @@ class Launch:
 def taken_from(environ: MutableMapping[str, str]) -> Launch | None:
     """The launch that ``environ`` describes, None for none; variables that no worker is to see leave it.
 
-    Raises :class:`UsageError` where a variable is missing, or is no number.
+    Raises :class:`UsageError` where a variable is missing, or is no number, and for a port that cannot be.
     """
     count = environ.get("WORLD_SIZE", "")
-    if not count.isdecimal() or int(count) < 2 or "MASTER_ADDR" not in environ:
+    if not count or "MASTER_ADDR" not in environ:
         return None
-    numbers = {name: environ.get(name, "") for name in _FOR_EACH}
-    if wrong := [name for name, value in numbers.items() if not value.isdecimal()]:
+    if _is_number(count) and int(count) < 2:
+        return None
+    said = {name: environ.get(name, "") for name in ("WORLD_SIZE", *_FOR_EACH)}
+    wrong = [name for name, value in said.items() if not _is_number(value)]
+    numbers = {name: int(value) for name, value in said.items() if name not in wrong}
+    if not 0 < numbers.get("MASTER_PORT", 1) < 1 << 16:
+        wrong.append("MASTER_PORT")
+    said["MASTER_ADDR"] = environ["MASTER_ADDR"].strip()
+    if wrong or not said["MASTER_ADDR"]:
+        name = wrong[0] if wrong else "MASTER_ADDR"
         raise UsageError(
-            f"launched as one of {count} processes, and {wrong[0]} is {numbers[wrong[0]] or 'not set'}",
+            f"launched as one of {count} processes, and {name} is {said[name] or 'not set'}",
             hint=f"a launcher sets WORLD_SIZE, MASTER_ADDR, {', '.join(_FOR_EACH)}, as torchrun does",
         )
     run, again = environ.get("TORCHELASTIC_RUN_ID", ""), environ.get("TORCHELASTIC_RESTART_COUNT", "")
     launch = Launch(
-        rank=int(numbers["RANK"]),
-        count=int(count),
-        local_rank=int(numbers["LOCAL_RANK"]),
-        address=environ["MASTER_ADDR"],
-        port=int(numbers["MASTER_PORT"]),
+        rank=numbers["RANK"],
+        count=numbers["WORLD_SIZE"],
+        local_rank=numbers["LOCAL_RANK"],
+        address=said["MASTER_ADDR"],
+        port=numbers["MASTER_PORT"],
         agent_store=environ.get("TORCHELASTIC_USE_AGENT_STORE") == "True",
         attempt=f"{run}/{again}",
     )
@@ -64,3 +72,7 @@ def taken_from(environ: MutableMapping[str, str]) -> Launch | None:
         if environ.get(name) == value:
             del environ[name]
     return launch
+
+
+def _is_number(text: str) -> bool:
+    return text.isascii() and text.isdecimal()

@@ -12,6 +12,7 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from contextlib import contextmanager
+from pathlib import Path
 
 import torchgauge
 from torchgauge.clock import SYSTEM_CLOCK
@@ -87,6 +88,14 @@ def own_words(launch: Launch, found: dict[str, str]) -> dict[str, str]:
 def machine() -> str:
     """The name of this machine."""
     return socket.gethostname()
+
+
+def boot() -> str:
+    """What no other machine that runs now has (random(4)); "" where the system does not say."""
+    try:
+        return Path("/proc/sys/kernel/random/boot_id").read_text(encoding="ascii").strip()
+    except OSError:
+        return ""
 
 
 def is_here(address: str) -> bool:

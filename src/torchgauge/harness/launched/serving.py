@@ -46,6 +46,7 @@ def serve(launch: Launch, there: Interpreter, cores: int, patience_s: float) -> 
             rank=launch.rank,
             local_rank=launch.local_rank,
             machine=meeting.machine(),
+            boot=meeting.boot(),
             cores=cores,
             words=words,
             now=SYSTEM_CLOCK.now(),

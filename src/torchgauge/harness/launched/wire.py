@@ -10,7 +10,6 @@ import json
 import os
 import queue
 import socket
-import struct
 import threading
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
@@ -39,12 +38,15 @@ class Wire:
         self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.gone = self.broken = False
         proof = [deliver_challenge, answer_challenge]
+        # one limit for the whole: who says a byte now and then would stay within one for each reading
+        limit = threading.Timer(HANDSHAKE_S, _hang_up, [channel])
+        limit.start()
         try:
-            _limit(channel, HANDSHAKE_S)
             for step in proof if asks_first else reversed(proof):
                 step(self._connection, key)
-            _limit(channel, 0)
+            limit.cancel()
         except BaseException:
+            limit.cancel()
             self._connection.close()
             channel.close()
             raise
@@ -68,8 +70,7 @@ class Wire:
 
     def close(self) -> None:
         """End the connection, after what was sent."""
-        with contextlib.suppress(OSError):
-            self._channel.shutdown(socket.SHUT_RDWR)
+        _hang_up(self._channel)
         self._channel.close()
 
     def _listen(self) -> None:
@@ -82,10 +83,11 @@ class Wire:
             self._connection.close()
 
 
-def listen(only_here: bool) -> socket.socket:
-    """A socket that listens at a free port: of this machine alone, or at all its addresses."""
-    if only_here:
-        return socket.create_server(("127.0.0.1", 0))
+def listen(address: str | None) -> socket.socket:
+    """A socket that listens at a free port: of this machine's ``address`` alone, or at any of its own."""
+    if address is not None:
+        family, _, _, _, place = socket.getaddrinfo(address, 0, type=socket.SOCK_STREAM)[0]
+        return socket.create_server(place[:2], family=family)
     if socket.has_dualstack_ipv6():
         return socket.create_server(("", 0), family=socket.AF_INET6, dualstack_ipv6=True)
     return socket.create_server(("", 0))
@@ -105,6 +107,7 @@ def connect(address: str, port: int, key: bytes) -> Wire:
     return Wire(socket.create_connection((address, port), HANDSHAKE_S), key, asks_first=False)
 
 
-def _limit(channel: socket.socket, seconds: int) -> None:
-    """How long one reading from ``channel`` may take; 0 is for ever."""
-    channel.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("ll", seconds, 0))
+def _hang_up(channel: socket.socket) -> None:
+    """Let both sides know that nothing more is said or heard."""
+    with contextlib.suppress(OSError):
+        channel.shutdown(socket.SHUT_RDWR)

@@ -1,0 +1,62 @@
+"""The connection of two torchgauge processes: where one listens, and how long a stranger is heard."""
+
+from __future__ import annotations
+
+import socket
+import threading
+import time
+
+import pytest
+
+from torchgauge.harness.launched import wire
+
+KEY = b"k" * 32
+
+
+@pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "127.0.1.1", "::1", None])
+def test_who_listens_is_found_by_the_address_that_was_said(address: str | None) -> None:
+    """Each address of this machine alone, IPv6 too; for None at any of them."""
+    if address == "::1" and not socket.has_dualstack_ipv6():
+        pytest.skip("this machine has no IPv6")
+    with wire.listen(address) as listener:
+        port = listener.getsockname()[1]
+        found: list[wire.Wire | None] = []
+        taking = threading.Thread(target=lambda: found.append(wire.accept(listener, KEY, 30)))
+        taking.start()
+        calling = wire.connect(address or "127.0.0.1", port, KEY)
+        taking.join()
+        (taken,) = found
+        assert taken is not None
+        calling.send(rank=1)
+        assert taken.receive(30) == {"rank": 1}
+        calling.close()
+        assert taken.receive(30) is None
+        taken.close()
+
+
+def test_a_stranger_who_speaks_slowly_is_heard_no_longer_than_any_other(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The limit is for all that has to be said before the key is known, and not for each byte of it."""
+    monkeypatch.setattr(wire, "HANDSHAKE_S", 1)
+    with wire.listen("127.0.0.1") as listener:
+        stranger = socket.create_connection(listener.getsockname())
+        stopped = threading.Event()
+
+        def trickle() -> None:
+            stranger.sendall((200).to_bytes(4, "big"))
+            while not stopped.wait(0.3):
+                try:
+                    stranger.sendall(b"x")
+                except OSError:
+                    return
+
+        speaking = threading.Thread(target=trickle)
+        speaking.start()
+        began = time.monotonic()
+        assert wire.accept(listener, KEY, 30) is None
+        took = time.monotonic() - began
+        stopped.set()
+        speaking.join()
+        stranger.close()
+        assert took < 30, "200 bytes, one in 0.3 s, would take 60 s"
