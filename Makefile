@@ -9,6 +9,7 @@ STORE ?= demo-results
 SITE ?= site
 SITE_DOCS ?= site-docs
 PYTEST_WORKERS ?= 2
+SPREAD := -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder
 export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-chrome || echo /usr/bin/chromium)
 
 .PHONY: demo test test-full faults bench lint static docs changelog lock dist clean help chromium axe slurm
@@ -66,13 +67,13 @@ static: $(VENV)/.dev
 	$(BIN)/zizmor --offline --quiet --persona pedantic .github
 
 test: static chromium axe slurm
-	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder -m "not full"
+	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest $(SPREAD) -m "not full"
 
 test-full: static chromium axe slurm
-	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder
+	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest $(SPREAD)
 
 faults: $(VENV)/.dev
-	$(BIN)/python -m pytest -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder $$($(BIN)/python tests/harness/faults/catalogue.py)
+	$(BIN)/python -m pytest $(SPREAD) $$($(BIN)/python tests/harness/faults/catalogue.py)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/overhead.py
