@@ -23,6 +23,7 @@ from torchgauge.harness.pool.rank_run import AnyHost
 from torchgauge.harness.pool.watch import LOST_S, TICK_S, Ending, Listener
 from torchgauge.harness.pool.worker_host import READY_TIMEOUT_S, WorkerHost
 from torchgauge.harness.pool.worker_setup import Variables
+from torchgauge.harness.run.rank_devices import MACHINES
 from torchgauge.records import Environment, Phase, Plan, Refusal, Status, to_plain
 
 _NAMED = 8
@@ -86,7 +87,7 @@ class Crew:
         conditions = tuple(sorted((*environment.conditions, ("launched.ranks", ranks))))
         if len(self.machines) == 1:
             return replace(environment, conditions=conditions)
-        identity = tuple(sorted((*environment.identity, ("launched.machines", ", ".join(self.machines)))))
+        identity = tuple(sorted((*environment.identity, (MACHINES, ", ".join(self.machines)))))
         return replace(environment, identity=identity, conditions=conditions)
 
     def take(self, plan: Plan) -> Plan:

@@ -31,11 +31,12 @@ from torchgauge.harness.planning.selection import Selection, parse_case_id, pars
 from torchgauge.harness.planning.sharding import shard_groups
 from torchgauge.harness.run.absent_devices import refuse_absent
 from torchgauge.harness.run.progress import Progress
-from torchgauge.harness.run.rank_devices import refuse_launched, refuse_too_many
+from torchgauge.harness.run.rank_devices import refuse_elsewhere, refuse_launched, refuse_too_many
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.processes.known_secrets import own_command
 from torchgauge.records import Group, Plan, Provenance, RunSettings
 from torchgauge.results.durations import durations_json
+from torchgauge.results.journal import Kind, read
 from torchgauge.results.run_id import new_run_id
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.lending import digests_of
@@ -183,6 +184,8 @@ def resumed_campaign(
     if not folder.plan_path.is_file():
         raise UsageError(f"{path} is no run folder", hint="STORE/runs/ID, as `torchgauge results list` shows")
     plan = folder.plan()
+    lines = read(folder.journal_path) if folder.journal_path.is_file() else ()
+    refuse_elsewhere(dict(each.data["identity"]) for each in lines if each.kind is Kind.ENVIRONMENT)
     if plan.settings.torchbench is not None:
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     there = _interpreter_of(plan, python)

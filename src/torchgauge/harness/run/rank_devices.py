@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
 
 from torchgauge.devices.device import Device
@@ -12,6 +12,9 @@ from torchgauge.harness.interpreter.foreign_plugins import plugin_devices
 from torchgauge.harness.interpreter.interpreter import Interpreter
 from torchgauge.records import Group, Refusal, Status
 from torchgauge.suites.suite import HOST
+
+MACHINES = "launched.machines"
+"""What says in an environment's identity on which machines its processes ran, where there are several."""
 
 
 def refuse_launched(environment: Mapping[str, str]) -> None:
@@ -25,6 +28,20 @@ def refuse_launched(environment: Mapping[str, str]) -> None:
             f"torchgauge was launched as process {rank} of {count}, as by torchrun: each would run all cases",
             hint="launch `torchgauge run`, which shares its cases among them, or start this once",
         )
+
+
+def refuse_elsewhere(identities: Iterable[Mapping[str, str]]) -> None:
+    """Raise :class:`UsageError` where a run was launched on several machines: it cannot go on with one.
+
+    Its cases would still be of as many processes, all of them here. ``identities`` are those of its
+    environments.
+    """
+    for each in identities:
+        if machines := each.get(MACHINES):
+            raise UsageError(
+                f"this run was launched on several machines ({machines}), and its cases would all run here",
+                hint="launch `torchgauge run` there again; what was measured stays in the store",
+            )
 
 
 def refuse_too_many(
