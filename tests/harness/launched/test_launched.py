@@ -183,21 +183,32 @@ def test_the_others_end_when_rank_0_is_killed(sandbox: Any, start: Start) -> Non
     assert sandbox.scratch() == []
 
 
-def test_a_process_that_is_gone_ends_its_cases_and_no_others(sandbox: Any, start: Start) -> None:
-    """Rank 1 is killed while the first case runs: both cases have a row that names it."""
-    words, port = ("--models", "hangs,agrees", "--timeout", "60"), free_port()
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("end", "reason"),
+    [
+        (signal.SIGKILL, "its torchgauge process has gone"),
+        (signal.SIGSTOP, "its torchgauge process does not answer"),  # it keeps its connection
+    ],
+)
+def test_a_process_that_is_gone_ends_its_cases_and_no_others(
+    sandbox: Any, start: Start, end: signal.Signals, reason: str
+) -> None:
+    """Rank 1 is killed, or stopped, while the first case runs: both cases have a row that names it."""
+    words, port = ("--models", "hangs,agrees", "--timeout", "100"), free_port()
     first, second = (of_rank(start, sandbox, rank, port, *words) for rank in range(2))
     until = time.monotonic() + 120
     while not list(Path(sandbox.store_path).glob("runs/*/work/*.events")) and time.monotonic() < until:
         time.sleep(0.2)
-    second.send_signal(signal.SIGKILL)
-    assert ended(second)[0] == -signal.SIGKILL
+    second.send_signal(end)
     code, said = ended(first)
     assert code == 3, said
+    second.kill()
+    assert ended(second)[0] == -signal.SIGKILL
     found = list(rows(sandbox).values())
     assert len(found) == 2
     assert [(row.status, row.cause) for row in found] == [(Status.INFRA, Cause.LOST_WORKER)] * 2
-    assert all("its torchgauge process has gone" in row.reason for row in found), [r.reason for r in found]
+    assert all(reason in row.reason for row in found), [r.reason for r in found]
     assert all(row.reason.startswith(f"rank 1 of 2 on {socket.gethostname()}") for row in found)
 
 

@@ -34,6 +34,29 @@ def test_who_listens_is_found_by_the_address_that_was_said(address: str | None) 
         taken.close()
 
 
+def test_a_beat_is_heard_and_is_no_message(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It says that the other process runs, and nothing else."""
+    monkeypatch.setattr(wire, "BEAT_S", 0.05)
+    with wire.listen("127.0.0.1") as listener:
+        found: list[wire.Wire | None] = []
+        taking = threading.Thread(target=lambda: found.append(wire.accept(listener, KEY, 30)))
+        taking.start()
+        calling = wire.connect("127.0.0.1", listener.getsockname()[1], KEY)
+        taking.join()
+        (taken,) = found
+        assert taken is not None
+        before = taken.heard_at
+        calling.beat()
+        deadline = time.monotonic() + 30
+        while taken.heard_at == before and time.monotonic() < deadline:
+            time.sleep(0.01)
+        assert taken.heard_at > before
+        assert taken.receive(0.2) == {}
+        calling.close()
+        assert taken.receive(30) is None
+        taken.close()
+
+
 def test_a_stranger_who_speaks_slowly_is_heard_no_longer_than_any_other(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:

@@ -7,6 +7,7 @@ import itertools
 import json
 import secrets
 import socket
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
@@ -26,6 +27,9 @@ from torchgauge.harness.pool.worker_setup import Variables
 from torchgauge.harness.run.rank_devices import MACHINES
 from torchgauge.records import Environment, Phase, Plan, Refusal, Status, to_plain
 
+SILENT_S = 3 * LOST_S
+"""After as many seconds without a word another process is lost; it speaks each :data:`wire.BEAT_S`."""
+_STANDS_STILL = "its torchgauge process does not answer"
 _NAMED = 8
 """As many missing ranks are named."""
 
@@ -188,9 +192,12 @@ class RemoteHost:
 
     def hear(self, timeout_s: float) -> dict[str, Any] | None:
         """The next message of this case, an empty dict for none; None where the process is gone."""
-        said = _line(self.member).receive(timeout_s)
+        line = _line(self.member)
+        said = line.receive(timeout_s)
         if said is None:
             self.member.lost = "its torchgauge process has gone"
+        elif not said and time.monotonic() - line.heard_at > SILENT_S:
+            self.member.lost, said = _STANDS_STILL, None
         return said if said is None or said.get("number") == self.number else {}
 
     def _send(self, **message: Any) -> None:
@@ -200,7 +207,8 @@ class RemoteHost:
 class RemoteWatch:
     """One worker of another process from its start to its end, as :class:`Watch` is one of this machine.
 
-    Its deadlines and its memory are watched over there. Whoever does not kill when it is told to is lost.
+    Its deadlines and its memory are watched over there. Whoever does not kill when it is told to is lost, and
+    so is who says nothing any more: a process that was stopped keeps its connection.
     """
 
     def __init__(self, host: RemoteHost, log: Path, on_event: Listener) -> None:
@@ -223,7 +231,7 @@ class RemoteWatch:
             self.condemn("cancelled", "interrupted")
         late = self._condemned_at is not None and self._host.clock.steady() - self._condemned_at > 2 * LOST_S
         if late:
-            self._host.member.lost = "its torchgauge process does not answer"
+            self._host.member.lost = _STANDS_STILL
         return late and self._lose()
 
     def condemn(self, why: str, limit: str) -> None:

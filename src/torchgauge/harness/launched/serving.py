@@ -5,8 +5,10 @@ from __future__ import annotations
 import base64
 import json
 import shutil
+import time
 from collections.abc import Callable
 from dataclasses import replace
+from multiprocessing import AuthenticationError
 from pathlib import Path
 from typing import Any
 
@@ -35,8 +37,8 @@ def serve(launch: Launch, there: Interpreter, cores: int, patience_s: float) -> 
         told = json.loads(found["told"])
         words = meeting.own_words(launch, found)
     try:
-        line = wire.connect(launch.address, told["port"], bytes.fromhex(told["key"]))
-    except (OSError, EOFError) as error:
+        line = _reached(launch.address, told["port"], bytes.fromhex(told["key"]), patience_s)
+    except (OSError, EOFError, AuthenticationError) as error:
         raise InfrastructureError(
             f"rank {launch.rank} cannot reach rank 0 at {launch.address}:{told['port']}: {error}",
             hint="the machines must reach each other at any port, as torch.distributed needs it too",
@@ -51,10 +53,23 @@ def serve(launch: Launch, there: Interpreter, cores: int, patience_s: float) -> 
             words=words,
             now=SYSTEM_CLOCK.now(),
         )
+        line.beat()
         try:
             return Serving(launch, line, there, folder, stop.is_set).run()
         finally:
             line.close()
+
+
+def _reached(address: str, port: int, key: bytes, patience_s: float) -> wire.Wire:
+    """A connection to rank 0, which hears one at a time: strangers before us take their time."""
+    until = SYSTEM_CLOCK.steady() + patience_s
+    while True:
+        try:
+            return wire.connect(address, port, key)
+        except (EOFError, ConnectionResetError, TimeoutError):
+            if SYSTEM_CLOCK.steady() > until:
+                raise
+            time.sleep(TICK_S)
 
 
 class Serving:

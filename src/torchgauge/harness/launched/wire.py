@@ -11,12 +11,15 @@ import os
 import queue
 import socket
 import threading
+import time
 from multiprocessing import AuthenticationError
 from multiprocessing.connection import Connection, answer_challenge, deliver_challenge
 from typing import Any
 
 HANDSHAKE_S = 5
 """Seconds that the other side has to prove that it knows the key."""
+BEAT_S = 5.0
+"""How often :meth:`Wire.beat` says that its process runs."""
 _ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TIMEOUT": 30_000}
 """After half a minute without a word a machine that is gone counts as gone."""
 
@@ -24,7 +27,8 @@ _ALIVE = {"TCP_KEEPIDLE": 10, "TCP_KEEPINTVL": 5, "TCP_KEEPCNT": 4, "TCP_USER_TI
 class Wire:
     """One connection; :meth:`receive` returns its messages, ``None`` when the other side is gone.
 
-    ``broken`` says so at once, ``gone`` when all messages were received.
+    ``broken`` says so at once, ``gone`` when all messages were received. ``heard_at`` is when the other side
+    said something last (``time.monotonic``).
     """
 
     def __init__(self, channel: socket.socket, key: bytes, *, asks_first: bool) -> None:
@@ -37,6 +41,8 @@ class Wire:
         self._channel, self._connection = channel, Connection(os.dup(channel.fileno()))
         self._messages: queue.SimpleQueue[dict[str, Any] | None] = queue.SimpleQueue()
         self.gone = self.broken = False
+        self._sending = threading.Lock()
+        self.heard_at = time.monotonic()
         proof = [deliver_challenge, answer_challenge]
         # one limit for the whole: who says a byte now and then would stay within one for each reading
         limit = threading.Timer(HANDSHAKE_S, _hang_up, [channel])
@@ -54,8 +60,17 @@ class Wire:
 
     def send(self, **message: Any) -> None:
         """Send one message; that the other side is gone is noticed by :meth:`receive`."""
-        with contextlib.suppress(OSError):
+        with contextlib.suppress(OSError), self._sending:
             self._connection.send_bytes(json.dumps(message).encode())
+
+    def beat(self) -> None:
+        """Say from now on that this process runs: one that is stopped keeps its connection."""
+        threading.Thread(target=self._beat, name="beat", daemon=True).start()
+
+    def _beat(self) -> None:
+        while not self.broken:
+            self.send()
+            time.sleep(BEAT_S)
 
     def receive(self, timeout_s: float) -> dict[str, Any] | None:
         """The next message; an empty dict when none came in time, None when the other side is gone."""
@@ -76,7 +91,10 @@ class Wire:
     def _listen(self) -> None:
         try:
             while True:
-                self._messages.put(json.loads(self._connection.recv_bytes()))
+                message = json.loads(self._connection.recv_bytes())
+                self.heard_at = time.monotonic()
+                if message:
+                    self._messages.put(message)
         except (EOFError, OSError, ValueError):
             self.broken = True
             self._messages.put(None)
