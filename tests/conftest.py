@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import shutil
+import signal
 import sys
 import tempfile
 from pathlib import Path
@@ -35,6 +36,9 @@ def pytest_configure(config: pytest.Config) -> None:
     be started by a hook of git.
     """
     config.pluginmanager.register(empty_loops, "empty_loops")
+    # a background job ignores Ctrl-C, and so would the commands that it starts
+    if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+        signal.signal(signal.SIGINT, signal.default_int_handler)
     os.environ["TORCHGAUGE_COMPILE_CACHE"] = "none"
     os.environ["TORCHGAUGE_LEASES"] = tempfile.mkdtemp(
         prefix="leases-"
