@@ -211,7 +211,9 @@ class GitHost:
         kept = {
             key: value for key, value in os.environ.items() if not key.startswith(("GITHUB_", "GIT_", "ACT_"))
         }
-        return {**kept, "HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache"), "CI": "true"}
+        home = {"HOME": str(self.home), "XDG_CACHE_HOME": str(self.home / "cache")}
+        # each job's own folder: shards that are on several machines elsewhere share the simulated device here
+        return {**kept, **home, "CI": "true", "TORCHGAUGE_LEASES": "torchgauge-leases"}
 
 
 def _job(number: int, name: str, attempt: int, data: bytes) -> dict[str, Any]:
