@@ -66,7 +66,7 @@ def test_a_spent_budget_leaves_rows_and_a_run_to_go_on_with(sandbox) -> None:
     """What the budget left out is ``not_run: budget``, the exit code is 3, and resuming finishes the plan."""
     words = ("run", "toy", "--models", "noop,sum", "--device", "fake", "--config", "eager")
     store = ("--store", str(sandbox.store_path))
-    done = sandbox.run(*words, "--measure-seconds", "0.3", "--precision", "0.0001", "--budget", "0.2", *store)
+    done = sandbox.run(*words, "--measure-seconds", "1.5", "--precision", "0.0001", "--budget", "1.2", *store)
     assert done.returncode == 3, done.stderr
     assert "the budget is spent; go on with: torchgauge run --resume" in done.stderr
     assert "left: 1 cases in 1 groups" in done.stderr

@@ -10,6 +10,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from importlib import resources
 from pathlib import Path
 from typing import TypeVar
@@ -176,13 +177,15 @@ def build_site(
     now: float | None = None,
     charts: Charts = NO_CHARTS,
     base_url: str = "",
+    around_damaged: bool = True,
 ) -> SiteReport:
     """Build the static site of the store at ``store_path`` in the folder ``out``.
 
     ``now`` is in seconds since the epoch and is what ages are counted from; it is this moment unless given.
     ``charts`` is what :func:`plotly_bundle.bring` found: without it the pages have their tables
     and no charts. ``base_url`` is where the site will be served, for feeds and badges; without it their links
-    are relative. A run whose table cannot be read is left out, and the pages say so. Raises
+    are relative. A run whose table cannot be read is left out, and the pages say so; without
+    ``around_damaged`` it is a :class:`DamagedTableError`. Raises
     :class:`UsageError` where there is no store or ``out`` holds something else, :class:`DashboardError` for
     what no page can show, and :class:`InfrastructureError` for a failing disk. Whatever is raised, the site
     that was there remains.
@@ -193,7 +196,8 @@ def build_site(
     _check_target(target, store.path.resolve())
     try:
         with _uncollected():
-            return around_damage(store, lambda: _build(store, target, now, charts, address))
+            build = partial(_build, store, target, now, charts, address)
+            return around_damage(store, build) if around_damaged else build()
     except OSError as error:
         raise InfrastructureError(
             f"the site cannot be written to {target}: {error.strerror or error}",

@@ -29,6 +29,8 @@ from torchgauge.processes import process_tree
 
 GRACE_S = 0.5
 """How long a child that notices by itself that torchgauge is gone may take to tidy up."""
+REMOVE_S = 2.0
+"""For how long the removal of folders is tried."""
 _STOPS = (signal.SIGTERM, signal.SIGHUP)
 
 
@@ -50,13 +52,23 @@ def main(lifeline: int, answer: int, remove: list[str], command: list[str]) -> N
     os.write(answer, f"pid {pid}\n".encode())
     _close_all_but(lifeline, woken, wakeup)
     status = _wait(pid, lifeline, woken)
-    if status is None:
-        process_tree.kill_descendants(0.0)
-        for folder in remove if _is_over(lifeline) else ():  # else torchgauge looks at what was said so far
-            shutil.rmtree(folder, ignore_errors=True)
-        os._exit(1)
     process_tree.kill_descendants(0.0)
+    if _is_over(lifeline):  # else torchgauge looks at what was said so far
+        _remove(remove)
+    if status is None:
+        os._exit(1)
     _end_like(status)
+
+
+def _remove(folders: list[str]) -> None:
+    """Remove ``folders``, in which what other keepers end may still write for a moment."""
+    until = time.monotonic() + REMOVE_S
+    while left := [folder for folder in folders if os.path.lexists(folder)]:
+        for folder in left:
+            shutil.rmtree(folder, ignore_errors=True)
+        if time.monotonic() > until:
+            return
+        time.sleep(0.05)
 
 
 def _become(command: list[str], answer: int, keeper: int) -> NoReturn:

@@ -136,6 +136,12 @@ class SlurmCluster:
         daemon.kill()
         daemon.wait()
 
+    def stop(self, name: str) -> None:
+        """End a daemon in order: a controller that is killed has forgotten what was cancelled just before."""
+        daemon = self.daemons.pop(name)
+        daemon.terminate()
+        daemon.wait(30)
+
     def wait(self, ready, patience_s: float = 60.0) -> None:
         """Return when ``ready()`` is true."""
         deadline = time.monotonic() + patience_s

@@ -148,7 +148,7 @@ def test_files_alone_say_that_a_job_is_done(sandbox: Any, place: Any) -> None:
     opened = gate(sandbox, 1)
     command = started(sandbox, place, lost_s="60")
     wait_for_rows(sandbox, 1)
-    place.cluster.kill("slurmctld")
+    place.cluster.stop("slurmctld")
     try:
         (opened / "open").touch()
         ended(command, 0)

@@ -109,7 +109,7 @@ def test_a_broken_table_is_named_and_nothing_is_published(
     done = CliRunner().invoke(cli, words)
     assert isinstance(done.exception, DamagedJournalError), done.exception
     assert str(path) in done.exception.message
-    assert "publish it again" in done.exception.hint
+    assert "results publish" in done.exception.hint
     assert (guard.read_bytes(), (site / "index.html").read_bytes()) == before
     if path.is_dir():
         shutil.rmtree(path)

@@ -50,7 +50,7 @@ def command(
     guard = Path(history_guard) if history_guard else opened.path / "history.json"
 
     def build() -> None:
-        report = build_site(store, site)
+        report = build_site(store, site, around_damaged=False)  # what was published is not taken back
         click.echo(
             f"{site}/index.html: {report.passed}/{report.planned} pass, {report.pages} pages", err=True
         )
