@@ -21,9 +21,10 @@ PATIENCE_S = 20.0
 DAEMON = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', {!r}], start_new_session=True); "
 SLEEP = "import time; time.sleep(600)"
 KILLED_PARENT = """
-import json, os, sys, time
+import os, subprocess, sys, time
 from torchgauge.processes.kept_process import KeptProcess
-child = KeptProcess([sys.executable, "-c", sys.argv[1]], dict(os.environ), remove=[sys.argv[2]])
+command = [sys.executable, "-c", sys.argv[1]]
+child = KeptProcess(command, dict(os.environ), remove=[sys.argv[2]], stdin=subprocess.PIPE)
 print(child.child_pid, flush=True)
 time.sleep(600)
 """
@@ -69,8 +70,8 @@ def wait_for(mark: str, count: int) -> None:
 
 @pytest.mark.parametrize(
     ("code", "processes"),
-    [(SLEEP, 2), (DAEMON.format(SLEEP) + SLEEP, 3), ("while True: pass", 2)],
-    ids=["asleep", "with a daemon", "busy"],
+    [(SLEEP, 2), (DAEMON.format(SLEEP) + SLEEP, 3), ("while True: pass", 2), ("input()", 2)],
+    ids=["asleep", "with a daemon", "busy", "ends by itself"],
 )
 @pytest.mark.parametrize("stopped", [False, True], ids=["running", "stopped"])
 def test_a_killed_parent_takes_everything_along(
