@@ -63,10 +63,10 @@ def main(lifeline: int, answer: int, remove: list[str], command: list[str]) -> N
 def _remove(folders: list[str]) -> None:
     """Remove ``folders``, in which what other keepers end may still write for a moment."""
     until = time.monotonic() + REMOVE_S
-    while left := [folder for folder in folders if os.path.lexists(folder)]:
-        for folder in left:
+    while True:
+        for folder in folders:
             shutil.rmtree(folder, ignore_errors=True)
-        if time.monotonic() > until:
+        if not any(map(os.path.lexists, folders)) or time.monotonic() > until:
             return
         time.sleep(0.05)
 

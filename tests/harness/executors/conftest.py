@@ -6,7 +6,6 @@ import os
 import shutil
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -58,10 +57,7 @@ def slurm(slurm_of_this_machine: SlurmCluster) -> Iterator[Place]:
     """Slurm, with which a test must leave nothing."""
     cluster = slurm_of_this_machine
     yield Place("slurm", dict(QUICK_JOBS), {"SLURM_CONF": str(cluster.configuration)}, cluster)
-    until = time.monotonic() + 60  # what was cancelled is listed until the node has said that it ended
-    while (left := cluster.run("squeue", "--noheader")) and time.monotonic() < until:
-        time.sleep(0.2)
-    assert left == ""
+    cluster.wait_until_empty()
 
 
 @pytest.fixture

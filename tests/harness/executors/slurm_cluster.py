@@ -130,12 +130,6 @@ class SlurmCluster:
                 [program(command) or command, *words], env=self.environment, stdout=output, stderr=output
             )
 
-    def kill(self, name: str) -> None:
-        """End a daemon without a word."""
-        daemon = self.daemons.pop(name)
-        daemon.kill()
-        daemon.wait()
-
     def stop(self, name: str) -> None:
         """End a daemon in order: a controller that is killed has forgotten what was cancelled just before."""
         daemon = self.daemons.pop(name)
@@ -148,6 +142,10 @@ class SlurmCluster:
         while not ready():
             assert time.monotonic() < deadline, self.words()
             time.sleep(0.1)
+
+    def wait_until_empty(self) -> None:
+        """Return when no job is listed: what was cancelled is, until the node has said that it ended."""
+        self.wait(lambda: self.run("squeue", "--noheader") == "")
 
     def words(self) -> str:
         """The ends of the logs, for a test that fails."""

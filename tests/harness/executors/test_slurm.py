@@ -155,7 +155,7 @@ def test_files_alone_say_that_a_job_is_done(sandbox: Any, place: Any) -> None:
         assert {row.status for row in sandbox.rows()} == {Status.PASS}
     finally:
         place.cluster.start_controller()
-    place.cluster.wait(lambda: place.cluster.run("squeue", "--noheader") == "")
+    place.cluster.wait_until_empty()
 
 
 def test_without_slurm_nothing_is_written(sandbox: Any) -> None:
