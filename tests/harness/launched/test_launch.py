@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
-import pytest
+from pathlib import Path
 
+import pytest
+from click.testing import CliRunner
+
+from torchgauge.cli.main import cli
 from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.launched import crew as crews
 from torchgauge.harness.launched.crew import Crew, Member
@@ -66,3 +70,15 @@ def test_of_many_that_do_not_come_some_are_named() -> None:
     crew = Crew(Launch(0, 10**12, 0, "somewhere", 29500), [member(0, "node", "a")])
     with pytest.raises(TorchgaugeError, match=r"ranks 1, 2, 3, 4, 5, 6, 7, 8 and 999999999991 more of"):
         crews._miss(crew, 5.0)
+
+
+@pytest.mark.parametrize("words", ["ab toy --base-env A=1", "matrix toy --torch 2.12.1,2.13.0"])
+def test_what_cannot_be_shared_is_not_launched(
+    words: str, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    """Each process would measure everything, beside the others."""
+    for name, value in VARIABLES.items():
+        monkeypatch.setenv(name, value)
+    done = CliRunner().invoke(cli, [*words.split(), "--device", "cpu", "--store", str(tmp_path / "store")])
+    assert isinstance(done.exception, UsageError)
+    assert "launched as process 1 of 2" in done.exception.message

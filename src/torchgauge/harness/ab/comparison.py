@@ -21,6 +21,7 @@ from torchgauge.harness.planning.plan import make_group
 from torchgauge.harness.planning.refusals import missing_suite
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.harness.run.campaigns import find_devices
+from torchgauge.harness.run.rank_devices import refuse_launched
 from torchgauge.processes.known_secrets import own_command
 from torchgauge.processes.secret_names import MASK, hide_told
 from torchgauge.records import (
@@ -102,6 +103,7 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
 
     Raises :class:`UsageError` where both sides are the same and nobody asked for that, or the reverse.
     """
+    refuse_launched(os.environ)
     base_there, head_there = (interpreter(each.python or None) for each in (request.base, request.head))
     base = replace(request.base, python=base_there.path)
     head = replace(request.head, python=head_there.path)
@@ -151,6 +153,7 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
 
     Raises :class:`UsageError` where the folder is none, or where the suites' data has changed since.
     """
+    refuse_launched(os.environ)
     folder = ComparisonFolder(Path(path))
     if not (folder.path / "plan.json").is_file():
         raise UsageError(

@@ -7,6 +7,7 @@ to the machine meets all versions alike.
 
 from __future__ import annotations
 
+import os
 import random
 import sys
 import threading
@@ -31,6 +32,7 @@ from torchgauge.harness.matrix.environments import Environments, Lock, Made, tor
 from torchgauge.harness.planning.configurations import configuration
 from torchgauge.harness.planning.selection import Selection, check_plain_names, select_models
 from torchgauge.harness.planning.workloads import check_names
+from torchgauge.harness.run.rank_devices import refuse_launched
 from torchgauge.harness.run.runner import stop_on_interrupt
 from torchgauge.processes.known_secrets import own_command
 from torchgauge.records import Provenance, RunSettings, to_plain
@@ -114,6 +116,7 @@ class Matrix:
 
     def plan(self) -> tuple[dict[str, Lock], list[str]]:
         """The locks of the cells that pip makes, and what that takes; cells that cannot be are marked."""
+        refuse_launched(os.environ)
         versions = installed_in(sys.executable)
         locks = {}
         for cell in self.request.cells:
