@@ -27,7 +27,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from folder_engine import FolderOptions, Place, serve
-from random_kills import MARK, Found, journal_rows, table_rows
+from random_kills import MARK, Found, install_points, journal_rows, table_rows
 from simulated_fleet import RUN, Dice, measure, plan_of
 
 from torchgauge.errors import UsageError
@@ -212,10 +212,7 @@ class Busy:
 
 def soak(given: argparse.Namespace, work: Path) -> dict[str, object]:
     """All figures of one night."""
-    point = work / "torchgauge_soak-1.0.dist-info"
-    point.mkdir(parents=True)
-    (point / "entry_points.txt").write_text(POINTS)
-    (point / "METADATA").write_text("Metadata-Version: 2.1\nName: torchgauge-soak\nVersion: 1.0\n")
+    install_points(work, POINTS)
     fleet, found = Fleet(work, Dice(given.seed, given.mean)), Found()
     began, load = time.monotonic(), os.getloadavg()
     try:

@@ -263,8 +263,9 @@ class PartJobs:
         refused = self.engine.start(jobs)
         for name, why in refused.items():
             yield self.infra(self.jobs.pop(name), f"it was refused: {why}")
-        for name in dict.fromkeys(self.engine.called(each) for each in jobs if each.name not in refused):
-            yield RunNote(f"submitted {name}")
+        names = [self.engine.called(each) for each in jobs if each.name not in refused]
+        if names:  # one note: each costs as much as a row, and nothing is watched meanwhile
+            yield RunNote(f"submitted {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else ""))
         self.asked = 0.0
 
     def watch(self) -> Iterator[Yield]:
