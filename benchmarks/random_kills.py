@@ -139,9 +139,9 @@ def at_work(parent: int, store: Path) -> dict[str, int]:
     if found:
         found["driver"] = parent
     parts = list((store / "runs").glob("[!.]*/work/part-*/journal.jsonl"))
-    if parts and any(is_being_written(each) for each in parts):
-        if working := commands_with(str(store), "torchgauge.cli.main worker"):
-            found["agent"] = random.choice(working)
+    working = commands_with(str(store), "torchgauge.cli.main worker")
+    if working and any(is_being_written(each) for each in parts):
+        found["agent"] = random.choice(working)
     for keeper in children(parent):
         for host in children(keeper):
             if "harness.worker.host" in command_of(host):

@@ -35,6 +35,7 @@ from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.processes.process_tree import die_with_parent
 from torchgauge.results.fsck import check_store
+from torchgauge.results.journal import is_being_written
 from torchgauge.results.store import Store
 
 HERE = Path(__file__).resolve().parent
@@ -86,9 +87,10 @@ class Fleet:
         self.agents[name] = self.begin("--agent", name)
 
     def kill_one(self, dice: random.Random) -> bool:
-        """Kill the driver, or an agent that has a job; whether there was anything to kill."""
+        """Kill the driver, or an agent that has a job, while both are at work; whether they were."""
         busy = sorted(set(self.place.taken().values()))
-        if not busy:
+        journals = list(self.work.glob("store/runs/*/journal.jsonl"))
+        if not busy or not any(is_being_written(each) for each in journals):
             return False
         if dice.random() < DRIVER_SHARE and self.driver is not None:
             self.driver.kill()
