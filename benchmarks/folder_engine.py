@@ -13,7 +13,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchgauge.harness.executors.executor import Submission, Yield
@@ -82,6 +82,7 @@ class FolderEngine:
 
     submission: Submission
     place: Place
+    ended: dict[str, JobState] = field(default_factory=dict)
 
     @property
     def folder(self) -> Path:
@@ -117,8 +118,10 @@ class FolderEngine:
         found = {name: JobState(Stage.WAITING, "no agent is free") for name in self.place.names("queue")}
         found |= {name: JobState(Stage.RUNNING, f"on {agent}") for name, agent in self.place.taken().items()}
         for name in self.place.names("ended"):
-            found[name] = JobState(Stage.ENDED, (self.place.folder("ended") / name).read_text())
-        return found
+            if name not in self.ended:
+                words = (self.place.folder("ended") / name).read_text()
+                self.ended[name] = JobState(Stage.ENDED, words)
+        return found | self.ended
 
     def end(self, jobs: Sequence[PartJob]) -> None:
         """End ``jobs``."""

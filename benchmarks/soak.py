@@ -34,8 +34,8 @@ from torchgauge.errors import UsageError
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.processes.process_tree import die_with_parent
-from torchgauge.results.fsck import check_store
-from torchgauge.results.journal import is_being_written
+from torchgauge.records import Status
+from torchgauge.results.journal import is_being_written, results
 from torchgauge.results.store import Store
 
 HERE = Path(__file__).resolve().parent
@@ -214,6 +214,8 @@ class Busy:
 
 def soak(given: argparse.Namespace, work: Path) -> dict[str, object]:
     """All figures of one night."""
+    from torchgauge.results.fsck import check_store  # agents and driver need not wait for what it imports
+
     install_points(work, POINTS)
     fleet, found = Fleet(work, Dice(given.seed, given.mean)), Found()
     began, load = time.monotonic(), os.getloadavg()
@@ -237,6 +239,7 @@ def soak(given: argparse.Namespace, work: Path) -> dict[str, object]:
         "strays": found.strays,
         "damage": [str(each) for each in check_store(store).findings],
         "exit_code": code,
+        "infra": sum(each.status is Status.INFRA for each in results(store.run(RUN).journal_path)),
         "seconds": round(took, 1),
         "driver_cpu_ms_per_case": round(1e3 * fleet.driving_s / given.cases, 2),
         "load_before": round(load[0], 1),
