@@ -90,6 +90,7 @@ class PartSurvey:
     """What a journal of a part says of its groups, without its measurements.
 
     ``given`` are ids of groups, ``done`` keys of cases; ``ended`` is None where nothing says that it ended.
+    ``moments`` are when its cases began by the clock of its machine, in seconds since the epoch.
     """
 
     folder: PartFolder
@@ -98,6 +99,7 @@ class PartSurvey:
     given: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
     ended: RunState | None = None
+    moments: list[float] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path) -> PartSurvey:
@@ -139,3 +141,5 @@ class PartSurvey:
             self.given.update(part.groups)
         elif record.kind is Kind.RESULT:
             self.done.add(record.case_key)
+            if began := record.data["started_at"]:
+                self.moments.append(began)
