@@ -19,7 +19,7 @@ ROOT = Path("/sys/fs/cgroup")
 
 
 def new_group() -> Path:
-    """A memory control group of :data:`LIMIT` below our own, of version 2 or 1; skips where none can be made."""
+    """A memory control group of :data:`LIMIT`, of version 2 or 1; skips where none can be made."""
     lines = Path("/proc/self/cgroup").read_text(encoding="ascii").splitlines()
     places = {kinds: place.lstrip("/") for _, kinds, place in (line.split(":", 2) for line in lines)}
     name, tried = f"torchgauge-test-{uuid.uuid4().hex[:8]}", []
@@ -49,14 +49,14 @@ def group() -> Iterator[Path]:
     """A group that is empty again when the test is over."""
     made = new_group()
     yield made
-    with suppress(OSError):  # Slurm's own rule: what a test left alive is told by the sandbox
+    with suppress(OSError):  # what a test left alive in it is told by the sandbox
         made.rmdir()
 
 
 def test_a_case_that_the_kernel_kills_is_oom_and_the_next_one_is_measured(
     sandbox: Any, ending: Any, group: Path
 ) -> None:
-    """torchgauge's own limit is out of the way, so that the group's is what the case meets."""
+    """Its own limit is out of the way, so the group's is what the case meets."""
     words = ("slow", "--device", "fake", "--config", "eager", "--models", "hungry,slow_1", "--prefetch", "1")
     script = f'echo $$ > "{group}/cgroup.procs" && exec "$@"'
     store = ("--memory-limit", "1000000000000", "--store", str(sandbox.store_path))
