@@ -1,4 +1,4 @@
-"""What is left of ``--cases`` cases, each of which leaves a daemon: processes that live when the run has ended.
+"""What is left of ``--cases`` cases, each of which leaves a daemon: processes that outlive the run.
 
 A case of no torch starts a child that leaves its session, its parent and its streams, in one of four ways: as
 it is, deaf to SIGTERM, with an environment of its own, and in a chain that starts another one when it is
@@ -56,7 +56,7 @@ def daemonise(way: str, folder: Path) -> None:
     os._exit(0)
 
 
-def build(workload: object, recipe: dict[str, object]) -> object:
+def build(workload: object, recipe: dict[str, object]) -> object:  # noqa: ARG001
     """A step that does nothing, of a model that has left a daemon."""
     from torchgauge.suites.suite import BuiltWorkload
 
@@ -109,7 +109,17 @@ def main() -> int:
         path = os.pathsep.join([str(ROOT / "benchmarks"), str(ROOT / "src"), name])
         own = {"PYTHONPATH": path, FOLDER: str(folder), "OMP_NUM_THREADS": "1", MARK: mark, "TMPDIR": name}
         store = ("--store", str(work / "store"), "--device", "fake", "--config", "eager")
-        quick = ("--measure-seconds", "0.001", "--no-calibration", "--no-memory-probe", "--threads", "1")
+        quick = (
+            "--threads",
+            "1",
+            "--measure-seconds",
+            "0.01",
+            "--quiet-wait",
+            "0",
+            "--no-calibration",
+            "--no-memory-probe",
+            "--no-warm-compile",
+        )
         began = time.monotonic()
         done = subprocess.run(
             [sys.executable, "-m", "torchgauge.cli.main", "run", "daemons", *store, *quick],
@@ -120,6 +130,8 @@ def main() -> int:
         )
         took = time.monotonic() - began
         left = alive(folder)
+        if not (work / "store").exists():
+            raise SystemExit(done.stderr)
         (journal,) = (work / "store" / "runs").glob("[!.]*/journal.jsonl")
         from torchgauge.results.store import RunFolder
 
