@@ -134,29 +134,39 @@ class Sandbox:
     def assert_ended(self, done: subprocess.CompletedProcess[str], ending: Ending) -> list[Result]:
         """The rows of a command that met a fault, of which all holds that must hold whatever the fault was.
 
-        It ended with its code and with words, no process is left, no lease of a device is held, its journal
-        can be read, and every planned case has one row, or can still have one.
+        It ended with its code and with words, and what :meth:`assert_accounted` asks.
         """
         assert done.returncode == ending.code, done.stderr
         assert ending.said in done.stderr, done.stderr
         assert "Traceback" not in done.stderr, done.stderr
+        return self.assert_accounted(ending.state)
+
+    def assert_accounted(self, state: str = "complete") -> list[Result]:
+        """The rows of the only run, which is in ``state`` ("": there is none).
+
+        No process is left, no lease of a device is held, its journal can be read, and every planned case has
+        one row, or can still have one.
+        """
         assert self.survivors() == []
-        assert [who for each in self.leases.glob("*") for who in device_lease.holders(each)] == []
-        begun = self.store.run_ids() if self.store_path.exists() else ()
-        if not ending.state:
-            assert begun == ()
+        assert self.holders() == []
+        if not state:
+            assert not self.store_path.exists() or self.store.run_ids() == ()
             return []
         folder = self.folder()
-        found = [
-            each.case_key for each in journal.read(folder.journal_path) if each.kind is journal.Kind.RESULT
-        ]
+        lines = journal.read(folder.journal_path)
+        found = [each.case_key for each in lines if each.kind is journal.Kind.RESULT]
         planned = [each.case.key for each in folder.plan().cases]
         assert len(found) == len(set(found))
-        assert set(found) == set(planned) if ending.state == "complete" else set(found) < set(planned)
+        assert set(found) == set(planned) if state == "complete" else set(found) < set(planned)
         (info,) = self.store.runs()
-        assert (info.state.value, info.problem) == (ending.state, "")
+        assert (info.state.value, info.problem) == (state, "")
+        assert info.published or state != "complete"
         assert not (folder.path / "work").exists()
         return self.rows()
+
+    def holders(self) -> list[str]:
+        """Processes that have the lease of a device."""
+        return [who for each in self.leases.glob("*") for who in device_lease.holders(each)]
 
     def survivors(self, patience_s: float = 10.0) -> list[str]:
         """Command lines of processes that carry the mark and still live when patience ends.
@@ -192,6 +202,7 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     yield made
     made.end()
     assert made.survivors() == []
+    assert made.holders() == []
 
 
 @pytest.fixture(scope="session")

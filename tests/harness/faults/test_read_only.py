@@ -66,3 +66,4 @@ def test_what_reads_a_store_needs_not_write_to_it(sandbox: Any) -> None:
     ):
         done = run_read_only(sandbox, sandbox.store_path, *words)
         assert done.returncode == 0, (words, done.stderr)
+    sandbox.assert_accounted()
