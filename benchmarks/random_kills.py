@@ -1,7 +1,8 @@
 """What SIGKILL at a random moment costs: rows that are lost or doubled, and processes that live on after 2 s.
 
 ``--kills N`` counts those that were *effective*: the process was alive and at work when it was hit. Parent,
-host and worker are hit in runs of models without torch, which are resumed until they are complete. Import,
+host and worker are hit in runs of models without torch, which are resumed until they are complete; driver
+and agent (``torchgauge worker``) in runs whose parts two agents measure for the real loop of parts. Import,
 publication and the push of the history run in children that say when they begin; each is hit at a moment
 between that and the time that it takes undisturbed, and is then repeated. Prints one JSON object; ends with 1
 where anything was lost, doubled or alive. ``--seed`` chooses the moments, as far as the scheduler lets it.
@@ -21,7 +22,7 @@ import time
 import uuid
 from collections import Counter
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -32,6 +33,9 @@ STRAYS_S = 2.0
 SIX = ("run", "slow", "--device", "fake", "--config", "eager", "--measure-seconds", "0.1", "--threads", "1")
 PLAIN = ("--no-calibration", "--no-memory-probe", "--no-warm-compile", "--quiet-wait", "0")
 IN_RUNS = ("parent", "host", "worker")
+IN_PARTS = ("driver", "agent")
+POINTS = "[torchgauge.executors]\nfleet = folder_engine:FLEET\n"
+"""The entry point of the executor that a run in parts names."""
 CHILDREN = ("ingest", "publish", "history")
 BRANCH = "results"
 
@@ -77,9 +81,19 @@ def command_of(pid: int) -> str:
     return str(pid)
 
 
+def install_points(folder: Path, points: str) -> None:
+    """Make ``folder``, which is on the path, one with an installed package of these entry points."""
+    point = folder / "torchgauge_bench-1.0.dist-info"
+    point.mkdir(parents=True)
+    (point / "entry_points.txt").write_text(points)
+    (point / "METADATA").write_text("Metadata-Version: 2.1\nName: torchgauge-bench\nVersion: 1.0\n")
+
+
 def environment(folder: Path, mark: str) -> dict[str, str]:
     """That of every process of one scenario."""
-    path = os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests" / "faults_plugin")])
+    path = os.pathsep.join(
+        [str(ROOT / "src"), str(ROOT / "tests" / "faults_plugin"), str(ROOT / "benchmarks"), str(folder)]
+    )
     own = {
         "PYTHONPATH": path,
         "TMPDIR": str(folder),
@@ -92,13 +106,42 @@ def environment(folder: Path, mark: str) -> dict[str, str]:
 # --- parent, host, worker ------------------------------------------------------------------------
 
 
+@contextmanager
+def agents_of(folder: Path, mark: str) -> Iterator[tuple[str, ...]]:
+    """Two agents that take parts from a folder in ``folder``; the words for a run that gives them some."""
+    install_points(folder, POINTS)
+    started = [
+        subprocess.Popen(
+            [sys.executable, __file__, "--agent", name, str(folder / "place")], env=environment(folder, mark)
+        )
+        for name in ("one", "two")
+    ]
+    said = {"place": folder / "place", "groups_per_job": 2, "attempts": 99, "lost_s": 0.5, "poll_s": 0.1}
+    pairs = [("--executor-option", f"{key}={value}") for key, value in said.items()]
+    try:
+        yield ("--executor", "fleet", *(word for pair in pairs for word in pair))
+    finally:
+        for each in started:
+            each.kill()
+            each.wait()
+
+
 def at_work(parent: int, store: Path) -> dict[str, int]:
-    """The parent once it writes its journal, the host below its keeper, and its worker with a job."""
+    """The parent once it writes its journal, the host below its keeper, and its worker with a job.
+
+    The parent of a run in parts is its driver; an agent is one of the commands that measure for it.
+    """
     from torchgauge.processes.process_tree import children
     from torchgauge.results.journal import is_being_written
 
     journals = (store / "runs").glob("[!.]*/journal.jsonl")
     found = {"parent": parent} if any(is_being_written(each) for each in journals) else {}
+    if found:
+        found["driver"] = parent
+    parts = list((store / "runs").glob("[!.]*/work/part-*/journal.jsonl"))
+    working = commands_with(str(store), "torchgauge.cli.main worker")
+    if working and any(is_being_written(each) for each in parts):
+        found["agent"] = random.choice(working)
     for keeper in children(parent):
         for host in children(keeper):
             if "harness.worker.host" in command_of(host):
@@ -109,6 +152,12 @@ def at_work(parent: int, store: Path) -> dict[str, int]:
     return found
 
 
+def commands_with(*words: str) -> list[int]:
+    """Living processes with all ``words`` in their command."""
+    pids = [int(each.name) for each in Path("/proc").iterdir() if each.name.isdigit()]
+    return [pid for pid in pids if all(word in command_of(pid) for word in words)]
+
+
 def has_a_job(worker: int) -> bool:
     """Whether a fork of the host works: the one that waits for a job has no events file open."""
     with suppress(OSError):
@@ -116,21 +165,22 @@ def has_a_job(worker: int) -> bool:
     return False
 
 
-def kills_of_a_run(found: Found, dice: random.Random, wanted: Counter[str]) -> None:
+def kills_of_a_run(found: Found, dice: random.Random, wanted: Counter[str], kinds: tuple[str, ...]) -> None:
     """One run that is hit until it is complete, or nothing is wanted any more; checked at its end."""
     from torchgauge.results.journal import results
     from torchgauge.results.store import Store
 
     mark = uuid.uuid4().hex
-    with tempfile.TemporaryDirectory(prefix="kills-") as name:
+    with tempfile.TemporaryDirectory(prefix="kills-") as name, ExitStack() as stack:
         folder, hits = Path(name), Counter[str]()
+        executor = stack.enter_context(agents_of(folder, mark)) if kinds == IN_PARTS else ()
         store, acknowledged = folder / "store", list[str]()
         while True:
             run = next(iter((store / "runs").glob("[!.]*")), None) if store.exists() else None
             words = (
-                ("run", "--resume", str(run))
+                ("run", "--resume", str(run), *executor)
                 if run
-                else (*SIX, *PLAIN, "--prefetch", "1", "--store", str(store))
+                else (*SIX, *PLAIN, "--prefetch", "1", "--store", str(store), *executor)
             )
             started = subprocess.Popen(
                 [sys.executable, "-m", "torchgauge.cli.main", *words],
@@ -138,11 +188,11 @@ def kills_of_a_run(found: Found, dice: random.Random, wanted: Counter[str]) -> N
                 stdout=subprocess.DEVNULL,
                 stderr=subprocess.DEVNULL,
             )
-            aims = [kind for kind in IN_RUNS if wanted[kind] > 0] if sum(hits.values()) < 8 else []
+            aims = [kind for kind in kinds if wanted[kind] > 0] if sum(hits.values()) < 8 else []
             if aims:
                 hit(started, store, (dice, aims), hits, found)
             started.wait()
-            if started.returncode == -signal.SIGKILL:
+            if started.returncode == -signal.SIGKILL and not executor:  # agents go on without their driver
                 found.look_for_strays("parent", mark)
             if run is None:
                 run = next(iter((store / "runs").glob("[!.]*")), None) if store.exists() else None
@@ -152,6 +202,7 @@ def kills_of_a_run(found: Found, dice: random.Random, wanted: Counter[str]) -> N
                 acknowledged = rows
             if started.returncode != -signal.SIGKILL:
                 break
+        stack.close()
         found.look_for_strays("run", mark)
         opened = Store.open(store)
         (run_id,) = opened.run_ids()
@@ -182,7 +233,7 @@ def hit(
         with suppress(ProcessLookupError):
             os.kill(pid, signal.SIGKILL)
             hits[aim] += 1
-        if aim == "parent":
+        if aim in ("parent", "driver"):
             return
 
 
@@ -329,11 +380,16 @@ def main() -> int:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--kills", type=int, default=60, help="effective kills, alike for each kind")
-    parser.add_argument("--kinds", default=",".join((*IN_RUNS, *CHILDREN)))
+    parser.add_argument("--kinds", default=",".join((*IN_RUNS, *IN_PARTS, *CHILDREN)))
     parser.add_argument("--seconds", type=float, default=600.0, help="begin nothing new after that")
     parser.add_argument("--seed", type=int, default=None)
     parser.add_argument("--child", nargs=2, metavar=("KIND", "FOLDER"), help=argparse.SUPPRESS)
+    parser.add_argument("--agent", nargs=2, metavar=("NAME", "PLACE"), help=argparse.SUPPRESS)
     given = parser.parse_args()
+    if given.agent:
+        from folder_engine import Place, serve
+
+        serve(given.agent[0], Place(Path(given.agent[1])))
     if given.child:
         child(given.child[0], Path(given.child[1]))
         return 0
@@ -348,8 +404,8 @@ def main() -> int:
             if not left:
                 break
             kind = dice.choice(sorted(left))
-            if kind in IN_RUNS:
-                kills_of_a_run(found, dice, left)
+            if kind in (*IN_RUNS, *IN_PARTS):
+                kills_of_a_run(found, dice, left, IN_RUNS if kind in IN_RUNS else IN_PARTS)
             else:
                 kills_of_a_child(kind, found, dice, took, server)
     said = {"effective": sum(found.kills.values()), "by_kind": dict(sorted(found.kills.items()))}

@@ -13,16 +13,26 @@ import pytest
 
 PAGE = 4096
 BALLAST = "ballast"
+_NAMESPACE = ("unshare", "--user", "--map-root-user", "--mount")
+_READ_ONLY = 'mount --bind "$1" "$1" && mount -o remount,ro,bind "$1" && shift && exec "$@"'
 _MOUNT = 'mount -t tmpfs -o size="$1" none "$2" && shift 2 && exec "$@"'
 
 
 def with_small_disk(folder: Path, command: Sequence[str], size: str = "1m") -> list[str]:
     """``command`` for a process to which ``folder`` is a disk of ``size``; skips where there can be none."""
     folder.mkdir(exist_ok=True)
-    namespace = ["unshare", "--user", "--map-root-user", "--mount"]
-    if shutil.which("unshare") is None or subprocess.run([*namespace, "true"], check=False).returncode:
+    return [*_namespace(), "bash", "-c", _MOUNT, "bash", size, str(folder), *command]
+
+
+def with_read_only(folder: Path, command: Sequence[str]) -> list[str]:
+    """``command`` for a process to which ``folder`` cannot be written, even by root; skips likewise."""
+    return [*_namespace(), "bash", "-c", _READ_ONLY, "bash", str(folder), *command]
+
+
+def _namespace() -> tuple[str, ...]:
+    if shutil.which("unshare") is None or subprocess.run([*_NAMESPACE, "true"], check=False).returncode:
         pytest.skip("no mount namespace can be had here")
-    return [*namespace, "bash", "-c", _MOUNT, "bash", size, str(folder), *command]
+    return _NAMESPACE
 
 
 def run_on_small_disk(script: Path, folder: Path, *arguments: str) -> str:

@@ -9,12 +9,14 @@ import sys
 import time
 import uuid
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 import torchgauge
+from torchgauge.harness.pool import device_lease
 from torchgauge.harness.pool.host_process import share_headers
 from torchgauge.records import Result
 from torchgauge.results import journal
@@ -41,6 +43,18 @@ def _torch_or_skip(request: pytest.FixtureRequest) -> None:
         pytest.skip("torch is not installed")
 
 
+@dataclass(frozen=True)
+class Ending:
+    """How a command ends that met a fault: its exit code, words that it says, and the state of its run.
+
+    A run of the state "" was never begun.
+    """
+
+    code: int
+    said: str = ""
+    state: str = "complete"
+
+
 class Sandbox:
     """A store, a folder for temporary files and a mark on every process that is started from here."""
 
@@ -53,8 +67,10 @@ class Sandbox:
         self.temporary.mkdir(parents=True)
         share_headers(self.temporary)
         self.started: list[subprocess.Popen[str]] = []
+        self.leases = folder / "leases"
         self.environment = {
             **os.environ,
+            device_lease.FOLDER: str(self.leases),
             "PYTHONPATH": os.pathsep.join([str(SOURCE), str(PLUGIN)]),
             "TMPDIR": str(self.temporary),
             "OMP_NUM_THREADS": "1",
@@ -115,6 +131,43 @@ class Sandbox:
         """The rows of the only run as its journal holds them."""
         return list(journal.results(self.folder().journal_path))
 
+    def assert_ended(self, done: subprocess.CompletedProcess[str], ending: Ending) -> list[Result]:
+        """The rows of a command that met a fault, of which all holds that must hold whatever the fault was.
+
+        It ended with its code and with words, and what :meth:`assert_accounted` asks.
+        """
+        assert done.returncode == ending.code, done.stderr
+        assert ending.said in done.stderr, done.stderr
+        assert "Traceback" not in done.stderr, done.stderr
+        return self.assert_accounted(ending.state)
+
+    def assert_accounted(self, state: str = "complete") -> list[Result]:
+        """The rows of the only run, which is in ``state`` ("": there is none).
+
+        No process is left, no lease of a device is held, its journal can be read, and every planned case has
+        one row, or can still have one.
+        """
+        assert self.survivors() == []
+        assert self.holders() == []
+        if not state:
+            assert not self.store_path.exists() or self.store.run_ids() == ()
+            return []
+        folder = self.folder()
+        lines = journal.read(folder.journal_path)
+        found = [each.case_key for each in lines if each.kind is journal.Kind.RESULT]
+        planned = [each.case.key for each in folder.plan().cases]
+        assert len(found) == len(set(found))
+        assert set(found) == set(planned) if state == "complete" else set(found) < set(planned)
+        (info,) = self.store.runs()
+        assert (info.state.value, info.problem) == (state, "")
+        assert info.published or state != "complete"
+        assert not (folder.path / "work").exists()
+        return self.rows()
+
+    def holders(self) -> list[str]:
+        """Processes that have the lease of a device."""
+        return [who for each in self.leases.glob("*") for who in device_lease.holders(each)]
+
     def survivors(self, patience_s: float = 10.0) -> list[str]:
         """Command lines of processes that carry the mark and still live when patience ends.
 
@@ -149,6 +202,13 @@ def sandbox(tmp_path: Path) -> Iterator[Sandbox]:
     yield made
     made.end()
     assert made.survivors() == []
+    assert made.holders() == []
+
+
+@pytest.fixture(scope="session")
+def ending() -> type[Ending]:
+    """What :meth:`Sandbox.assert_ended` is told."""
+    return Ending
 
 
 @pytest.fixture(scope="session")

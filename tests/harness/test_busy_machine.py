@@ -16,7 +16,7 @@ SPIN = "import os; os.sched_setaffinity(0, {core})\nprint(flush=True)\nwhile Tru
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux counts who waits for a core")
-def test_a_row_measured_beside_a_busy_neighbour_says_so_or_leaves_its_blocks_out(sandbox) -> None:
+def test_a_row_measured_beside_a_busy_neighbour_says_so_or_leaves_its_blocks_out(sandbox, ending) -> None:
     """On one core for two blocks are lost: all are kept, and what counts is clean, or the row is marked."""
     mine = os.sched_getaffinity(0)
     core = {min(mine)}
@@ -30,8 +30,7 @@ def test_a_row_measured_beside_a_busy_neighbour_says_so_or_leaves_its_blocks_out
         os.sched_setaffinity(0, mine)
         neighbour.kill()
         neighbour.communicate()
-    assert done.returncode == 0, done.stderr
-    (row,) = sandbox.rows()
+    (row,) = sandbox.assert_ended(done, ending(0))
     assert row.status is Status.PASS
     found = {each.metric: each for each in row.measurements}
     latency, left_out = found["latency"], found.get("latency_contended")

@@ -201,15 +201,14 @@ def test_builds_overlap_and_nothing_runs_beside_what_is_timed(sandbox: Any, tmp_
         assert len(shared) <= VISITS, f"others ran while {name} was timed, not in its pauses alone"
 
 
-def test_who_was_killed_beside_others_is_run_again_alone(sandbox: Any, tmp_path: Path) -> None:
+def test_who_was_killed_beside_others_is_run_again_alone(sandbox: Any, ending: Any, tmp_path: Path) -> None:
     """Its neighbours may have taken its memory: only what happens without them counts."""
     folder = tmp_path / "beats"
     folder.mkdir()
     words = ("busy", "--models", "busy_1,busy_2,greedy", "--device", "fake", "--config", "eager")
     done = sandbox.measure(*words, "--prefetch", "3", **{FOLDER: str(folder)})
-    assert done.returncode == 0, done.stderr
-    assert "busy/greedy (inference) is run again at the end, alone: killed from outside" in done.stderr
-    assert [row.status.value for row in sandbox.rows()] == ["pass"] * 3
+    said = "busy/greedy (inference) is run again at the end, alone: killed from outside"
+    assert [row.status.value for row in sandbox.assert_ended(done, ending(0, said))] == ["pass"] * 3
 
 
 def test_an_interrupt_while_others_stand_still_leaves_nothing(sandbox: Any, tmp_path: Path) -> None:

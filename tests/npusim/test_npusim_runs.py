@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from torchgauge.records import Cause, Status
+from torchgauge.records import Cause, Modifier, Status
 from torchgauge.results import journal
 from torchgauge.results.store import Store
 
@@ -106,3 +106,31 @@ def test_more_processes_than_devices_are_refused_before_anything_starts(run) -> 
     assert len(rows) > 5
     assert {row.status for row in rows.values()} == {Status.UNSUPPORTED}
     assert {row.reason for row in rows.values()} == {"3 processes need 3 devices 'npusim': there is 1"}
+
+
+@pytest.mark.torch
+def test_a_device_that_has_lowered_its_clock_makes_its_rows_unsteady(run):
+    """Sampling goes on for a while, which is capped; then the row says in how many blocks, and for what."""
+    words = ("toy/mlp", "--device", "npusim", "--quiet-wait", "0.2")
+    done, rows = run(*words, TORCHGAUGE_NPUSIM_FAULT="throttles_for=thermal")
+    assert done.returncode == 0, done.stderr
+    row = rows["mlp@npusim"]
+    facts = dict(row.facts)
+    assert Modifier.UNSTEADY in row.modifiers
+    assert f"the device had lowered its clock (thermal) in {facts['blocks']} of" in facts["unsteady"]
+    assert facts["throttled_counted"] == facts["throttled_blocks"] == facts["blocks"] > 0
+
+
+@pytest.mark.torch
+def test_blocks_with_a_lower_clock_are_left_out_where_there_are_others(run):
+    """The row says how many there were and how long a step took; on a busy machine even they must count."""
+    fault = "throttles_for=power cap,throttled_answers=3"
+    done, rows = run("toy/mlp", "--device", "npusim", TORCHGAUGE_NPUSIM_FAULT=fault)
+    assert done.returncode == 0, done.stderr
+    facts = dict(rows["mlp@npusim"].facts)
+    assert facts["throttled_blocks"] == 3
+    assert facts["throttled_for"] == "power cap"
+    assert facts["throttled_step_s"] > 0
+    assert ("lowered its clock" in str(facts.get("unsteady", ""))) is (facts["throttled_counted"] > 0)
+    (latency,) = [each for each in rows["mlp@npusim"].measurements if each.metric == "latency"]
+    assert len(latency.samples) == facts["blocks"] > 0

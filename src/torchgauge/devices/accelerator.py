@@ -292,6 +292,10 @@ class AcceleratorSession:
             found["device.memory_free_bytes"] = memory.call[0]
         return found
 
+    def throttled_for(self) -> str:
+        """Why the device has lowered its clock now, in its own words; "" where it has not or does not say."""
+        return hooks.throttled_for(self._torch_type, self._index)
+
     def calibration_dtypes(self) -> tuple[str, ...]:
         """Single precision, which every device has."""
         return ("float32",)

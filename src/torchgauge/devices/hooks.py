@@ -210,6 +210,14 @@ def telemetry(torch_type: str, index: int) -> tuple[dict[str, float], str]:
     return readings, "; ".join(problems)
 
 
+def throttled_for(torch_type: str, index: int) -> str:
+    """What ``torch.DEVICE.throttle_reasons(index)`` says, a line at most; "" where there is no such hook."""
+    try:
+        return str(device_module(torch_type).throttle_reasons(index)).strip()[:200]
+    except HOOK_ERRORS:
+        return ""
+
+
 def distributed_backend(torch_type: str) -> tuple[str | None, str]:
     """The name of the default collectives backend, or None and the reason."""
     import torch.distributed as dist

@@ -252,15 +252,19 @@ def read(path: Path | str) -> Iterator[JournalRecord]:
         yield record
 
 
-def read_with_ends(path: Path | str) -> Iterator[tuple[JournalRecord, int]]:
-    """What :func:`read` yields, each record with the offset of its end in bytes; raises as it does."""
+def read_with_ends(path: Path | str, end: int = 0, n: int = 0) -> Iterator[tuple[JournalRecord, int]]:
+    """What :func:`read` yields, each record with the offset of its end in bytes; raises as it does.
+
+    It goes on behind record ``n``, which ends at ``end``.
+    """
     path = Path(path)
     try:
         stream = path.open("rb")
     except FileNotFoundError as error:
         raise UsageError(f"there is no journal {path}", hint="torchgauge results list") from error
     with stream:
-        yield from _records(stream, path)
+        stream.seek(end)
+        yield from _records(stream, path, end, n)
 
 
 def results(path: Path | str, version: int = SCHEMA_VERSION) -> Iterator[Result]:
@@ -288,10 +292,9 @@ def is_being_written(path: Path | str) -> bool:
     return False
 
 
-def _records(stream: BinaryIO, path: Path) -> Iterator[tuple[JournalRecord, int]]:
+def _records(stream: BinaryIO, path: Path, end: int = 0, n: int = 0) -> Iterator[tuple[JournalRecord, int]]:
     """Good records with the offset of their end, until the torn tail, if there is one."""
-    end = 0
-    for number, line in enumerate(stream, start=1):
+    for number, line in enumerate(stream, start=n + 1):
         record = decode_line(line, path)
         if record is None:
             if any(decode_line(later, path) for later in stream):

@@ -33,7 +33,7 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
         text = tell()
         if workload.model == "leaky":
             raise RuntimeError(f"I found:\n{text}")
-    step = {"broken": _raise, "killed": _die}.get(workload.model, _sleep)
+    step = {"broken": _raise, "killed": _die, "hungry": _eat}.get(workload.model, _sleep)
     return BuiltWorkload(module=step, framework="python")
 
 
@@ -62,3 +62,10 @@ def _raise() -> None:
 
 def _die() -> None:
     os.kill(os.getpid(), signal.SIGKILL)
+
+
+def _eat() -> None:
+    """Take memory until somebody ends this; pages that are written to count."""
+    eaten = []
+    while True:
+        eaten.append(b"x" * (8 << 20))

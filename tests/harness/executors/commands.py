@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -16,12 +15,7 @@ SLOW = ("slow", "--device", "fake", "--config", "eager")
 
 def assert_whole(sandbox: Any) -> list[Result]:
     """The rows of the only run: each planned case once, published, and nothing left of those who measured."""
-    folder, rows = sandbox.folder(), sandbox.rows()
-    assert Counter(row.case.key for row in rows) == Counter(each.case.key for each in folder.plan().cases)
-    (info,) = sandbox.store.runs()
-    assert (info.state.value, info.published, info.problem) == ("complete", True, "")
-    assert sandbox.survivors() == []
-    assert not (folder.path / "work").exists()
+    rows: list[Result] = sandbox.assert_accounted()
     return rows
 
 

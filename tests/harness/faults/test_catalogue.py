@@ -31,6 +31,37 @@ def test_a_fault_is_injected_by_tests_that_exist_or_says_why_not(fault: Fault) -
         assert function in {node.name for node in tree.body if isinstance(node, ast.FunctionDef)}, name
 
 
+ACCOUNTS = ("assert_ended(", "assert_accounted(", "assert_whole(", "assert_complete(")
+"""What asks for planned rows, journal, processes and leases; the first also for exit code and message."""
+ELSEWISE = {
+    "test_any_moment_will_do": "eight stores; nothing that is left is looked for after each",
+    "test_amid_imports_it_ends_without_a_traceback": "before there is a run",
+    "test_a_plan_that_is_not_this_version_s_or_damaged_is_refused": "before there is a run",
+    "test_parts_that_do_not_belong_together_are_not_merged": "no run is made of them",
+}
+"""Tests of commands that account for no run, with the reason."""
+
+
+def test_each_test_of_a_command_accounts_for_its_run() -> None:
+    """By one function, so that none of them lacks one of the things that must hold after any fault."""
+    lacking, seen = [], 0
+    for name in dict.fromkeys(test for fault in faults() for test in fault.tests):
+        path, _, function = name.partition("::")
+        text = (ROOT / path).read_text(encoding="utf-8")
+        node = next(
+            each
+            for each in ast.parse(text).body
+            if isinstance(each, ast.FunctionDef) and each.name == function
+        )
+        if "sandbox" in {each.arg for each in node.args.args}:
+            seen += 1
+            body = ast.get_source_segment(text, node) or ""
+            if function not in ELSEWISE and not any(each in body for each in ACCOUNTS):
+                lacking.append(name)
+    assert seen > len(ELSEWISE)
+    assert lacking == []
+
+
 def test_the_page_says_what_the_catalogue_says() -> None:
     """``python tests/harness/faults/catalogue.py --write`` writes it again."""
     assert PAGE.read_text(encoding="utf-8") == written()

@@ -135,6 +135,7 @@ def test_what_a_killed_worker_was_given_is_infra_and_the_rest_stands(sandbox: An
         ("not_run", "cancelled"): len(rest),
     }
     assert [row[2] for row in found if row[1] == "lost_worker"] == ["doomed"]
+    sandbox.assert_accounted("interrupted")
     again = sandbox.run("run", "--resume", str(sandbox.folder().path))
     assert again.returncode == 3, again.stderr
     assert Counter(row[0] for row in parts.published().values()) == {"pass": 2 + len(rest), "infra": 1}
@@ -160,6 +161,7 @@ def test_a_killed_worker_that_is_started_again_loses_nothing(sandbox: Any, plann
         ("pass", "first"): 2,
         ("pass", "second"): len(parts.groups) - 2,
     }
+    sandbox.assert_accounted()
     again = parts.merge("first", "second")
     assert again.returncode == 2
     assert "is complete" in again.stderr

@@ -27,24 +27,23 @@ def run(sandbox, device, *more, **variables):
         ("npusim.5", "device 'npusim' has no index 5 here"),
     ],
 )
-def test_it_is_said_once_and_nothing_is_written(sandbox, device, said) -> None:
+def test_it_is_said_once_and_nothing_is_written(sandbox, ending, device, said) -> None:
     """With what to try and exit 3, also where another device of the run is here."""
     done = run(sandbox, device)
-    assert done.returncode == 3, done.stderr
+    sandbox.assert_ended(done, ending(3, "try: ", state=""))
     assert done.stderr.startswith(f"error: {said}"), done.stderr
     assert done.stderr.count("absent") + done.stderr.count("no index") == 1
-    assert "try: " in done.stderr
     assert "torchgauge devices lists those that are here" in done.stderr
     assert not sandbox.store_path.exists()
 
 
-def test_a_file_of_expectations_has_its_rows(sandbox) -> None:
+def test_a_file_of_expectations_has_its_rows(sandbox, ending) -> None:
     """What somebody expects of an absent device is answered case by case."""
     path = sandbox.store_path.parent / "expected.yaml"
     path.write_text(ROWS.format("npu"))
     done = run(sandbox, "npu", "--expectations", str(path))
-    assert done.returncode == 3, done.stderr
-    assert [(row.status.value, row.cause.value) for row in sandbox.rows()] == [("infra", "no_device")] * 2
+    rows = sandbox.assert_ended(done, ending(3))
+    assert [(row.status.value, row.cause.value) for row in rows] == [("infra", "no_device")] * 2
 
 
 def test_a_file_about_another_device_asks_for_no_rows(sandbox) -> None:

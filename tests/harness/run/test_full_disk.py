@@ -5,13 +5,10 @@ from __future__ import annotations
 import resource
 import signal
 import time
-from collections import Counter
 from pathlib import Path
 from typing import Any
 
 import pytest
-
-from torchgauge.results.journal import Kind, read
 
 pytestmark = pytest.mark.long
 
@@ -29,7 +26,7 @@ def _wait(condition: Any, what: str) -> None:
 
 
 @pytest.mark.parametrize("prefetch", ["1", "2"])
-def test_a_full_disk_in_the_middle_of_a_run_is_an_error_with_a_way_on(sandbox, prefetch: str) -> None:
+def test_a_full_disk_in_the_middle_of_a_run_is_an_error_with_a_way_on(sandbox, ending, prefetch: str) -> None:
     """The next file that the parent writes does not fit; its rows are there, nothing is left running."""
     gate = sandbox.store_path.parent / "gate"
     gate.mkdir()
@@ -53,11 +50,7 @@ def test_a_full_disk_in_the_middle_of_a_run_is_an_error_with_a_way_on(sandbox, p
     assert sandbox.survivors() == []
 
     done = sandbox.run("run", "--resume", str(sandbox.folder().path))
-    assert done.returncode == 0, done.stderr
-    rows = [record for record in read(sandbox.folder().journal_path) if record.kind is Kind.RESULT]
-    assert Counter(record.case_key for record in rows) == Counter(
-        planned.case.key for planned in sandbox.folder().plan().cases
-    )
+    sandbox.assert_ended(done, ending(0))
 
 
 def test_a_log_that_cannot_be_written_costs_no_worker(tmp_path: Path) -> None:

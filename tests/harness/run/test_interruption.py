@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-from torchgauge.results.journal import Kind, read
-
 pytestmark = pytest.mark.long
 
 MODELS = 6
@@ -71,12 +69,9 @@ def resume(sandbox: Any) -> subprocess.CompletedProcess[str]:
 
 def assert_complete(sandbox: Any) -> None:
     """Every case has exactly one row in the journal and in the tables."""
-    rows = [record for record in read(sandbox.folder().journal_path) if record.kind is Kind.RESULT]
-    keys = Counter(record.case_key for record in rows)
-    assert keys == Counter(planned.case.key for planned in sandbox.folder().plan().cases)
+    sandbox.assert_accounted()
     run = listed(sandbox)
     assert (run["state"], run["published"], run["counts"]) == ("complete", True, {"pass": MODELS})
-    assert not (sandbox.folder().path / "work").exists()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -256,6 +251,7 @@ def test_the_first_one_says_what_is_waited_for(sandbox) -> None:
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "go on with: torchgauge run --resume" in rest
+    sandbox.assert_accounted("interrupted")
     assert_left_nothing(sandbox)
 
 

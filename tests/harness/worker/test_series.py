@@ -48,3 +48,19 @@ def test_where_nobody_counts_every_block_does() -> None:
     series = series_of(None, None)
     series.settle(0.95)
     assert (series.wall, series.contention, series.contended) == ([1, 2], {}, {})
+
+
+def test_blocks_with_a_lower_clock_stand_apart_and_are_told() -> None:
+    """They count where the others are too few, and the facts say how many do."""
+    series = series_of(*[0.0] * 6)
+    series.add(Block(70.0, 7.0, None, "thermal"), 7, 1.0)
+    series.settle(0.95)
+    assert series.rounds == [1, 2, 3, 4, 5, 6]
+    said = {"throttled_blocks": 1, "throttled_for": "thermal", "throttled_step_s": 70.0}
+    assert series.throttling() == {**said, "throttled_counted": 0}
+    few = series_of(0.0, device=False)
+    few.add(Block(70.0, 7.0, None, "thermal"), 2)
+    few.settle(0.95)
+    assert few.rounds == [1, 2]
+    assert few.throttling() == {**said, "throttled_counted": 1}
+    assert series_of(0.0).throttling() == {}

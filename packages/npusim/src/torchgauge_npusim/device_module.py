@@ -97,6 +97,12 @@ def synchronize(device: Device = None) -> None:
         faults.hang()
 
 
+def throttle_reasons(device: Device = None) -> str:
+    """Why the device has lowered its clock; empty, as it has none, unless a fault says otherwise."""
+    check_index(_device(device))
+    return faults.throttle()
+
+
 def manual_seed(seed: int) -> None:
     """Seed the device's generator."""
     generator.DEFAULT.manual_seed(int(seed))

@@ -16,12 +16,16 @@ and without overload, joined by `+`, `*` for anything. Every overload of them th
 `aten::_to_cpu`, runs there, and copies results and written arguments back; a profiler sees `aten::_to_cpu`
 below the operator's event. The results are right.
 
+`throttles_for=thermal` makes the device say that it has lowered its clock, whenever it is asked, or for the
+first N times with `throttled_answers=N`.
+
 `abort_ops=aten::erf` ends the process with SIGABRT where the operator is called, as a failed assertion in a
 vendor's library does; names are exact.
 """
 
 from __future__ import annotations
 
+import itertools
 import os
 import time
 from dataclasses import dataclass, fields
@@ -53,6 +57,8 @@ class Faults:
     oom_after_bytes: int | None = None
     vanish_after_calls: int | None = None
     vanish_once: str = ""
+    throttles_for: str = ""
+    throttled_answers: int | None = None
 
 
 def faults_from(environment: Mapping[str, str]) -> Faults:
@@ -106,6 +112,15 @@ def answer_or_vanish(device_name: str) -> None:
         raise RuntimeError(message)
 
 
+_ANSWERS = itertools.count(1)
+
+
+def throttle() -> str:
+    """Why the device says, when it is asked now, that it has lowered its clock; "" where it has not."""
+    most = ACTIVE.throttled_answers
+    return ACTIVE.throttles_for if most is None or next(_ANSWERS) <= most else ""
+
+
 def _is_my_turn(token: str) -> bool:
     # The process that makes the file loses its device; where the file is there, another one did.
     if not token:
@@ -122,7 +137,8 @@ def _words(text: str) -> list[str]:
 
 
 _FLAGS = frozenset(field.name for field in fields(Faults) if field.default is False)
-_NUMBERS = frozenset({"oom_after_bytes", "vanish_after_calls"})
+_NUMBERS = frozenset({"oom_after_bytes", "throttled_answers", "vanish_after_calls"})
+_TEXTS = frozenset({"throttles_for", "vanish_once"})
 _NAMES = frozenset({"abort_ops", "fallback_ops"})
 
 
@@ -132,7 +148,7 @@ def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
         name, _, value = word.partition("=")
         if name in _NUMBERS and value.isdecimal():
             chosen[name] = int(value)
-        elif name == "vanish_once" and value:
+        elif name in _TEXTS and value:
             chosen[name] = value
         elif name in _NAMES and value:
             chosen[name] = tuple(value.split("+"))
@@ -140,6 +156,7 @@ def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
             chosen[name] = True
         else:
             known = [*sorted(_FLAGS), *(f"{each}=N" for each in sorted(_NUMBERS)), "vanish_once=FILE"]
+            known += ["throttles_for=REASON"]
             known += [f"{each}=NAME+NAME" for each in sorted(_NAMES)]
             message = f"{FAULT_VARIABLE}: {word!r} is not a fault; known faults: {', '.join(known)}"
             raise ValueError(message)

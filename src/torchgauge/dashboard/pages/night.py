@@ -112,7 +112,9 @@ def night_until(history: History, stop: int) -> Night | None:
 def newest_night(history: History, now: float) -> Night | None:
     """The newest night up to ``now``, in seconds since the epoch; None for a stretch without one.
 
-    A snapshot that is dated later is of a machine whose clock is ahead: it is nobody's newest night.
+    A snapshot that is dated later is of a machine whose clock is ahead: it is nobody's newest night, unless
+    there is no other; then it may as well be this clock that is behind.
     """
     today = units.day(now)
-    return night_until(history, sum(snapshot.date <= today for snapshot in history.snapshots))
+    known = sum(snapshot.date <= today for snapshot in history.snapshots)
+    return night_until(history, known or len(history.snapshots))

@@ -22,8 +22,8 @@ from torchgauge.harness.executors.executor import BudgetSpent, RunNote, Submissi
 from torchgauge.harness.parts.part_folder import PartFolder, log_below
 from torchgauge.harness.run.rows import RowContext, excerpt, row
 from torchgauge.records import Cause, Group, Outcome, Phase, Plan, Result, Status, to_plain
-from torchgauge.results.atomic_file import write_atomically
-from torchgauge.results.journal import JournalRecord, Kind, RunState, is_being_written, read
+from torchgauge.results.atomic_file import storage_errors
+from torchgauge.results.journal import JournalRecord, Kind, RunState, is_being_written, read_with_ends
 
 READ_S = 0.5
 """Seconds between looks at the folders of parts."""
@@ -106,7 +106,11 @@ class Engine(Protocol):
 
 @dataclass
 class Watched:
-    """A job that runs, or is to: what its folder has told, and since when nothing is known of it."""
+    """A job that runs, or is to: what its folder has told, and since when nothing is known of it.
+
+    ``line`` is the last line of the journal that was taken. Reading goes on behind line ``number``, which
+    ends at byte ``end``: reading all of it at each look would cost the square of its length.
+    """
 
     job: PartJob
     folder: PartFolder
@@ -116,6 +120,8 @@ class Watched:
     running: float | None = None
     size: int = -1
     line: int = 0
+    number: int = 0
+    end: int = 0
     started: bool = False
     ended: RunState | None = None
     killed: dict[str, Result] = field(default_factory=dict)
@@ -134,12 +140,16 @@ class Watched:
         if size == self.size:
             return
         rows: list[Result] = []
+        before = self.end
         try:
-            for record in read(path):
+            for record, end in read_with_ends(path, self.end, self.number):
+                self.number, self.end = record.n, end
                 if record.n > self.line:
                     self.line = record.n
                     yield from self._take(record, rows)
             self.size = size
+            if before and self.end == before:  # its writer cut it back meanwhile: read from the start
+                self.number, self.end, self.size = 0, 0, -1
         except DamagedJournalError as error:
             self.size = size
             yield RunNote(f"{self.job.name}: {error.message}")
@@ -194,7 +204,7 @@ class PartJobs:
         self.engine.clear()
         groups = list(self.submission.groups)
         logs = self.submission.folder / "logs"
-        self.number = sum(1 for _ in logs.glob("part-*"))
+        self.number = max((int(each.name.removeprefix("part-")) for each in logs.glob("part-*")), default=0)
         try:
             for left in self.left_behind():
                 yield from self.told(left)
@@ -253,8 +263,9 @@ class PartJobs:
         refused = self.engine.start(jobs)
         for name, why in refused.items():
             yield self.infra(self.jobs.pop(name), f"it was refused: {why}")
-        for name in dict.fromkeys(self.engine.called(each) for each in jobs if each.name not in refused):
-            yield RunNote(f"submitted {name}")
+        names = [self.engine.called(each) for each in jobs if each.name not in refused]
+        if names:  # one note: each costs as much as a row, and nothing is watched meanwhile
+            yield RunNote(f"submitted {names[0]}" + (f" to {names[-1]}" if len(names) > 1 else ""))
         self.asked = 0.0
 
     def watch(self) -> Iterator[Yield]:
@@ -376,9 +387,14 @@ class PartJobs:
 
 
 def write_part_plan(folder: Path, plan: Plan, job: PartJob) -> None:
-    """The plan file of ``job`` in ``folder``: what `torchgauge worker` is given."""
+    """The plan file of ``job`` in ``folder``: what `torchgauge worker` is given.
+
+    It need not be durable, as a resumed run writes others; devices would wait for a thousand of them.
+    """
     text = json.dumps(to_plain(replace(plan, groups=job.groups)), allow_nan=False)
-    write_atomically(folder / f"{job.name}.json", text.encode())
+    path = folder / f"{job.name}.json"
+    with storage_errors(path):
+        path.write_text(text, encoding="utf-8")
 
 
 def _was_killed(result: Result) -> bool:

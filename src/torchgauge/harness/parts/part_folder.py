@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import os
 import shutil
 import stat
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
@@ -48,19 +50,30 @@ class PartFolder(RunFolder):
         return folder
 
     def copy_logs(self, to: Path) -> list[str]:
-        """Copy the logs to the folder ``to``; what is none is named: a store is published."""
+        """Copy the logs that are new to the folder ``to``; what is none is named: a store is published."""
         with storage_errors(to):
             to.mkdir(parents=True, exist_ok=True)
             found = sorted(self.logs.iterdir()) if _is_real(self.logs, stat.S_ISDIR) else []
             logs = [each for each in found if _is_real(each, stat.S_ISREG)]
             for each in logs:
-                shutil.copyfile(each, to / each.name)
+                _copy_new(each, to / each.name)
         return [each.name for each in found if each not in logs]
 
 
 def log_below(result: Result, name: str) -> Result:
     """``result`` with its log in the folder ``name`` of the run's logs."""
     return replace(result, log=f"logs/{name}/{Path(result.log).name}" if result.log else "")
+
+
+def _copy_new(log: Path, to: Path) -> None:
+    """Copy ``log``, with its time, unless it was copied since it last changed."""
+    found = log.stat()
+    with suppress(FileNotFoundError):
+        there = to.stat()
+        if (there.st_size, there.st_mtime_ns) == (found.st_size, found.st_mtime_ns):
+            return
+    shutil.copyfile(log, to)
+    os.utime(to, ns=(found.st_atime_ns, found.st_mtime_ns))
 
 
 def _is_real(path: Path, kind: Callable[[int], bool]) -> bool:
@@ -77,6 +90,7 @@ class PartSurvey:
     """What a journal of a part says of its groups, without its measurements.
 
     ``given`` are ids of groups, ``done`` keys of cases; ``ended`` is None where nothing says that it ended.
+    ``moments`` are when its cases began by the clock of its machine, in seconds since the epoch.
     """
 
     folder: PartFolder
@@ -85,6 +99,7 @@ class PartSurvey:
     given: set[str] = field(default_factory=set)
     done: set[str] = field(default_factory=set)
     ended: RunState | None = None
+    moments: list[float] = field(default_factory=list)
 
     @classmethod
     def read(cls, path: Path) -> PartSurvey:
@@ -126,3 +141,5 @@ class PartSurvey:
             self.given.update(part.groups)
         elif record.kind is Kind.RESULT:
             self.done.add(record.case_key)
+            if began := record.data["started_at"]:
+                self.moments.append(began)

@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 
-from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.clock import DAY_S, SYSTEM_CLOCK
 from torchgauge.errors import UsageError
 from torchgauge.harness.parts.part_folder import PartSurvey, log_below
 from torchgauge.harness.parts.part_run import on_node
@@ -20,6 +20,8 @@ from torchgauge.records import Cause, Group, Plan, Result, Status
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
 from torchgauge.results.store import RunFolder, Store
 
+AGREE_S = 300.0
+"""Seconds by which the clocks of two machines may differ without a word."""
 AT_ONCE = 100
 """Rows that become durable together: one by one, thousands of them wait for the disk."""
 
@@ -78,7 +80,10 @@ def _fill(
         said = f"part of {part.node}: {len(part.given)} groups, {len(part.done)} cases done, {_ending(part)}"
         if left_out:
             said += f"; no logs and left out: {', '.join(left_out[:5])}"
-        journal.append(Kind.NOTE, [Note(said, SYSTEM_CLOCK.now())])
+        now = SYSTEM_CLOCK.now()
+        if apart := _clock_apart(part, now):
+            said += f"; {apart}"
+        journal.append(Kind.NOTE, [Note(said, now)])
         for rows in _rows(journal, part, wanted, name):
             _keep(journal, rows, report)
     for group in plan.groups:
@@ -127,6 +132,20 @@ def _lost(group: Group, plan: Plan, parts: Sequence[PartSurvey], done: set[str])
     return on_node(
         [unattempted(plan, each, Status.INFRA, Cause.LOST_WORKER, reason) for each in left], dead.node
     )
+
+
+def _clock_apart(part: PartSurvey, now: float) -> str:
+    """That the clock of the part's machine is wrong: cases began before they were planned, or after ``now``.
+
+    Nothing but that is wrong with its rows: durations and deadlines are of a steady clock.
+    """
+    if not part.moments:
+        return ""
+    behind, ahead = part.plan.created_at - min(part.moments), max(part.moments) - now
+    seconds, way = max((behind, "behind"), (ahead, "ahead"))
+    if seconds < AGREE_S:
+        return ""
+    return f"its clock is {seconds / DAY_S:.2g} days {way} of the others: dates of its rows are wrong"
 
 
 def _free(name: str, taken: set[str]) -> str:

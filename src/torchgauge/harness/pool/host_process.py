@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import getpass
 import json
 import os
@@ -96,9 +97,9 @@ class HostProcess:
             os.close(read)
             self._printed.close()
             self._remove_scratch()
-            raise InfrastructureError(
-                f"cannot start {options.python}: {error}", hint="name an existing interpreter"
-            ) from error
+            many = error.errno in (errno.EMFILE, errno.ENFILE)
+            hint = "let it open more files: ulimit -n 1024" if many else "name an existing interpreter"
+            raise InfrastructureError(f"cannot start {options.python}: {error}", hint=hint) from error
         finally:
             os.close(write)
         self._replies, self._buffer = read, b""

@@ -12,11 +12,13 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Union
 
+from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.executors.executor import BudgetSpent, RunNote, Submission, Yield
 from torchgauge.harness.pool.code_caches import CodeCaches
 from torchgauge.harness.pool.group_runner import GroupRunner
@@ -113,7 +115,7 @@ class WorkerPool:
             return
         variables = variables_of(next(group for group in self.groups if group.cases))
         hosts = [runner.host(variables) for runner in runners]
-        threads = [threading.Thread(target=host.ready, name="open host") for host in hosts]
+        threads = [threading.Thread(target=_try, args=(host.ready,), name="open host") for host in hosts]
         for thread in threads:
             thread.start()
         for thread in threads:
@@ -215,3 +217,9 @@ def _named(group: Group) -> str:
 
 def _why(rows: list[Result]) -> str:
     return next(row.reason for row in rows if suspicious([row])) or "it ran out of memory"
+
+
+def _try(open_host: Callable[[], object]) -> None:
+    """Call ``open_host``; what keeps it from coming up is no trace of a thread."""
+    with suppress(TorchgaugeError, OSError):
+        open_host()

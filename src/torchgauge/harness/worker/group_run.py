@@ -322,6 +322,7 @@ class GroupRun:
             state.measurements += case_measurements.contention(series, stopped)
             state.facts.update(steps_per_block=series.inner, blocks=len(series.wall), warmup=series.warmup)
             state.facts.update(taken)
+            state.facts.update(series.throttling())
         self._pass_all()
 
     def _compiled_beside(self, state: CaseState, all_series: dict[int, Series]) -> Series | None:

@@ -111,8 +111,8 @@ class Rounds:
         self.visit_began += seconds
 
     def wait(self, now: float) -> bool:
-        """Whether to go on for blocks that others leave alone: too few are there, and patience is left."""
-        if not any(series.contended and len(series.wall) < self.settings.min_blocks for series in self.live):
+        """Whether to go on for blocks that nothing disturbs: too few are there, and patience is left."""
+        if not any(series.apart and len(series.wall) < self.settings.min_blocks for series in self.live):
             return False
         left = min(MOST_WAITS * self.budget, max(0.0, self.settings.quiet_wait_s - self.waits.seconds()))
         self.waited = max(0.0, min(left, now - self.deadline))

@@ -9,9 +9,11 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
+from statistics import median
 from typing import Any
 
 from torchgauge.harness.worker.stopping import interval_rank
+from torchgauge.records import Scalar
 
 CONTENDED = 0.05
 """Share of a block without a core from which it is left out: the median of the others is off by less."""
@@ -19,11 +21,15 @@ CONTENDED = 0.05
 
 @dataclass(frozen=True)
 class Block:
-    """Seconds per step in one block: wall, CPU time of the process, and device events where any."""
+    """Seconds per step in one block: wall, CPU time of the process, and device events where any.
+
+    ``throttled`` is why the device had lowered its clock at its end.
+    """
 
     wall: float
     cpu: float
     device: float | None
+    throttled: str = ""
 
 
 @dataclass
@@ -49,29 +55,55 @@ class Series:
     rounds: list[int] = field(default_factory=list)
     contention: dict[int, float] = field(default_factory=dict)
     contended: dict[int, Block] = field(default_factory=dict)
+    throttled: dict[int, Block] = field(default_factory=dict)
     failed: BaseException | None = None
     agreed: int = 0
     stopped: str = ""
 
     def add(self, block: Block, number: int, contention: float | None = None) -> None:
-        """Keep ``block`` as this series' sample of round ``number``, apart where others had its cores."""
+        """Keep ``block`` as this series' sample of round ``number``.
+
+        It is kept apart where others had its cores, or where the device had lowered its clock.
+        """
         if sampled := getattr(self.step, "sampled", None):
             sampled(number, self.inner)
         if contention is not None:
             self.contention[number] = contention
-            if contention > CONTENDED:
-                self.contended[number] = block
-                return
-        self._count(block, number)
+        if block.throttled:
+            self.throttled[number] = block
+        elif contention is not None and contention > CONTENDED:
+            self.contended[number] = block
+        else:
+            self._count(block, number)
+
+    @property
+    def apart(self) -> bool:
+        """Whether there are blocks that were kept apart."""
+        return bool(self.contended or self.throttled)
+
+    def throttling(self) -> dict[str, Scalar]:
+        """Blocks at whose end the device had lowered its clock, as facts; none where it never had.
+
+        How many there were and for what, how long a step took in them, and how many of them count.
+        """
+        if not self.throttled:
+            return {}
+        found = self.throttled.values()
+        return {
+            "throttled_blocks": len(found),
+            "throttled_for": ", ".join(sorted({block.throttled for block in found})),
+            "throttled_step_s": median(block.wall for block in found),
+            "throttled_counted": len(self.throttled.keys() & set(self.rounds)),
+        }
 
     def settle(self, confidence: float) -> None:
-        """Count the contended blocks like the others, in order, where those are too few for an interval."""
-        if interval_rank(len(self.wall), confidence) or not self.contended:
+        """Count the blocks that were kept apart like the others, where those are too few for an interval."""
+        if interval_rank(len(self.wall), confidence) or not self.apart:
             return
         devices: Sequence[float | None] = self.device or [None] * len(self.wall)
         columns = zip(self.rounds, self.wall, self.cpu, devices, strict=True)
         clean = {number: Block(wall, cpu, device) for number, wall, cpu, device in columns}
-        every, self.contended = {**clean, **self.contended}, {}
+        every, self.contended = {**clean, **self.contended, **self.throttled}, {}
         for samples in (self.wall, self.cpu, self.device, self.rounds):
             samples.clear()
         for number in sorted(every):

@@ -10,7 +10,7 @@ import gc
 import random
 import time
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import repeat
 from statistics import median
 from typing import Any
@@ -138,8 +138,8 @@ def measure(
     of rounds. A group that is still wide may take up to ``MOST_BUDGETS`` where ``shared_budget`` has the
     time, and one that needs less than its budget leaves the rest there. Blocks of which others had the cores
     are left out as long as there are enough others, and sampling goes on for them up to
-    ``settings.quiet_wait_s`` longer. Short rounds come in a few visits apart from each other, between which
-    others have the machine.
+    ``settings.quiet_wait_s`` longer; so are blocks after which the device says that it lowered its clock.
+    Short rounds come in a few visits apart from each other, between which others have the machine.
     """
     order = random.Random(settings.order_seed)  # noqa: S311  an order, not a secret
     timers = {series.key: session.event_timer() for series in all_series}
@@ -190,7 +190,8 @@ def _settle_in(rounds: Rounds, sample: Callable[[Series], Block | None], seconds
 
 def _sample(series: Series, session: DeviceSession, timer: EventTimer | None) -> Block | None:
     try:
-        return time_block(series.step, series.inner, session, timer)
+        block = time_block(series.step, series.inner, session, timer)
+        return replace(block, throttled=getattr(session, "throttled_for", str)())
     except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
         series.failed = error
         RANKS.leave()
