@@ -87,7 +87,7 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
     from torchgauge.harness.planning.sharding import other_shardings
     from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_plain
+    from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
 
     progress = Progress()
