@@ -8,6 +8,9 @@ from enum import Enum
 
 from torchgauge.records.status import INCOMPLETE, Cause, Phase, Status
 
+MEASURED_ON = "measured_on"
+"""The fact that names the device which measured a case in the place of its own."""
+
 
 class Again(str, Enum):
     """Why a case was attempted once more: the closed list.

@@ -33,6 +33,7 @@ if TYPE_CHECKING:
 
 MISSING_OPS_VARIABLE = "TORCHGAUGE_NPUSIM_MISSING_OPS"
 FAULT_VARIABLE = "TORCHGAUGE_NPUSIM_FAULT"
+DEVICES_VARIABLE = "TORCHGAUGE_NPUSIM_DEVICES"
 
 
 @dataclass(frozen=True)
@@ -53,12 +54,22 @@ class Faults:
     oom_after_bytes: int | None = None
     vanish_after_calls: int | None = None
     vanish_once: str = ""
+    on_index: int | None = None
 
 
 def faults_from(environment: Mapping[str, str]) -> Faults:
     """Read the two variables; raises ValueError for a fault that does not exist."""
     missing = tuple(_words(environment.get(MISSING_OPS_VARIABLE, "")))
     return _parse(_words(environment.get(FAULT_VARIABLE, "")), missing)
+
+
+def devices_from(environment: Mapping[str, str]) -> int:
+    """How many devices there are said to be; raises ValueError for what is no such number."""
+    text = environment.get(DEVICES_VARIABLE, "1")
+    if not text.isdecimal() or not int(text):
+        message = f"{DEVICES_VARIABLE}: {text!r} is no number of devices"
+        raise ValueError(message)
+    return int(text)
 
 
 def fail_like_a_missing_driver(device_name: str) -> None:
@@ -89,6 +100,7 @@ class _Presence:
     def __init__(self) -> None:
         self.calls = 0
         self.gone = False
+        self.index = 0
 
 
 _PRESENCE = _Presence()
@@ -96,7 +108,7 @@ _PRESENCE = _Presence()
 
 def answer_or_vanish(device_name: str) -> None:
     """Count a call to the device; raises RuntimeError, now and ever after, once it has vanished."""
-    if ACTIVE.vanish_after_calls is None:
+    if ACTIVE.vanish_after_calls is None or ACTIVE.on_index not in (None, _PRESENCE.index):
         return
     _PRESENCE.calls += 1
     if not _PRESENCE.gone and _PRESENCE.calls > ACTIVE.vanish_after_calls:
@@ -104,6 +116,16 @@ def answer_or_vanish(device_name: str) -> None:
     if _PRESENCE.gone:
         message = f"{device_name} runtime error: device lost, it no longer answers (call {_PRESENCE.calls})"
         raise RuntimeError(message)
+
+
+def select(index: int) -> None:
+    """Let calls from now on go to the device with this index."""
+    _PRESENCE.index = index
+
+
+def selected() -> int:
+    """The index of the device that calls go to."""
+    return _PRESENCE.index
 
 
 def _is_my_turn(token: str) -> bool:
@@ -122,7 +144,7 @@ def _words(text: str) -> list[str]:
 
 
 _FLAGS = frozenset(field.name for field in fields(Faults) if field.default is False)
-_NUMBERS = frozenset({"oom_after_bytes", "vanish_after_calls"})
+_NUMBERS = frozenset({"oom_after_bytes", "vanish_after_calls", "on_index"})
 _NAMES = frozenset({"abort_ops", "fallback_ops"})
 
 
@@ -147,3 +169,4 @@ def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
 
 
 ACTIVE = faults_from(os.environ)
+DEVICES = devices_from(os.environ)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import torch
 
-from torchgauge_npusim.faults import ACTIVE
+from torchgauge_npusim.faults import ACTIVE, DEVICES
 from torchgauge_npusim.identity import DEVICE_NAME
 
 if TYPE_CHECKING:
@@ -93,14 +93,15 @@ def total_bytes() -> int:
 
 
 def device() -> torch.device:
-    """The one device there is."""
+    """The device that every tensor names: PyTorch's guard for devices in Python knows index 0 only."""
     return torch.device(DEVICE_NAME, 0)
 
 
 def check_index(wanted: torch.device | None) -> None:
     """Raise RuntimeError when a tensor is asked for on a device that does not exist."""
-    if wanted is not None and wanted.type == DEVICE_NAME and wanted.index not in (None, 0):
-        message = f"invalid device ordinal: {wanted}; this host has 1 {DEVICE_NAME} device"
+    if wanted is not None and wanted.type == DEVICE_NAME and (wanted.index or 0) >= DEVICES:
+        plural = "device" if DEVICES == 1 else "devices"
+        message = f"invalid device ordinal: {wanted}; this host has {DEVICES} {DEVICE_NAME} {plural}"
         raise RuntimeError(message)
 
 

@@ -6,11 +6,11 @@ from dataclasses import dataclass, field
 
 from torchgauge.clock import Clock
 from torchgauge.harness.executors.executor import Attempted, BudgetSpent, RunNote, Yield
-from torchgauge.harness.run.attempts import Attempts
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rows import unattempted
 from torchgauge.harness.run.run_report import RunReport
 from torchgauge.records import Calibration, Cause, Environment, Plan, PlannedCase, Result, Status
+from torchgauge.results.attempts import Attempts
 from torchgauge.results.journal import Journal, Kind, Note
 
 

@@ -19,7 +19,6 @@ from torchgauge.devices.device import Device
 from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.executors.executor import Executor, Submission, Yield
 from torchgauge.harness.executors.silence import Silence, SilentExecutorError
-from torchgauge.harness.run.attempts import Attempts
 from torchgauge.harness.run.disk_space import require_space
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.row_keeper import RowKeeper
@@ -27,6 +26,7 @@ from torchgauge.harness.run.run_report import RunReport
 from torchgauge.processes.kept_process import leave
 from torchgauge.records import Group, Plan, Status
 from torchgauge.registry import load
+from torchgauge.results.attempts import Attempts
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
 from torchgauge.results.store import RunFolder, Store

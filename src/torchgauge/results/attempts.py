@@ -10,10 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 from torchgauge.records import Again, Attempt, Modifier, Result, Status, are_flaky, say_flaky
+from torchgauge.records.attempt import MEASURED_ON
 from torchgauge.results.journal import EarlierAttempt
-
-MEASURED_ON = "measured_on"
-"""The fact that names the device which measured a case in the place of its own."""
 
 
 @dataclass
@@ -39,6 +37,8 @@ class Attempts:
             first = min(each.number for each in last.attempts)
             before = (attempt_of(each.result, each.again) for each in earlier if each.result.attempt < first)
             return replace(last, attempts=(*before, *last.attempts)), None
+        if earlier and last.status is Status.NOT_RUN:  # it never came to another attempt
+            last = earlier.pop().result
         if not earlier:
             return last, None
         last = _next(last, earlier)
@@ -55,6 +55,11 @@ class Attempts:
             modifiers = (*row.modifiers, Modifier.FLAKY)
             row = replace(row, modifiers=modifiers, facts=tuple(sorted(facts.items())))
         return row, None if rows[chosen] is last else EarlierAttempt(Again.ASKED, last)
+
+    def give_up(self, key: str) -> Result | None:
+        """The row of a case of which no further attempt was made; None where there was none at all."""
+        earlier = self.earlier.get(key)
+        return self.close(earlier.pop().result)[0] if earlier else None
 
     def _numbered(self, result: Result) -> Result:
         return _next(result, self.earlier.get(result.case.key, []))
