@@ -137,6 +137,30 @@ def test_the_lock_goes_to_who_asked_first_and_leaves_with_who_leaves(worker: Wor
     assert granted == ["a", "b", "c"]
 
 
+def test_workers_of_several_devices_time_at_once_where_that_is_allowed(worker: Worker) -> None:
+    """Two of them, one of each device; who prepares stands still until both have given it back."""
+    members = [worker(name) for name in ("a", "b", "c", "d")]
+    lock, granted = TimingLock(2), []
+    for (member, _), name, device in zip(members, "abcd", ("x", "x", "y", "z"), strict=True):
+        member.device, member.grant = device, lambda name=name: granted.append(name)
+        lock.join(member)
+    (a, _), (b, _), (c, three), (_, four) = members
+    for member in (a, b, c):
+        lock.want(member)
+    assert granted == ["a", "c"]  # b is of the device of a
+    assert grows(three)
+    assert stands(four)
+    assert b.idle
+    lock.give_back(c)
+    assert granted == ["a", "c"]
+    assert stands(four)
+    lock.give_back(a)
+    assert granted == ["a", "c", "b"]
+    lock.leave(b)
+    assert grows(four)
+    assert grows(three)
+
+
 def test_a_newcomer_stands_still_at_once(worker: Worker) -> None:
     """It joins while another one times; its time does not count."""
     (first, _), (second, two) = worker("one"), worker("two")

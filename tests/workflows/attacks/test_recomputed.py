@@ -87,7 +87,14 @@ def attempts(statuses: list[str], **changes: object) -> Edit:
     def edit(row: Row) -> None:
         told = {"phase": "done", "cause": None, "reason": "", "device": "npusim", "log": ""}
         row["attempts"] = [
-            {"number": number, "status": status, **told, "started_at": 0.0, "duration_s": 1.0, "again": "asked"}
+            {
+                "number": number,
+                "status": status,
+                **told,
+                "started_at": 0.0,
+                "duration_s": 1.0,
+                "again": "asked",
+            }
             for number, status in enumerate(statuses, start=1)
         ]
         row["attempts"][-1]["again"] = None

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Final, cast
 
 import torch
 
+from torchgauge_npusim import faults
 from torchgauge_npusim.faults import ACTIVE, DEVICES
 from torchgauge_npusim.identity import DEVICE_NAME
 
@@ -98,11 +99,13 @@ def device() -> torch.device:
 
 
 def check_index(wanted: torch.device | None) -> None:
-    """Raise RuntimeError when a tensor is asked for on a device that does not exist."""
+    """Go on with the device that a tensor is asked for on; raises RuntimeError where it does not exist."""
     if wanted is not None and wanted.type == DEVICE_NAME and (wanted.index or 0) >= DEVICES:
         plural = "device" if DEVICES == 1 else "devices"
         message = f"invalid device ordinal: {wanted}; this host has {DEVICES} {DEVICE_NAME} {plural}"
         raise RuntimeError(message)
+    if wanted is not None and wanted.type == DEVICE_NAME and wanted.index:
+        faults.select(wanted.index)  # torch.accelerator tells nobody what it selects, and tensors say 0
 
 
 def mixed_devices(operator: str) -> RuntimeError:

@@ -62,7 +62,7 @@ def read(place: Path) -> Quarantine | None:
     path = _file_of(place)
     try:
         return from_plain(Quarantine, json.loads(path.read_bytes()))
-    except FileNotFoundError:
+    except (FileNotFoundError, NotADirectoryError):
         return None
     except (OSError, ValueError):
         return Quarantine(place.name, f"{path} cannot be read", 0.0, "unknown")
