@@ -195,7 +195,7 @@ def test_the_parent_waits_for_quiet() -> None:
 
 
 def beats(folder: Path) -> dict[str, dict[str, list[float]]]:
-    """By model and kind: when it had a core, in monotonic seconds."""
+    """By process of a model and kind: when it had a core, in monotonic seconds."""
     found: dict[str, dict[str, list[float]]] = {}
     for path in folder.iterdir():
         kinds: dict[str, list[float]] = defaultdict(list)
@@ -206,13 +206,21 @@ def beats(folder: Path) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def test_builds_overlap_and_nothing_runs_beside_what_is_timed(sandbox: Any, tmp_path: Path) -> None:
-    """Models write down when they had a core: three build at once, and each is timed alone."""
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--device", "fake", "--prefetch", "3"),
+        ("--device", "fake,fake.1", "--models", "busy_1,busy_2", "--prefetch", "2"),
+    ],
+    ids=["of one device", "of two devices"],
+)
+def test_builds_overlap_and_nothing_runs_beside_what_is_timed(
+    words: tuple[str, ...], sandbox: Any, tmp_path: Path
+) -> None:
+    """Models write down when they had a core: several build at once, and each is timed alone."""
     folder = tmp_path / "beats"
     folder.mkdir()
-    done = sandbox.measure(
-        "busy", "--device", "fake", "--config", "eager", "--prefetch", "3", **{FOLDER: str(folder)}
-    )
+    done = sandbox.measure("busy", "--config", "eager", *words, **{FOLDER: str(folder)})
     assert done.returncode == 0, done.stderr
     assert [row.status.value for row in sandbox.rows()] == ["pass"] * 4
     found = beats(folder)
