@@ -87,6 +87,13 @@ def test_a_release_without_an_index_is_of_the_first() -> None:
         quarantine.release("../leases/acc.0")
 
 
+def test_a_run_of_checks_alone_examines_a_device_in_quarantine() -> None:
+    """How else would anybody know that it is well again."""
+    health().leave("it smokes", lasting=True)
+    target = DeviceTarget("acc")
+    assert DeviceHealth(ACC, target, "run-2", SYSTEM_CLOCK, only_checks=True).gone == ""
+
+
 @pytest.mark.parametrize("device", [FAKE, HOST])
 def test_what_is_no_hardware_of_its_own_is_out_of_its_run_only(device: DeviceDescriptor) -> None:
     """The host is what torchgauge runs on, and a fake device cannot be ill tomorrow."""

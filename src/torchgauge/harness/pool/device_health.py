@@ -27,20 +27,23 @@ MOST_DRIFT = 0.75
 class DeviceHealth:
     """The health of ``target`` in the run called ``run_id``; ``gone`` says why it left, "" while it is in.
 
-    Several threads may tell it things; what there is to say of it waits in ``notes``.
+    A run that has ``only_checks`` for it examines it: no quarantine is in the way. Several threads may tell it things; what there is to say of it waits in ``notes``.
     """
 
     device: Device
     target: DeviceTarget
     run_id: str
     clock: Clock
+    only_checks: bool = False
     losses: int = 0
     gone: str = ""
     notes: list[str] = field(default_factory=list)
     _mutex: threading.Lock = field(default_factory=threading.Lock, repr=False)
 
     def __post_init__(self) -> None:
-        if self.place is not None and (found := quarantine.read(self.place)) is not None:
+        if self.place is None or self.only_checks:
+            return
+        if (found := quarantine.read(self.place)) is not None:
             self.gone = found.words
             self.notes.append(f"device '{self.target}' is not used: {found.words}; {found.lift}")
 

@@ -59,13 +59,20 @@ class DeviceTurns:
             self.groups.setdefault(group.device, []).append(group)
         plan, clock = self.submission.plan, self.submission.clock
         self.health = {
-            target: DeviceHealth(self.submission.devices[target.name], target, plan.run_id, clock)
+            target: DeviceHealth(
+                self.submission.devices[target.name], target, plan.run_id, clock, self.only_checks(target)
+            )
             for target in dict.fromkeys([*self.groups, *self.spares])
             if target.name in self.submission.devices
         }
         self.pace, self.made = Pace.of_plan(plan), Counter(self.submission.made)
         budget = plan.settings.budget_s
         self.until = None if budget is None else clock.steady() + budget
+
+    def only_checks(self, target: DeviceTarget) -> bool:
+        """Whether ``target`` is examined, and nothing else is measured on it."""
+        groups = self.groups.get(target, [])
+        return bool(groups) and all(group.checks for group in groups)
 
     def run(self) -> Iterator[Yield]:
         """Run everything that there is time for."""

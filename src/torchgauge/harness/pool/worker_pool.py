@@ -168,10 +168,10 @@ class WorkerPool:
 
     def judged(self, done: Done) -> Iterator[Yield]:
         """The rows of ``done``, without those of cases that are tried once more; the device hears of them."""
+        may = not self.never_there and not done.group.checks  # whose answer it is that the device is ill
         lost = next((row for row in done.rows if row.cause is Cause.NO_DEVICE), None)
-        if lost is not None and not self.never_there:
+        if lost is not None and may:
             self.health.lost(lost.reason)
-        may = not self.never_there
         broken = [row for row in done.rows if may and is_broken(row) and row.case.key not in self.retried]
         keys = {row.case.key for row in broken}
         if broken:
