@@ -36,7 +36,9 @@ class LocalExecutor:
 
     def submit(self, submission: Submission) -> Iterator[Yield]:
         """Run the groups of all devices."""
-        work, options = submission.folder / "work", submission.options or LocalOptions()
+        work = submission.folder / "work"
+        given = submission.options  # those of another executor, where that hands its work to this one
+        options = given if isinstance(given, LocalOptions) else LocalOptions()
         shutil.rmtree(work, ignore_errors=True)
         with storage_errors(work):
             work.mkdir(parents=True)

@@ -56,9 +56,9 @@ def _missing(target: DeviceTarget, device: Device, report: ProbeReport | None) -
 def refuse_quarantined(groups: Sequence[Group], devices: Mapping[str, Device]) -> None:
     """Raise :class:`InfrastructureError` where each device of ``groups`` is in quarantine on this machine.
 
-    Where some are not, those take over what they can of the others' cases.
+    Where some are not, those take over what they can of the others' cases. Checks examine it.
     """
-    targets = sorted({each.device for each in groups}, key=str)
+    targets = sorted({each.device for each in groups if not each.checks}, key=str)
     places = [place_of(devices[each.name], each) for each in targets]
     found = [None if place is None else read(place) for place in places]
     if found and all(found):
