@@ -4,7 +4,8 @@ Two simulated devices (they compute on the host, so that they disturb each other
 the same models in three ways, which take turns: one device after another; both prepared at once and timed one
 by one; both prepared and timed at once. Prints one JSON object: for each way, wall seconds of the runs, the
 share of rows that are not unsteady, and the ratio of each case's median to its median one after another, as
-the geometric mean over cases and as the worst case. One thread each, no calibration.
+the geometric mean over cases and as the worst case: of its wall time, and of its CPU time, which says less of
+neighbours and is all that a busy machine can tell. One thread each, no calibration.
 """
 
 from __future__ import annotations
@@ -27,11 +28,12 @@ WAYS = {
     "prepared at once, timed one by one": ("devices_at_once=2",),
     "timed at once": ("devices_at_once=2", "timed_at_once=2"),
 }
+METRICS = ("latency", "latency_cpu")
 MODELS = "mlp,convnet,transformer,embedding"
 
 
-def measure(options: tuple[str, ...]) -> tuple[float, dict[str, float], int]:
-    """Wall seconds, median latency by case in seconds, and how many rows are steady, of one run."""
+def measure(options: tuple[str, ...]) -> tuple[float, dict[str, float], float]:
+    """Wall seconds, medians by metric and case in seconds, and the share of steady rows, of one run."""
     with tempfile.TemporaryDirectory() as folder:
         store = Path(folder, "store")
         words = [
@@ -58,12 +60,12 @@ def measure(options: tuple[str, ...]) -> tuple[float, dict[str, float], int]:
         (run_id,) = opened.run_ids()
         rows = list(journal.results(opened.run(run_id).journal_path))
     medians = {
-        row.case_id: summary.median
+        f"{summary.metric} {row.case_id}": summary.median
         for row in rows
         for summary in row.summaries
-        if summary.metric == "latency" and summary.median is not None
+        if summary.metric in METRICS and summary.median is not None
     }
-    return took, medians, sum(not row.unsteady for row in rows)
+    return took, medians, sum(not row.unsteady for row in rows) / len(rows)
 
 
 def main() -> None:
@@ -72,25 +74,29 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=3)
     rounds = parser.parse_args().rounds
     load = os.getloadavg()[0]
-    found: dict[str, list[tuple[float, dict[str, float], int]]] = {way: [] for way in WAYS}
+    found: dict[str, list[tuple[float, dict[str, float], float]]] = {way: [] for way in WAYS}
     for _ in range(rounds):
         for way, options in WAYS.items():
             found[way].append(measure(options))
     usual = medians_of(found["one after another"])
-    said = {}
+    said: dict[str, dict[str, object]] = {}
     for way, runs in found.items():
-        ratios = {case: median / usual[case] for case, median in medians_of(runs).items() if case in usual}
+        now = medians_of(runs)
         said[way] = {
             "wall_s": [round(took, 1) for took, _, _ in runs],
-            "steady": sum(steady for _, _, steady in runs) / sum(len(medians) for _, medians, _ in runs),
-            "ratio": round(statistics.geometric_mean(ratios.values()), 3),
-            "worst": round(max(ratios.values()), 3),
-            "cases": len(ratios),
+            "steady": round(statistics.mean(steady for _, _, steady in runs), 2),
         }
+        for metric in METRICS:
+            ratios = [
+                now[each] / usual[each] for each in now if each.startswith(f"{metric} ") and each in usual
+            ]
+            if ratios:
+                mean = round(statistics.geometric_mean(ratios), 3)
+                said[way][metric] = {"ratio": mean, "worst": round(max(ratios), 3), "cases": len(ratios)}
     print(json.dumps({"load_before": load, "rounds": rounds, "ways": said}, indent=1))
 
 
-def medians_of(runs: list[tuple[float, dict[str, float], int]]) -> dict[str, float]:
+def medians_of(runs: list[tuple[float, dict[str, float], float]]) -> dict[str, float]:
     """The median over ``runs`` of each case's median."""
     cases = set.intersection(*(set(medians) for _, medians, _ in runs))
     return {case: statistics.median(medians[case] for _, medians, _ in runs) for case in sorted(cases)}

@@ -65,10 +65,10 @@ def signal_one(pid: int, number: int) -> None:
         return
 
 
-def kill_group(pid: int) -> None:
-    """Kill the process group of ``pid``; one that has gone is no error."""
+def signal_group(pid: int, number: int) -> None:
+    """Send a signal to the process group of ``pid``; one that has gone is no error."""
     try:
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
         return
 

@@ -107,6 +107,18 @@ def test_without_another_device_it_is_the_same_and_never_a_third_time(sandbox: A
     assert (broken.status, broken.attempt, broken.attempts) == (Status.ERROR, 1, ())
 
 
+def test_what_takes_too_long_says_where_and_may_tidy_up_before_it_is_killed(
+    sandbox: Any, moods: Path
+) -> None:
+    """Stacks first, then SIGTERM, and SIGKILL after a grace; a timeout is final."""
+    done = sandbox.measure(*WORDS, "--models", "tidy", "--device", "fake", "--timeout", "8")
+    assert done.returncode == 1, done.stderr
+    (row,) = sandbox.rows()
+    assert (row.status, row.attempts) == (Status.TIMEOUT, ())
+    assert "in _hang" in (sandbox.folder().path / row.log).read_text()
+    assert (moods / "tidied").exists()
+
+
 def test_a_run_that_was_interrupted_between_attempts_goes_on_with_the_next(
     sandbox: Any, tmp_path: Path
 ) -> None:

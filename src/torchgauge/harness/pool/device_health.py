@@ -27,8 +27,8 @@ MOST_DRIFT = 0.75
 class DeviceHealth:
     """The health of ``target`` in the run called ``run_id``; ``gone`` says why it left, "" while it is in.
 
-    A run that has ``only_checks`` for it examines it: no quarantine is in the way. Several threads may tell it
-    things; what there is to say of it waits in ``notes``.
+    A run that has ``only_checks`` for it examines it: no quarantine is in the way. Several threads may tell
+    it things; what there is to say of it waits in ``notes``.
     """
 
     device: Device
