@@ -7,6 +7,7 @@ import shutil
 import signal
 import sys
 import tempfile
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,14 @@ def pytest_configure(config: pytest.Config) -> None:
 def pytest_unconfigure() -> None:
     """Remove the leases of simulated devices."""
     shutil.rmtree(os.environ.pop("TORCHGAUGE_LEASES", ""), ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _no_quarantine() -> Iterator[None]:
+    """Let no device that a test has broken be out for the next one."""
+    yield
+    for path in Path(os.environ["TORCHGAUGE_LEASES"]).glob("*.quarantine"):
+        path.unlink(missing_ok=True)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -25,7 +25,7 @@ from torchgauge.cli.main import cli
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.names import device_id
 from torchgauge.harness.run.progress import describe_rows
-from torchgauge.harness.run.runner import RunReport, report_plain
+from torchgauge.harness.run.run_report import RunReport, report_plain
 from torchgauge.harness.run.summary import brief_text, result_lines, summary_lines
 from torchgauge.results import frames
 from torchgauge.results.store import Store

@@ -14,7 +14,7 @@ from torchgauge.harness.checks.check_card import Card, Deviation, GroupLine, car
 from torchgauge.harness.doctor.doctor_run import Calibrated, Gap
 from torchgauge.harness.doctor.doctor_text import calibration_lines
 from torchgauge.harness.doctor.fitness import Fitness, Verdict
-from torchgauge.harness.run.runner import RunReport
+from torchgauge.harness.run.run_report import RunReport
 from torchgauge.harness.run.summary import brief_text, plan_lines, report_lines, result_lines
 from torchgauge.records import (
     Case,

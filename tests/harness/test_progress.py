@@ -8,7 +8,7 @@ import pytest
 
 from torchgauge.harness.ab.progress import AbProgress
 from torchgauge.harness.run.progress import LiveLines, Progress, describe_rows
-from torchgauge.harness.run.runner import RunReport
+from torchgauge.harness.run.run_report import RunReport
 from torchgauge.records import Status
 from torchgauge.records.comparison import Pair, Side
 from torchgauge.testing import make_case, make_plan, make_result

@@ -137,6 +137,30 @@ def test_the_lock_goes_to_who_asked_first_and_leaves_with_who_leaves(worker: Wor
     assert granted == ["a", "b", "c"]
 
 
+def test_workers_of_several_devices_time_at_once_where_that_is_allowed(worker: Worker) -> None:
+    """Two of them, one of each device; who prepares stands still until both have given it back."""
+    members = [worker(name) for name in ("a", "b", "c", "d")]
+    lock, granted = TimingLock(2), []
+    for (member, _), name, device in zip(members, "abcd", ("x", "x", "y", "z"), strict=True):
+        member.device, member.grant = device, lambda name=name: granted.append(name)
+        lock.join(member)
+    (a, _), (b, _), (c, three), (_, four) = members
+    for member in (a, b, c):
+        lock.want(member)
+    assert granted == ["a", "c"]  # b is of the device of a
+    assert grows(three)
+    assert stands(four)
+    assert b.idle
+    lock.give_back(c)
+    assert granted == ["a", "c"]
+    assert stands(four)
+    lock.give_back(a)
+    assert granted == ["a", "c", "b"]
+    lock.leave(b)
+    assert grows(four)
+    assert grows(three)
+
+
 def test_a_newcomer_stands_still_at_once(worker: Worker) -> None:
     """It joins while another one times; its time does not count."""
     (first, _), (second, two) = worker("one"), worker("two")
@@ -171,7 +195,7 @@ def test_the_parent_waits_for_quiet() -> None:
 
 
 def beats(folder: Path) -> dict[str, dict[str, list[float]]]:
-    """By model and kind: when it had a core, in monotonic seconds."""
+    """By process of a model and kind: when it had a core, in monotonic seconds."""
     found: dict[str, dict[str, list[float]]] = {}
     for path in folder.iterdir():
         kinds: dict[str, list[float]] = defaultdict(list)
@@ -182,13 +206,21 @@ def beats(folder: Path) -> dict[str, dict[str, list[float]]]:
     return found
 
 
-def test_builds_overlap_and_nothing_runs_beside_what_is_timed(sandbox: Any, tmp_path: Path) -> None:
-    """Models write down when they had a core: three build at once, and each is timed alone."""
+@pytest.mark.parametrize(
+    "words",
+    [
+        ("--device", "fake", "--prefetch", "3"),
+        ("--device", "fake,fake.1", "--models", "busy_1,busy_2", "--prefetch", "2"),
+    ],
+    ids=["of one device", "of two devices"],
+)
+def test_builds_overlap_and_nothing_runs_beside_what_is_timed(
+    words: tuple[str, ...], sandbox: Any, tmp_path: Path
+) -> None:
+    """Models write down when they had a core: several build at once, and each is timed alone."""
     folder = tmp_path / "beats"
     folder.mkdir()
-    done = sandbox.measure(
-        "busy", "--device", "fake", "--config", "eager", "--prefetch", "3", **{FOLDER: str(folder)}
-    )
+    done = sandbox.measure("busy", "--config", "eager", *words, **{FOLDER: str(folder)})
     assert done.returncode == 0, done.stderr
     assert [row.status.value for row in sandbox.rows()] == ["pass"] * 4
     found = beats(folder)

@@ -20,6 +20,7 @@ def run(tmp_path, monkeypatch):
     """Return a function that runs cases in eager mode and gives the command's end and its rows by case."""
     for name in ("TORCHGAUGE_NPUSIM_NAME", "TORCHGAUGE_NPUSIM_FAULT", "TORCH_DEVICE_BACKEND_AUTOLOAD"):
         monkeypatch.delenv(name, raising=False)
+    monkeypatch.setenv("TORCHGAUGE_LEASES", str(tmp_path / "leases"))
     monkeypatch.setenv("OMP_NUM_THREADS", "1")
 
     def measure(*arguments, **variables):
@@ -47,6 +48,17 @@ def run(tmp_path, monkeypatch):
     return measure
 
 
+def command(*words: str) -> subprocess.CompletedProcess[str]:
+    """Another command, with the devices that there are now."""
+    return subprocess.run(
+        [sys.executable, "-m", "torchgauge.cli.main", *words],
+        capture_output=True,
+        text=True,
+        timeout=280,
+        check=False,
+    )
+
+
 @pytest.mark.torch
 def test_run_under_a_vendors_name_passes_through_its_adapter(run):
     """The device called npu is served by the npu adapter, from plan to row."""
@@ -56,8 +68,8 @@ def test_run_under_a_vendors_name_passes_through_its_adapter(run):
 
 
 @pytest.mark.torch
-def test_device_that_vanishes_costs_its_group_and_no_other(run, tmp_path: Path):
-    """Its cases are infra, as are those of an index that does not exist; the next group passes."""
+def test_device_that_vanishes_costs_its_group_an_attempt_and_no_other(run, tmp_path: Path):
+    """It is asked, and its cases are tried once more; those of an index that does not exist are infra."""
     fault = f"vanish_after_calls=300,vanish_once={tmp_path / 'token'}"
     expected = tmp_path / "expected.yaml"
     expected.write_text(
@@ -69,16 +81,49 @@ def test_device_that_vanishes_costs_its_group_and_no_other(run, tmp_path: Path):
     done, rows = run(*words, TORCHGAUGE_NPUSIM_FAULT=fault)
     found = {name: (row.status, row.cause) for name, row in rows.items()}
     on_npusim = {name: found.pop(name) for name in ("mlp@npusim", "embedding@npusim")}
-    (lost,) = [name for name, how in on_npusim.items() if how != (Status.PASS, None)]  # either may be first
-    assert on_npusim[lost] == (Status.INFRA, Cause.NO_DEVICE), done.stderr
+    assert set(on_npusim.values()) == {(Status.PASS, None)}, done.stderr
+    (lost,) = [name for name in on_npusim if rows[name].attempts]  # either may be first
+    first, second = rows[lost].attempts
+    assert (first.status, first.cause, second.status) == (Status.INFRA, Cause.NO_DEVICE, Status.PASS)
+    assert first.reason.startswith("the device was lost: RuntimeError: npusim runtime error")
+    assert {each.device for each in (first, second)} == {"npusim"}
     assert found == {
         "mlp@cpu.3": (Status.INFRA, Cause.NO_DEVICE),
         "embedding@cpu.3": (Status.INFRA, Cause.NO_DEVICE),
     }, done.stderr
-    assert rows[lost].reason.startswith("the device was lost: RuntimeError: npusim runtime error")
     assert "there is no index 3" in rows["mlp@cpu.3"].reason
     assert done.returncode == 3
     assert "Traceback" not in done.stdout + done.stderr
+
+
+@pytest.mark.torch
+@pytest.mark.long
+def test_a_device_that_is_lost_twice_leaves_and_another_takes_over(run, tmp_path: Path) -> None:
+    """Its cases are measured in its place; the next run is refused until somebody has released it."""
+    fault = "vanish_after_calls=100,on_index=0"
+    words = ("toy/mlp", "toy/embedding", "toy/sum", "--device", "npusim,npusim.1", "--prefetch", "1")
+    done, rows = run(*words, TORCHGAUGE_NPUSIM_DEVICES="2", TORCHGAUGE_NPUSIM_FAULT=fault)
+    assert done.returncode == 0, done.stderr
+    assert len(rows) == 6
+    assert {row.status for row in rows.values()} == {Status.PASS}
+    moved = [row for row in rows.values() if row.case.device.index == 0]
+    assert {dict(row.facts)["measured_on"] for row in moved} == {"npusim.1"}
+    assert all("measured on npusim.1 in the place of its own device" in row.unsteady for row in moved)
+    ends = sorted([each.status.value for each in row.attempts] for row in moved)
+    assert ends == [[], ["infra", "pass"], ["infra", "pass"]]  # the third was not begun
+    assert "device 'npusim' has left the pool: lost 2 times" in done.stderr
+    store = ("--store", str(tmp_path / "other"))
+    refused = command("run", "toy/mlp", "--device", "npusim", "--config", "eager", *store)
+    assert refused.returncode == 3, refused.stderr
+    assert "device 'npusim' is in quarantine since" in refused.stderr
+    assert "torchgauge devices --release npusim.0, once it is well" in refused.stderr
+    assert not (tmp_path / "other").exists()
+    listed = command("devices")
+    assert "'npusim.0' is in quarantine since" in listed.stdout, listed.stdout
+    released = command("devices", "--release", "npusim")
+    assert released.returncode == 0, released.stderr
+    assert released.stdout.startswith("device 'npusim.0' may be used again")
+    assert not list((tmp_path / "leases").glob("*.quarantine"))
 
 
 @pytest.mark.torch

@@ -45,7 +45,7 @@ def test_tables_of_version_0_have_the_columns_of_today(old, build):
     assert frames.calibrations(old).empty
 
 
-@pytest.mark.parametrize("version", ["v0", "v1", "v4"])
+@pytest.mark.parametrize("version", ["v0", "v1", "v4", "v5"])
 @pytest.mark.parametrize("name", TABLES)
 def test_a_column_of_an_old_table_is_the_same_alone(tmp_path, version, name):
     """Also one that a step renames, adds or changes: builds of sites read a few columns of each run."""

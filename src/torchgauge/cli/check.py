@@ -31,7 +31,7 @@ def command(**options: Any) -> None:
     from torchgauge.harness.checks.check_campaign import check_campaign
     from torchgauge.harness.checks.check_card import card_lines, card_of, catalogue_lines
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_plain
+    from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
     from torchgauge.records import to_plain
     from torchgauge.results.lookup import find_results

@@ -20,16 +20,20 @@ from torchgauge.cli.options import PYTHON
     help="import torch with and without the extensions and their stack; 1 where it fails",
 )
 @click.option("--device", default="", help="with --import-safety: only the packages of this device")
+@click.option("--release", metavar="DEVICE", default="", help="take this device out of quarantine")
 @PYTHON
 @JSON
-def command(import_safety: bool, device: str, python: str | None, as_json: bool) -> None:
-    """List each known device: present with its facts, or why it is not.
+def command(import_safety: bool, device: str, release: str, python: str | None, as_json: bool) -> None:
+    """List each known device: present with its facts, or why it is not; and those in quarantine.
 
     Example: torchgauge devices
     """
     from torchgauge.errors import UsageError
     from torchgauge.harness.interpreter.interpreter import interpreter
 
+    if release:
+        _release(release, as_json)
+        return
     if device and not import_safety:
         raise UsageError(
             "--device goes with --import-safety", hint=f"torchgauge doctor --device {device} looks closely"
@@ -69,6 +73,17 @@ def _import_safety(python: str, name: str, as_json: bool) -> int:
     return 0 if found.safe else 1
 
 
+def _release(name: str, as_json: bool) -> None:
+    from torchgauge.harness.pool.quarantine import release
+    from torchgauge.records import to_plain
+
+    found = release(name)
+    if as_json:
+        say_json(to_plain(found))
+    else:
+        click.echo(f"device '{found.device}' may be used again; it was {found.words}")
+
+
 def _list(python: str | None, as_json: bool) -> None:
     from torchgauge.devices.discover import known_devices
     from torchgauge.devices.listing import listing
@@ -76,6 +91,7 @@ def _list(python: str | None, as_json: bool) -> None:
     from torchgauge.harness.interpreter.foreign_plugins import plugin_devices
     from torchgauge.harness.interpreter.interpreter import hint_for, interpreter
     from torchgauge.harness.interpreter.staging import environment_for
+    from torchgauge.harness.pool.quarantine import everything
     from torchgauge.records import to_plain
 
     there = interpreter(python)
@@ -86,3 +102,4 @@ def _list(python: str | None, as_json: bool) -> None:
         say_json([to_plain(report) for report in reports])
         return
     say(listing(reports, shutil.get_terminal_size((100, 24)).columns))
+    say([f"'{each.device}' is {each.words}; {each.lift}" for each in everything()])

@@ -52,7 +52,7 @@ def command(**options: Any) -> None:
     from torchgauge.harness.checks.ops_matrix import causes, matrix, matrix_lines
     from torchgauge.harness.checks.ops_run import case_script, ops_campaign
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_plain
+    from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
     from torchgauge.results.lookup import results_of
 

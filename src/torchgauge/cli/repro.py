@@ -37,7 +37,7 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     """
     from torchgauge.harness.run.campaigns import repro_campaign
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_plain
+    from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import result_lines, summary_lines
     from torchgauge.results.journal import results
 

@@ -104,7 +104,7 @@ def merge(parts: tuple[str, ...], store: str, as_json: bool) -> None:
     Example: torchgauge results merge parts/first parts/second
     """
     from torchgauge.harness.parts.part_merge import merge_parts
-    from torchgauge.harness.run.runner import report_plain
+    from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
     from torchgauge.records import Status
     from torchgauge.results.store import Store

@@ -39,6 +39,11 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, value: tuple[st
 @click.option(
     "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), most valuable cases first"
 )
+@click.option(
+    "--attempts",
+    type=click.IntRange(1, 100),
+    help="attempt each case this often; one that ends differently is flaky, and no pass (1)",
+)
 @store_option("where results go")
 @click.option("--executor", default="local", show_default=True, help="where workers run")
 @click.option(
@@ -87,7 +92,7 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
     from torchgauge.harness.planning.sharding import other_shardings
     from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_plain
+    from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
 
     progress = Progress()

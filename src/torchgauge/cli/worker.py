@@ -31,7 +31,7 @@ def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **o
 
     from torchgauge.harness.parts.part_run import node_name, part_campaign, run_part
     from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.runner import report_plain
+    from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import report_lines
 
     campaign, whole = part_campaign(

@@ -86,7 +86,8 @@ class KeptProcess(subprocess.Popen[bytes]):
                 self.wait(END_S)
             except subprocess.TimeoutExpired:
                 self.kill()
-        self.wait()
+        with contextlib.suppress(subprocess.TimeoutExpired):  # what no signal ends is nobody's to wait for
+            self.wait(END_S)
 
 
 def new_scratch(name: str) -> str:
@@ -173,7 +174,8 @@ def run(
             said, complained = child.communicate(timeout=timeout)
         except subprocess.TimeoutExpired as late:
             child.end()
-            late.stdout, late.stderr = child.communicate()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                late.stdout, late.stderr = child.communicate(timeout=END_S)
             late.cmd = list(command)
             raise
         except BaseException:

@@ -65,10 +65,10 @@ def signal_one(pid: int, number: int) -> None:
         return
 
 
-def kill_group(pid: int) -> None:
-    """Kill the process group of ``pid``; one that has gone is no error."""
+def signal_group(pid: int, number: int) -> None:
+    """Send a signal to the process group of ``pid``; one that has gone is no error."""
     try:
-        os.killpg(pid, signal.SIGKILL)
+        os.killpg(pid, number)
     except (ProcessLookupError, PermissionError):
         return
 
@@ -120,15 +120,15 @@ def descendants(pid: int) -> list[int]:
 def kill_descendants(grace_s: float) -> list[str]:
     """Kill everything below this process; returns the names of what outlived ``grace_s`` seconds."""
     deadline = time.monotonic() + grace_s
-    while (alive := _alive(descendants(os.getpid()))) and time.monotonic() < deadline:
+    while (found := alive(descendants(os.getpid()))) and time.monotonic() < deadline:
         time.sleep(0.005)
         list(ended_children())
-    names = [_name(pid) for pid in alive]
+    names = [_name(pid) for pid in found]
     for _ in range(20):
         for pid in descendants(os.getpid()):
             signal_one(pid, signal.SIGKILL)
         list(ended_children())
-        if not _alive(descendants(os.getpid())):
+        if not alive(descendants(os.getpid())):
             break
         time.sleep(0.01)
     return names
@@ -163,16 +163,17 @@ def stat_of(pid: int) -> list[str]:
     return said.rpartition(")")[2].split()  # the name may hold anything
 
 
-def _alive(pids: list[int]) -> list[int]:
-    alive = []
+def alive(pids: list[int]) -> list[int]:
+    """Those of ``pids`` that still run: neither gone nor waiting to be taken note of."""
+    found = []
     for pid in pids:
         try:
             state = stat_of(pid)[0]
         except (OSError, IndexError):
             continue
         if state not in "ZX":
-            alive.append(pid)
-    return alive
+            found.append(pid)
+    return found
 
 
 def _name(pid: int) -> str:

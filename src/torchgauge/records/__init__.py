@@ -5,6 +5,7 @@ The package uses the standard library only and runs on Python 3.10 and later; bu
 nothing else. Units are base units (seconds, bytes); ``docs/glossary.md`` defines the words.
 """
 
+from torchgauge.records.attempt import Again, Attempt, are_flaky, say_flaky
 from torchgauge.records.case import (
     AUTOCAST,
     PRETRAINED,
@@ -92,6 +93,8 @@ __all__ = [
     "UNCOUNTED",
     "UNTIMED",
     "Accuracy",
+    "Again",
+    "Attempt",
     "Better",
     "Calibration",
     "Case",
@@ -128,6 +131,7 @@ __all__ = [
     "Workload",
     "absent",
     "apart",
+    "are_flaky",
     "compared_by",
     "counts_as_pass",
     "digest",
@@ -142,6 +146,7 @@ __all__ = [
     "left_out",
     "number_counts",
     "prepare",
+    "say_flaky",
     "says_something",
     "times_count",
     "uncounted",

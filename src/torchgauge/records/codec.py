@@ -15,7 +15,7 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
 
-SCHEMA_VERSION = 5
+SCHEMA_VERSION = 6
 """Version of every record; ``results/migrations.py`` reads the older ones."""
 
 Scalar = typing.Union[str, int, float, bool, None]

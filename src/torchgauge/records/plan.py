@@ -121,7 +121,7 @@ class RunSettings:
     nothing else runs: ``all``, ``none`` or ``1/n``, an n-th of them each day in turn. ``compile_cache`` is
     the folder of caches that outlive the run; None keeps none. ``quiet_wait_s`` is how much longer a group is
     sampled where others have its cores; all groups of a run together wait no more than that and a quarter of
-    their budgets.
+    their budgets. Each case that is tried is attempted ``attempts`` times.
     """
 
     threads: int | None = None
@@ -149,6 +149,7 @@ class RunSettings:
     prefetch: int = 1
     cold_compile: str = "all"
     compile_cache: str | None = None
+    attempts: int = 1
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from torchgauge.records.attempt import Attempt
 from torchgauge.records.case import Case
 from torchgauge.records.codec import SCHEMA_VERSION, Scalar
 from torchgauge.records.measurement import Measurement, Summary
@@ -82,7 +83,10 @@ class Outcome:
 
 @dataclass(frozen=True)
 class Result:
-    """The one row of a planned case."""
+    """The one row of a planned case.
+
+    ``attempt`` is the number of the attempt that it is of, ``attempts`` are all where there were several.
+    """
 
     run_id: str
     case_id: str
@@ -107,6 +111,8 @@ class Result:
     log: str = ""
     log_excerpt: str = ""
     reproduce: str = ""
+    attempt: int = 1
+    attempts: tuple[Attempt, ...] = ()
     schema_version: int = SCHEMA_VERSION
 
     def __post_init__(self) -> None:
@@ -149,6 +155,11 @@ class Result:
     def unsteady(self) -> str:
         """Why the step times are in doubt; empty where they are not."""
         return self._why(Modifier.UNSTEADY)
+
+    @property
+    def flaky(self) -> str:
+        """How its attempts differ; empty where they do not."""
+        return self._why(Modifier.FLAKY)
 
     def _why(self, modifier: Modifier) -> str:
         return why_marked(modifier, self.modifiers, dict(self.facts))

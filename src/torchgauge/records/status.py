@@ -67,6 +67,7 @@ class Cause(str, Enum):
     KILLED = "killed"
     LOST_WORKER = "lost_worker"
     DISK_FULL = "disk_full"
+    QUARANTINED = "quarantined"
 
 
 CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
@@ -83,7 +84,7 @@ CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
     Status.FAIL_ACCURACY: frozenset({Cause.TOLERANCE, Cause.NONFINITE, Cause.NONDETERMINISTIC_EAGER}),
     Status.CRASH: frozenset({Cause.SIGNAL, Cause.EXIT}),
     Status.INFRA: frozenset({Cause.KILLED, Cause.LOST_WORKER, Cause.NO_DEVICE, Cause.DISK_FULL}),
-    Status.NOT_RUN: frozenset({Cause.CANCELLED, Cause.BUDGET, Cause.NO_DEVICE}),
+    Status.NOT_RUN: frozenset({Cause.CANCELLED, Cause.BUDGET, Cause.NO_DEVICE, Cause.QUARANTINED}),
 }
 """Which causes a status may carry; statuses that are absent carry none."""
 
@@ -111,6 +112,7 @@ WITHOUT_FACT: Mapping[Modifier, str] = {
     Modifier.OTHER_MODEL: "not the model that its suite declares",
     Modifier.UNCHECKED: "no result was compared with a reference",
     Modifier.UNSTEADY: "its step times are in doubt",
+    Modifier.FLAKY: "another attempt ended differently",
 }
 """What is said of a modifier whose reason, the fact of its name, a row lacks."""
 

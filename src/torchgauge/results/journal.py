@@ -23,6 +23,7 @@ from torchgauge.records import SCHEMA_VERSION, Result
 from torchgauge.results.atomic_file import fsync_path
 from torchgauge.results.journal_record import (
     PAYLOADS,
+    EarlierAttempt,
     End,
     JournalRecord,
     Kind,
@@ -35,6 +36,7 @@ from torchgauge.results.journal_record import (
 )
 
 __all__ = [
+    "EarlierAttempt",
     "End",
     "Journal",
     "JournalRecord",
@@ -146,6 +148,12 @@ class Journal:
     def results(self) -> Iterator[Result]:
         """Every result so far, one per case, read from the file."""
         return results(self.path)
+
+    def attempts(self) -> Iterator[EarlierAttempt]:
+        """Every earlier attempt at a case that has no result yet, in order."""
+        for record in read(self.path):
+            if record.kind is Kind.ATTEMPT and record.case_key not in self._done:
+                yield record.payload()
 
     def close(self) -> None:
         """Release the lock and the file; a second call does nothing."""

@@ -18,6 +18,7 @@ from typing import Any
 from torchgauge.errors import UsageError
 from torchgauge.records import (
     SCHEMA_VERSION,
+    Again,
     Calibration,
     Environment,
     Result,
@@ -37,6 +38,7 @@ class Kind(str, Enum):
     CALIBRATION = "calibration"
     RESULT = "result"
     NOTE = "note"
+    ATTEMPT = "attempt"
     LAUNCH = "launch"
     VERDICT = "verdict"
     PART = "part"
@@ -70,6 +72,14 @@ class Note:
 
 
 @dataclass(frozen=True)
+class EarlierAttempt:
+    """The row that an attempt at a case would have been which was not the last, and why there was another."""
+
+    again: Again
+    result: Result
+
+
+@dataclass(frozen=True)
 class Part:
     """Ids of the groups of a plan that were given to one ``node``: what makes a journal that of a part."""
 
@@ -95,6 +105,7 @@ PAYLOADS: Mapping[Kind, type] = {
     Kind.CALIBRATION: Calibration,
     Kind.RESULT: Result,
     Kind.NOTE: Note,
+    Kind.ATTEMPT: EarlierAttempt,
     Kind.LAUNCH: Launch,
     Kind.VERDICT: MetricVerdict,
     Kind.PART: Part,
@@ -118,8 +129,9 @@ class JournalRecord:
 
     @property
     def case_key(self) -> str:
-        """The key of the case that a ``result`` line is about."""
-        return key_of_plain(self.data["case"])
+        """The key of the case that a ``result`` or an ``attempt`` line is about."""
+        data = self.data["result"] if self.kind is Kind.ATTEMPT else self.data
+        return key_of_plain(data["case"])
 
 
 _HEAD = re.compile(rb'\{"n":([1-9][0-9]*),"kind":"([a-z_]+)","crc":"([0-9a-f]{8})","data":')

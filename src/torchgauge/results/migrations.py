@@ -7,7 +7,8 @@ format of the prototype: ``error`` in place of ``failure`` in a result, a column
 had random weights only, configurations without compile mode and pinning, and in a plan the text
 ``unsupported`` in place of a ``refusal``. Until version 2 two to five samples had an interval, by a bootstrap
 that covers less than it says: it is not read. Version 3 had no nodes: one machine measured each run. Until
-version 4 some names were private words (:data:`_WORDS_UNTIL_4`).
+version 4 some names were private words (:data:`_WORDS_UNTIL_4`), and until version 5 a row knew of one
+attempt only.
 """
 
 from __future__ import annotations
@@ -202,12 +203,27 @@ def _table_4_to_5(name: str, table: ArrowTable) -> ArrowTable:
     return table
 
 
+def _record_5_to_6(_kind: str, data: Plain) -> Plain:
+    """What came with version 6 has defaults."""
+    return data | {"schema_version": 6} if "schema_version" in data else data
+
+
+def _table_5_to_6(name: str, table: ArrowTable) -> ArrowTable:
+    import pyarrow as pa
+
+    if name != "results":
+        return table
+    table = table.append_column("attempt", pa.array([1] * table.num_rows, pa.int64()))
+    return table.append_column("attempts", pa.nulls(table.num_rows, pa.string()))
+
+
 RECORD_STEPS: Mapping[int, Callable[[str, Plain], Plain]] = {
     0: _record_0_to_1,
     1: _record_1_to_2,
     2: _record_2_to_3,
     3: _record_3_to_4,
     4: _record_4_to_5,
+    5: _record_5_to_6,
 }
 TABLE_STEPS: Mapping[int, Callable[[str, ArrowTable], ArrowTable]] = {
     0: _table_0_to_1,
@@ -215,4 +231,5 @@ TABLE_STEPS: Mapping[int, Callable[[str, ArrowTable], ArrowTable]] = {
     2: _table_2_to_3,
     3: _table_3_to_4,
     4: _table_4_to_5,
+    5: _table_5_to_6,
 }

@@ -40,6 +40,7 @@ from torchgauge.results.atomic_file import (
     write_atomically,
     writing_aside,
 )
+from torchgauge.results.attempts import Attempts
 from torchgauge.results.held import held
 from torchgauge.results.journal import Kind, RunState, is_being_written, read
 from torchgauge.results.json_file import object_if_any
@@ -208,6 +209,7 @@ class _Survey:
     versions: dict[str, str] = field(default_factory=dict)
     state: RunState | None = None
     never_reached: list[Result] = field(default_factory=list)
+    attempts: Attempts = field(default_factory=Attempts)
 
 
 def _survey(folder: RunFolder, version: int) -> _Survey:
@@ -216,6 +218,8 @@ def _survey(folder: RunFolder, version: int) -> _Survey:
         found.state = None
         if record.kind is Kind.RESULT:
             found.statuses.setdefault(record.case_key, record.data["status"])
+        elif record.kind is Kind.ATTEMPT:
+            found.attempts.restore(record.payload(version))
         elif record.kind is Kind.ENVIRONMENT:
             environment = record.payload(version)
             if name := to_rows.torch_version(environment):
@@ -246,10 +250,13 @@ def unreached_row(plan: Plan, planned: PlannedCase, cause: Cause, reason: str) -
 
 
 def _never_reached(plan: Plan, found: _Survey) -> list[Result]:
-    """Rows for the planned cases that a run did not reach; they are not in its journal."""
+    """Rows for the planned cases that a run did not reach, or of which it made too few attempts.
+
+    They are not in its journal.
+    """
     cause, reason = CUT_SHORT[found.state or RunState.INTERRUPTED]
     rows = [
-        unreached_row(plan, planned, cause, reason)
+        found.attempts.give_up(planned.case.key) or unreached_row(plan, planned, cause, reason)
         for planned in plan.cases
         if planned.case.key not in found.statuses
     ]

@@ -11,7 +11,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchgauge.clock import utc
-from torchgauge.records import Calibration, Configuration, Environment, Failure, Result, Scalar
+from torchgauge.records import (
+    Calibration,
+    Configuration,
+    Environment,
+    Failure,
+    Result,
+    Scalar,
+    to_plain,
+)
 from torchgauge.results.row_case import columns_of
 
 Row = dict[str, Any]
@@ -63,6 +71,8 @@ def result_row(result: Result, context: RunContext) -> Row:
         "log_excerpt": result.log_excerpt or None,
         "reproduce": result.reproduce or None,
         "facts": _object(result.facts),
+        "attempt": result.attempt,
+        "attempts": _json(to_plain(result.attempts)) if result.attempts else None,
         "schema_version": result.schema_version,
     }
 

@@ -134,6 +134,8 @@ RESULTS = Table(
         Column("log_excerpt", STRING, "the log's last lines, where the case did not pass"),
         Column("reproduce", STRING, "a command that runs the case again"),
         Column("facts", STRING, "further facts, a JSON object"),
+        required("attempt", INTEGER, "the number of the attempt that this row is of, from 1"),
+        Column("attempts", STRING, "all attempts where there were several, a JSON array of objects"),
         required("schema_version", INTEGER, "version of the record"),
     ),
 )

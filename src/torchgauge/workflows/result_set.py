@@ -216,7 +216,7 @@ class _Lines:
         yield self._line(Kind.PLAN, PlanStamp(self._plan.run_id, self._plan.digest))
         for record in records:
             ended = record.data if record.kind is Kind.END else None
-            if record.kind in (Kind.PLAN, Kind.END):
+            if record.kind in (Kind.PLAN, Kind.END, Kind.ATTEMPT):  # a row tells of its attempts itself
                 continue
             if record.kind is Kind.RESULT:
                 if record.case_key in done:

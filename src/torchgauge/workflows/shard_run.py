@@ -33,7 +33,8 @@ from torchgauge.harness.planning.refusals import missing_suite
 from torchgauge.harness.planning.selection import CaseName, parse_case_id
 from torchgauge.harness.run.campaigns import find_devices, placed, plan_of
 from torchgauge.harness.run.progress import Progress
-from torchgauge.harness.run.runner import Campaign, RunReport
+from torchgauge.harness.run.run_report import RunReport
+from torchgauge.harness.run.runner import Campaign
 from torchgauge.records import Group, PlannedCase, Provenance, RunSettings
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.suites.check import CHECK

@@ -12,7 +12,8 @@ from torchgauge.suites.catalog import YamlSuite
 from torchgauge.suites.suite import BuiltWorkload
 
 FOLDER = "TORCHGAUGE_TEST_BEATS"
-"""The variable that names the folder of the files; a line is a kind and a monotonic time."""
+"""The variable that names the folder of the files, called by model and process; a line is a kind and a
+monotonic time."""
 BUILD_S = 0.8
 BEAT_S = 0.004
 OTHERS_S = 3.0
@@ -28,7 +29,8 @@ SUITE = YamlSuite(
 
 def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
     """Take a core for a while, and return a step that takes it for a few milliseconds."""
-    file = os.open(Path(os.environ[FOLDER]) / workload.model, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    path = Path(os.environ[FOLDER]) / f"{workload.model}.{os.getpid()}"
+    file = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     if workload.model == "greedy" and _others_live(workload.model):
         os.kill(os.getpid(), signal.SIGKILL)
     until = time.process_time() + BUILD_S
@@ -50,7 +52,7 @@ def _others_live(model: str) -> bool:
 def _written(model: str) -> dict[str, int]:
     """How much each other model has written down."""
     files = Path(os.environ[FOLDER]).iterdir()
-    return {path.name: path.stat().st_size for path in files if path.name != model}
+    return {path.name: path.stat().st_size for path in files if path.stem != model}
 
 
 def _beat(file: int, kind: str) -> float:

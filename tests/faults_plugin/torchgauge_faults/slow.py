@@ -26,6 +26,12 @@ Without it, whether a run is over before a test can interrupt it is a matter of 
 """
 
 
+MOODS = "TORCHGAUGE_FAULTS_MOODS"
+"""Variable with a folder in which each process that builds a model which ends badly once leaves a file."""
+BAD_TRIES = {"moody": 2, "killed_once": 1}
+"""Which try at such a model ends badly."""
+
+
 def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
     """A step that sleeps, raises or kills its process, as the model's name says; some tell what they find."""
     _wait_at_gate()
@@ -33,7 +39,9 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:
         text = tell()
         if workload.model == "leaky":
             raise RuntimeError(f"I found:\n{text}")
-    step = {"broken": _raise, "killed": _die, "hungry": _eat}.get(workload.model, _sleep)
+    step = {"broken": _raise, "killed": _die, "hungry": _eat, "tidy": _hang}.get(workload.model, _sleep)
+    if workload.model in BAD_TRIES and _tries(workload.model) == BAD_TRIES[workload.model]:
+        step = {"moody": _raise, "killed_once": _die}[workload.model]
     return BuiltWorkload(module=step, framework="python")
 
 
@@ -49,6 +57,23 @@ def _wait_at_gate() -> None:
                 continue
             return
         time.sleep(0.02)
+
+
+def _hang() -> None:
+    def tidy(_number: int, _frame: object) -> None:
+        (Path(os.environ[MOODS]) / "tidied").touch()
+        os._exit(0)
+
+    signal.signal(signal.SIGTERM, tidy)
+    while True:
+        time.sleep(60)
+
+
+def _tries(model: str) -> int:
+    """How many processes have built ``model``, this one included."""
+    folder = Path(os.environ[MOODS])
+    (folder / f"{model}-{os.getpid()}").touch()
+    return len(list(folder.glob(f"{model}-*")))
 
 
 def _sleep() -> bool:

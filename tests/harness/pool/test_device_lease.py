@@ -12,13 +12,14 @@ import pytest
 
 from torchgauge.devices.device import DeviceDescriptor
 from torchgauge.harness.pool.device_lease import FOLDER, physical
+from torchgauge.processes import process_tree
 
 DEVICE = DeviceDescriptor("acc", "Accelerator", "m:c", "acc", visibility_variables=("ACC_VISIBLE", "OLD"))
 ASK = """
 import sys
 from torchgauge.devices.device import DeviceDescriptor
 from torchgauge.errors import InfrastructureError
-from torchgauge.harness.pool.device_lease import leases
+from torchgauge.harness.pool.device_lease import leases, said
 from torchgauge.records import DeviceTarget
 device = DeviceDescriptor("acc", "Accelerator", "m:c", sys.argv[1])
 try:
@@ -26,7 +27,7 @@ try:
 except InfrastructureError as error:
     sys.exit(f"{error}")
 assert leases(device, DeviceTarget("acc", int(sys.argv[2])), int(sys.argv[3])) == held
-print(len(held), flush=True)
+print(len(held), *said(), flush=True)
 """
 DAEMON = """
 import os, sys, time
@@ -38,12 +39,15 @@ if os.fork() == 0:
     os._exit(0)
 time.sleep(600)
 """
+CLOSING_DAEMON = DAEMON.replace("print(", "os.closerange(3, 1000); print(", 1)
 RUN = (
     ASK
     + """
 import os, time
+from torchgauge.harness.pool.strays import MARK, mark_of
 from torchgauge.processes.kept_process import KeptProcess
-child = KeptProcess([sys.executable, "-c", sys.argv[4]], dict(os.environ), pass_fds=held)
+mark = {MARK: mark_of(held)} if sys.argv[5] else {}
+child = KeptProcess([sys.executable, "-c", sys.argv[4]], {**os.environ, **mark}, pass_fds=held)
 print(child.pid, flush=True)
 time.sleep(600)
 """
@@ -62,10 +66,10 @@ def ask(index: int = 0, count: int = 1, torch_type: str = "acc") -> subprocess.C
 
 
 def start(
-    index: int = 0, count: int = 1, code: str = "import time; time.sleep(600)"
+    index: int = 0, count: int = 1, code: str = "import time; time.sleep(600)", *, marked: bool = False
 ) -> subprocess.Popen[str]:
     """A run that has them, with a child below a keeper."""
-    words = [sys.executable, "-c", RUN, "acc", str(index), str(count), code]
+    words = [sys.executable, "-c", RUN, "acc", str(index), str(count), code, "marked" if marked else ""]
     return subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
 
 
@@ -108,6 +112,36 @@ def test_a_daemon_that_escaped_keeps_the_device_busy_until_it_is_gone() -> None:
     finally:
         os.kill(daemon, signal.SIGKILL)
     assert ask().stdout == "1\n"
+
+
+def test_a_daemon_that_closed_its_lease_is_ended_by_the_next_run() -> None:
+    """Driver, keeper and child are killed at once; the lease is free, and only a mark leads to the daemon."""
+    with start(code=CLOSING_DAEMON, marked=True) as first:
+        line_of(first)
+        numbers = {line_of(first), line_of(first)}
+        (keeper,) = [each for each in numbers if _parent(each) == first.pid]
+        (daemon,) = numbers - {keeper}
+        os.kill(keeper, signal.SIGSTOP)
+        first.kill()
+        os.kill(keeper, signal.SIGKILL)
+    try:
+        after = ask()
+        assert (after.returncode, after.stdout.split()[0]) == (0, "1"), after.stderr
+        assert f"ended what a killed run had left with device 'acc.0': pid {daemon} (" in after.stdout
+        assert not process_tree.alive([daemon])
+    finally:
+        process_tree.signal_one(daemon, signal.SIGKILL)
+
+
+def test_a_marked_process_of_a_living_run_is_left_alone() -> None:
+    """Another device's run lives: its processes have another lease in their mark."""
+    with start(1, code=CLOSING_DAEMON, marked=True) as first:
+        line_of(first)
+        numbers = {line_of(first), line_of(first)}
+        assert ask().stdout.split() == ["1"]
+        assert sorted(process_tree.alive(list(numbers))) == sorted(numbers)
+        first.kill()
+    assert ask(1).stdout.split()[0] == "1"
 
 
 def test_a_killed_run_frees_the_device_with_all_that_it_left() -> None:

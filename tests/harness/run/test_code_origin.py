@@ -14,7 +14,7 @@ from stored_runs import case, result
 
 from torchgauge.harness.compile_cache import EMPTY, FACT, KEPT, NEW, came_from_kept
 from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
-from torchgauge.harness.run.runner import RunReport
+from torchgauge.harness.run.run_report import RunReport
 from torchgauge.harness.run.summary import summary_lines
 from torchgauge.records import Outcome, Phase, Result, Status
 

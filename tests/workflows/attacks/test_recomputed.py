@@ -81,6 +81,34 @@ def bomb_of_cpus(row: Row) -> None:
     row["facts"] = [["cpus", "0-999999999"], ["others_cores", 0.0], ["threads", 4]]
 
 
+def attempts(statuses: list[str], **changes: object) -> Edit:
+    """The row is the last of attempts that ended in ``statuses``."""
+
+    def edit(row: Row) -> None:
+        told = {"phase": "done", "cause": None, "reason": "", "device": "npusim", "log": ""}
+        row["attempts"] = [
+            {
+                "number": number,
+                "status": status,
+                **told,
+                "started_at": 0.0,
+                "duration_s": 1.0,
+                "again": "asked",
+            }
+            for number, status in enumerate(statuses, start=1)
+        ]
+        row["attempts"][-1]["again"] = None
+        row["attempt"] = len(statuses)
+        row.update(changes)
+
+    return edit
+
+
+def reversed_attempts(row: Row) -> None:
+    attempts(["pass", "pass"])(row)
+    row["attempts"].reverse()
+
+
 LIES: dict[str, tuple[Reason, Edit]] = {
     # medians and counts
     "a faster median": (Reason.RECOMPUTED, summary(median=0.000999)),
@@ -142,7 +170,13 @@ LIES: dict[str, tuple[Reason, Edit]] = {
     # modifiers
     "superseded by its own word": (Reason.ROW, said(modifiers=["superseded"])),
     "stale by its own word": (Reason.ROW, said(modifiers=["stale"])),
-    "flaky by its own word": (Reason.ROW, said(modifiers=["flaky"])),
+    "flaky by its own word": (Reason.UNFOUNDED, said(modifiers=["flaky"])),
+    "flaky and still a pass": (Reason.UNFOUNDED, attempts(["error", "pass"], modifiers=["flaky"])),
+    "flaky, and hidden": (Reason.UNFOUNDED, attempts(["error", "pass"])),
+    "an attempt number of nothing": (Reason.ROW, attempts(["pass", "pass"], attempt=3)),
+    "a row that is none of its attempts": (Reason.ROW, attempts(["pass", "error"])),
+    "attempts out of order": (Reason.ROW, reversed_attempts),
+    "more attempts than anybody asks for": (Reason.TOO_LARGE, attempts(["pass"] * 101)),
     "a modifier twice": (Reason.ROW, said(modifiers=["expected", "expected"])),
     "a fact twice": (Reason.ROW, said(facts=[["threads", 1], ["threads", 2]])),
 }
@@ -287,6 +321,21 @@ def test_a_foreign_metric_that_no_table_can_hold_is_refused(
     """Its name becomes a key, its unit is shown, and its median is that of its samples."""
     word, edit = FOREIGN[name]
     assert refused(night, rerowed(good, edit), tmp_path)[0] is word
+
+
+def test_a_flaky_row_that_shows_its_attempts_is_kept(night: Night, good: Files, tmp_path: Path) -> None:
+    """It stands as the attempt that did not pass, and the table has them all."""
+
+    def flaky(row: Row) -> None:
+        failed("error")(row)
+        attempts(["pass", "error"], modifiers=["flaky"])(row)
+
+    row = kept(night, rerowed(good, flaky), tmp_path)
+    assert [each["status"] for each in row["attempts"]] == ["pass", "error"]
+    stored = read_table(Store.open(tmp_path / "store"), "results", [night.run_id()]).to_pylist()
+    (told,) = [each for each in stored if each["modifiers"] == ["flaky"]]
+    assert (told["status"], told["attempt"]) == ("error", 2)
+    assert [each["status"] for each in json.loads(told["attempts"])] == ["pass", "error"]
 
 
 def test_an_honest_set_is_kept_to_the_byte(night: Night, good: Files, tmp_path: Path) -> None:

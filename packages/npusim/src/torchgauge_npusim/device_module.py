@@ -46,25 +46,30 @@ def init() -> None:
 
 
 def device_count() -> int:
-    """One: the Python device guard knows no index."""
-    return 1
+    """One, or as many as the environment says."""
+    return faults.DEVICES
 
 
 def current_device() -> int:
-    """Return 0, the only index, unless a fault says otherwise."""
-    return 1 if faults.ACTIVE.wrong_device_index else 0
+    """Return the index that was set, 0 at first, unless a fault says otherwise."""
+    return 1 if faults.ACTIVE.wrong_device_index else faults.selected()
 
 
 def set_device(device: Device) -> None:
-    """Accept index 0; raises RuntimeError for any other."""
+    """Let calls go to a device from now on; raises RuntimeError for an index that there is not."""
     check_index(_device(device))
+    faults.select(_device(device).index or 0)
 
 
 @contextlib.contextmanager
 def device(device: Device) -> Iterator[None]:
-    """Make a device current within the context; raises RuntimeError for any but index 0."""
-    check_index(_device(device))
-    yield
+    """Make a device current within the context; raises RuntimeError for an index that there is not."""
+    before = faults.selected()
+    set_device(device)
+    try:
+        yield
+    finally:
+        faults.select(before)
 
 
 def get_device_name(device: Device = None) -> str:

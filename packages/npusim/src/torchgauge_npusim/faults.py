@@ -37,6 +37,7 @@ if TYPE_CHECKING:
 
 MISSING_OPS_VARIABLE = "TORCHGAUGE_NPUSIM_MISSING_OPS"
 FAULT_VARIABLE = "TORCHGAUGE_NPUSIM_FAULT"
+DEVICES_VARIABLE = "TORCHGAUGE_NPUSIM_DEVICES"
 
 
 @dataclass(frozen=True)
@@ -59,12 +60,22 @@ class Faults:
     vanish_once: str = ""
     throttles_for: str = ""
     throttled_answers: int | None = None
+    on_index: int | None = None
 
 
 def faults_from(environment: Mapping[str, str]) -> Faults:
     """Read the two variables; raises ValueError for a fault that does not exist."""
     missing = tuple(_words(environment.get(MISSING_OPS_VARIABLE, "")))
     return _parse(_words(environment.get(FAULT_VARIABLE, "")), missing)
+
+
+def devices_from(environment: Mapping[str, str]) -> int:
+    """How many devices there are said to be; raises ValueError for what is no such number."""
+    text = environment.get(DEVICES_VARIABLE, "1")
+    if not text.isdecimal() or not int(text):
+        message = f"{DEVICES_VARIABLE}: {text!r} is no number of devices"
+        raise ValueError(message)
+    return int(text)
 
 
 def fail_like_a_missing_driver(device_name: str) -> None:
@@ -95,6 +106,7 @@ class _Presence:
     def __init__(self) -> None:
         self.calls = 0
         self.gone = False
+        self.index = 0
 
 
 _PRESENCE = _Presence()
@@ -102,7 +114,7 @@ _PRESENCE = _Presence()
 
 def answer_or_vanish(device_name: str) -> None:
     """Count a call to the device; raises RuntimeError, now and ever after, once it has vanished."""
-    if ACTIVE.vanish_after_calls is None:
+    if ACTIVE.vanish_after_calls is None or ACTIVE.on_index not in (None, _PRESENCE.index):
         return
     _PRESENCE.calls += 1
     if not _PRESENCE.gone and _PRESENCE.calls > ACTIVE.vanish_after_calls:
@@ -121,6 +133,16 @@ def throttle() -> str:
     return ACTIVE.throttles_for if most is None or next(_ANSWERS) <= most else ""
 
 
+def select(index: int) -> None:
+    """Let calls from now on go to the device with this index."""
+    _PRESENCE.index = index
+
+
+def selected() -> int:
+    """The index of the device that calls go to."""
+    return _PRESENCE.index
+
+
 def _is_my_turn(token: str) -> bool:
     # The process that makes the file loses its device; where the file is there, another one did.
     if not token:
@@ -137,7 +159,7 @@ def _words(text: str) -> list[str]:
 
 
 _FLAGS = frozenset(field.name for field in fields(Faults) if field.default is False)
-_NUMBERS = frozenset({"oom_after_bytes", "throttled_answers", "vanish_after_calls"})
+_NUMBERS = frozenset({"oom_after_bytes", "throttled_answers", "vanish_after_calls", "on_index"})
 _TEXTS = frozenset({"throttles_for", "vanish_once"})
 _NAMES = frozenset({"abort_ops", "fallback_ops"})
 
@@ -164,3 +186,4 @@ def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
 
 
 ACTIVE = faults_from(os.environ)
+DEVICES = devices_from(os.environ)

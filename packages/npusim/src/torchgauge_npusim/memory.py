@@ -13,7 +13,8 @@ from typing import TYPE_CHECKING, Final, cast
 
 import torch
 
-from torchgauge_npusim.faults import ACTIVE
+from torchgauge_npusim import faults
+from torchgauge_npusim.faults import ACTIVE, DEVICES
 from torchgauge_npusim.identity import DEVICE_NAME
 
 if TYPE_CHECKING:
@@ -93,15 +94,18 @@ def total_bytes() -> int:
 
 
 def device() -> torch.device:
-    """The one device there is."""
+    """The device that every tensor names: PyTorch's guard for devices in Python knows index 0 only."""
     return torch.device(DEVICE_NAME, 0)
 
 
 def check_index(wanted: torch.device | None) -> None:
-    """Raise RuntimeError when a tensor is asked for on a device that does not exist."""
-    if wanted is not None and wanted.type == DEVICE_NAME and wanted.index not in (None, 0):
-        message = f"invalid device ordinal: {wanted}; this host has 1 {DEVICE_NAME} device"
+    """Go on with the device that a tensor is asked for on; raises RuntimeError where it does not exist."""
+    if wanted is not None and wanted.type == DEVICE_NAME and (wanted.index or 0) >= DEVICES:
+        plural = "device" if DEVICES == 1 else "devices"
+        message = f"invalid device ordinal: {wanted}; this host has {DEVICES} {DEVICE_NAME} {plural}"
         raise RuntimeError(message)
+    if wanted is not None and wanted.type == DEVICE_NAME and wanted.index:
+        faults.select(wanted.index)  # torch.accelerator tells nobody what it selects, and tensors say 0
 
 
 def mixed_devices(operator: str) -> RuntimeError:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Union, get_type_hints
 
@@ -11,7 +11,7 @@ from torchgauge import registry
 from torchgauge.clock import Clock
 from torchgauge.devices.device import Device
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.records import Calibration, Environment, Group, Plan, Result
+from torchgauge.records import Again, Calibration, Environment, Group, Plan, Result
 from torchgauge.suites.suite import Suite
 
 if TYPE_CHECKING:
@@ -30,7 +30,15 @@ class BudgetSpent:
     """The time of the run is over: groups were left out."""
 
 
-Yield = Union[Environment, Calibration, RunNote, BudgetSpent, "list[Result]"]
+@dataclass(frozen=True)
+class Attempted:
+    """Rows of attempts that are not the last ones at their cases, and why others are made."""
+
+    rows: tuple[Result, ...]
+    again: Again
+
+
+Yield = Union[Environment, Calibration, RunNote, BudgetSpent, Attempted, "list[Result]"]
 
 
 @dataclass(frozen=True)
@@ -41,6 +49,7 @@ class Submission:
     ``folder/work``, which it removes. ``cancelled`` is asked often; ``on_event`` hears of progress.
     ``crew`` are the processes of torchgauge that a launcher started, None where it was started once.
     ``options`` is what ``--executor-option`` said, as the executor declares it (:func:`executor_options`).
+    ``made`` says how many attempts were made at cases of a run that goes on, by the key of the case.
     """
 
     plan: Plan
@@ -54,6 +63,7 @@ class Submission:
     on_event: Callable[[Group, dict[str, Any]], None]
     crew: Crew | None = None
     options: Any = None
+    made: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)

@@ -1,16 +1,30 @@
-"""Executor ``local``: workers on this machine, device by device; several prepare, one times."""
+"""Executor ``local``: workers on this machine, several devices side by side; several prepare, one times."""
 
 from __future__ import annotations
 
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import groupby
+from typing import ClassVar
 
+from torchgauge.devices.discover import parse_target
 from torchgauge.harness.executors.executor import Submission, Yield
-from torchgauge.harness.pool.pace import Pace
-from torchgauge.harness.pool.worker_pool import WorkerPool
+from torchgauge.harness.pool.device_turns import DeviceTurns
 from torchgauge.results.atomic_file import storage_errors
+
+
+@dataclass(frozen=True)
+class LocalOptions:
+    """Options of this executor.
+
+    ``devices_at_once`` accelerators are at work side by side, 0: as many as ``--prefetch`` prepares groups;
+    ``timed_at_once`` of them may time at the same time. ``spares`` are devices, with commas between them,
+    that may take what another one of their kind leaves.
+    """
+
+    devices_at_once: int = 0
+    timed_at_once: int = 1
+    spares: str = ""
 
 
 @dataclass(frozen=True)
@@ -18,25 +32,24 @@ class LocalExecutor:
     """The built-in executor."""
 
     name: str = "local"
+    options: ClassVar[type] = LocalOptions
 
     def submit(self, submission: Submission) -> Iterator[Yield]:
-        """Run the groups device by device."""
+        """Run the groups of all devices."""
         work = submission.folder / "work"
+        given = submission.options  # those of another executor, where that hands its work to this one
+        options = given if isinstance(given, LocalOptions) else LocalOptions()
         shutil.rmtree(work, ignore_errors=True)
         with storage_errors(work):
             work.mkdir(parents=True)
         try:
-            devices = [
-                (target, list(groups))
-                for target, groups in groupby(submission.groups, key=lambda group: group.device)
-            ]
-            pace = Pace.of_plan(submission.plan)
-            budget, started = submission.plan.settings.budget_s, submission.clock.steady()
-            for number, (target, groups) in enumerate(devices):
-                now = submission.clock.steady()
-                share = (started + budget - now) / (len(devices) - number) if budget is not None else None
-                until = None if share is None else now + share
-                yield from WorkerPool(submission, target, work, groups, pace, until).run()
+            yield from DeviceTurns(
+                submission,
+                work,
+                options.devices_at_once or submission.plan.settings.prefetch,
+                options.timed_at_once,
+                [parse_target(each) for each in options.spares.split(",") if each],
+            ).run()
         finally:
             shutil.rmtree(work, ignore_errors=True)
 

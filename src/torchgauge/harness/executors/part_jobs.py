@@ -18,12 +18,19 @@ from pathlib import Path
 from typing import Protocol
 
 from torchgauge.errors import DamagedJournalError, TorchgaugeError
-from torchgauge.harness.executors.executor import BudgetSpent, RunNote, Submission, Yield
+from torchgauge.harness.executors.executor import Attempted, BudgetSpent, RunNote, Submission, Yield
 from torchgauge.harness.parts.part_folder import PartFolder, log_below
 from torchgauge.harness.run.rows import RowContext, excerpt, row
-from torchgauge.records import Cause, Group, Outcome, Phase, Plan, Result, Status, to_plain
+from torchgauge.records import Again, Cause, Group, Outcome, Phase, Plan, Result, Status, to_plain
 from torchgauge.results.atomic_file import storage_errors
-from torchgauge.results.journal import JournalRecord, Kind, RunState, is_being_written, read_with_ends
+from torchgauge.results.journal import (
+    EarlierAttempt,
+    JournalRecord,
+    Kind,
+    RunState,
+    is_being_written,
+    read_with_ends,
+)
 
 READ_S = 0.5
 """Seconds between looks at the folders of parts."""
@@ -169,6 +176,9 @@ class Watched:
             self.started = True
         elif record.kind in (Kind.ENVIRONMENT, Kind.CALIBRATION):
             yield record.payload()
+        elif record.kind is Kind.ATTEMPT and record.case_key in self.left:
+            said: EarlierAttempt = record.payload()
+            yield Attempted((log_below(said.result, self.job.name),), said.again)
         elif record.kind is Kind.RESULT and record.case_key in self.left:
             result: Result = log_below(record.payload(), self.job.name)
             if _was_killed(result):
@@ -294,12 +304,17 @@ class PartJobs:
             if isinstance(item, list):
                 watched.folder.copy_logs(self.submission.folder / "logs" / watched.job.name)
                 yield [self.marked(each, watched.job) for each in item]
+            elif isinstance(item, Attempted):
+                yield replace(item, rows=tuple(self.marked(each, watched.job) for each in item.rows))
             else:
                 yield item
 
     def marked(self, result: Result, job: PartJob) -> Result:
         """``result`` as one of ``job``."""
         facts = {**dict(result.facts), "job": self.engine.called(job), "attempt": job.attempt}
+        before = job.attempt - 1
+        attempts = tuple(replace(each, number=before + each.number) for each in result.attempts)
+        result = replace(result, attempt=before + result.attempt, attempts=attempts)
         return replace(result, facts=tuple(sorted(facts.items())))
 
     def looked_at(self, watched: Watched, state: JobState | None) -> Iterator[Yield]:
@@ -354,6 +369,9 @@ class PartJobs:
         may_again = again and job.attempt < self.options.attempts
         if charged and not may_again:
             yield self.infra(replace(watched, job=replace(job, groups=charged)), words)
+        if may_again and watched.killed:
+            held = tuple(self.marked(each, job) for each in watched.killed.values())
+            yield Attempted(held, Again.INFRASTRUCTURE)
         jobs = self.cut(charged, job.attempt + 1) if may_again else []
         jobs += self.cut(spared, job.attempt)
         if jobs:

@@ -8,6 +8,7 @@ is named first: its rows are of one machine. What was given to a worker that lef
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from pathlib import Path
 
 from torchgauge.clock import DAY_S, SYSTEM_CLOCK
@@ -15,9 +16,9 @@ from torchgauge.errors import UsageError
 from torchgauge.harness.parts.part_folder import PartSurvey, log_below
 from torchgauge.harness.parts.part_run import on_node
 from torchgauge.harness.run.rows import unattempted
-from torchgauge.harness.run.runner import RunReport
+from torchgauge.harness.run.run_report import RunReport
 from torchgauge.records import Cause, Group, Plan, Result, Status
-from torchgauge.results.journal import End, Journal, Kind, Note, RunState
+from torchgauge.results.journal import EarlierAttempt, End, Journal, Kind, Note, RunState
 from torchgauge.results.store import RunFolder, Store
 
 AGREE_S = 300.0
@@ -112,6 +113,9 @@ def _rows(journal: Journal, part: PartSurvey, wanted: set[str], name: str) -> It
     for record in part.records():
         if record.kind in (Kind.ENVIRONMENT, Kind.CALIBRATION):
             journal.append(record.kind, [record.payload()])
+        elif record.kind is Kind.ATTEMPT and record.case_key in wanted:
+            said: EarlierAttempt = record.payload()
+            journal.append(Kind.ATTEMPT, [replace(said, result=log_below(said.result, name))])
         elif record.kind is Kind.RESULT and record.case_key in wanted:
             wanted.remove(record.case_key)
             result: Result = record.payload()

@@ -11,12 +11,13 @@ from typing import ClassVar, TypeVar
 
 from torchgauge import registry
 from torchgauge.errors import UnknownNameError, UsageError
-from torchgauge.harness.executors.executor import Yield
+from torchgauge.harness.executors.executor import Attempted, Yield
 from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter
 from torchgauge.harness.parts.part_folder import PartFolder
 from torchgauge.harness.run.campaigns import planned_parts
 from torchgauge.harness.run.progress import Progress
-from torchgauge.harness.run.runner import Campaign, RunReport
+from torchgauge.harness.run.run_report import RunReport
+from torchgauge.harness.run.runner import Campaign
 from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Plan, Result
 from torchgauge.results.journal import Journal, Kind, Part
 from torchgauge.results.store import Store, plan_version, read_plan
@@ -115,6 +116,8 @@ def on_node(item: Told, node: str) -> Told:
         return replace(item, conditions=tuple(sorted(conditions.items())))
     if isinstance(item, Calibration):
         return replace(item, node=node)
+    if isinstance(item, Attempted):
+        return replace(item, rows=tuple(_result_on(each, node) for each in item.rows))
     if isinstance(item, list):
         return [_result_on(each, node) for each in item]  # type: ignore[return-value]
     return item

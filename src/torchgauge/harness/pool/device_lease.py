@@ -12,10 +12,13 @@ import os
 import threading
 import time
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 from torchgauge.devices.device import Device
 from torchgauge.errors import InfrastructureError
+from torchgauge.harness.pool import strays
+from torchgauge.harness.pool.strays import command_of
 from torchgauge.records import DeviceTarget
 from torchgauge.suites.suite import HOST
 
@@ -25,6 +28,7 @@ DEFAULT = "/tmp/torchgauge-leases"  # noqa: S108  all users of the machine meet 
 WAIT_S = 5.0
 """How long what a run has left behind may take to be gone."""
 _HELD: dict[Path, int] = {}
+_SAID: list[str] = []
 _MUTEX = threading.Lock()
 
 
@@ -33,12 +37,29 @@ def leases(device: Device, target: DeviceTarget, count: int = 1) -> tuple[int, .
 
     Raises :class:`InfrastructureError` for a device that somebody else has, with the process that has it.
     """
-    if device.torch_type in {None, HOST}:
-        return ()
+    places = [place_of(device, replace(target, index=target.index + each)) for each in range(count)]
     with _MUTEX:
-        return tuple(
-            _held(target.name, physical(device, target.index + each, os.environ)) for each in range(count)
-        )
+        return tuple(_held(place) for place in places if place is not None)
+
+
+def place_of(device: Device, target: DeviceTarget) -> Path | None:
+    """Where the lease of ``target`` lies; None for the host and for what is no hardware, which have none."""
+    if device.torch_type in {None, HOST}:
+        return None
+    unit = physical(device, target.index, os.environ)
+    return lease_folder() / f"{target.name}.{unit.replace(os.sep, '-')}"
+
+
+def lease_folder() -> Path:
+    """The folder of the leases of this machine, which need not be there."""
+    return Path(os.environ.get(FOLDER) or DEFAULT)
+
+
+def shared_folder(path: Path) -> None:
+    """Make the folder at ``path`` for all users; one that is there stays as it is."""
+    if not path.is_dir():
+        path.mkdir(parents=True, exist_ok=True)
+        path.chmod(0o1777)
 
 
 def physical(device: Device, index: int, environment: Mapping[str, str]) -> str:
@@ -50,8 +71,7 @@ def physical(device: Device, index: int, environment: Mapping[str, str]) -> str:
     return str(index)
 
 
-def _held(name: str, unit: str) -> int:
-    path = Path(os.environ.get(FOLDER) or DEFAULT) / f"{name}.{unit.replace(os.sep, '-')}"
+def _held(path: Path) -> int:
     if path in _HELD:
         return _HELD[path]
     try:
@@ -67,18 +87,35 @@ def _held(name: str, unit: str) -> int:
             os.close(lock)
             who = "; ".join(holders(path)) or "a process that does not show itself here"
             raise InfrastructureError(
-                f"device '{name}.{unit}' is busy: {who}", hint="wait until it has ended, or end it"
+                f"device '{path.name}' is busy: {who}", hint="wait until it has ended, or end it"
             )
         time.sleep(0.05)
+    _end_strays(path, lock)
     _HELD[path] = lock
     return lock
 
 
+def _end_strays(path: Path, lock: int) -> None:
+    """End what a dead run left with the device, having closed its lease; raises where that cannot be."""
+    ended, left = strays.end(strays.of_the_dead(lock))
+    _SAID.extend(f"ended what a killed run had left with device '{path.name}': {name}" for name in ended)
+    if left:
+        os.close(lock)
+        raise InfrastructureError(
+            f"device '{path.name}' is held by what a killed run left and nothing ends: {'; '.join(left)}",
+            hint="end it as its user or as root, or restart the machine",
+        )
+
+
+def said() -> list[str]:
+    """What was done to have devices free, since this was last asked."""
+    found, _SAID[:] = list(_SAID), []
+    return found
+
+
 def _open(path: Path) -> int:
     """The lock file, made for all; in a sticky folder, that of another user must not be created anew."""
-    if not path.parent.is_dir():
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.parent.chmod(0o1777)
+    shared_folder(path.parent)
     try:
         return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
     except FileNotFoundError:
@@ -97,7 +134,7 @@ def _locked(lock: int) -> bool:
 
 def holders(path: Path) -> list[str]:
     """``pid 7 (command)`` for each process that has the file at ``path`` open, as far as /proc shows them."""
-    return [f"pid {pid} ({_command(pid)})" for pid in _open_in(path)] or [
+    return [f"pid {pid} ({command_of(pid)})" for pid in _open_in(path)] or [
         f"pid {pid} of another user" for pid in _locked_by(path)
     ]
 
@@ -121,11 +158,3 @@ def _locked_by(path: Path) -> Iterator[int]:
     for line in lines:  # 1: FLOCK  ADVISORY  WRITE 4711 08:02:123 0 EOF
         if inode in line and " FLOCK " in line and " -> " not in line:
             yield int(line.split()[4])
-
-
-def _command(pid: int) -> str:
-    try:
-        text = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
-    except OSError:
-        return "?"
-    return text.strip()[:80]

@@ -14,6 +14,7 @@ from torchgauge.harness.executors.executor import RunNote, Submission, Yield
 from torchgauge.harness.job import CALIBRATE, CHECKS, FRESH, MEASURE, Job
 from torchgauge.harness.pool.code_caches import CodeCaches
 from torchgauge.harness.pool.derived_status import DerivedStatuses, derive_statuses, no_device
+from torchgauge.harness.pool.device_health import DeviceHealth
 from torchgauge.harness.pool.found_afresh import FoundAfresh
 from torchgauge.harness.pool.pace import Pace
 from torchgauge.harness.pool.rank_run import AnyHost, Meeting, RankEnding, derive_rank_status, run_ranks
@@ -34,6 +35,7 @@ from torchgauge.records import (
     absent,
     from_plain,
 )
+from torchgauge.records.attempt import MEASURED_ON
 from torchgauge.records.placement import Placement, placement_of
 from torchgauge.suites.suite import HOST
 
@@ -53,6 +55,7 @@ class GroupRunner:
     setup: WorkerSetup
     pace: Pace
     code: CodeCaches
+    health: DeviceHealth
     lock: TimingLock | None = None
     hosts: dict[Variables, WorkerHost] = field(default_factory=dict)
     environment_id: str = ""
@@ -91,7 +94,9 @@ class GroupRunner:
         """Environment and calibration of the machine, from a worker of their own."""
         name = f"calibrate-{_slug(str(self.setup.target))}-{at}.log"
         settings = self.submission.plan.settings
-        if all(group.checks for group in self.setup.groups):  # nothing is timed: who it is will do
+        if self.setup.brief or all(
+            group.checks for group in self.setup.groups
+        ):  # nothing is timed: who it is will do
             settings = replace(settings, calibrate=False)
         job = self.setup.job(CALIBRATE, at=at, settings=settings)
         ending = self.process(job, self.submission.folder / "logs" / name)
@@ -144,7 +149,10 @@ class GroupRunner:
     def process(self, job: Job, log: Path, group: Group | None = None) -> Ending:
         """Run one worker process from start to end; its job holds a part of ``group``, or all of it."""
         host = self.host(variables_of(job.group))
-        return host.run(job, log, lambda event: self.submission.on_event(group, event) if group else None)
+        ending = host.run(job, log, lambda event: self.submission.on_event(group, event) if group else None)
+        if ending.lost and ending.killed:
+            self.health.look_for_strays()
+        return ending
 
     def processes(self, job: Job, log: Path, group: Group) -> list[RankEnding]:
         """Run the worker processes of one group that step together, each in a host of its own."""
@@ -206,7 +214,7 @@ class GroupRunner:
             found += self.contexts(cases, derived, ending, started, log)
             pending = derived.again
         for planned, outcome, context in found:
-            outcome = self.code.said(outcome)  # noqa: PLW2901
+            outcome = self.placed(self.code.said(outcome), planned)  # noqa: PLW2901
             if outcome.status is Status.NOT_RUN and outcome.cause is Cause.CANCELLED:
                 continue
             if outcome.status is Status.PASS and not group.checks:
@@ -218,6 +226,13 @@ class GroupRunner:
             self.code.keep([(p, o) for p, o, _ in found if caches[p.case.key] == folder], folder)
             shutil.rmtree(folder, ignore_errors=True)
         return rows
+
+    def placed(self, outcome: Outcome, planned: PlannedCase) -> Outcome:
+        """``outcome``, saying where another device than that of its case has measured it."""
+        if planned.case.device == self.setup.target:
+            return outcome
+        facts = {**dict(outcome.facts), MEASURED_ON: str(self.setup.target)}
+        return replace(outcome, facts=tuple(sorted(facts.items())))
 
     def contexts(
         self, cases: list[PlannedCase], derived: DerivedStatuses, ending: Ending, started: float, log: Path

@@ -18,6 +18,7 @@ from typing import Any
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.interpreter.staging import PACKAGE, environment_for
+from torchgauge.harness.pool.strays import MARK, mark_of
 from torchgauge.processes.kept_process import KeptProcess, new_scratch, remove_scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
@@ -226,4 +227,6 @@ def worker_environment(options: HostOptions) -> dict[str, str]:
     environment["PYTHONUNBUFFERED"] = "1"
     environment["HF_HUB_OFFLINE"] = os.environ.get("HF_HUB_OFFLINE", "1")
     environment.update(options.environment)
+    if options.leases:
+        environment[MARK] = mark_of(options.leases)
     return environment

@@ -1,5 +1,7 @@
 """Who may use the machine alone: while one worker times, all others of the run stand still (SIGSTOP).
 
+Where a person says so, workers of several devices time at once, one of each; those that do not stand still.
+
 Several workers of a run build, check and compile side by side, which keeps every core busy. What is timed
 must not notice: a worker asks for the lock, and gets it once all others have been stopped. They are stopped
 and not asked to wait, because a compilation may last a minute and knows no good place for a pause. The parent
@@ -58,12 +60,16 @@ class Pipes:
 
 @dataclass(eq=False)
 class Member:
-    """One worker (or a host that starts): everything below the process ``root``, itself where ``whole``."""
+    """One worker (or a host that starts): everything below the process ``root``, itself where ``whole``.
+
+    ``device`` is the one that it works on.
+    """
 
     root: int
     clock: Clock
     whole: bool = False
     grant: Callable[[], None] = lambda: None
+    device: str = ""
     _idle_s: float = 0.0
     _since: float | None = None
     _stopped: set[int] = field(default_factory=set)
@@ -106,25 +112,29 @@ class Member:
 
 
 class TimingLock:
-    """The one lock of a machine and those who want it, first come, first served; for several threads."""
+    """The one lock of a machine and those who want it, first come, first served; for several threads.
 
-    def __init__(self) -> None:
+    As many as ``at_once`` hold it together, if each of them is of another device.
+    """
+
+    def __init__(self, at_once: int = 1) -> None:
+        self._at_once = at_once
         self._changed = threading.Condition()
         self._members: list[Member] = []
         self._waiting: deque[Member] = deque()
-        self._holder: Member | None = None
+        self._holders: list[Member] = []
 
     def join(self, member: Member) -> None:
         """Count ``member`` in; it stands still at once where another one has the lock."""
         with self._changed:
             self._members.append(member)
-            if self._holder is not None:
+            if self._holders:
                 member.stop()
 
     def look_again(self, member: Member) -> None:
         """Stop what ``member`` has started since it was to stand still."""
         with self._changed:
-            if self._holder not in (None, member):
+            if self._holders and member not in self._holders:
                 member.stop()
 
     def leave(self, member: Member) -> None:
@@ -136,43 +146,55 @@ class TimingLock:
                 self._waiting.remove(member)
             member.resume()
             member.go_on()
-            if self._holder is member:
+            if member in self._holders:
+                self._holders.remove(member)
                 self._pass_on()
 
     def want(self, member: Member) -> None:
         """Ask for the lock; ``member.grant`` is called when all others stand still."""
         with self._changed:
             self._waiting.append(member)
-            if self._holder is None:
-                self._pass_on()
-            else:
+            if self._holders:
                 member.stop()
+            self._pass_on()
 
     def give_back(self, member: Member) -> None:
         """Return the lock; a member that has not got it changes nothing."""
         with self._changed:
-            if self._holder is member:
+            if member in self._holders:
+                self._holders.remove(member)
                 self._pass_on()
 
     def wait_for_quiet(self, cancelled: Callable[[], bool] = lambda: False) -> None:
         """Return when nobody has the lock, or when ``cancelled`` says so (asked twice a second)."""
         with self._changed:
-            while self._holder is not None and not cancelled():
+            while self._holders and not cancelled():
                 self._changed.wait(0.5)
 
     def _pass_on(self) -> None:
-        self._holder = self._waiting.popleft() if self._waiting else None
+        before = list(self._holders)
+        while (member := self._next()) is not None:
+            self._waiting.remove(member)
+            self._holders.append(member)
         for member in self._members:
-            if self._holder is None:
+            if not self._holders:
                 member.resume()
                 member.go_on()
-            elif member is not self._holder:
+            elif member not in self._holders:
                 member.stop()
-        if self._holder is not None:
-            self._holder.resume()
-            self._holder.go_on()
-            self._holder.grant()
+        for member in self._holders:
+            if member not in before:
+                member.resume()
+                member.go_on()
+                member.grant()
         self._changed.notify_all()
+
+    def _next(self) -> Member | None:
+        """The first of those who wait that may hold it beside those who do; None where none may."""
+        if len(self._holders) >= self._at_once:
+            return None
+        busy = {each.device for each in self._holders}
+        return next((each for each in self._waiting if each.device not in busy), None)
 
 
 class Beside(Place):

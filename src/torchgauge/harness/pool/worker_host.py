@@ -115,7 +115,11 @@ class WorkerHost:
         self.begin(warm=warm)
         process, submission = self._process, self.submission
         assert process is not None
-        place = Beside(self.lock, Member(process.pid, submission.clock, True)) if self.lock else None
+        place = (
+            Beside(self.lock, Member(process.pid, submission.clock, True, device=self.name))
+            if self.lock
+            else None
+        )
         deadline = submission.clock.steady() + READY_TIMEOUT_S
         try:
             while not submission.cancelled() and submission.clock.steady() < deadline:
@@ -139,7 +143,7 @@ class WorkerHost:
             pipes = Pipes.make(self.work / str(next(_NUMBERS)))
         process.wake_on(pipes.asks)
         self.lock.wait_for_quiet(submission.cancelled)
-        place = Beside(self.lock, Member(process.pid, submission.clock, grant=pipes.grant))
+        place = Beside(self.lock, Member(process.pid, submission.clock, grant=pipes.grant, device=self.name))
         try:
             yield replace(job, timing_lock=pipes.path), place
         finally:

@@ -5,42 +5,31 @@ times has the machine to itself (:mod:`.timing_lock`). The caller's thread takes
 that the journal has one writer. A pool of one runner needs neither threads nor lock.
 
 A group whose worker ran out of memory, or was killed from outside, may have done so because of its
-neighbours: it is run again at the end with nothing beside it, and only that counts.
+neighbours: it is run again at the end with nothing beside it, and only that counts. What the environment
+broke is left to whoever started the pool, to be tried once more (:mod:`.device_turns`).
 """
 
 from __future__ import annotations
 
-import queue
 import threading
-from collections.abc import Callable, Iterator
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Union
 
 from torchgauge.errors import TorchgaugeError
-from torchgauge.harness.executors.executor import BudgetSpent, RunNote, Submission, Yield
+from torchgauge.harness.executors.executor import Attempted, BudgetSpent, RunNote, Submission, Yield
 from torchgauge.harness.pool.code_caches import CodeCaches
+from torchgauge.harness.pool.device_health import DeviceHealth
+from torchgauge.harness.pool.device_lease import leases, said
 from torchgauge.harness.pool.group_runner import GroupRunner
+from torchgauge.harness.pool.judged_rows import Done, is_broken, named, part_of, suspicious, why_suspicious
 from torchgauge.harness.pool.pace import Pace
+from torchgauge.harness.pool.side_by_side import side_by_side
 from torchgauge.harness.pool.timing_lock import TimingLock
 from torchgauge.harness.pool.worker_setup import WorkerSetup, variables_of
-from torchgauge.records import Cause, DeviceTarget, Group, Result, Status
-
-LISTEN_S = 0.5
-"""Seconds between looks at whether all runners have ended."""
-
-
-@dataclass(frozen=True)
-class Done:
-    """A group with its rows, and whether another runner had work while it ran."""
-
-    group: Group
-    rows: list[Result]
-    beside: bool
-
-
-Message = Union[Done, RunNote, BaseException]
+from torchgauge.records import INCOMPLETE, Again, Calibration, Cause, Group, Result
 
 
 @dataclass
@@ -48,59 +37,152 @@ class WorkerPool:
     """The workers of one device; so many groups at once as :func:`groups_at_once` says.
 
     No group but the first is started that would probably end after ``until`` (steady seconds), as ``pace``
-    judges: a run with any budget gets on, and so does each of its resumptions.
+    judges: a run with any budget gets on, and so does each of its resumptions. ``lock`` is shared with pools
+    of other devices where they run beside this one. Cases with a key in ``retried`` are not tried once more,
+    and ``siblings`` says whether another device of the kind may take what this one leaves. A ``brief`` pool
+    measures no calibration.
+
+    When it has run, ``again`` holds what is to be tried once more, ``alone`` what is to be run with nothing
+    beside it, and ``moved`` what a device that has left did not get to.
     """
 
     submission: Submission
-    target: DeviceTarget
+    health: DeviceHealth
     work: Path
     groups: list[Group]
     pace: Pace
     until: float | None = None
+    lock: TimingLock | None = None
+    prefetch: int = 1
+    brief: bool = False
+    retried: set[str] = field(default_factory=set)
+    again: list[Group] = field(default_factory=list)
+    moved: list[Group] = field(default_factory=list)
+    made: Counter[str] = field(default_factory=Counter)
+    alone: list[Group] = field(default_factory=list)
     left: list[Group] = field(default_factory=list)
-    messages: queue.Queue[Message] = field(default_factory=queue.Queue)
     busy: int = 0
+    calibrations: dict[str, Calibration] = field(default_factory=dict)
+    siblings: bool = False
+    never_there: bool = False
     stopping: threading.Event = field(default_factory=threading.Event)
     mutex: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.runnable = [g for g in self.groups if any(p.declined is None for p in g.cases)]
-        self.count = groups_at_once(self.runnable, self.submission.plan.settings.prefetch)
-        self.lock = TimingLock() if self.count > 1 else None
+        self.count = groups_at_once(self.runnable, self.prefetch)
+        self.neighbours = self.lock is not None
+        if self.count > 1 and self.lock is None:
+            self.lock = TimingLock()
         self.caches = CodeCaches(self.submission.plan, self.work / "shared_budget")
 
     def run(self) -> Iterator[Yield]:
         """Run every group for which there is time; what is to be kept, in lists that belong together."""
+        yield from map(RunNote, self.leased())
         submission = replace(self.submission, cancelled=self.cancelled)
-        setup = WorkerSetup(submission, self.target, self.groups, self.work)
-        runners = [GroupRunner(setup, self.pace, self.caches, self.lock) for _ in range(self.count)]
+        setup = WorkerSetup(submission, self.health.target, self.groups, self.work, self.brief)
+        runners = [
+            GroupRunner(setup, self.pace, self.caches, self.health, self.lock) for _ in range(self.count)
+        ]
         try:
             if self.runnable:
                 self.open_hosts(runners)
-                yield from runners[0].calibrate("start")
+                yield from self.calibrated(runners[0], "start")
+                yield from self.opened(runners[0])
             for runner in runners[1:]:
                 runner.environment_id, runner.absent = runners[0].environment_id, runners[0].absent
-            alone: list[Group] = []
             self.left = [group for group in self.groups if may_have_neighbours(group)]
-            for item in self.at_once(runners):
-                if isinstance(item, Done) and item.beside and suspicious(item.rows):
-                    alone.append(item.group)
-                    yield RunNote(f"{_named(item.group)} is run again at the end, alone: {_why(item.rows)}")
-                else:
-                    yield item.rows if isinstance(item, Done) else item
+            yield from self.kept(self.at_once(runners))
             for runner in runners[1:]:
                 runner.close()
             self.left = [group for group in self.groups if not may_have_neighbours(group)]
-            for item in self.at_once(runners[:1]):
-                yield item.rows if isinstance(item, Done) else item
-            yield from self.rest(runners[0], alone)
-            measures = any(not group.checks for group in self.runnable)
-            if measures and runners[0].absent is None and not self.submission.cancelled():
-                yield from runners[0].calibrate("end")
+            yield from self.kept(self.at_once(runners[:1]))
+            if not self.neighbours:  # else whoever started us does it when they have ended, too
+                yield from self.kept(self.rest(runners[0]))
+            measures = any(not group.checks for group in self.runnable) and not self.brief
+            if measures and runners[0].absent is None and not self.cancelled() and not self.health.gone:
+                yield from self.calibrated(runners[0], "end")
         finally:
             for runner in runners:
                 runner.close()
             self.caches.close()
+
+    def calibrated(self, runner: GroupRunner, at: str) -> Iterator[Yield]:
+        """What ``runner`` says of the device ``at`` the start or the end; one that drifted is asked again."""
+        for item in runner.calibrate(at):
+            if isinstance(item, Calibration):
+                self.calibrations[at] = item
+            yield item
+        start, end = self.calibrations.get("start"), self.calibrations.get("end")
+        if at == "end" and start and end and self.health.drifted(start, end):
+            for item in runner.calibrate(at):
+                if isinstance(item, Calibration) and (said := self.health.drifted(start, item)):
+                    self.health.leave(said, lasting=True)
+                yield item
+        yield from self.heard()
+
+    def opened(self, runner: GroupRunner) -> Iterator[Yield]:
+        """Ask a device that was not there at the start once more; where another may take its place it leaves.
+
+        Where none may, each of its cases says what was wrong with it.
+        """
+        if runner.absent is not None and self.health.place is not None:
+            runner.absent = None
+            yield from runner.calibrate("start")
+        if runner.absent is None:
+            return
+        if self.siblings:
+            self.health.leave(f"it could not be opened: {runner.absent.message.partition(chr(10))[0]}")
+        self.never_there = not self.siblings
+        yield from self.heard()
+
+    def leased(self) -> list[str]:
+        """Take the devices' leases, and say what had to be ended for that; raises as :func:`leases`."""
+        most = max((group.workload.processes for group in self.groups), default=1)
+        leases(self.health.device, self.health.target, most)
+        return said()
+
+    def heard(self) -> Iterator[RunNote]:
+        """What became of the device since this was last asked."""
+        return map(RunNote, self.health.said())
+
+    def kept(self, items: Iterator[Done | RunNote | BudgetSpent]) -> Iterator[Yield]:
+        """What is to be kept of ``items``; groups to be run with nothing beside them are set aside."""
+        for item in items:
+            if not isinstance(item, Done):
+                yield item
+                continue
+            if item.earlier:
+                yield Attempted(item.earlier, Again.ASKED)
+            if item.beside and suspicious(item.rows):
+                broken = [row for row in item.rows if is_broken(row)]
+                self.retried.update(row.case.key for row in broken)
+                self.alone.append(part_of(item.group, item.rows))
+                yield Attempted(tuple(item.rows), Again.ALONE)
+                yield RunNote(
+                    f"{named(item.group)} is run again at the end, alone: {why_suspicious(item.rows)}"
+                )
+                continue
+            yield from self.judged(item)
+        if self.health.gone and self.left:
+            self.moved += self.left
+            self.left = []
+
+    def judged(self, done: Done) -> Iterator[Yield]:
+        """The rows of ``done``, without those of cases that are tried once more; the device hears of them."""
+        may = not self.never_there and not done.group.checks  # whose answer it is that the device is ill
+        lost = next((row for row in done.rows if row.cause is Cause.NO_DEVICE), None)
+        if lost is not None and may:
+            self.health.lost(lost.reason)
+        broken = [row for row in done.rows if may and is_broken(row) and row.case.key not in self.retried]
+        keys = {row.case.key for row in broken}
+        if broken:
+            self.retried |= keys
+            self.again.append(part_of(done.group, broken))
+            yield Attempted(tuple(broken), Again.INFRASTRUCTURE)
+            yield RunNote(f"{named(done.group)} is tried once more: {broken[0].reason}")
+        yield [row for row in done.rows if row.case.key not in keys]
+        yield from self.heard()
 
     def cancelled(self) -> bool:
         """Whether the runners are to end at once."""
@@ -128,48 +210,42 @@ class WorkerPool:
         if self.lock is None or len(runners) == 1:
             yield from self.served(runners[0])
         else:
-            yield from self.in_threads(runners, self.lock)
-        if self.left and not self.submission.cancelled():
-            yield RunNote(f"the budget of {self.target} is spent: {len(self.left)} groups are left")
+            lock = self.lock
+            sources = [self.served(each) for each in runners]
+            # writing rows takes a core
+            yield from side_by_side(sources, lambda: lock.wait_for_quiet(self.cancelled), self.stopping)
+        if self.left and not self.submission.cancelled() and not self.health.gone:
+            said = f"the budget of {self.health.target} is spent: {len(self.left)} groups are left"
+            yield RunNote(said)
             yield BudgetSpent()
-
-    def in_threads(self, runners: list[GroupRunner], lock: TimingLock) -> Iterator[Done | RunNote]:
-        """What the runners do, each in a thread; raises what one of them raised."""
-        threads = [threading.Thread(target=self.serve, args=(each,), name="runner") for each in runners]
-        for thread in threads:
-            thread.start()
-        try:
-            while any(thread.is_alive() for thread in threads) or not self.messages.empty():
-                try:
-                    message = self.messages.get(timeout=LISTEN_S)
-                except queue.Empty:
-                    continue
-                if isinstance(message, BaseException):
-                    raise message
-                lock.wait_for_quiet(self.cancelled)  # writing rows takes a core
-                yield message
-        finally:
-            self.stopping.set()
-            for thread in threads:
-                thread.join()
-            self.stopping.clear()
-
-    def serve(self, runner: GroupRunner) -> None:
-        """Say through the queue what ``runner`` does."""
-        try:
-            for message in self.served(runner):
-                self.messages.put(message)
-        except BaseException as error:  # noqa: BLE001  the caller's thread raises it
-            self.messages.put(error)
 
     def served(self, runner: GroupRunner) -> Iterator[Done | RunNote]:
         """Run groups on ``runner`` until there is none left."""
         while (group := self.take()) is not None:
+            yield from self.attempts_at(runner, group)
+            with self.mutex:
+                self.busy -= 1
+
+    def attempts_at(self, runner: GroupRunner, group: Group) -> Iterator[Done | RunNote]:
+        """Run ``group``, and its cases again as often as somebody asked for."""
+        while True:
             rows = runner.run_group(group)
             with self.mutex:
-                beside, self.busy = self.busy > 1, self.busy - 1
+                beside = self.neighbours or self.busy > 1
             yield from runner.said()
-            yield Done(group, rows, beside)
+            more = () if beside and suspicious(rows) else self.asked_again(rows)
+            keys = {row.case.key for row in more}
+            yield Done(group, [row for row in rows if row.case.key not in keys], beside, more)
+            if not more or self.cancelled():
+                return
+            group = part_of(group, more)
+
+    def asked_again(self, rows: Sequence[Result]) -> tuple[Result, ...]:
+        """Those of ``rows`` whose cases are to be attempted again: somebody asked for more attempts."""
+        tried = [row for row in rows if row.status not in INCOMPLETE and row.exit]
+        self.made.update(row.case.key for row in tried)
+        wanted = self.submission.plan.settings.attempts
+        return tuple(row for row in tried if self.made[row.case.key] < wanted)
 
     def take(self) -> Group | None:
         """The next group; None where there is none, or no time for it."""
@@ -178,18 +254,15 @@ class WorkerPool:
             left_s = self.until - self.submission.clock.steady() - self.pace.closing_s
         with self.mutex:
             number = self.pace.next_to_start(self.left, left_s)
-            if self.cancelled() or number is None:
+            if self.cancelled() or self.health.gone or number is None:
                 return None
             self.busy += 1
             return self.left.pop(number)
 
-    def rest(self, runner: GroupRunner, groups: list[Group]) -> Iterator[Yield]:
-        """Run ``groups`` with nothing beside them."""
-        for group in groups:
-            if self.submission.cancelled():
-                return
-            yield runner.run_group(group)
-            yield from runner.said()
+    def rest(self, runner: GroupRunner) -> Iterator[Done | RunNote]:
+        """Run what was set aside with nothing beside it."""
+        while self.alone and not (self.submission.cancelled() or self.health.gone):
+            yield from self.attempts_at(runner, self.alone.pop(0))
 
 
 def groups_at_once(runnable: list[Group], prefetch: int) -> int:
@@ -204,19 +277,6 @@ def may_have_neighbours(group: Group) -> bool:
     each other.
     """
     return not group.checks and group.workload.processes == 1
-
-
-def suspicious(rows: list[Result]) -> bool:
-    """Whether a row says something that neighbours may have brought about."""
-    return any(row.status is Status.OOM or row.cause is Cause.KILLED for row in rows)
-
-
-def _named(group: Group) -> str:
-    return f"{group.workload.suite}/{group.workload.model} ({group.workload.mode})"
-
-
-def _why(rows: list[Result]) -> str:
-    return next(row.reason for row in rows if suspicious([row])) or "it ran out of memory"
 
 
 def _try(open_host: Callable[[], object]) -> None:

@@ -47,12 +47,16 @@ TORCH_WORKER_MODULES = ("torchgauge.harness.worker.torch_checks", "torch.utils.f
 
 @dataclass(frozen=True)
 class WorkerSetup:
-    """One device in one interpreter, and the groups that are for it; scratch files lie in ``work``."""
+    """One device in one interpreter, and the groups that are for it; scratch files lie in ``work``.
+
+    ``brief`` ones need to know who the device is, and not how fast.
+    """
 
     submission: Submission
     target: DeviceTarget
     groups: Sequence[Group]
     work: Path
+    brief: bool = False
 
     @property
     def device(self) -> Device:

@@ -9,6 +9,8 @@ from torchgauge.devices.discover import why_absent
 from torchgauge.devices.probe import ProbeReport, probe
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.interpreter.interpreter import Interpreter
+from torchgauge.harness.pool.device_lease import place_of
+from torchgauge.harness.pool.quarantine import read
 from torchgauge.records import DeviceTarget, Group
 from torchgauge.results.document import counted
 from torchgauge.suites.expectations import personal
@@ -49,3 +51,19 @@ def _missing(target: DeviceTarget, device: Device, report: ProbeReport | None) -
     if target.index < count:
         return None
     return f"device {target.name!r} has no index {target.index} here: it has {counted(count, 'device')}", ""
+
+
+def refuse_quarantined(groups: Sequence[Group], devices: Mapping[str, Device]) -> None:
+    """Raise :class:`InfrastructureError` where each device of ``groups`` is in quarantine on this machine.
+
+    Where some are not, those take over what they can of the others' cases. Checks examine it.
+    """
+    targets = sorted({each.device for each in groups if not each.checks}, key=str)
+    places = [place_of(devices[each.name], each) for each in targets]
+    found = [None if place is None else read(place) for place in places]
+    if found and all(found):
+        said = [(str(target), each) for target, each in zip(targets, found, strict=True) if each is not None]
+        raise InfrastructureError(
+            "; ".join(f"device {name!r} is {each.words}" for name, each in said),
+            hint="; ".join(f"{each.lift}, once it is well" for _, each in said),
+        )

@@ -29,7 +29,7 @@ from torchgauge.harness.planning.plan import all_groups, check_available, group_
 from torchgauge.harness.planning.plan_inputs import gather
 from torchgauge.harness.planning.selection import Selection, parse_case_id, parse_shard
 from torchgauge.harness.planning.sharding import shard_groups
-from torchgauge.harness.run.absent_devices import refuse_absent
+from torchgauge.harness.run.absent_devices import refuse_absent, refuse_quarantined
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.rank_devices import refuse_elsewhere, refuse_launched, refuse_too_many
 from torchgauge.harness.run.runner import Campaign
@@ -154,6 +154,7 @@ def new_campaign(
     )
     if not elsewhere:
         refuse_absent(interpreter(python), plan.groups, devices)
+        refuse_quarantined(plan.groups, devices)
     if crew is not None:
         plan = crew.take(plan)
     where = Store.open(store, create=True)
@@ -190,6 +191,8 @@ def resumed_campaign(
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     there = _interpreter_of(plan, python)
     suites, devices = planned_parts(plan, there)
+    if not is_elsewhere(executor):
+        refuse_quarantined(plan.groups, devices)
     store = Store.open(folder.path.parent.parent)
     return Campaign(plan, store, devices, suites, progress, there.path, executor, options=options), folder
 

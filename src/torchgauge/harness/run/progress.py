@@ -14,7 +14,7 @@ from torchgauge.results.document import counted
 from torchgauge.results.hostile_text import visible
 
 if TYPE_CHECKING:
-    from torchgauge.harness.run.runner import RunReport
+    from torchgauge.harness.run.run_report import RunReport
 
 EACH_SAID = 3
 """Up to how many configurations of a group that did not run each get their words in its line."""

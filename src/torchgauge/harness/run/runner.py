@@ -7,10 +7,9 @@ import shutil
 import signal
 import sys
 import threading
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, redirect_stdout, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
@@ -18,27 +17,16 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
 from torchgauge.errors import TorchgaugeError, UsageError
-from torchgauge.harness.executors.executor import BudgetSpent, Executor, RunNote, Submission, Yield
+from torchgauge.harness.executors.executor import Executor, Submission, Yield
 from torchgauge.harness.executors.silence import Silence, SilentExecutorError
-from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
 from torchgauge.harness.run.disk_space import require_space
 from torchgauge.harness.run.progress import Progress
-from torchgauge.harness.run.rows import unattempted
-from torchgauge.processes.kept_process import INTERRUPTED, leave
-from torchgauge.records import (
-    INCOMPLETE,
-    Calibration,
-    Cause,
-    Environment,
-    Group,
-    Plan,
-    PlannedCase,
-    Result,
-    Status,
-    Subject,
-    says_something,
-)
+from torchgauge.harness.run.row_keeper import RowKeeper
+from torchgauge.harness.run.run_report import RunReport
+from torchgauge.processes.kept_process import leave
+from torchgauge.records import Group, Plan, Status
 from torchgauge.registry import load
+from torchgauge.results.attempts import Attempts
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.journal import End, Journal, Kind, Note, RunState
 from torchgauge.results.store import RunFolder, Store
@@ -49,65 +37,6 @@ if TYPE_CHECKING:
 
 SHOW_CURSOR = b"\x1b[?25h"
 """What a live line has hidden on a terminal."""
-
-
-@dataclass
-class RunReport:
-    """What came out of a run, for people and for exit codes.
-
-    ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
-    model; ``telling`` what :func:`says_something` does. The lists hold rows that are told apart, without
-    their measurements.
-    """
-
-    run_id: str
-    planned: int
-    counts: Counter[Status] = field(default_factory=Counter)
-    passed: int = 0
-    telling: int = 0
-    compiled: Counter[CodeOrigin] = field(default_factory=Counter)
-    unexpected: list[Result] = field(default_factory=list)
-    degraded: list[Result] = field(default_factory=list)
-    other_models: list[Result] = field(default_factory=list)
-    unchecked: list[Result] = field(default_factory=list)
-    unsteady: list[Result] = field(default_factory=list)
-    interrupted: bool = False
-    out_of_budget: bool = False
-
-    @property
-    def incomplete(self) -> bool:
-        """Whether any case is ``infra`` or ``not_run``."""
-        return any(self.counts[status] for status in INCOMPLETE)
-
-    @property
-    def exit_code(self) -> int:
-        """130 interrupted, 3 incomplete, 1 unexpected status, 3 nothing measured, 0 as expected; in order."""
-        if self.interrupted:
-            return INTERRUPTED
-        if self.incomplete:
-            return 3
-        return 1 if self.unexpected else 0 if self.telling else 3
-
-    def add(self, result: Result) -> None:
-        """Count one row."""
-        self.counts[result.status] += 1
-        self.passed += result.counted
-        of_a_model = result.case.workload.subject is Subject.MODELS
-        self.telling += says_something(result.status, result.modifiers, of_a_model=of_a_model)
-        origin = code_origin(result)
-        if origin is not None:
-            self.compiled[origin] += 1
-        slim = replace(result, measurements=(), summaries=(), log_excerpt="", failure=None)
-        if result.other_model:
-            self.other_models.append(slim)
-        if result.unchecked:
-            self.unchecked.append(slim)
-        if result.unsteady:
-            self.unsteady.append(slim)
-        if result.unexpected:
-            self.unexpected.append(slim)  # thousands of them must not fill the parent's memory
-        elif result.status is Status.PASS and result.degraded:
-            self.degraded.append(slim)
 
 
 @dataclass(frozen=True)
@@ -167,16 +96,17 @@ class Campaign:
             self._begin(journal)
             if done:
                 journal.append(Kind.NOTE, [Note(f"resumed with {len(done)} cases done", self.clock.now())])
-            for text in (note for suite in self.suites.values() for note in suite.notes):
-                self._keep(journal, RunNote(text), report, {})
             left = {each.case.key: each for each in self.plan.cases if each.case.key not in done}
+            keeper = RowKeeper(self.plan, journal, report, self.progress, self.clock, left)
+            for text in (note for suite in self.suites.values() for note in suite.notes):
+                keeper.note(text)
             how, silence = "ended without a word on it", Silence.within(self.plan)
             try:
                 # what a stranger prints is no answer of ours
                 with redirect_stdout(sys.stderr), silence.ended():
-                    for item in self._execute(folder, done, stop, silence):
+                    for item in self._execute(folder, done, stop, silence, keeper.attempts):
                         silence.heard()
-                        self._keep(journal, item, report, left)
+                        keeper.keep(item)
             except (TorchgaugeError, KeyboardInterrupt):
                 raise
             except SilentExecutorError as error:
@@ -185,14 +115,19 @@ class Campaign:
                 how, report.out_of_budget = f"raised {type(error).__name__}: {error}", False
             report.interrupted = stop.is_set()
             if not (report.interrupted or report.out_of_budget):
-                self._lose(journal, report, left, how)
+                keeper.lose(f"executor {self.executor!r} {how}")
             journal.append(Kind.END, [End(_state(report), self.clock.now())])
 
     def _begin(self, journal: Journal) -> None:
         """Say what is not in the plan, before anything runs."""
 
     def _execute(
-        self, folder: RunFolder, done: set[str], stop: threading.Event, silence: Silence
+        self,
+        folder: RunFolder,
+        done: set[str],
+        stop: threading.Event,
+        silence: Silence,
+        attempts: Attempts,
     ) -> Iterator[Yield]:
         def cancelled() -> bool:
             silence.heard()
@@ -216,42 +151,9 @@ class Campaign:
             on_event=on_event,
             crew=self.crew,
             options=self.options,
+            made={key: len(each) for key, each in attempts.earlier.items()},
         )
         return executor.submit(submission)
-
-    def _lose(self, journal: Journal, report: RunReport, left: dict[str, PlannedCase], how: str) -> None:
-        """The rows of what the executor left: every planned case has one."""
-        reason = f"executor {self.executor!r} {how}"
-        rows = [
-            unattempted(self.plan, each, Status.INFRA, Cause.LOST_WORKER, reason) for each in left.values()
-        ]
-        if rows:
-            self._keep(journal, rows, report, left)
-
-    def _keep(self, journal: Journal, item: Yield, report: RunReport, left: dict[str, PlannedCase]) -> None:
-        """Keep ``item``; rows are those of cases that are ``left``, which they leave.
-
-        Raises ``TypeError`` and ``ValueError`` for what no executor may yield.
-        """
-        if isinstance(item, Environment):
-            journal.append(Kind.ENVIRONMENT, [item])
-        elif isinstance(item, Calibration):
-            journal.append(Kind.CALIBRATION, [item])
-        elif isinstance(item, BudgetSpent):
-            report.out_of_budget = True
-        elif isinstance(item, RunNote):
-            journal.append(Kind.NOTE, [Note(item.text, self.clock.now())])
-            self.progress.note(item.text)
-        elif not isinstance(item, list) or not all(isinstance(each, Result) for each in item):
-            raise TypeError(f"a {type(item).__name__} is nothing that an executor yields")
-        else:
-            if unknown := [each.case_id for each in item if each.case.key not in left]:
-                raise ValueError(f"a result of a case that is not left to run: {unknown[0]}")
-            journal.append(Kind.RESULT, item)
-            for result in item:
-                del left[result.case.key]
-                report.add(result)
-            self.progress.results(item, report)
 
 
 @contextmanager
@@ -299,25 +201,3 @@ def _state(report: RunReport) -> RunState:
 def _left(group: Group, done: set[str]) -> Group:
     cases = tuple(planned for planned in group.cases if planned.case.key not in done)
     return replace(group, cases=cases)
-
-
-def report_plain(report: RunReport) -> dict[str, Any]:
-    """``report`` in JSON values, as ``torchgauge run --json`` prints it."""
-    return {
-        "run_id": report.run_id,
-        "planned": report.planned,
-        "passed": report.passed,
-        "counts": {status.value: count for status, count in report.counts.items() if count},
-        "compiled": {origin.value: count for origin, count in report.compiled.items()},
-        "unexpected": [
-            {"case": r.case_id, "status": r.status.value, "reason": r.reason} for r in report.unexpected
-        ],
-        "degraded": [{"case": r.case_id, "how": r.degraded} for r in report.degraded],
-        "other_models": [{"case": r.case_id, "how": r.other_model} for r in report.other_models],
-        "unchecked": [{"case": r.case_id, "why": r.unchecked} for r in report.unchecked],
-        "unsteady": [{"case": r.case_id, "why": r.unsteady} for r in report.unsteady],
-        "interrupted": report.interrupted,
-        "out_of_budget": report.out_of_budget,
-        "incomplete": report.incomplete,
-        "exit_code": report.exit_code,
-    }

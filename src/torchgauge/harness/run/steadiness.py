@@ -14,6 +14,7 @@ from torchgauge.harness.derived_series import BESIDE
 from torchgauge.harness.worker.series import CONTENDED
 from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.records import Measurement, Scalar, Summary
+from torchgauge.records.attempt import MEASURED_ON
 from torchgauge.records.placement import parse_cpus
 from torchgauge.results.stats import all_lags
 
@@ -41,6 +42,7 @@ def doubts(
         _alike(measurements),
         _contended(measurements, summaries, facts),
         *_taken(facts),
+        f"measured on {facts[MEASURED_ON]} in the place of its own device" if MEASURED_ON in facts else "",
     )
     return "; ".join(reason for reason in reasons if reason) or _beside(summaries)
 

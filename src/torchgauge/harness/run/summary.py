@@ -9,7 +9,7 @@ from pathlib import Path
 
 from torchgauge.harness.cold_sampling import cold_count
 from torchgauge.harness.run.code_origin import CodeOrigin
-from torchgauge.harness.run.runner import RunReport
+from torchgauge.harness.run.run_report import RunReport
 from torchgauge.records import (
     ATTEMPTED,
     Accuracy,

@@ -122,8 +122,11 @@ def _calibrate(job: Job, session: DeviceSession, events: EventWriter) -> None:
     events.emit("environment", environment=environment(session), notes=_schema_notes(job))
     if job.settings.calibrate:
         from torchgauge.devices.calibrate import calibrate
+        from torchgauge.harness.timing_lock_client import TimingLockClient
 
-        events.emit("calibration", calibration=calibrate(session, job.at))
+        with TimingLockClient(job.timing_lock, events).held():  # other devices may be prepared beside it
+            found = calibrate(session, job.at)
+        events.emit("calibration", calibration=found)
     events.phase(Phase.DONE)
 
 

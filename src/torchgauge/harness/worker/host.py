@@ -208,14 +208,16 @@ class Host:
             process_tree.finish_fork(code)
 
     def kill_worker(self) -> None:
-        """Ask the worker for its stacks, then kill it and everything it started."""
+        """Ask the worker for its stacks, let it tidy up within a grace, then kill it and what it started."""
         if not self.pid:
             return
         if hasattr(signal, "SIGUSR1"):
             process_tree.signal_one(self.pid, signal.SIGUSR1)
             time.sleep(GRACE_S / 2)
             self.read_output()
-        process_tree.kill_group(self.pid)
+        process_tree.signal_group(self.pid, signal.SIGTERM)
+        time.sleep(GRACE_S / 2)
+        process_tree.signal_group(self.pid, signal.SIGKILL)
 
     def read_output(self) -> None:
         """Move what the worker printed into its capped log."""
@@ -252,9 +254,9 @@ class Host:
         if not self.pid:
             return
         if killed:
-            process_tree.kill_group(self.pid)
+            process_tree.signal_group(self.pid, signal.SIGKILL)
         leftovers = process_tree.kill_descendants(GRACE_S)
-        process_tree.kill_group(self.pid)
+        process_tree.signal_group(self.pid, signal.SIGKILL)
         for _ in range(64):
             before = self.log.total if self.log else 0
             self.read_output()

@@ -15,7 +15,17 @@ from torchgauge.clock import DAY_S
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.harness.run.rows import DERIVED
 from torchgauge.harness.scenarios.scenario import final_metric
-from torchgauge.records import CAUSES_OF, SCHEMA_VERSION, Modifier, Phase, RunSettings, Status, is_metric_name
+from torchgauge.records import (
+    CAUSES_OF,
+    INCOMPLETE,
+    SCHEMA_VERSION,
+    Again,
+    Modifier,
+    Phase,
+    RunSettings,
+    Status,
+    is_metric_name,
+)
 from torchgauge.registry import metrics
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.plain_text import is_plain_command
@@ -33,9 +43,11 @@ WHOLE = frozenset({"B", "count", "FLOP"})
 """Units that nobody has a part of."""
 MOST_SAMPLES = RunSettings().max_blocks
 """Samples of one metric that a run takes at most."""
+MOST_ATTEMPTS = 100
+"""At one case; nobody asks for more."""
 MOST_COSINE = 1.0 + 1e-6
 """Of a cosine that was computed in float32."""
-OF_A_RUN = DERIVED | {Modifier.DEGRADED, Modifier.UNCHECKED}
+OF_A_RUN = DERIVED | {Modifier.DEGRADED, Modifier.UNCHECKED, Modifier.FLAKY}
 """The modifiers that a run gives; the others are a reader's."""
 _REFERENCE = re.compile(
     r"second run|(eager and )?(float64 on the host|([a-z0-9_]+ )?eager (alone|on the host): [^\n]+)"
@@ -83,6 +95,7 @@ def check_row(row: Any, planned: Any, run_id: str, environments: Container[str],
     _check_command(row.reproduce, case_id)
     _check_numbers(row, case_id)
     _check_modifiers(row, case_id)
+    _check_attempts(row, case_id, window)
     if row.accuracy is not None:
         _check_accuracy(row.accuracy, case_id)
     if row.status is Status.PASS:
@@ -148,6 +161,38 @@ def _check_modifiers(row: Any, case_id: str) -> None:
     for modifier, reason in told.items():
         if reason != (modifier in row.modifiers):
             raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: {modifier.value} and its reason go together")
+
+
+def _check_attempts(row: Any, case_id: str, window: Window) -> None:
+    """All attempts where there were several, in order, with the row's own; flaky is what they show."""
+    numbers = [each.number for each in row.attempts]
+    if len(numbers) > MOST_ATTEMPTS or not 1 <= row.attempt <= MOST_ATTEMPTS:
+        raise RefusedSetError(Reason.TOO_LARGE, f"{case_id}: at most {MOST_ATTEMPTS} attempts")
+    if numbers != sorted(set(numbers)) or (numbers and (numbers[0] < 1 or len(numbers) == 1)):
+        raise RefusedSetError(Reason.ROW, f"{case_id}: its attempts are not in order")
+    own = next((each for each in row.attempts if each.number == row.attempt), None)
+    if row.attempts and (own is None or (own.status, own.cause) != (row.status, row.cause)):
+        raise RefusedSetError(Reason.ROW, f"{case_id}: none of its attempts is that of the row")
+    for each in row.attempts:
+        if each.cause is not None and each.cause not in CAUSES_OF.get(each.status, frozenset()):
+            raise RefusedSetError(
+                Reason.ROW, f"{case_id}: {each.status.value} cannot carry {each.cause.value}"
+            )
+        if each.log and not _LOG.fullmatch(each.log):
+            raise RefusedSetError(Reason.TEXT, f"{case_id}: the log of an attempt is no file of the run")
+        if not 0 <= each.duration_s <= window.end - window.begin:
+            raise RefusedSetError(Reason.NUMBER, f"{case_id}: an attempt took {each.duration_s:g} s")
+        if each.started_at:
+            window.check(each.started_at, f"an attempt at {case_id}")
+    told = {
+        each.status
+        for each in row.attempts
+        if each.status not in INCOMPLETE and each.again is not Again.ALONE
+    }
+    if (len(told) > 1) != (Modifier.FLAKY in row.modifiers) or (len(told) > 1 and row.status is Status.PASS):
+        raise RefusedSetError(
+            Reason.UNFOUNDED, f"{case_id}: flaky is what its attempts do not show, or hides"
+        )
 
 
 def _check_accuracy(accuracy: Any, case_id: str) -> None:

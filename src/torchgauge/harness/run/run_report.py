@@ -1,0 +1,92 @@
+"""What came out of a run, for people, for scripts and for exit codes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
+from torchgauge.processes.kept_process import INTERRUPTED
+from torchgauge.records import INCOMPLETE, Result, Status, Subject, says_something
+
+
+@dataclass
+class RunReport:
+    """What came out of a run, for people and for exit codes.
+
+    ``passed`` counts what :func:`counts_as_pass` counts: no pass that is degraded, unchecked or of another
+    model; ``telling`` what :func:`says_something` does. The lists hold rows that are told apart, without
+    their measurements.
+    """
+
+    run_id: str
+    planned: int
+    counts: Counter[Status] = field(default_factory=Counter)
+    passed: int = 0
+    telling: int = 0
+    compiled: Counter[CodeOrigin] = field(default_factory=Counter)
+    unexpected: list[Result] = field(default_factory=list)
+    degraded: list[Result] = field(default_factory=list)
+    other_models: list[Result] = field(default_factory=list)
+    unchecked: list[Result] = field(default_factory=list)
+    unsteady: list[Result] = field(default_factory=list)
+    interrupted: bool = False
+    out_of_budget: bool = False
+
+    @property
+    def incomplete(self) -> bool:
+        """Whether any case is ``infra`` or ``not_run``."""
+        return any(self.counts[status] for status in INCOMPLETE)
+
+    @property
+    def exit_code(self) -> int:
+        """130 interrupted, 3 incomplete, 1 unexpected status, 3 nothing measured, 0 as expected; in order."""
+        if self.interrupted:
+            return INTERRUPTED
+        if self.incomplete:
+            return 3
+        return 1 if self.unexpected else 0 if self.telling else 3
+
+    def add(self, result: Result) -> None:
+        """Count one row."""
+        self.counts[result.status] += 1
+        self.passed += result.counted
+        of_a_model = result.case.workload.subject is Subject.MODELS
+        self.telling += says_something(result.status, result.modifiers, of_a_model=of_a_model)
+        origin = code_origin(result)
+        if origin is not None:
+            self.compiled[origin] += 1
+        slim = replace(result, measurements=(), summaries=(), log_excerpt="", failure=None)
+        if result.other_model:
+            self.other_models.append(slim)
+        if result.unchecked:
+            self.unchecked.append(slim)
+        if result.unsteady:
+            self.unsteady.append(slim)
+        if result.unexpected:
+            self.unexpected.append(slim)  # thousands of them must not fill the parent's memory
+        elif result.status is Status.PASS and result.degraded:
+            self.degraded.append(slim)
+
+
+def report_plain(report: RunReport) -> dict[str, Any]:
+    """``report`` in JSON values, as ``torchgauge run --json`` prints it."""
+    return {
+        "run_id": report.run_id,
+        "planned": report.planned,
+        "passed": report.passed,
+        "counts": {status.value: count for status, count in report.counts.items() if count},
+        "compiled": {origin.value: count for origin, count in report.compiled.items()},
+        "unexpected": [
+            {"case": r.case_id, "status": r.status.value, "reason": r.reason} for r in report.unexpected
+        ],
+        "degraded": [{"case": r.case_id, "how": r.degraded} for r in report.degraded],
+        "other_models": [{"case": r.case_id, "how": r.other_model} for r in report.other_models],
+        "unchecked": [{"case": r.case_id, "why": r.unchecked} for r in report.unchecked],
+        "unsteady": [{"case": r.case_id, "why": r.unsteady} for r in report.unsteady],
+        "interrupted": report.interrupted,
+        "out_of_budget": report.out_of_budget,
+        "incomplete": report.incomplete,
+        "exit_code": report.exit_code,
+    }
