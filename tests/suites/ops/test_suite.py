@@ -40,7 +40,7 @@ def test_entries_are_checks_with_dtypes_by_variant_and_device(listed: None) -> N
     """A variant has its own dtypes and a device type its own list; tiers come from the data file."""
     add, empty, rare = OpsSuite(samples=3).models()
     assert (add.framework, add.shape, add.tiers) == ("check", (("samples", 3),), ("smoke", "full"))
-    assert tuple(add.batch) == ("forward", "backward", "out", "inplace", "noncontiguous", "empty")
+    assert tuple(add.batch) == VARIANTS
     assert add.dtypes_of("forward", "abc") == ("float32", "int64")
     assert add.dtypes_of("forward", "xyz") == ("float32",)
     assert add.dtypes_of("backward", "abc") == ("float32",)
