@@ -13,6 +13,7 @@ import pytest
 from torchgauge.errors import InfrastructureError
 from torchgauge.suites.ops.catalogue import Catalogue, Operator, catalogue_of
 from torchgauge.suites.ops.suite import OpsSuite
+from torchgauge.suites.ops.upstream import VARIANTS
 
 needs_database = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("torch", "expecttest")),

@@ -103,7 +103,7 @@ def _may_grow(call: Callable[[Any], Any], sample: Any, way: str, elements: int) 
 
 
 def _grown(sample: Any, way: str, elements: int) -> Any | None:
-    """``sample`` with more than ``elements`` elements in its first input; None where there is no such form."""
+    """``sample`` with a first input of more than ``elements`` elements, None where there is no such form."""
     first = _first(sample)
     if first is None or not first.numel() or (way == BATCH and first.dim() < 2):
         return None
@@ -152,7 +152,7 @@ def _places(rows: int, number: int) -> Any:
 
 
 def _is_cheap(call: Callable[[Any], Any], sample: Any, elements: int, limit_s: float) -> bool:
-    """Whether the host takes ``sample`` and neither time nor result outgrow it; a second try for a busy core."""
+    """Whether the host takes ``sample``, and time and result do not outgrow it; two tries for a busy core."""
     for _ in range(2):
         began = SYSTEM_CLOCK.steady()
         try:

@@ -62,7 +62,7 @@ def difference(actual: Any, expected: Any, tolerances: Tolerances, *, wide: bool
 
 
 def furthest(actual: Any, expected: Any) -> float:
-    """The largest absolute difference between tensors of two results of one structure; 0 where none counts."""
+    """The largest finite difference between tensors of two results of one structure; 0 without any."""
     import torch
     from torch.utils._pytree import tree_leaves
 

@@ -35,4 +35,4 @@ def _differs(was: Any, after: Any) -> bool:
     a, b = plain_host(was), plain_host(after).to(was.dtype)
     if a.shape != b.shape:
         return True
-    return not torch.equal(a, b) and not bool(((a == b) | ((a != a) & (b != b))).all())
+    return not torch.equal(a, b) and not bool(((a == b) | (a.isnan() & b.isnan())).all())

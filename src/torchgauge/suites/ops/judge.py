@@ -156,7 +156,8 @@ class _Trial:
         if self.judged == 0:
             reasons = "; ".join(f"{count} x {why}" for why, count in self.why.items())
             return self._verdict(SKIPPED, reasons or _no_samples(self.variant))
-        return replace(self._verdict(PASS), **self._kernel(first))
+        kernel, parts = self._kernel(first)
+        return replace(self._verdict(PASS), kernel=kernel, parts=parts)
 
     def _verdict(self, status: str, reason: str = "", at: Tried | None = None, error: Any = None) -> Verdict:
         return Verdict(
@@ -171,17 +172,16 @@ class _Trial:
             error,
         )
 
-    def _kernel(self, tried: Tried | None) -> dict[str, str]:
+    def _kernel(self, tried: Tried | None) -> tuple[str, str]:
         """Whose kernel ran, where that is a question: on the host all are its own."""
         if tried is None or self.device.type == HOST or self.variant not in (FORWARD, INPLACE, OUT):
-            return {}
+            return "", ""
         there = samples.carried(tried.sample, self.device, tried.on_host)
 
         def call() -> Any:
             return variants.run(self.op, self.variant, there)
 
-        kind, parts = kernel_kind(self.op, call, self.device.type)
-        return {"kernel": kind, "parts": parts}
+        return kernel_kind(self.op, call, self.device.type)
 
     def _sample(self, tried: Tried) -> tuple[str, BaseException | None]:
         """What is wrong with the device's result, and what it raised; raises :class:`_Passed`."""

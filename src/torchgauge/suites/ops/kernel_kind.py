@@ -41,7 +41,7 @@ def _arrived(call: Any) -> list[str]:
 
     names: list[str] = []
 
-    class Watch(TorchDispatchMode):
+    class Watch(TorchDispatchMode):  # type: ignore[misc]  # torch has no hints here
         def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
             """Note the operator and let it run."""
             names.append(func.name())

@@ -47,7 +47,8 @@ _FORMS = {
     EXPANDED: (
         "inputs = {id(t) for t in torch.utils._pytree.tree_leaves(sample.input)}",
         "def spread(t):",
-        "    fits = isinstance(t, torch.Tensor) and (id(t) in inputs or t.is_floating_point() or t.is_complex())",
+        "    inexact = isinstance(t, torch.Tensor) and (t.is_floating_point() or t.is_complex())",
+        "    fits = inexact or (isinstance(t, torch.Tensor) and id(t) in inputs)",
         "    dim = next((d for d, n in enumerate(t.shape) if n > 1), None) if fits else None",
         "    return t if dim is None else t.narrow(dim, 0, 1).expand(t.shape)",
         "sample = sample.transform(spread)",
@@ -74,21 +75,22 @@ class Shown:
 def _large(form: tuple[str, int]) -> tuple[str, ...]:
     way, elements = form
     if way == BATCH:
-        grow = "t.expand(number, *t.shape).contiguous() if isinstance(t, torch.Tensor) and t.dim() > 1 else t"
-        return (_FIRST, f"number = {elements} // first.numel() + {TAIL}", f"grow = lambda t: {grow}") + _GROWN
+        return (
+            *_FIRST,
+            f"number = {elements} // first.numel() + {TAIL}",
+            "tall = lambda t: isinstance(t, torch.Tensor) and t.dim() > 1",
+            "grow = lambda t: t.expand(number, *t.shape).contiguous() if tall(t) else t",
+            "sample = sample.transform(grow)",
+        )
     of = "t.shape[:1] == first.shape[:1]" if way == ROWS else "id(t) in inputs"
     return (
-        _FIRST,
-        "inputs = {id(t) for t in torch.utils._pytree.tree_leaves(sample.input)}",
+        *_FIRST,
         f"number = {elements} // (first.numel() // first.shape[0]) + {TAIL}",
         f"seeded = torch.Generator().manual_seed({SEED})",
         "index = torch.randint(0, first.shape[0], (number,), generator=seeded).sort().values",
         f"grow = lambda t: t.index_select(0, index) if isinstance(t, torch.Tensor) and {of} else t",
-        *_GROWN,
+        "sample = sample.transform(grow)",
     )
-
-
-_GROWN = ("sample = sample.transform(grow)",)
 
 
 def script(shown: Shown) -> str:
