@@ -92,7 +92,7 @@ if not pid:
     except Exception:
         pass
     os._exit(status)
-end = time.monotonic() + 20
+end = time.monotonic() + 10
 ended = 0
 while not ended and time.monotonic() < end:
     ended, status = os.waitpid(pid, os.WNOHANG)
