@@ -36,7 +36,9 @@ _PLAIN = ("def call(sample):", "    return op(sample.input, *sample.args, **samp
 
 
 _FIRST = (
-    "first = next(t for t in torch.utils._pytree.tree_leaves(sample.input) if isinstance(t, torch.Tensor))"
+    "leaves = torch.utils._pytree.tree_leaves(sample.input)",
+    "first = next(t for t in leaves if isinstance(t, torch.Tensor))",
+    "inputs = {id(t) for t in leaves}",
 )
 _FORMS = {
     EMPTY: (
