@@ -11,6 +11,8 @@ from pathlib import Path
 
 import pytest
 
+from torchgauge.devices import probe as probe_module
+from torchgauge.devices import probe_questions
 from torchgauge.devices.device import DeviceDescriptor
 from torchgauge.devices.import_safety import ImportSafety, Way, import_safety
 from torchgauge.devices.listing import import_lines
@@ -124,3 +126,45 @@ def test_device_without_import_safety_is_a_usage_error() -> None:
     )
     assert done.returncode == 2
     assert "torchgauge doctor --device cpu" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("body", "words"),
+    [
+        ("import atexit, time\natexit.register(time.sleep, 600)", "did not end within 15 s"),
+        (
+            "import atexit, os, signal\natexit.register(os.kill, os.getpid(), signal.SIGSEGV)",
+            "had answered and was killed by SIGSEGV",
+        ),
+    ],
+)
+def test_an_exit_that_hangs_or_crashes_is_no_safe_import(
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    make_extension: Callable[..., Path],
+    body: str,
+    words: str,
+) -> None:
+    """Torch imports and computes, and the process does not end well; the entry point is named otherwise."""
+    monkeypatch.setattr(probe_questions, "EXIT_S", 15.0)
+    monkeypatch.setattr(probe_module, "EXIT_S", 15.0)
+    folder = make_extension(tmp_path / "site", "otherwise", body)
+    found = import_safety(sys.executable, "xyz", [], environment={"PYTHONPATH": str(folder)})
+    trials = {trial.way: trial for trial in found.trials}
+    assert not trials[Way.AS_IT_IS].survived
+    assert trials[Way.NO_AUTOLOAD].survived
+    trouble = trials[Way.AS_IT_IS].trouble
+    assert trouble is not None
+    assert words in trouble.cause
+    assert trouble.doing == "end the process"
+
+
+def test_an_entry_point_of_another_name_is_hidden_all_the_same(
+    tmp_path: Path, make_extension: Callable[..., Path]
+) -> None:
+    """Where no entry point is called after the device and the import fails, all of them are looked at."""
+    folder = make_extension(tmp_path / "site", "otherwise", "raise RuntimeError('no driver')")
+    found = import_safety(sys.executable, "xyz", [], environment={"PYTHONPATH": str(folder)})
+    assert [item.package for item in found.extensions if item.name == "otherwise"] == ["torch-otherwise"]
+    survived = {trial.way: trial.survived for trial in found.trials}
+    assert (survived[Way.AS_IT_IS], survived[Way.NO_PACKAGE]) == (False, True)

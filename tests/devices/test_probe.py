@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 
 import torchgauge
+from torchgauge.devices import probe_questions
 from torchgauge.devices.discover import find_device
 from torchgauge.devices.probe import ProbeReport, ProbeState, probe
 from torchgauge.errors import UnknownNameError
@@ -232,3 +233,21 @@ def _gone(pid: int) -> bool:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except (FileNotFoundError, ProcessLookupError):  # gone before it was opened, or between that and reading
         return True
+
+
+def test_a_question_without_an_answer_costs_that_answer(
+    monkeypatch: pytest.MonkeyPatch, npusim_path: str
+) -> None:
+    """The device is found by its name with all other answers, also where the process does not end."""
+    monkeypatch.setattr(probe_questions, "QUESTION_S", 10.0)
+    monkeypatch.setattr(probe_questions, "EXIT_S", 2.0)
+    variables = {"PYTHONPATH": npusim_path, "TORCHGAUGE_NPUSIM_FAULT": "hang_in=mem_get_info,hang_at_exit"}
+    report = probe(sys.executable, environment=variables)
+    assert report.ok
+    assert "did not end within" in report.exit_problem
+    facts = report.device("npusim")
+    assert facts is not None
+    assert [hook.name for hook in facts.hooks if hook.problem == "it did not answer in time"] == ["memory"]
+    assert facts.units[0].model == "npusim (simulated)"
+    assert facts.autocast_dtypes
+    assert find_device("npusim", sys.executable, report=report).torch_type == "npusim"

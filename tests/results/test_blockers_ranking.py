@@ -116,6 +116,15 @@ def test_another_model_under_a_name_is_no_evidence(tmp_path: Path) -> None:
     assert {line.model: line.status for line in found.models if line.model == "fine"} == {"fine": ""}
 
 
+def test_rows_of_the_device_itself_are_no_models(tmp_path: Path) -> None:
+    """What the doctor calibrates is neither counted nor missed in the census."""
+    found = ranked(
+        tmp_path, [row("fine"), row("gemm", suite="calibration")], [census("fine", "aten::strange")]
+    )
+    assert [line.title for line in found.models] == ["toy/fine"]
+    assert not any("not in the census" in note for note in found.notes)
+
+
 def test_operators_are_ranked_by_what_they_unblock(tmp_path: Path) -> None:
     """Seen and predicted models are counted together and told apart; accuracy has its own steps."""
     found = ranked(tmp_path, ROWS, MODELS)

@@ -190,3 +190,32 @@ def test_the_upload_directory_has_one_file_for_each_run(tmp_path, github) -> Non
     assert file.name == "run-1.json"
     assert {"benchmark", "model", "metric"} <= set(records[0])
     assert isinstance(report().exception, UsageError)
+
+
+def test_a_callback_can_be_tried_where_no_forge_is(tmp_path, monkeypatch) -> None:
+    """What is missing stands as an example, what the run says is real, and nothing is sent."""
+    for name in ("RUN_ID", "REPOSITORY", "WORKFLOW", "JOB", "EVENT_PATH"):
+        monkeypatch.delenv(f"GITHUB_{name}", raising=False)
+    done = report("--relay", "--dry-run", "--store", store_of(tmp_path))
+    assert done.exit_code == 0, done.output
+    body = json.loads(done.stdout)
+    assert body["workflow"]["test_results"] == {"passed": 1, "failed": 0, "skipped": 0}
+    assert body["workflow"]["url"] == "https://github.com/OWNER/NAME/actions/runs/1"
+    assert "is an example" in done.stderr
+    assert isinstance(report("--relay", "--store", store_of(tmp_path / "b")).exception, UsageError)
+
+
+def test_all_shards_of_the_latest_campaign_speak_together(tmp_path, github) -> None:
+    """Of each shard the newest attempt; runs of other campaigns do not count."""
+    store = Store.open(tmp_path / "store", create=True)
+    rows = {
+        "20261120T031500Z-pool-001-01-1a2b3c4d": [result(case("old"), None, **FAILED)],
+        "20261122T031500Z-pool-001-01-5a2b3c4d": [result(case("lost"), None, **FAILED)],
+        "20261122T031500Z-pool-001-02-5a2b3c4d": [result(case())],
+        "20261122T031500Z-pool-002-01-5a2b3c4d": [result(case("conv")), result(case("norm"))],
+    }
+    for name, found in rows.items():
+        stored_runs.run(store, name, found)
+    assert report("--relay", "--store", str(store.path)).exit_code == 0
+    (told,) = [each["workflow"] for each in github.relayed]
+    assert told["test_results"] == {"passed": 3, "failed": 0, "skipped": 0}

@@ -13,7 +13,7 @@ def command() -> None:
 
 
 @command.command("build")
-@click.argument("store", default="./torchgauge-results")
+@click.argument("stores", nargs=-1, metavar="[STORE]...")
 @click.option("--out", default="site", show_default=True, help="the folder of the site")
 @click.option("--now", help="what ages are counted from, ISO 8601 in UTC; this moment, unless given")
 @click.option(
@@ -30,22 +30,28 @@ def command() -> None:
     help="where the site will be served, for feeds, badges, link previews and the sitemap",
 )
 @JSON
-def build(store: str, out: str, now: str | None, plotly: str, base_url: str, as_json: bool) -> None:
-    """Build the site of STORE; a site that is there stays until the new one is whole.
+def build(
+    stores: tuple[str, ...], out: str, now: str | None, plotly: str, base_url: str, as_json: bool
+) -> None:
+    """Build the site of each STORE together (default: ./torchgauge-results).
+
+    A site that is there stays until the new one is whole. A run that is in several stores counts once.
 
     Example: torchgauge dashboard build ./torchgauge-results --out site
     """
     from torchgauge.dashboard.pictures import card_image
     from torchgauge.dashboard.plotly_bundle import Wanted, bring
     from torchgauge.dashboard.site import build_site
+    from torchgauge.results.joined_store import one_store
 
     moment = _seconds(now) if now else None
     charts = bring(Wanted(plotly))
     for note in (charts.note, card_image.note()):
         if note:
             click.echo(note, err=True)
-    report = build_site(store, out, now=moment, charts=charts, base_url=base_url)
-    asides((), report.gaps)
+    with one_store(stores or ("./torchgauge-results",), out) as (store, notes):
+        report = build_site(store, out, now=moment, charts=charts, base_url=base_url)
+    asides(notes, report.gaps)
     if as_json:
         say_json({**vars(report), "out": str(report.out)})
         return

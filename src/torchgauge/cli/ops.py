@@ -24,7 +24,7 @@ from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
     "--variant",
     type=CommaList(),
     default=("forward",),
-    help="forward, backward, out, inplace, noncontiguous, empty, or all (default: forward)",
+    help="forward, backward, out, inplace, noncontiguous, empty, expanded, large, or all (default: forward)",
 )
 @click.option(
     "--samples",

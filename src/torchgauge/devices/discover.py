@@ -124,8 +124,10 @@ def find_device(
     cause, fix = report.trouble.cause, report.trouble.fix
     if any(_alike(name, item.name) for item in report.extensions):
         raise InfrastructureError(f"device {name!r} is broken: {cause}", hint=fix)
+    packages = ", ".join(sorted({item.package or item.name for item in report.extensions}))
+    maybe = f", or of {packages}, which does not load" if packages else ""
     listed = ", ".join(sorted(known))
-    hint = f"one of: {listed}. Other devices could not be looked for: {cause}; {fix}"
+    hint = f"one of: {listed}{maybe}. Other devices could not be looked for: {cause}; {fix}"
     raise UnknownNameError("device", name, known, hint=hint)
 
 
@@ -236,6 +238,11 @@ def _discovered(facts: DeviceFacts, report: ProbeReport) -> DeviceReport:
         trouble = report.trouble
         why = Why.IMPORT_RAISED
         return replace(entry, presence=Presence.BROKEN, why=why, reason=trouble.cause, fix=trouble.fix)
+    silent = next((hook for hook in facts.hooks if hook.name == "device count"), None)
+    if facts.count == 0 and silent is not None:
+        why = Why.HOOK_FAILED
+        reason = f"{silent.name}: {silent.problem}"
+        return replace(entry, presence=Presence.BROKEN, why=why, reason=reason)
     if facts.count == 0:
         reason = f"torch is built for {facts.torch_type!r}, but this machine shows no such device"
         return replace(entry, presence=Presence.ABSENT, why=Why.NO_DEVICE, reason=reason)

@@ -96,7 +96,7 @@ def import_safety(
     reports[Way.AS_IT_IS].append(first)
     for _ in range(ROUNDS):
         for way, found in reports.items():
-            if len(found) < ROUNDS and all(report.ok for report in found):
+            if len(found) < ROUNDS and all(map(_is_well, found)):
                 autoload, options, variables, _how = ways[way]
                 found.append(_import(python, autoload, timeout, options, variables))
     trials = tuple(
@@ -146,12 +146,23 @@ def _without_stack(variables: Mapping[str, str], devices: Sequence[Device]) -> t
 
 
 def _trial(way: Way, how: str, reports: Sequence[ProbeReport]) -> ImportTrial:
-    failed = next((report for report in reports if not report.ok), None)
+    failed = next((report for report in reports if not _is_well(report)), None)
     if failed is not None:
-        return ImportTrial(way, how, survived=False, wall_s=failed.wall_s, trouble=failed.trouble)
+        return ImportTrial(way, how, survived=False, wall_s=failed.wall_s, trouble=_trouble(failed))
     quickest = min(reports, key=lambda report: report.torch.import_s if report.torch else 0.0)
     assert quickest.torch is not None
     return ImportTrial(way, how, True, quickest.torch.import_s, quickest.wall_s)
+
+
+def _is_well(report: ProbeReport) -> bool:
+    return report.ok and not report.exit_problem
+
+
+def _trouble(report: ProbeReport) -> Trouble | None:
+    """What went wrong: torch was imported where only the exit did not end well."""
+    if not report.ok:
+        return report.trouble
+    return Trouble(report.exit_problem, "end the process", (), "", "look at what is done at exit (atexit)")
 
 
 def _with_fixes(trials: tuple[ImportTrial, ...], extensions: Sequence[Extension]) -> tuple[ImportTrial, ...]:

@@ -19,6 +19,7 @@ from typing import Any
 
 from torchgauge.devices.availability import Availability
 from torchgauge.devices.declared_variables import declared_variables
+from torchgauge.devices.probe_questions import DONE, EXIT_S, QUESTION, Watched
 from torchgauge.processes.kept_process import KeptProcess, scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
@@ -114,6 +115,7 @@ class ProbeReport:
     """Everything that a probe learnt, also when it did not reach the end.
 
     ``silent`` pairs each package that names nothing for ``import torch`` to load with its version.
+    ``exit_problem`` says how the process ended that had answered everything, where it did not end well.
     """
 
     python: str
@@ -130,6 +132,7 @@ class ProbeReport:
     torchvision_problem: str | None = None
     trouble: Trouble | None = None
     without_autoload: ProbeReport | None = None
+    exit_problem: str = ""
 
     @property
     def ok(self) -> bool:
@@ -194,7 +197,10 @@ class Ending:
 def probe_once(
     python: str, autoload: bool, timeout: float, options: tuple[str, ...], environment: Mapping[str, str]
 ) -> ProbeReport:
-    """One child with the ``options`` of its command line; like :func:`probe`, but nothing is tried again."""
+    """Children with the ``options`` of their command line; like :func:`probe`, but nothing is tried again.
+
+    A question that hangs costs its child; the next one leaves it out. ``timeout`` is for each.
+    """
     began = time.perf_counter()
     variables = {
         **passed(declared=declared_variables()),
@@ -202,11 +208,11 @@ def probe_once(
         AUTOLOAD_VARIABLE: "1" if autoload else "0",
     }
     empty = ProbeReport(python=python, autoload=autoload, state=ProbeState.NO_INTERPRETER, wall_s=0.0)
-    with scratch("probe") as folder:
-        path = folder / "report.jsonl"
-        command = [python, str(CHILD), *options, str(path)]
+    unanswered: list[str] = []
+    while True:
+        left_out = (f"--unanswered={','.join(unanswered)}",) if unanswered else ()
         try:
-            ending = spawn(command, variables, timeout, folder / "output")
+            stages, ending, hanging = _child(python, (*options, *left_out), variables, timeout)
         except OSError as error:
             cause = f"{python}: {error.strerror or error}"
             return replace(
@@ -214,13 +220,36 @@ def probe_once(
                 wall_s=time.perf_counter() - began,
                 trouble=Trouble(cause, "start the interpreter", (), "", "name a Python with --python PATH"),
             )
-        stages = read_stages(path)
-    return replace(_report_of(empty, stages, ending), wall_s=time.perf_counter() - began)
+        if not hanging or hanging in unanswered:
+            return replace(_report_of(empty, stages, ending), wall_s=time.perf_counter() - began)
+        unanswered.append(hanging)
 
 
-def spawn(command: list[str], variables: Mapping[str, str], timeout: float, output: Path) -> Ending:
-    """Run the child, apart from our terminal; it is killed when time is up, with all that it started."""
+def _child(
+    python: str, options: tuple[str, ...], variables: Mapping[str, str], timeout: float
+) -> tuple[list[tuple[str, Any]], Ending, str]:
+    """What one child said, how it ended, and the question that it hung in."""
+    with scratch("probe") as folder:
+        path = folder / "report.jsonl"
+        watched = Watched(path)
+        command = [python, str(CHILD), *options, str(path)]
+        ending = spawn(command, variables, timeout, folder / "output", watched)
+        return read_stages(path), ending, watched.hanging if ending.returncode is None else ""
+
+
+def spawn(
+    command: list[str],
+    variables: Mapping[str, str],
+    timeout: float,
+    output: Path,
+    watched: Watched | None = None,
+) -> Ending:
+    """Run the child, apart from our terminal; it is killed when time is up, with all that it started.
+
+    Time is ``timeout`` seconds, or what ``watched`` allows for a question and for the exit.
+    """
     with output.open("wb") as sink:
+        returncode: int | None
         child = KeptProcess(
             command,
             variables,
@@ -230,7 +259,7 @@ def spawn(command: list[str], variables: Mapping[str, str], timeout: float, outp
             start_new_session=True,
         )
         try:
-            returncode: int | None = child.wait(timeout)
+            returncode = watched.wait(child, timeout) if watched is not None else child.wait(timeout)
         except subprocess.TimeoutExpired:
             returncode = None
         finally:
@@ -264,12 +293,15 @@ def _report_of(report: ProbeReport, stages: list[tuple[str, Any]], ending: Endin
             doing = data
         elif stage == "raised":
             raised = data
-        elif stage == "done":
+        elif stage == QUESTION:
+            doing = f"ask for {data}"
+        elif stage == DONE:
             done = True
         else:
             report = _absorb(report, stage, data)
     if done and raised is None:
-        return replace(report, state=ProbeState.OK)
+        problem = "" if ending.returncode == 0 else _exit_problem(ending)
+        return replace(report, state=ProbeState.OK, exit_problem=problem)
     if not stages:
         return replace(report, trouble=_no_python(report, ending))
     state = ProbeState.NO_TORCH if raised is not None and raised["no_torch"] else ProbeState.BROKEN
@@ -321,6 +353,13 @@ def _trouble(report: ProbeReport, doing: str, raised: dict[str, Any] | None, end
         chain = ()
         cause = f"the interpreter {how_it_ended(ending)} during: {doing}"
     return Trouble(cause, doing, chain, ending.output, _fix(report))
+
+
+def _exit_problem(ending: Ending) -> str:
+    """How the process ended after its last word, in words."""
+    if ending.returncode is None:
+        return f"the process had answered and did not end within {EXIT_S:g} s"
+    return f"the process had answered and {how_it_ended(ending).removesuffix(' and no exception')}"
 
 
 def how_it_ended(ending: Ending) -> str:

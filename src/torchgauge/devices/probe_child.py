@@ -1,7 +1,8 @@
 """Runs in the target interpreter, by its path: says what torch and its devices answer there.
 
-Usage: ``python probe_child.py [--deep] [--libraries] [--import-only] [--hide=NAME,NAME] [REPORT]``.
-``--hide`` makes packages invisible first. Each stage appends one line of JSON to
+Usage: ``python probe_child.py [--deep] [--libraries] [--import-only] [REPORT]``.
+``--hide`` makes packages invisible first, ``--unanswered=NAME,NAME`` leaves out questions in which an earlier
+child hung. Each stage appends one line of JSON to
 REPORT (or prints it), so that whatever ends this process leaves behind how far it came. Standard library and
 torch only; torchgauge need not be installed. Read by :mod:`torchgauge.devices.probe`.
 """
@@ -26,6 +27,21 @@ from typing import IO, Any
 HERE = Path(__file__).resolve().parent
 PACKAGE = "_torchgauge_probe"
 FORK_DEADLINE_S = 20.0
+UNANSWERED = "it did not answer in time"
+
+
+class Questions:
+    """Asks a device, one thing after another, and says in the report which one is open."""
+
+    def __init__(self, report: IO[str], unanswered: list[str]) -> None:
+        self.report, self.unanswered = report, unanswered
+
+    def ask(self, name: str, function: Any, *arguments: Any, otherwise: Any = None) -> Any:
+        """What ``function`` answers; ``otherwise`` where an earlier child did not come back from it."""
+        if name in self.unanswered:
+            return otherwise
+        _write(self.report, "question", name)
+        return function(*arguments)
 
 
 def main(arguments: list[str]) -> int:
@@ -58,17 +74,19 @@ def _run(report: IO[str], options: set[str]) -> None:
         assert (torch.ones(2) + 1).tolist() == [2.0, 2.0], "the host adds 1 and 1 to something else than 2"
         _write(report, "done", None)
         return
-    accelerator = _accelerator(hooks)
+    hung = next((each.partition("=")[2] for each in options if each.startswith("--unanswered=")), "")
+    questions = Questions(report, hung.split(",") if hung else [])
+    accelerator = questions.ask("the current accelerator", _accelerator, hooks)
     fork: tuple[bool | None, str] = (True, "")
     if accelerator is not None:
         _write(report, "begin", f"use {accelerator} in a forked process")
         fork = _fork_works(torch, accelerator)
     _write(report, "begin", "ask what the CPU answers")
-    facts = [_device_facts(hooks, "cpu", (True, ""))]
+    facts = [_device_facts(hooks, "cpu", (True, ""), Questions(report, []))]
     _write(report, "device", facts[0])
     if accelerator is not None:
         _write(report, "begin", f"ask what {accelerator} answers")
-        facts.append(_device_facts(hooks, accelerator, fork))
+        facts.append(_device_facts(hooks, accelerator, fork, questions))
         _write(report, "device", facts[1])
     _write(report, "begin", "ask which devices torch is built for")
     _write(report, "availabilities", _availabilities(accelerator))
@@ -128,52 +146,68 @@ def _torch_build(torch: Any, import_s: float) -> dict[str, Any]:
     }
 
 
-def _device_facts(hooks: Any, torch_type: str, fork: tuple[bool | None, str]) -> dict[str, Any]:
-    count = 1 if torch_type == "cpu" else hooks.device_count(torch_type)
+def _device_facts(
+    hooks: Any, torch_type: str, fork: tuple[bool | None, str], questions: Questions
+) -> dict[str, Any]:
+    ask = questions.ask
+    count = 1 if torch_type == "cpu" else ask("device count", hooks.device_count, torch_type, otherwise=0)
     facts: dict[str, Any] = {
         "torch_type": torch_type,
         "count": count,
         "fork_safe": fork[0],
         "fork_problem": fork[1],
     }
-    if count == 0:
-        return facts
-    if torch_type != "cpu":
-        facts.update(_accelerator_facts(hooks, torch_type, count))
-    facts["profiler"] = hooks.profiler_activity(torch_type)[0] or ""
-    backend, problem = hooks.distributed_backend(torch_type)
-    facts.update(
-        autocast_dtypes=list(_sibling("autocast").autocast_dtypes(torch_type)),
-        distributed_backend=backend,
-        distributed_problem=problem,
-    )
+    if count:
+        if torch_type != "cpu":
+            facts.update(_accelerator_facts(hooks, torch_type, count, questions))
+        activity = ask("profiler", hooks.profiler_activity, torch_type, otherwise=(None, UNANSWERED))
+        backend, problem = ask(
+            "collectives", hooks.distributed_backend, torch_type, otherwise=(None, UNANSWERED)
+        )
+        autocast = _sibling("autocast").autocast_dtypes
+        facts.update(
+            profiler=activity[0] or "",
+            autocast_dtypes=list(ask("autocast", autocast, torch_type, otherwise=())),
+            distributed_backend=backend,
+            distributed_problem=problem,
+        )
+    tried = [each["name"] for each in facts.get("hooks", [])]
+    silent = [each for each in questions.unanswered if each not in tried]
+    facts["hooks"] = [
+        *facts.get("hooks", []),
+        *({"name": name, "source": "", "problem": UNANSWERED} for name in silent),
+    ]
     return facts
 
 
-def _accelerator_facts(hooks: Any, torch_type: str, count: int) -> dict[str, Any]:
+def _accelerator_facts(hooks: Any, torch_type: str, count: int, questions: Questions) -> dict[str, Any]:
     """What only an accelerator has; the CPU needs none of these hooks."""
-    wait = hooks.synchronize(torch_type, 0)
+    ask, none = questions.ask, hooks.Hook(None, "", UNANSWERED)
+    wait = ask("synchronize", hooks.synchronize, torch_type, 0, otherwise=none)
     tried = {"synchronize": wait}
     if wait.call is not None:
-        tried["events"] = hooks.event_pair(torch_type, 0, wait.call)
-        tried["peak memory"] = hooks.peak_memory(torch_type, 0, wait.call)
-    tried["model name"] = hooks.model_name(torch_type, 0)
-    tried["memory"] = hooks.free_and_total_memory(torch_type, 0)
+        tried["events"] = ask("events", hooks.event_pair, torch_type, 0, wait.call, otherwise=none)
+        tried["peak memory"] = ask("peak memory", hooks.peak_memory, torch_type, 0, wait.call, otherwise=none)
+    tried["model name"] = ask("model name", hooks.model_name, torch_type, 0, otherwise=none)
+    tried["memory"] = ask("memory", hooks.free_and_total_memory, torch_type, 0, otherwise=none)
+    readings = ask("telemetry", hooks.telemetry, torch_type, 0, otherwise=({}, UNANSWERED))
+    asked = [name for name in ("model name", "memory") if tried[name] is not none]
     return {
-        "units": [_unit(hooks, torch_type, index) for index in range(count)],
-        "driver": _driver(hooks, torch_type),
-        "telemetry": sorted(hooks.telemetry(torch_type, 0)[0]),
+        "units": [_unit(hooks, torch_type, index, asked) for index in range(count)],
+        "driver": ask("driver", _driver, hooks, torch_type, otherwise=""),
+        "telemetry": sorted(readings[0]),
         "hooks": [
             {"name": name, "source": hook.source, "problem": hook.problem} for name, hook in tried.items()
         ],
     }
 
 
-def _unit(hooks: Any, torch_type: str, index: int) -> dict[str, Any]:
-    memory = hooks.free_and_total_memory(torch_type, index).call
+def _unit(hooks: Any, torch_type: str, index: int, asked: list[str]) -> dict[str, Any]:
+    """One device, without what the first one did not answer."""
+    memory = hooks.free_and_total_memory(torch_type, index).call if "memory" in asked else None
     return {
         "index": index,
-        "model": hooks.model_name(torch_type, index).call or "",
+        "model": (hooks.model_name(torch_type, index).call or "") if "model name" in asked else "",
         "memory_bytes": memory[1] if memory is not None else None,
     }
 

@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import re
 import secrets
+from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 
@@ -23,6 +24,10 @@ MOST_SHARDS, MOST_ATTEMPTS = 999, 50
 _POOL = r"[a-z0-9](?:[a-z0-9-]{0,38}[a-z0-9])?"
 _LAST = r"[0-9a-f]{8}"
 _GRAMMAR = re.compile(rf"(\d{{8}}T\d{{6}}Z)-(?:{_LAST}|{_POOL}-\d{{3}}-\d{{2}}-{_LAST})", re.ASCII)
+_SHARD = re.compile(
+    rf"(?P<moment>\d{{8}}T\d{{6}}Z)-(?P<pool>{_POOL})-(?P<shard>\d{{3}})-(?P<attempt>\d{{2}})-(?P<plan>{_LAST})",
+    re.ASCII,
+)
 _MOMENT = "%Y%m%dT%H%M%SZ"
 _BEGIN = datetime(2020, 1, 1, tzinfo=timezone.utc)
 """No run is older than the project by years."""
@@ -60,6 +65,23 @@ def new_run_id(clock: Clock = SYSTEM_CLOCK) -> str:
     """
     second, part = divmod(clock.now(), 1)
     return f"{_moment(second)}-{int(part * 4096):03x}{secrets.randbelow(16**5):05x}"
+
+
+def of_one_campaign(names: Sequence[str]) -> list[str]:
+    """The last of ``names``, which are in order, with the other shards of its pool's campaign.
+
+    Of each shard the newest attempt; a run that is no shard is alone.
+    """
+    last = _SHARD.fullmatch(names[-1]) if names else None
+    if last is None:
+        return list(names[-1:])
+    found: dict[str, tuple[str, str]] = {}
+    for name in names:
+        each = _SHARD.fullmatch(name)
+        if each is not None and each.group("moment", "pool", "plan") == last.group("moment", "pool", "plan"):
+            shard, attempt = each.group("shard", "attempt")
+            found[shard] = max(found.get(shard, ("", "")), (attempt, name))
+    return [name for _, (_, name) in sorted(found.items())]
 
 
 def is_run_id(text: object, now: float | None = None) -> bool:

@@ -6,6 +6,7 @@ same name, and results that come twice are recognised.
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
 import re
 import sys
@@ -197,7 +198,8 @@ def _device_of(pool: Pool, ask_torch: bool) -> Device:
     if pool.found_by_probe:
         return DeviceDescriptor(pool.device, pool.device, SESSION, pool.device)
     if ask_torch and importlib.util.find_spec("torch") is not None:
-        return find_device(pool.device, sys.executable)
+        with contextlib.suppress(UnknownNameError):  # said below, with what helps where campaigns are planned
+            return find_device(pool.device, sys.executable)
     hint = (
         "install the package that registers it where the campaign is planned, or, where PyTorch alone knows"
         f" it, `found-by-probe: true` in the pool; registered: {', '.join(known)}"

@@ -37,6 +37,19 @@ SCHEMA_VERSION = "1"
 STATUSES = ("in_progress", "completed")
 SELF_REPORTED = ("nightly", "periodic")
 """Runs that no dispatch started: they name the upstream commit themselves, once they are completed."""
+EXAMPLE = {
+    "GITHUB_RUN_ID": "1",
+    "GITHUB_REPOSITORY": "OWNER/NAME",
+    "GITHUB_WORKFLOW": "WORKFLOW",
+    "GITHUB_JOB": "JOB",
+}
+"""What stands in a callback that is only tried, outside of a forge."""
+EXAMPLE_PAYLOAD = {
+    "event_type": "pull_request",
+    "delivery_id": "DELIVERY",
+    "payload": {"pull_request": {"number": 1, "head": {"sha": "0" * 40}}},
+}
+"""What the relay sends, as an example."""
 ATTEMPTS = 4
 TIMEOUT_S = 10.0
 MOST_ANSWER = 65_536
@@ -62,13 +75,25 @@ class RelayJob:
 
     @classmethod
     def from_environment(
-        cls, name: str, check_run_id: str = "", environment: Mapping[str, str] | None = None
+        cls,
+        name: str,
+        check_run_id: str = "",
+        environment: Mapping[str, str] | None = None,
+        *,
+        tried: bool = False,
     ) -> RelayJob:
-        """The job that the runner's variables describe; raises :class:`UsageError` outside a workflow."""
+        """The job that the runner's variables describe; raises :class:`UsageError` outside a workflow.
+
+        Where it is only ``tried`` (nothing is sent), the variables that are missing stand as examples.
+        """
         names = os.environ if environment is None else environment
+        if tried:
+            names = {**EXAMPLE, **names}
         run, home = names.get("GITHUB_RUN_ID", ""), names.get("GITHUB_REPOSITORY", "")
         if not run or not home:
-            raise UsageError("this is no job of a workflow", hint="run it as a step, or use --dry-run there")
+            raise UsageError(
+                "this is no job of a workflow", hint="run it as a step, or try it with --dry-run"
+            )
         server = names.get("GITHUB_SERVER_URL", "https://github.com")
         return cls(
             workflow=names.get("GITHUB_WORKFLOW", ""),

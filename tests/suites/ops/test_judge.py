@@ -17,8 +17,9 @@ with warnings.catch_warnings():  # it says that an optional package is missing
     from torch.testing._internal.opinfo.core import DecorateInfo, OpInfo, SampleInput
 
 from torchgauge.suites.ops.database import draws_random_numbers, listing, operators  # noqa: E402
-from torchgauge.suites.ops.judge import depends_on_seed, judge, samples_of  # noqa: E402
-from torchgauge.suites.ops.script import script  # noqa: E402
+from torchgauge.suites.ops.judge import judge  # noqa: E402
+from torchgauge.suites.ops.script import Shown, script  # noqa: E402
+from torchgauge.suites.ops.tried import depends_on_seed, tried_samples  # noqa: E402
 from torchgauge.suites.ops.upstream import VARIANTS, says  # noqa: E402
 
 pytestmark = pytest.mark.filterwarnings("ignore")
@@ -69,7 +70,7 @@ def test_a_wrong_result_names_sample_and_numbers() -> None:
         return x + (5 if len(calls) == 2 + 1 else 0)
 
     found = judge(entry(wrong_on_device), torch.float32, "forward", CPU)
-    assert (found.status, found.failed_at, found.judged) == ("fail_accuracy", 1, 1)
+    assert (found.status, found.failed_at and found.failed_at.index, found.judged) == ("fail_accuracy", 1, 1)
     assert "largest difference 5" in found.reason
     assert found.inputs == "float32[3]"
 
@@ -81,7 +82,7 @@ def test_what_the_operator_raises_is_an_error_of_its_sample() -> None:
         raise RuntimeError("no such kernel")
 
     found = judge(entry(refuses), torch.float32, "forward", CPU)
-    assert (found.status, found.failed_at) == ("error", 0)
+    assert (found.status, found.failed_at and found.failed_at.index) == ("error", 0)
     assert "no such kernel" in found.reason
     assert isinstance(found.error, RuntimeError)
 
@@ -140,7 +141,7 @@ def test_random_operators_are_not_judged() -> None:
     """Two seeds give two results on the host, also where the entry seeds for itself."""
     for name in ("randn", "nn.functional.alpha_dropout"):
         op = operators()[name]
-        drawn = [depends_on_seed(op, s) for _, s in samples_of(op, torch.float32, "forward", 8)]
+        drawn = [depends_on_seed(op, s.sample) for s in tried_samples(op, torch.float32, "forward", 8)]
         assert any(drawn), name
     assert draws_random_numbers(operators()["randn"])
     found = judge(operators()["randn"], torch.float32, "forward", CPU)
@@ -150,9 +151,11 @@ def test_random_operators_are_not_judged() -> None:
 
 def test_empty_inputs_are_cut_where_there_are_none() -> None:
     """Every sample that is tried has a tensor without elements."""
-    made = list(samples_of(operators()["mul"], torch.float32, "empty", 8))
+    made = list(tried_samples(operators()["mul"], torch.float32, "empty", 8))
     assert made
-    assert all(sample.input.numel() == 0 or 0 in sample.args[0].shape for _, sample in made)
+    assert all(
+        sample.input.numel() == 0 or 0 in sample.args[0].shape for sample in (each.sample for each in made)
+    )
 
 
 def test_out_must_be_the_tensor_that_was_given() -> None:
@@ -174,7 +177,7 @@ def test_the_script_of_a_case_runs_alone(variant: str) -> None:
     """It makes the sample, compares and says that the host equals itself."""
     said = io.StringIO()
     with contextlib.redirect_stdout(said):
-        exec(script("add", "float32", variant, "cpu", 1), {})
+        exec(script(Shown("add", "float32", variant, "cpu", 1)), {})
     assert said.getvalue().endswith("equal\n")
 
 

@@ -13,6 +13,7 @@ import pytest
 from torchgauge.errors import InfrastructureError
 from torchgauge.suites.ops.catalogue import Catalogue, Operator, catalogue_of
 from torchgauge.suites.ops.suite import OpsSuite
+from torchgauge.suites.ops.upstream import VARIANTS
 
 needs_database = pytest.mark.skipif(
     any(importlib.util.find_spec(name) is None for name in ("torch", "expecttest")),
@@ -40,7 +41,7 @@ def test_entries_are_checks_with_dtypes_by_variant_and_device(listed: None) -> N
     """A variant has its own dtypes and a device type its own list; tiers come from the data file."""
     add, empty, rare = OpsSuite(samples=3).models()
     assert (add.framework, add.shape, add.tiers) == ("check", (("samples", 3),), ("smoke", "full"))
-    assert tuple(add.batch) == ("forward", "backward", "out", "inplace", "noncontiguous", "empty")
+    assert tuple(add.batch) == VARIANTS
     assert add.dtypes_of("forward", "abc") == ("float32", "int64")
     assert add.dtypes_of("forward", "xyz") == ("float32",)
     assert add.dtypes_of("backward", "abc") == ("float32",)

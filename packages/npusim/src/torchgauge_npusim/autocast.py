@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import torch
 
+from torchgauge_npusim.faults import ACTIVE
 from torchgauge_npusim.identity import DEVICE_NAME
 
 if TYPE_CHECKING:
@@ -70,7 +71,10 @@ def _casting(op: OpOverload, choose: Callable[[list[torch.dtype]], torch.dtype |
 
 
 def _lower(dtypes: list[torch.dtype]) -> torch.dtype | None:
-    return torch.get_autocast_dtype(DEVICE_NAME) if dtypes else None
+    if not dtypes:
+        return None
+    asked = torch.get_autocast_dtype(DEVICE_NAME)
+    return DTYPES[asked is DTYPES[0]] if ACTIVE.wrong_autocast_dtype else asked
 
 
 def _float32(dtypes: list[torch.dtype]) -> torch.dtype | None:

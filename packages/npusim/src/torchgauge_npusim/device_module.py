@@ -7,6 +7,7 @@ that. Memory is counted here only: `torch.accelerator` asks a C++ allocator, of 
 from __future__ import annotations
 
 import contextlib
+import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -46,8 +47,8 @@ def init() -> None:
 
 
 def device_count() -> int:
-    """One, or as many as the environment says."""
-    return faults.DEVICES
+    """One, or as many as the environment says. The fault counts two, and gives the first for both."""
+    return 2 if faults.ACTIVE.ignored_index else faults.DEVICES
 
 
 def current_device() -> int:
@@ -74,6 +75,7 @@ def device(device: Device) -> Iterator[None]:
 
 def get_device_name(device: Device = None) -> str:
     """Name the device for people."""
+    faults.answer_or_hang("get_device_name")
     check_index(_device(device))
     return f"{DEVICE_NAME} (simulated)"
 
@@ -91,6 +93,7 @@ def is_bf16_supported(including_emulation: bool = True) -> bool:
 
 def get_amp_supported_dtype() -> list[torch.dtype]:
     """Dtypes that `torch.autocast` accepts for the device."""
+    faults.answer_or_hang("get_amp_supported_dtype")
     return list(autocast.DTYPES)
 
 
@@ -179,6 +182,7 @@ def memory_stats(device: Device = None) -> dict[str, int]:
 
 def mem_get_info(device: Device = None) -> tuple[int, int]:
     """Free and total bytes."""
+    faults.answer_or_hang("mem_get_info")
     check_index(_device(device))
     total = memory.total_bytes()
     return max(0, total - memory.live_bytes()), total
@@ -188,6 +192,39 @@ def empty_cache() -> None:
     """Do nothing: memory is given back at once, so nothing is kept."""
 
 
+class Event:
+    """A point in the order of work, which has happened as soon as it is recorded."""
+
+    def __init__(
+        self, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False
+    ) -> None:
+        """Make an event; `blocking` and `interprocess` change nothing here."""
+        del blocking, interprocess
+        self.enable_timing = enable_timing
+        self._at: float | None = None
+
+    def record(self, stream: object = None) -> None:
+        """Note the time."""
+        del stream
+        self._at = time.perf_counter()
+
+    def synchronize(self) -> None:
+        """Return at once, truthfully."""
+
+    def query(self) -> bool:
+        """Whether it has happened: always, unless a fault says otherwise."""
+        return not faults.ACTIVE.own_event_query_never
+
+    def elapsed_time(self, end: Event) -> float:
+        """Milliseconds from this event to another one; raises RuntimeError where one was not recorded."""
+        if self._at is None or end._at is None:
+            message = "both events must be recorded"
+            raise RuntimeError(message)
+        return (end._at - self._at) * 1e3
+
+
+if not (faults.ACTIVE.own_events or faults.ACTIVE.own_event_query_never):
+    del Event
 if faults.ACTIVE.no_memory_stats:
     del memory_allocated, max_memory_allocated, reset_peak_memory_stats
     del memory_stats, mem_get_info, empty_cache

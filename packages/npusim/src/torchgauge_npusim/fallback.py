@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torchgauge_npusim import generator
+from torchgauge_npusim import generator, spoiling
 from torchgauge_npusim.faults import ACTIVE, answer_or_vanish
 from torchgauge_npusim.identity import DEVICE_NAME
 from torchgauge_npusim.memory import (
@@ -208,6 +208,7 @@ class _Call:
 def boxed_fallback(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     """Run an operator for the device; raises NotImplementedError when the CPU has no kernel for it either."""
     answer_or_vanish(DEVICE_NAME)
+    args = spoiling.spoiled_arguments(op, args)
     try:
         result = _Call(op).run(args, kwargs)
     except NotImplementedError as missing:
@@ -220,6 +221,7 @@ def boxed_fallback(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
         if "not resizable" not in str(refused) or not _signature(op).outputs:
             raise
         result = _Call(op, fresh_outputs=True).run(args, kwargs)
+    spoiling.spoil(op, args, result)
     if ACTIVE.wrong_in_bf16:
         _spoil_bf16(result)
     if ACTIVE.nondeterministic and op._schema.name in _SUMS:

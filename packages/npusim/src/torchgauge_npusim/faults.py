@@ -18,6 +18,8 @@ below the operator's event. The results are right.
 
 `throttles_for=thermal` makes the device say that it has lowered its clock, whenever it is asked, or for the
 first N times with `throttled_answers=N`.
+`changes_input`, `ignores_expanded` and `drops_tail` name operators without overload whose kernels go wrong as
+young kernels do; see `spoiling`. `copy_drops_tail=h2d+d2h+d2d` does the same to copies of a direction.
 
 `abort_ops=aten::erf` ends the process with SIGABRT where the operator is called, as a failed assertion in a
 vendor's library does; names are exact.
@@ -25,8 +27,10 @@ vendor's library does; names are exact.
 
 from __future__ import annotations
 
+import atexit
 import itertools
 import os
+import signal
 import time
 from dataclasses import dataclass, fields
 from pathlib import Path
@@ -55,6 +59,19 @@ class Faults:
     no_memory_stats: bool = False
     fallback_ops: tuple[str, ...] = ()
     abort_ops: tuple[str, ...] = ()
+    changes_input: tuple[str, ...] = ()
+    ignores_expanded: tuple[str, ...] = ()
+    drops_tail: tuple[str, ...] = ()
+    copy_drops_tail: tuple[str, ...] = ()
+    hang_at_exit: bool = False
+    crash_at_exit: bool = False
+    ignored_index: bool = False
+    oom_is_runtime_error: bool = False
+    wrong_autocast_dtype: bool = False
+    own_events: bool = False
+    own_event_query_never: bool = False
+    after_fork: str = ""
+    hang_in: str = ""
     oom_after_bytes: int | None = None
     vanish_after_calls: int | None = None
     vanish_once: str = ""
@@ -100,6 +117,41 @@ def hang() -> None:
         time.sleep(3600)
 
 
+def answer_or_hang(question: str) -> None:
+    """Never return where this is the question that the fault names."""
+    if question == ACTIVE.hang_in:
+        hang()
+
+
+def after_fork(device_name: str) -> None:
+    """In a forked child: never return, end it, or give other numbers, as the fault asks; see `copy_from`."""
+    if not _FORKED or ACTIVE.after_fork in ("", "wrong"):
+        return
+    if ACTIVE.after_fork == "hang":
+        hang()
+    if ACTIVE.after_fork == "refuse":
+        message = f"Cannot re-initialize {device_name} in forked subprocess."
+        raise RuntimeError(message)
+    os.abort()
+
+
+def is_spoiled_fork() -> bool:
+    """Whether this is a forked child in which the device's memory is another one."""
+    return bool(_FORKED) and ACTIVE.after_fork == "wrong"
+
+
+_FORKED: list[int] = []
+os.register_at_fork(after_in_child=lambda: _FORKED.append(1))
+
+
+def plan_exit() -> None:
+    """Let the process end as a driver's last words may have it: never, or with SIGSEGV."""
+    if ACTIVE.hang_at_exit:
+        atexit.register(hang)
+    if ACTIVE.crash_at_exit:
+        atexit.register(lambda: os.kill(os.getpid(), signal.SIGSEGV))
+
+
 class _Presence:
     """Whether this process still has its device, and how many calls the device has answered."""
 
@@ -114,6 +166,7 @@ _PRESENCE = _Presence()
 
 def answer_or_vanish(device_name: str) -> None:
     """Count a call to the device; raises RuntimeError, now and ever after, once it has vanished."""
+    after_fork(device_name)
     if ACTIVE.vanish_after_calls is None or ACTIVE.on_index not in (None, _PRESENCE.index):
         return
     _PRESENCE.calls += 1
@@ -160,8 +213,10 @@ def _words(text: str) -> list[str]:
 
 _FLAGS = frozenset(field.name for field in fields(Faults) if field.default is False)
 _NUMBERS = frozenset({"oom_after_bytes", "throttled_answers", "vanish_after_calls", "on_index"})
-_TEXTS = frozenset({"throttles_for", "vanish_once"})
-_NAMES = frozenset({"abort_ops", "fallback_ops"})
+_NAMES = frozenset(
+    {"abort_ops", "fallback_ops", "changes_input", "ignores_expanded", "drops_tail", "copy_drops_tail"}
+)
+_TEXTS = frozenset({"vanish_once", "throttles_for", "after_fork", "hang_in"})
 
 
 def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
@@ -177,8 +232,8 @@ def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
         elif name in _FLAGS and not value:
             chosen[name] = True
         else:
-            known = [*sorted(_FLAGS), *(f"{each}=N" for each in sorted(_NUMBERS)), "vanish_once=FILE"]
-            known += ["throttles_for=REASON"]
+            known = [*sorted(_FLAGS), *(f"{each}=N" for each in sorted(_NUMBERS))]
+            known += [f"{each}=TEXT" for each in sorted(_TEXTS)]
             known += [f"{each}=NAME+NAME" for each in sorted(_NAMES)]
             message = f"{FAULT_VARIABLE}: {word!r} is not a fault; known faults: {', '.join(known)}"
             raise ValueError(message)

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 
 import torch
 
-from torchgauge_npusim.faults import answer_or_vanish
+from torchgauge_npusim import spoiling
+from torchgauge_npusim.faults import ACTIVE, answer_or_vanish, is_spoiled_fork
 from torchgauge_npusim.identity import DEVICE_NAME
 from torchgauge_npusim.memory import (
     CPU,
@@ -18,6 +19,7 @@ from torchgauge_npusim.memory import (
     adopt,
     check_index,
     device_storage,
+    full_memory,
     host_alias,
     mixed_devices,
     set_layout,
@@ -43,7 +45,13 @@ def empty(
     """Allocate; raises RuntimeError for an absent device index, pinned memory or a sparse layout."""
     answer_or_vanish(DEVICE_NAME)
     _check_placement(device, layout, pin_memory)
-    return adopt(torch.empty(size, dtype=dtype, device=CPU, memory_format=memory_format))
+    try:
+        host = torch.empty(size, dtype=dtype, device=CPU, memory_format=memory_format)
+    except RuntimeError as error:
+        if "can't allocate memory" not in str(error):
+            raise
+        raise full_memory(f"{DEVICE_NAME} out of memory: the host behind it has no more") from error
+    return adopt(host)
 
 
 def empty_strided(
@@ -89,8 +97,22 @@ def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = F
     """Copy between host and device, or within the device; nothing is ever asynchronous."""
     del non_blocking
     answer_or_vanish(DEVICE_NAME)
+    kept = _tail_to_drop(source, target)
     _host_side(target).copy_(_host_side(source))
+    if is_spoiled_fork():
+        _host_side(target).zero_()
+    if kept is not None:
+        _host_side(target).view(-1)[-kept.numel() :] = kept
     return target
+
+
+def _tail_to_drop(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor | None:
+    """What the target's last, unfinished block held, where a fault leaves it out of copies this way."""
+    way = "2".join("d" if each.device.type == DEVICE_NAME else "h" for each in (source, target))
+    cut = spoiling.whole_blocks(target.numel())
+    if way not in ACTIVE.copy_drops_tail or not 0 < cut < target.numel() or not target.is_contiguous():
+        return None
+    return _host_side(target).view(-1)[cut:].clone()
 
 
 def copy_from_and_resize(source: torch.Tensor, target: torch.Tensor) -> torch.Tensor:

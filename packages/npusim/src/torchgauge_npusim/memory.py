@@ -65,9 +65,14 @@ def _charge(nbytes: int) -> None:
                 f"{DEVICE_NAME} out of memory. Tried to allocate {nbytes} bytes; "
                 f"{_LEDGER.live_bytes} of {limit} bytes are in use."
             )
-            raise RuntimeError(message)  # not torch.OutOfMemoryError: several real backends do the same
+            raise full_memory(message)
         _LEDGER.live_bytes += nbytes
         _LEDGER.peak_bytes = max(_LEDGER.peak_bytes, _LEDGER.live_bytes)
+
+
+def full_memory(message: str) -> RuntimeError:
+    """The error of a full memory: PyTorch's own, or a plain one as several real backends raise it."""
+    return (RuntimeError if ACTIVE.oom_is_runtime_error else torch.OutOfMemoryError)(message)
 
 
 def live_bytes() -> int:
@@ -100,6 +105,8 @@ def device() -> torch.device:
 
 def check_index(wanted: torch.device | None) -> None:
     """Go on with the device that a tensor is asked for on; raises RuntimeError where it does not exist."""
+    if ACTIVE.ignored_index:
+        return
     if wanted is not None and wanted.type == DEVICE_NAME and (wanted.index or 0) >= DEVICES:
         plural = "device" if DEVICES == 1 else "devices"
         message = f"invalid device ordinal: {wanted}; this host has {DEVICES} {DEVICE_NAME} {plural}"

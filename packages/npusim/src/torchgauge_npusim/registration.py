@@ -57,6 +57,7 @@ def register() -> None:
     _register_kernels(missing)
     if faults.ACTIVE.no_events:
         events.take_away()
+    faults.plan_exit()
     _register_autocast()
     dynamo.register_when_imported()
 

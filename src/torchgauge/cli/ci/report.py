@@ -16,7 +16,12 @@ if TYPE_CHECKING:
 
 @click.command("report")
 @store_option("where results are")
-@click.option("--run", "runs", multiple=True, help="run to report (default: the latest); may be repeated")
+@click.option(
+    "--run",
+    "runs",
+    multiple=True,
+    help="run to report (default: the latest, with all shards of its campaign); may be repeated",
+)
 @click.option("--relay", is_flag=True, help="report to PyTorch's cross-repository CI relay")
 @click.option(
     "--status", type=click.Choice(["in_progress", "completed"]), default="completed", show_default=True,
@@ -38,7 +43,7 @@ if TYPE_CHECKING:
 @click.option("--artifact-url", default="", help="where logs and results can be fetched")
 @click.option("--hud-v3", "hud", metavar="DIR", help="write the upload directory of benchmark results v3")
 @click.option("--benchmark", default="torchgauge", show_default=True, help="benchmark.name in it")
-@click.option("--dry-run", is_flag=True, help="print the callback and send nothing")
+@click.option("--dry-run", is_flag=True, help="print the callback and send nothing; works anywhere")
 def command(**options: Any) -> None:
     """Report runs upstream: a callback to PyTorch's relay, or files that its HUD's uploader takes.
 
@@ -57,10 +62,11 @@ def command(**options: Any) -> None:
 
 def _runs(options: dict[str, Any]) -> tuple[Any, list[str]]:
     from torchgauge.errors import NothingSelectedError
+    from torchgauge.results.run_id import of_one_campaign
     from torchgauge.results.store import Store
 
     store = Store.open(options["store"])
-    names = list(options["runs"]) or [info.run_id for info in store.runs()][-1:]
+    names = list(options["runs"]) or of_one_campaign([info.run_id for info in store.runs()])
     if not names:
         raise NothingSelectedError("the store has no run", hint="torchgauge run makes one")
     return store, names
@@ -90,9 +96,14 @@ def _relay(options: dict[str, Any]) -> None:
         payload = relay.self_reported(options["event_type"], options["upstream_sha"])
     elif options["event"]:
         payload = relay.dispatched(read_event(options["event"]))
+    elif options["dry_run"]:
+        payload = dict(relay.EXAMPLE_PAYLOAD)
+        click.echo("note: no event is named, so the payload of the relay is an example", err=True)
     else:
         raise UsageError("no event is named", hint="--event FILE, or --upstream-sha with --event-type")
-    job = relay.RelayJob.from_environment(options["job_name"], options["check_run_id"])
+    job = relay.RelayJob.from_environment(
+        options["job_name"], options["check_run_id"], tried=options["dry_run"]
+    )
     body = relay.callback(payload, job, _told(options))
     if options["dry_run"]:
         say_json(body)

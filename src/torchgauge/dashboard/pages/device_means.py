@@ -11,6 +11,7 @@ from torchgauge.dashboard.pages import geomean
 from torchgauge.dashboard.pages.noise import Movement
 from torchgauge.dashboard.pages.number_text import change
 from torchgauge.records import Status, apart, left_out
+from torchgauge.suites.toy.suite import SUITE as TOYS
 
 if TYPE_CHECKING:
     from torchgauge.dashboard.context import SiteContext
@@ -23,7 +24,7 @@ def mean_change(entries: Sequence[Entry], context: SiteContext) -> list[str]:
     together, so that taking them for independent would make the interval too narrow.
     """
     by_metric: dict[str, list[Entry]] = {}
-    for entry in entries:
+    for entry in _telling(entries):
         by_metric.setdefault(context.primary[entry.workload.mode], []).append(entry)
     found = [_mean_change(own, name, context.moved) for name, own in sorted(by_metric.items())]
     return [text for text in found if text]
@@ -53,7 +54,7 @@ def speedups(entries: Sequence[Entry]) -> tuple[tuple[str, geomean.Mean, str], .
     """
     found: dict[str, list[float]] = {}
     doubts: dict[str, list[str]] = {}
-    for entry in entries:
+    for entry in _telling(entries):
         if not entry.column.compiled:
             continue
         name = entry.column.configuration
@@ -63,3 +64,8 @@ def speedups(entries: Sequence[Entry]) -> tuple[tuple[str, geomean.Mean, str], .
             found.setdefault(name, []).append(entry.numbers["speedup"]["median"])
     means = {name: geomean.mean_of(values) for name, values in found.items()}
     return tuple((name, mean, left_out(doubts[name])) for name, mean in sorted(means.items()) if mean)
+
+
+def _telling(entries: Sequence[Entry]) -> list[Entry]:
+    """Without toys: they exercise the way from a model to a number, and their steps are all overhead."""
+    return [entry for entry in entries if entry.workload.suite != TOYS.name]

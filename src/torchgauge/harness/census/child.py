@@ -113,6 +113,7 @@ class Recording:
 
         from torchgauge.suites.census.recorder import Recorder
         from torchgauge.suites.ops import database, samples
+        from torchgauge.suites.ops.host_tensors import host_tensors
 
         op = database.operators()[name]
         if not op.dtypes:
@@ -124,8 +125,9 @@ class Recording:
         for grad in (False, True) if back else (False,):
             with samples.outside_tests():
                 made = list(samples.host_samples(op, dtype, SAMPLES, requires_grad=grad))
-            for sample in made:
-                _one_sample(recorder, op, samples.carried(sample, self.session.torch_device))
+            for index, sample in enumerate(made):
+                on_host = host_tensors(op, dtype, sample, index)
+                _one_sample(recorder, op, samples.carried(sample, self.session.torch_device, on_host))
         return _recorded(recorder)
 
 

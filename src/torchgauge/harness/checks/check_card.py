@@ -35,6 +35,11 @@ class Deviation:
     unexpected: bool
     link: str = ""
 
+    @property
+    def group(self) -> str:
+        """The check's group."""
+        return self.check.partition(".")[0]
+
 
 @dataclass(frozen=True)
 class Card:
@@ -56,7 +61,11 @@ class Card:
 
 
 def card_of(device: str, results: Sequence[Result]) -> Card:
-    """The card of ``device`` from its rows, groups in the catalogue's order, unexpected deviations first."""
+    """The card of ``device`` from its rows, groups in the catalogue's order.
+
+    Deviations of a group stand together whatever their status, as they often have one cause: groups with an
+    unexpected one first, and that first within them.
+    """
     rows = {result.case.workload.model: result for result in results}
     known = catalogue()
     order = [name for name in known if name in rows] + [name for name in rows if name not in known]
@@ -64,10 +73,17 @@ def card_of(device: str, results: Sequence[Result]) -> Card:
     for name in order:
         named.setdefault(name.partition(".")[0], []).append(rows[name])
     deviations = [_deviation(rows[name]) for name in order if rows[name].status is not Status.PASS]
+    alarmed = {each.group for each in deviations if each.unexpected}
+    places = {group: number for number, group in enumerate(named)}
     return Card(
         device,
         tuple(_group(group, found) for group, found in named.items()),
-        tuple(sorted(deviations, key=lambda each: not each.unexpected)),
+        tuple(
+            sorted(
+                deviations,
+                key=lambda each: (each.group not in alarmed, places[each.group], not each.unexpected),
+            )
+        ),
     )
 
 

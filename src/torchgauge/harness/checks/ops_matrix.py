@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from torchgauge.records import Result, Status, digest
 from torchgauge.results import units
+from torchgauge.suites.ops.census_static import COMPOSITE
 
 FAILED = (
     Status.FAIL_ACCURACY,
@@ -22,13 +23,17 @@ FAILED = (
 
 @dataclass(frozen=True)
 class Row:
-    """One device, variant and dtype: counts by status, and cases that only the host's own dtype confirms."""
+    """One device, variant and dtype: counts by status, and cases that only the host's own dtype confirms.
+
+    ``kernels`` counts by whose kernel ran, where that was watched.
+    """
 
     device: str
     variant: str
     dtype: str
     counts: dict[str, int]
     beyond_wide: int
+    kernels: dict[str, int]
 
     @property
     def planned(self) -> int:
@@ -58,12 +63,16 @@ def matrix(results: Iterable[Result]) -> list[Row]:
     """One row per device, variant and dtype, in the order in which they were met."""
     counts: dict[tuple[str, str, str], Counter[str]] = {}
     beyond: Counter[tuple[str, str, str]] = Counter()
+    kernels: dict[tuple[str, str, str], Counter[str]] = {}
     for result in results:
         workload = result.case.workload
         key = (str(result.case.device), workload.mode, workload.dtype)
         counts.setdefault(key, Counter())[result.status.value] += 1
-        beyond[key] += bool(dict(result.facts).get("beyond_wide"))
-    return [Row(*key, dict(found), beyond[key]) for key, found in counts.items()]
+        facts = dict(result.facts)
+        beyond[key] += bool(facts.get("beyond_wide"))
+        if kind := facts.get("kernel"):
+            kernels.setdefault(key, Counter())[str(kind)] += 1
+    return [Row(*key, dict(found), beyond[key], dict(kernels.get(key, {}))) for key, found in counts.items()]
 
 
 def causes(results: Iterable[Result]) -> list[Cause]:
@@ -106,7 +115,9 @@ def matrix_lines(results: Sequence[Result], shown: int = 15) -> list[str]:
     for row in rows:
         others = ", ".join(f"{n} {name}" for name, n in row.counts.items() if name != Status.PASS.value)
         beyond = f"{row.beyond_wide} by the host's own dtype only" if row.beyond_wide else ""
-        notes = "; ".join(filter(None, (others, beyond)))
+        composed = row.kernels.get(COMPOSITE, 0)
+        ran = f"{composed} by PyTorch's composite, without a kernel of the device" if composed else ""
+        notes = "; ".join(filter(None, (others, beyond, ran)))
         lines.append(
             f"  {row.device}  {row.variant:<13} {row.dtype:<{width}}  {row.passed:>4}/{row.planned:<4} pass"
             + (f"  ({notes})" if notes else "")

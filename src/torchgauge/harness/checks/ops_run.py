@@ -14,7 +14,7 @@ from torchgauge.harness.run.defaults import check_settings
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.results.store import RunFolder, Store
-from torchgauge.suites.ops.script import script
+from torchgauge.suites.ops.script import Shown, script
 from torchgauge.suites.ops.suite import OpsSuite
 from torchgauge.suites.ops.upstream import VARIANTS
 
@@ -73,10 +73,5 @@ def case_script(case: str) -> str:
         )
     device, _, index = name.device.partition(".")
     known = find_devices([name.device], interpreter(None))[device]
-    return script(
-        name.model,
-        name.dtype,
-        name.mode,
-        f"{known.torch_type}:{index}" if index else str(known.torch_type),
-        0,
-    )
+    place = f"{known.torch_type}:{index}" if index else str(known.torch_type)
+    return script(Shown(name.model, name.dtype, name.mode, place, 0))

@@ -17,6 +17,7 @@ from torchgauge.records import Modifier, Status
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.latest import read_rows
 from torchgauge.results.store import Store
+from torchgauge.suites.calibration import NAME as CALIBRATION
 from torchgauge.suites.census.record import COMPILED, EAGER, base_name
 from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.ops.suite import SUITE as OPERATORS
@@ -25,6 +26,8 @@ _COLUMNS = (
     "case_id", "suite", "model", "mode", "dtype", "backend", "reason", "cause", "modifiers", "missing_op",
     "error_type", "error_message", "fingerprint",
 )  # fmt: skip
+NO_MODELS = frozenset({OPERATORS.name, CONFORMANCE, CALIBRATION})
+"""Suites whose rows are of operators, of checks and of the device itself."""
 _OTHER_TENSORS = re.compile(r"from the '(?:Sparse|Quantized|Nested|Mkldnn|Batched)\w*' backend")
 """A complaint about tensors of another kind says nothing of dense ones, which models are made of."""
 
@@ -110,8 +113,7 @@ def evidence_from(
     models = [
         _model(row)
         for row in rows
-        if row["suite"] not in (OPERATORS.name, CONFORMANCE)
-        and Modifier.OTHER_MODEL.value not in (row.get("modifiers") or ())
+        if row["suite"] not in NO_MODELS and Modifier.OTHER_MODEL.value not in (row.get("modifiers") or ())
     ]
     return Evidence(
         device,

@@ -9,7 +9,7 @@ from torchgauge.records.case import Workload
 from torchgauge.suites.check import CheckOutcome, CheckSession, NotOnThisDeviceError
 from torchgauge.suites.ops.database import NoDatabaseError, operators, torch_dtype
 from torchgauge.suites.ops.judge import FAIL_ACCURACY, SAMPLES, SKIPPED, Verdict, judge
-from torchgauge.suites.ops.script import script
+from torchgauge.suites.ops.script import Shown, script
 
 with contextlib.suppress(Exception):  # so that forks of a warm process have it; a case says what is missing
     operators()
@@ -42,12 +42,18 @@ def outcome(workload: Workload, device: str, verdict: Verdict) -> CheckOutcome:
         "samples_not_judged": verdict.not_judged,
         "beyond_wide": verdict.beyond_wide,
     }
+    if verdict.kernel:
+        facts["kernel"] = verdict.kernel
+    if verdict.parts:
+        facts["kernel_parts"] = verdict.parts
     if verdict.upstream:
         facts["upstream"] = verdict.upstream
     if verdict.failed_at is not None:
-        facts["failed_at"] = verdict.failed_at
+        at = verdict.failed_at
+        facts["failed_at"] = at.index
         facts["inputs"] = verdict.inputs
-        facts["script"] = script(workload.model, workload.dtype, workload.mode, device, verdict.failed_at)
+        shown = Shown(workload.model, workload.dtype, workload.mode, device, at.index, at.form, at.on_host)
+        facts["script"] = script(shown)
     status = Status(verdict.status)
     cause = {SKIPPED: Cause.DECLARED, FAIL_ACCURACY: Cause.TOLERANCE}.get(verdict.status)
     return CheckOutcome(status, verdict.reason, cause, facts=tuple(facts.items()), error=verdict.error)

@@ -61,6 +61,21 @@ def difference(actual: Any, expected: Any, tolerances: Tolerances, *, wide: bool
     return ""
 
 
+def furthest(actual: Any, expected: Any) -> float:
+    """The largest finite difference between tensors of two results of one structure; 0 without any."""
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    found = 0.0
+    for a, e in zip(tree_leaves(actual), tree_leaves(expected), strict=False):
+        if _is_tensor(a) and _is_tensor(e) and (a.is_floating_point() or a.is_complex()) and not a.is_nested:
+            wide = torch.complex128 if a.is_complex() else torch.float64
+            gap = (plain_host(a).to(wide) - plain_host(e).to(wide)).abs()
+            finite = gap[torch.isfinite(gap)]
+            found = max(found, float(finite.max()) if finite.numel() else 0.0)
+    return found
+
+
 def _tensors(actual: Any, expected: Any, tolerances: Tolerances, wide: bool) -> str:
     import torch
 
@@ -74,7 +89,7 @@ def _tensors(actual: Any, expected: Any, tolerances: Tolerances, wide: bool) -> 
         return f"shape {list(actual.shape)} where the host has {list(expected.shape)}"
     if actual.dtype != expected.dtype and not (wide and _kind(actual.dtype) == _kind(expected.dtype)):
         return f"{actual.dtype} where the host has {expected.dtype}"
-    a, e = _plain_host(actual), _plain_host(expected)
+    a, e = plain_host(actual), plain_host(expected)
     atol, rtol = tolerances.of(actual.dtype)
     if a.is_floating_point() or a.is_complex():
         if a.is_floating_point():
@@ -107,7 +122,7 @@ def _how_far(a: Any, e: Any, close: Any, atol: float, rtol: float) -> str:
     )
 
 
-def _plain_host(tensor: Any) -> Any:
+def plain_host(tensor: Any) -> Any:
     """A dense, detached tensor on the host without lazy conjugation."""
     import torch
 

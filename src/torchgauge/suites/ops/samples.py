@@ -10,7 +10,7 @@ import contextlib
 import random
 import sys
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from itertools import islice
 from typing import Any
 
@@ -80,14 +80,21 @@ def outside_tests() -> Iterator[None]:
             setattr(module, name, theirs)
 
 
-def carried(sample: Any, device: Any) -> Any:
-    """``sample`` on ``device``: tensors of their own memory; what names the host names the device."""
+def carried(sample: Any, device: Any, on_host: Collection[int] = ()) -> Any:
+    """``sample`` on ``device``: tensors of their own memory; what names the host names the device.
+
+    Tensors ``on_host``, counted in the order of input, arguments and keywords, stay where they are.
+    """
     import torch
 
     where = torch.device(device)
+    tensors = enumerate(tensors_of((sample.input, sample.args, sample.kwargs)))
+    stay = {id(tensor) for place, tensor in tensors if place in on_host}
 
     def move(value: Any) -> Any:
-        return _leaf(value, _copied(value, where)) if isinstance(value, torch.Tensor) else value
+        if not isinstance(value, torch.Tensor):
+            return value
+        return _leaf(value, _copied(value, value.device if id(value) in stay else where))
 
     return _with_device_names(sample.transform(move), where)
 
@@ -114,29 +121,6 @@ def wide_dtype(dtype: Any) -> Any:
     if dtype.is_complex:
         return torch.complex128
     return torch.float64 if dtype.is_floating_point else None
-
-
-def has_empty(sample: Any) -> bool:
-    """Whether a tensor among the inputs has no elements."""
-    return any(tensor.numel() == 0 for tensor in tensors_of((sample.input, sample.args, sample.kwargs)))
-
-
-def emptied(sample: Any) -> Any | None:
-    """``sample`` with the first dimension of its input, and of all tensors of as many rows, cut to none.
-
-    None where the first input is no dense tensor with a dimension to cut.
-    """
-    import torch
-
-    first = next(tensors_of((sample.input,)), None)
-    if first is None or first.dim() == 0 or first.layout != torch.strided or first.is_nested:
-        return None
-
-    def cut(value: Any) -> Any:
-        fits = isinstance(value, torch.Tensor) and value.layout == torch.strided and not value.is_nested
-        return value.detach()[:0].clone() if fits and value.shape[:1] == first.shape[:1] else value
-
-    return sample.transform(cut)
 
 
 def tensors_of(value: Any) -> Iterator[Any]:

@@ -15,18 +15,32 @@ from torchgauge.suites.check import CHECK
 from torchgauge.suites.document import read_document
 from torchgauge.suites.ops.catalogue import Catalogue, Operator, catalogue_of
 from torchgauge.suites.ops.database import INSTALL
-from torchgauge.suites.ops.upstream import BACKWARD, EMPTY, FORWARD, INPLACE, NONCONTIGUOUS, OUT, VARIANTS
+from torchgauge.suites.ops.upstream import (
+    BACKWARD,
+    EMPTY,
+    EXPANDED,
+    FORWARD,
+    INPLACE,
+    LARGE,
+    NONCONTIGUOUS,
+    OUT,
+    VARIANTS,
+)
 from torchgauge.suites.schema import Date, Link, Reason, convert
 from torchgauge.suites.suite import ModelEntry, Unavailable
 
 DEFAULT_SAMPLES = 8
+LARGE_DTYPES = ("float32", "bfloat16", "int64")
+"""Dtypes of large inputs: one of each width, since how a kernel divides its input depends on nothing else."""
 
 
 class NotJudged(msgspec.Struct, forbid_unknown_fields=True, kw_only=True):
     """An operator whose result no rule can judge, in one variant or in all, and why."""
 
     name: Name
-    variant: Literal["forward", "backward", "out", "inplace", "noncontiguous", "empty"] | None = None
+    variant: (
+        Literal["forward", "backward", "out", "inplace", "noncontiguous", "empty", "expanded", "large"] | None
+    ) = None
     reason: Reason
     link: Link
     date: Date
@@ -134,6 +148,8 @@ def variants_of(op: Operator) -> tuple[str, ...]:
         INPLACE: op.inplace,
         NONCONTIGUOUS: True,
         EMPTY: True,
+        EXPANDED: True,
+        LARGE: True,
     }
     return tuple(variant for variant in VARIANTS if has[variant])
 
@@ -144,7 +160,8 @@ def _mode_dtypes(op: Operator, modes: tuple[str, ...]) -> dict[str, tuple[str, .
     for mode in modes:
         lists = op.backward if mode == BACKWARD else op.dtypes
         for kind, dtypes in lists.items():
-            found[f"{mode}@{kind}" if kind else mode] = dtypes
+            few = tuple(each for each in dtypes if each in LARGE_DTYPES) or dtypes[:1]
+            found[f"{mode}@{kind}" if kind else mode] = few if mode == LARGE else dtypes
     return found
 
 

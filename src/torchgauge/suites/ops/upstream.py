@@ -12,13 +12,15 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-FORWARD, BACKWARD, OUT, INPLACE, NONCONTIGUOUS, EMPTY = VARIANTS = (
+FORWARD, BACKWARD, OUT, INPLACE, NONCONTIGUOUS, EMPTY, EXPANDED, LARGE = VARIANTS = (
     "forward",
     "backward",
     "out",
     "inplace",
     "noncontiguous",
     "empty",
+    "expanded",
+    "large",
 )
 TESTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     FORWARD: (("TestCommon", "test_compare_cpu"),),
@@ -27,6 +29,8 @@ TESTS: Mapping[str, tuple[tuple[str, str], ...]] = {
     INPLACE: (("TestCommon", "test_compare_cpu"), ("TestCommon", "test_variant_consistency_eager")),
     NONCONTIGUOUS: (("TestCommon", "test_compare_cpu"), ("TestCommon", "test_noncontiguous_samples")),
     EMPTY: (("TestCommon", "test_compare_cpu"),),
+    EXPANDED: (("TestCommon", "test_compare_cpu"), ("TestCommon", "test_noncontiguous_samples")),
+    LARGE: (("TestCommon", "test_compare_cpu"),),
 }
 """Upstream's tests whose decorators hold for a variant: class and method."""
 

@@ -2,21 +2,44 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Any
 
+from torchgauge.suites.ops.altered import expanded
 from torchgauge.suites.ops.samples import SEED, mapped, seed, tensors_of
-from torchgauge.suites.ops.upstream import BACKWARD, EMPTY, FORWARD, INPLACE, NONCONTIGUOUS, OUT
+from torchgauge.suites.ops.upstream import (
+    BACKWARD,
+    EMPTY,
+    EXPANDED,
+    FORWARD,
+    INPLACE,
+    LARGE,
+    NONCONTIGUOUS,
+    OUT,
+)
 
 GRADIENT_SEED = 4321
+_POSITIONS = re.compile(
+    r"(masked\.)?(arg(max|min|sort)|sort|msort|topk|kthvalue|(nan)?median|mode|cum(max|min)|(max|min))"
+    r"|nn\.functional\.(adaptive_|fractional_)?max_pool\dd"
+)
+"""Operators that say where a value was found: of equal values any place is right, and no promise is made."""
 
 
 class BrokenPromiseError(AssertionError):
     """A variant's result is not the object that PyTorch promises: out= or the input itself."""
 
 
+def prepared(variant: str, sample: Any) -> Any:
+    """``sample``, where it lies, in the memory layout of ``variant``: a copy to a device may undo one."""
+    if variant == NONCONTIGUOUS:
+        return sample.noncontiguous()
+    return (expanded(sample) or sample) if variant == EXPANDED else sample
+
+
 def run(op: Any, variant: str, sample: Any) -> Any:
-    """What ``op`` gives in ``variant`` for ``sample``, comparable with what it gives elsewhere.
+    """What ``op`` gives in ``variant`` for a ``sample`` that is :func:`prepared`.
 
     Raises whatever the operator raises, and :class:`BrokenPromiseError`.
     """
@@ -29,8 +52,17 @@ def plain(op: Any, sample: Any) -> Any:
     return sample.output_process_fn_grad(op(sample.input, *sample.args, **sample.kwargs))
 
 
-def _noncontiguous(op: Any, sample: Any) -> Any:
-    return plain(op, sample.noncontiguous())
+def _values(op: Any, sample: Any) -> Any:
+    """The forward result for inputs with equal values, without places among them; None where that is all."""
+    import torch
+
+    found = plain(op, sample)
+    if _POSITIONS.fullmatch(op.name) is None:
+        return found
+    if isinstance(found, tuple):
+        return found[0]
+    where = isinstance(found, torch.Tensor) and (op.name.rpartition(".")[2]).startswith("arg")
+    return None if where else found
 
 
 def _out(op: Any, sample: Any) -> Any:
@@ -87,7 +119,9 @@ def _backward(op: Any, sample: Any) -> Any:
 _RUNS: Mapping[str, Callable[[Any, Any], Any]] = {
     FORWARD: plain,
     EMPTY: plain,
-    NONCONTIGUOUS: _noncontiguous,
+    NONCONTIGUOUS: plain,
+    EXPANDED: _values,
+    LARGE: _values,
     OUT: _out,
     INPLACE: _inplace,
     BACKWARD: _backward,

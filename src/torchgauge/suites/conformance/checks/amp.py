@@ -2,8 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import warnings
+
 import torch
 
+from torchgauge.suites.check import NotOnThisDeviceError
 from torchgauge.suites.conformance.check_context import CheckContext, check
 
 GROUP = "amp"
@@ -12,8 +16,28 @@ GROUP = "amp"
 def _lower(context: CheckContext) -> torch.dtype:
     names = context.session.autocast_dtypes()
     if not names:
+        for each in ("bfloat16", "float16"):  # offered and wrong is an error, not offered is none
+            with contextlib.suppress(NotOnThisDeviceError):
+                _product(context, each)
         context.unsupported(f"autocast works with no dtype on {context.type}")
     return getattr(torch, names[0])
+
+
+def _product(context: CheckContext, name: str) -> torch.Tensor:
+    """A product under autocast to ``name``; the check ends where PyTorch or the device refuses that dtype."""
+    dtype, host = getattr(torch, name), context.numbers(8, 8)
+    one = context.send(host)
+    with warnings.catch_warnings(), context.unless_refused(f"autocast to {name}"):
+        warnings.simplefilter("ignore")  # of the refusal, which is asked for below
+        with torch.autocast(context.type, dtype=dtype):
+            accepted = torch.is_autocast_enabled(context.type)
+            found = one @ one
+    if not accepted:
+        context.unsupported(f"the device says that autocast to {name} does not work on it")
+    context.expect(
+        found.dtype is dtype, f"autocast to {name} is accepted, and a product under it is {found.dtype}"
+    )
+    return found
 
 
 @check("torch.amp.is_autocast_available", tier="smoke")
@@ -25,12 +49,7 @@ def available(context: CheckContext) -> None:
 
 
 def _in_dtype(context: CheckContext, name: str) -> None:
-    if name not in context.session.autocast_dtypes():
-        context.unsupported(f"the device says that autocast to {name} does not work on it")
-    dtype, host = getattr(torch, name), context.numbers(8, 8)
-    with torch.autocast(context.type, dtype=dtype):
-        found = context.send(host) @ context.send(host)
-    context.expect(found.dtype is dtype, f"a product under autocast to {name} is {found.dtype}")
+    found, host = _product(context, name), context.numbers(8, 8)
     context.same(found.float(), host @ host, f"a product under autocast to {name}", rtol=0.05, atol=0.1)
 
 

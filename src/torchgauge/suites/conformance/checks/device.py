@@ -27,9 +27,14 @@ def index(context: CheckContext) -> None:
         return
     current = context.need(context.module, "current_device")()
     context.expect(made.device.index == current, f"current is {current}, a new tensor is on {made.device}")
-    named = torch.empty(2, device=torch.device(context.type, 0))
-    context.expect(named.device.index == 0, f"asked for index 0, got a tensor on {named.device}")
-    context.expect(named.get_device() == 0, f"get_device() of a tensor on index 0 is {named.get_device()}")
+    for wanted in range(int(context.need(context.module, "device_count")())):
+        asked = torch.device(context.type, wanted)
+        for named in (torch.empty(2, device=asked), torch.ones(2).to(asked)):
+            found = (named.device.index, named.get_device())
+            context.expect(
+                found == (wanted, wanted),
+                f"asked for {asked}, got a tensor on {named.device}: the index is ignored",
+            )
 
 
 @check("torch.accelerator.set_device_index")

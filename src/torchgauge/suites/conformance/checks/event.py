@@ -68,3 +68,23 @@ def stream_waits(context: CheckContext) -> None:
     context.expect(
         stream.query(), "a stream that waited for an event and was waited for says that it is busy"
     )
+
+
+@check("torch.<device>.Event.record, synchronize, query")
+def own(context: CheckContext) -> None:
+    """The device module's own event, where it has one, says that it has happened after it was waited for."""
+    context.not_on_host("the host runs operators in order and has no events")
+    made = getattr(context.module, "Event", None)
+    if made is None:
+        context.unsupported(f"torch.{context.type} has no Event; torch.Event serves")
+    with context.unless_refused("the device's own event cannot be made, recorded and waited for"):
+        event = made()
+        there = context.send(context.numbers(64, 64))
+        product = there @ there
+        event.record()
+        event.synchronize()
+    context.same(product, context.numbers(64, 64) @ context.numbers(64, 64), rtol=1e-4, atol=1e-4)
+    found = event.query()
+    context.expect(
+        found is True, f"torch.{context.type}.Event.query() is {found!r} after the event was waited for"
+    )

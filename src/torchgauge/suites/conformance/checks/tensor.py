@@ -95,6 +95,44 @@ def copy(context: CheckContext) -> None:
     context.expect(there.to(context.device) is there, ".to() of a tensor that is there made another one")
 
 
+LARGE = ((1 << 17) + 3, (1 << 20) + 5)
+"""Elements of large copies: what is beyond one launch of most kernels, with a last block that is not full."""
+
+
+@check("torch.Tensor.to, copy_ (large)", tier="smoke")
+def copy_large(context: CheckContext) -> None:
+    """Copies of more than 2^17 and 2^20 elements are whole, host to device, back and within the device.
+
+    Each way is looked at by itself: what is on the device is read in small pieces.
+    """
+    for elements in LARGE:
+        host = torch.arange(elements, dtype=torch.float32)
+        target = torch.full((elements,), -1.0, device=context.device)
+        _whole(context, target.copy_(host), "host to device")
+        _whole(context, host.to(context.device), "host to device")
+        there = torch.arange(elements, dtype=torch.float32, device=context.device)
+        _whole(context, torch.full_like(there, -1.0).copy_(there), "device to device")
+        _whole(context, there.clone(), "device to device")
+        _whole(context, torch.full((elements,), -1.0).copy_(there), "device to host")
+        _whole(context, there.to(HOST), "device to host")
+
+
+def _whole(context: CheckContext, found: torch.Tensor, way: str) -> None:
+    """Raise where ``found`` does not count from 0, and say from where on; it is read piece by piece."""
+    for begin in range(0, found.numel(), PIECE):
+        piece = found[begin : begin + PIECE].to(HOST)
+        wrong = piece != torch.arange(begin, begin + piece.numel(), dtype=torch.float32)
+        context.expect(
+            not wrong.any(),
+            f"a copy of {found.numel()} elements, {way}, is not whole: element "
+            f"{begin + int(wrong.to(torch.uint8).argmax())} is not what was copied",
+        )
+
+
+PIECE = 1 << 16
+"""Elements of a copy that even a device takes that drops the tail of a large one."""
+
+
 @check("torch.Tensor.to(non_blocking=True)")
 def non_blocking(context: CheckContext) -> None:
     """Copies that need not be waited for have arrived after synchronising."""
