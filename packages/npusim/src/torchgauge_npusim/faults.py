@@ -16,6 +16,12 @@ and without overload, joined by `+`, `*` for anything. Every overload of them th
 `aten::_to_cpu`, runs there, and copies results and written arguments back; a profiler sees `aten::_to_cpu`
 below the operator's event. The results are right.
 
+`kernel_us=2000` makes the device asynchronous: every operator that computes occupies it for so many
+microseconds after its call has returned. That alone is no fault: `synchronize` and copies to the host wait.
+With `synchronize_does_not_wait` the first no longer does. `events=right` gives events that show the device's
+time; wrong are `microseconds`, `nanoseconds` or `seconds` in place of milliseconds, `zero`, `backwards`,
+`fast` (half as much again) and `submission` (when the host recorded them).
+
 `abort_ops=aten::erf` ends the process with SIGABRT where the operator is called, as a failed assertion in a
 vendor's library does; names are exact.
 """
@@ -50,6 +56,9 @@ class Faults:
     no_memory_stats: bool = False
     fallback_ops: tuple[str, ...] = ()
     abort_ops: tuple[str, ...] = ()
+    kernel_us: int | None = None
+    synchronize_does_not_wait: bool = False
+    events: str = ""
     oom_after_bytes: int | None = None
     vanish_after_calls: int | None = None
     vanish_once: str = ""
@@ -122,7 +131,8 @@ def _words(text: str) -> list[str]:
 
 
 _FLAGS = frozenset(field.name for field in fields(Faults) if field.default is False)
-_NUMBERS = frozenset({"oom_after_bytes", "vanish_after_calls"})
+_NUMBERS = frozenset({"kernel_us", "oom_after_bytes", "vanish_after_calls"})
+_TEXTS = {"events": "CLOCK", "vanish_once": "FILE"}
 _NAMES = frozenset({"abort_ops", "fallback_ops"})
 
 
@@ -132,14 +142,15 @@ def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
         name, _, value = word.partition("=")
         if name in _NUMBERS and value.isdecimal():
             chosen[name] = int(value)
-        elif name == "vanish_once" and value:
+        elif name in _TEXTS and value:
             chosen[name] = value
         elif name in _NAMES and value:
             chosen[name] = tuple(value.split("+"))
         elif name in _FLAGS and not value:
             chosen[name] = True
         else:
-            known = [*sorted(_FLAGS), *(f"{each}=N" for each in sorted(_NUMBERS)), "vanish_once=FILE"]
+            known = [*sorted(_FLAGS), *(f"{each}=N" for each in sorted(_NUMBERS))]
+            known += [f"{each}={what}" for each, what in _TEXTS.items()]
             known += [f"{each}=NAME+NAME" for each in sorted(_NAMES)]
             message = f"{FAULT_VARIABLE}: {word!r} is not a fault; known faults: {', '.join(known)}"
             raise ValueError(message)

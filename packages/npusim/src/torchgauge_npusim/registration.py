@@ -57,8 +57,17 @@ def register() -> None:
     _register_kernels(missing)
     if faults.ACTIVE.no_events:
         events.take_away()
+    elif faults.ACTIVE.events:
+        _give_events(faults.ACTIVE.events)
     _register_autocast()
     dynamo.register_when_imported()
+
+
+def _give_events(clock: str) -> None:
+    if clock not in events.CLOCKS:
+        message = f"{faults.FAULT_VARIABLE}: events={clock}: the clock is one of {', '.join(events.CLOCKS)}"
+        raise ValueError(message)
+    events.give(clock)
 
 
 def _check_version(version: str) -> None:
