@@ -25,13 +25,13 @@ from torchgauge.errors import ClockContradictionError
 
 HOST = "cpu"
 ACQUITTED, ACCUSED, ATTEMPTS = 2, 8, 24
-"""How many more closings must find the device in time than late, or late than in time, and how many there are.
+"""How many more closings must find the device in time than late, or late than in time; most late ones.
 
-Another process may have had the core in any of them. Where one time in ten that is so, a device that is in time
-is accused once in 50 million looks, and where it is three times in ten once in a thousand (gambler's ruin).
+Another process may have had the core in any of them. Where that is so one time in ten, a device that is in
+time is accused once in 50 million looks, and where three times in ten once in a thousand (gambler's ruin).
 """
 LONG_BLOCK_S = 0.05
-"""Seconds of a block from which on one closing in time is enough: no other process hides five percent of it."""
+"""Seconds of a block from which on one closing in time is enough: chance does not hide five percent of it."""
 LOOKS = 10
 """Blocks in which events must show what cannot be."""
 LATE_SHARE, LATE_S = 0.05, 1e-4
@@ -136,7 +136,7 @@ def refuse_early_end(block: Callable[[], tuple[float, float]]) -> None:
 
 
 def in_time(wall: float, late: float) -> bool:
-    """Whether a device that needed ``late`` seconds beyond a block of ``wall`` was waited for, near enough."""
+    """Whether a device that needed ``late`` seconds beyond a block of ``wall`` was waited for."""
     return late <= LATE_S + LATE_SHARE * wall
 
 

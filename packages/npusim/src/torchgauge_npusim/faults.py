@@ -22,6 +22,12 @@ With `synchronize_does_not_wait` the first no longer does. `events=right` gives 
 time; wrong are `microseconds`, `nanoseconds` or `seconds` in place of milliseconds, `zero`, `backwards`,
 `fast` (half as much again) and `submission` (when the host recorded them).
 
+`host_kernels=aten::gelu` gives operators, named likewise, kernels of their own that copy to the host, compute
+there and copy back, without PyTorch's fallback and its `aten::_to_cpu`.
+
+`keeps_parameters` is the absence of a fault: without it `Module.to` makes new parameters, as on every device
+out of PyTorch's tree, which unties weights.
+
 `abort_ops=aten::erf` ends the process with SIGABRT where the operator is called, as a failed assertion in a
 vendor's library does; names are exact.
 """
@@ -55,9 +61,11 @@ class Faults:
     no_events: bool = False
     no_memory_stats: bool = False
     fallback_ops: tuple[str, ...] = ()
+    host_kernels: tuple[str, ...] = ()
     abort_ops: tuple[str, ...] = ()
     kernel_us: int | None = None
     synchronize_does_not_wait: bool = False
+    keeps_parameters: bool = False
     events: str = ""
     oom_after_bytes: int | None = None
     vanish_after_calls: int | None = None
@@ -133,7 +141,7 @@ def _words(text: str) -> list[str]:
 _FLAGS = frozenset(field.name for field in fields(Faults) if field.default is False)
 _NUMBERS = frozenset({"kernel_us", "oom_after_bytes", "vanish_after_calls"})
 _TEXTS = {"events": "CLOCK", "vanish_once": "FILE"}
-_NAMES = frozenset({"abort_ops", "fallback_ops"})
+_NAMES = frozenset({"abort_ops", "fallback_ops", "host_kernels"})
 
 
 def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:

@@ -55,6 +55,8 @@ def register() -> None:
     missing = _overloads(faults.MISSING_OPS_VARIABLE, faults.ACTIVE.missing_ops, _raising_kernel)
     missing.update(_overloads(faults.FAULT_VARIABLE, faults.ACTIVE.abort_ops, _aborting_kernel))
     _register_kernels(missing)
+    if faults.ACTIVE.keeps_parameters:
+        torch.__future__.set_swap_module_params_on_conversion(True)
     if faults.ACTIVE.no_events:
         events.take_away()
     elif faults.ACTIVE.events:
@@ -87,6 +89,7 @@ def _register_kernels(missing: dict[OpOverload, Callable[..., Any]]) -> None:
     everything = _library("_")
     everything.fallback(fallback.boxed_fallback, "PrivateUse1")
     copying = host_fallback.kernels(faults.ACTIVE.fallback_ops, kernels.KERNELS)
+    copying.update(host_fallback.kernels(faults.ACTIVE.host_kernels, kernels.KERNELS, by_itself=True))
     # An absent kernel is a kernel that raises, which also hides operators that PyTorch composes of others.
     _implement({**kernels.KERNELS, **copying, **missing}.items(), "PrivateUse1")
     # PyTorch's fallback for these keys clones the source, which copies, which comes back here: until
