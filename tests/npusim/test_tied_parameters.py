@@ -13,7 +13,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 from simulated_run import deviation, measure
 
 pytestmark = pytest.mark.torch
-DATA = "suite: tied\nmodels:\n  - {name: gpt2, tiers: [smoke], batch: {training: 2}, capabilities: [loss]}\n"
+DATA = "suite: tied\nmodels:\n  - {name: gpt2, tiers: [smoke], batch: {training: 2}}\n"
 SUITE = '''
 """A tiny GPT-2 of transformers, whose head is its embedding."""
 

@@ -1,10 +1,11 @@
 """Kernels of a device that compute on the host: they copy their inputs there, compute, and copy back.
 
 PyTorch's fallback is another thing (``fallbacks.py``): these operators have a kernel of their own, registered
-like any other. Their signature in a profile is a tensor that leaves the device, an operator that computes, and
-a copy back, all within one operator. A kernel that reads and writes the device's memory from the host leaves no
-such trace. Whether there may be one is told by the host's CPU time: where the host was idle for most of a
-step, it did not compute it; where it was busy, nobody can tell launching from computing, and the row says so.
+like any other. Their signature in a profile is a tensor that leaves the device, an operator that computes,
+and a copy back, all within one operator. A kernel that reads and writes the device's memory from the host
+leaves no such trace. Whether there may be one is told by the host's CPU time: where the host was idle for
+most of a step, it did not compute it; where it was busy, nobody can tell launching from computing, and the
+row says so. Allocations tell nothing that copies do not: what is copied to the host is allocated there.
 """
 
 from __future__ import annotations
