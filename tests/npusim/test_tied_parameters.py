@@ -36,7 +36,8 @@ def build(workload, recipe):
     small = GPT2Config(vocab_size=60, n_positions=16, n_embd=16, n_layer=2, n_head=2, **none)
     model, words = GPT2LMHeadModel(small), torch.randint(0, 60, (2, 8))
     assert model.lm_head.weight is model.transformer.wte.weight
-    return BuiltWorkload(model, (), {"input_ids": words, "labels": words}, 2, loss=lambda found: found.loss)
+    inputs = {"input_ids": words, "labels": words}
+    return BuiltWorkload(model, kwargs=inputs, loss=lambda found: found.loss, items_per_step=2)
 '''
 POINTS = "[torchgauge.suites]\ntied = tied_suite:SUITE\n"
 

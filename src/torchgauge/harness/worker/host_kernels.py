@@ -19,7 +19,7 @@ from torchgauge.records import Measurement
 FACT = "host_execution"
 """The fact that says whether the step was computed on the host: no, or why that cannot be told."""
 IDLE_SHARE = 0.5
-"""CPU time of a step by its wall time, below which the host cannot have computed most of it."""
+"""CPU time of a step by the time for which it had a core to use; below this the host computed the lesser part."""
 ONE_THREAD = 1.5
 """The same, above which more than one thread was busy: one is enough to launch."""
 _MOVING = frozenset(
@@ -62,11 +62,12 @@ def host_kernels(
 
 def told(measurements: Sequence[Measurement]) -> str:
     """What the CPU time of the steps says of kernels that leave no trace."""
-    samples = {each.metric: each.samples for each in measurements}
-    wall, cpu = samples.get("latency", ()), samples.get("latency_cpu", ())
-    if not wall or not cpu:
-        return "cannot be told: no step was timed"
-    share = median(cpu) / median(wall)
+    found = {each.metric: dict(zip(each.blocks, each.samples, strict=False)) for each in measurements}
+    wall, cpu, waited = (found.get(name, {}) for name in ("latency", "latency_cpu", "contention"))
+    shares = [cpu[each] / (wall[each] * (1.0 - waited[each])) for each in wall if waited.get(each, 1.0) < 1.0]
+    if not shares:
+        return "cannot be told: nothing says for how long a step had a core"
+    share = median(shares)
     busy = f"the host was busy for {share:.0%} of a step"
     if share < IDLE_SHARE:
         return f"not most of it: {busy}"
