@@ -19,7 +19,7 @@ from torchgauge.records import Measurement
 FACT = "host_execution"
 """The fact that says whether the step was computed on the host: no, or why that cannot be told."""
 IDLE_SHARE = 0.5
-"""CPU time of a step by the time for which it had a core to use; below this the host computed the lesser part."""
+"""CPU time of a step by the time for which it had a core; below this the host computed the lesser part."""
 ONE_THREAD = 1.5
 """The same, above which more than one thread was busy: one is enough to launch."""
 _MOVING = frozenset(
