@@ -22,7 +22,7 @@ from torchgauge.devices.calibrate import (
     product_times,
     times_of,
 )
-from torchgauge.devices.clock_check import Span, contradiction, known, refuse_wrong_events
+from torchgauge.devices.clock_check import Span, contradiction, launched, refuse_wrong_events
 from torchgauge.devices.hooks import HOOK_ERRORS, first_line
 from torchgauge.devices.session import DeviceSession, EventTimer
 from torchgauge.errors import ClockContradictionError
@@ -250,6 +250,7 @@ def _agreement(session: DeviceSession, add: Callable[[], object], resolution: fl
         _row(add)
     inner.stop()
     add()
+    submitting = time.perf_counter() - began
     outer.stop()
     session.synchronize()
     wall = time.perf_counter() - began
@@ -257,7 +258,7 @@ def _agreement(session: DeviceSession, add: Callable[[], object], resolution: fl
     if within < 0 or within > whole + resolution:
         shown = f"events show {within:.6f} s within a block of {whole:.6f} s"
         raise ClockContradictionError(f"{shown}: not monotonic")
-    return known(whole, wall)
+    return launched(whole, submitting, wall)
 
 
 def _row(add: Callable[[], object], number: int = 20) -> None:
