@@ -13,6 +13,7 @@
     ├── MissingPackageError   a case needs a package, or another version of one: status skipped
     ├── NotOfferedError       upstream's code does not do what the case asks for: status unsupported
     ├── UnobservableError     what a model returned cannot be compared: status error
+    ├── ClockContradictionError  clocks that time a device contradict each other: status infra
     ├── PluginError           a plugin that breaks the rules of its seam: status error
     ├── DamagedJournalError   a journal or table that cannot be trusted: exit 3
     │   └── DamagedTableError of one run, which is read no more
@@ -121,6 +122,10 @@ class TooLargeError(TorchgaugeError):
 
 class UnobservableError(TorchgaugeError):
     """What a model returned cannot be compared, or holds nothing to compare: nobody could call it right."""
+
+
+class ClockContradictionError(TorchgaugeError):
+    """The clocks that a device is timed by contradict each other: which, and by how much."""
 
 
 class PluginError(TorchgaugeError):

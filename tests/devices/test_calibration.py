@@ -56,7 +56,7 @@ for name, CLOCK in CLOCKS.items():
         measured = calibration.events(Session(), "float32", 3)
         found[name] = {m.metric: sorted(m.samples)[len(m.samples) // 2] for m in measured}
         found[name] |= {"finest": min(m.samples) for m in measured if m.metric == "event_resolution_s"}
-    except calibration.WrongPartError as error:
+    except calibration.ClockContradictionError as error:
         found[name] = str(error)
 print(json.dumps(found))
 """
@@ -112,7 +112,7 @@ def test_events_are_compared_with_the_clock_of_the_host(worker) -> None:
     assert round(ticks) >= 1
     assert ticks == pytest.approx(round(ticks), abs=0.01), "several where the sampling was held up"
     assert found["coarse"]["finest"] == pytest.approx(0.5e-3, rel=0.01)
-    assert found["half"]["event_agreement"] == pytest.approx(0.5, abs=0.1)
+    assert "events contradict the host's clock: they show" in found["half"]
     assert "show no time" in found["stopped"]
     assert "s apart" in found["backwards"]
 

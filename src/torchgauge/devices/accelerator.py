@@ -10,6 +10,7 @@ from functools import cached_property
 from typing import Any, ClassVar, Union
 
 from torchgauge.devices import autocast, compilers, hooks, messages
+from torchgauge.devices.clock_check import contradiction
 from torchgauge.devices.device import Provision, driver_version
 from torchgauge.devices.event_timer import TorchEventTimer
 from torchgauge.devices.hooks import HOOK_ERRORS, first_line
@@ -47,6 +48,13 @@ class AcceleratorSession:
         self._torch_type = torch_type or name
         self._notes: dict[str, str] = {}
         self._device = self._open()
+
+    events_contradict = ""
+    """What the device's events showed that cannot be, once they were tried and refused."""
+
+    def clock_contradiction(self) -> str:
+        """How the device's clocks contradict each other while it does known work; "" where they agree."""
+        return contradiction(self)
 
     def _open(self) -> Any:
         import torch
@@ -126,6 +134,7 @@ class AcceleratorSession:
         found = hooks.event_pair(self._torch_type, self._index, self.synchronize)
         if found.call is None:
             self._note("events", found.problem)
+            self.events_contradict = found.impossible
         return found.call
 
     def event_timer(self) -> EventTimer | None:

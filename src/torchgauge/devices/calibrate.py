@@ -11,8 +11,10 @@ from functools import partial
 from statistics import median
 from typing import Any
 
+from torchgauge.devices.clock_check import Closer, applies, closed, refuse_early_end, told
 from torchgauge.devices.hooks import HOOK_ERRORS, first_line
 from torchgauge.devices.session import DeviceSession
+from torchgauge.errors import ClockContradictionError
 from torchgauge.records import Calibration
 
 GEMM_TARGET_S = 0.03
@@ -28,16 +30,26 @@ def calibrate(session: DeviceSession, at: str) -> Calibration:
     ``gemm_flops`` is 2 n^3 / s of a square product in the session's first calibration dtype.
     ``copy_bytes_per_s`` counts each byte of a device-to-device copy once read and once written (as STREAM
     does). ``launch_s`` is the time of one operator on one element, in a row of many. A part that the device
-    cannot do is None, and ``absent`` says why.
+    cannot do is None, and ``absent`` says why; of clocks that contradict each other all are.
     """
     dtypes = session.calibration_dtypes()
     if session.torch_device is None or not dtypes:
         return Calibration(session.name, at, None, None, None, "the device runs no torch")
+    contradicted, _ = told(session)
+    if not contradicted:
+        try:
+            return _calibration(session, at, dtypes[0])
+        except ClockContradictionError as error:
+            contradicted = error.message
+    return Calibration(session.name, at, None, None, None, contradicted)
+
+
+def _calibration(session: DeviceSession, at: str, dtype: str) -> Calibration:
     reasons: list[str] = []
     return Calibration(
         device=session.name,
         at=at,
-        gemm_flops=_part("gemm", lambda: _gemm(session, dtypes[0]), reasons),
+        gemm_flops=_part("gemm", lambda: _gemm(session, dtype), reasons),
         copy_bytes_per_s=_part("copy", lambda: 2 * COPY_BYTES / median(copy_times(session)), reasons),
         launch_s=_part("launch", lambda: median(launch_times(session)), reasons),
         absent="; ".join(reasons),
@@ -77,7 +89,7 @@ def product_times(session: DeviceSession, dtype: str, repeats: int = REPEATS) ->
             if wanted <= size * 1.25:
                 break
             size = wanted
-        return size, [timed(session, partial(torch.mm, block, block)) for _ in range(repeats)]
+        return size, times_of(session, partial(torch.mm, block, block), repeats)
 
 
 def copy_times(session: DeviceSession, repeats: int = REPEATS) -> list[float]:
@@ -87,7 +99,7 @@ def copy_times(session: DeviceSession, repeats: int = REPEATS) -> list[float]:
     source = torch.ones(COPY_BYTES, dtype=torch.uint8, device=session.torch_device)
     target = torch.empty_like(source)
     target.copy_(source)
-    return [timed(session, lambda: target.copy_(source)) for _ in range(repeats)]
+    return times_of(session, lambda: target.copy_(source), repeats)
 
 
 def launch_times(session: DeviceSession, rows: int = ROWS) -> list[float]:
@@ -102,7 +114,26 @@ def launch_times(session: DeviceSession, rows: int = ROWS) -> list[float]:
 
     with torch.no_grad():
         row()
-        return [timed(session, row) / LAUNCHES for _ in range(rows)]
+        return [seconds / LAUNCHES for seconds in times_of(session, row, rows)]
+
+
+def times_of(session: DeviceSession, step: Callable[[], object], repeats: int) -> list[float]:
+    """Seconds of each repetition of ``step``, the last of which is closed.
+
+    Raises :class:`ClockContradictionError` where the device was not waited for.
+    """
+    found = [timed(session, step) for _ in range(repeats - 1)]
+    if not applies(session):
+        return [*found, timed(session, step)]
+    closer, walls = Closer(session), []  # type: tuple[Closer, list[float]]
+
+    def block() -> tuple[float, float]:
+        wall, late = closed(step, session, closer)
+        walls.append(wall)
+        return wall, late
+
+    refuse_early_end(block)
+    return [*found, walls[-1]]
 
 
 def timed(session: DeviceSession, step: Callable[[], object]) -> float:

@@ -20,10 +20,12 @@ from torchgauge.devices.calibrate import (
     copy_times,
     launch_times,
     product_times,
-    timed,
+    times_of,
 )
+from torchgauge.devices.clock_check import Span, contradiction, launched, refuse_wrong_events
 from torchgauge.devices.hooks import HOOK_ERRORS, first_line
 from torchgauge.devices.session import DeviceSession, EventTimer
+from torchgauge.errors import ClockContradictionError
 from torchgauge.records import Measurement
 
 SYNCHRONISED = "perf_counter between two synchronisations"
@@ -37,7 +39,7 @@ class PartAbsentError(Exception):
 
 
 class WrongPartError(Exception):
-    """The device answers wrongly: a product that is no product, or events whose times contradict."""
+    """The device answers wrongly: a product that is no product."""
 
 
 def answer(session: DeviceSession, dtype: str, samples: int) -> tuple[Measurement, ...]:
@@ -98,7 +100,7 @@ def transfer(
     source, target = (host, there) if to_device else (there, host)
     copy = partial(target.copy_, source, non_blocking=pinned)
     copy()
-    rates = [COPY_BYTES / timed(session, copy) for _ in range(samples)]
+    rates = [COPY_BYTES / seconds for seconds in times_of(session, copy, samples)]
     kind = "page-locked" if pinned else "pageable"
     return (
         Measurement(
@@ -126,18 +128,23 @@ def events(session: DeviceSession, dtype: str, samples: int) -> tuple[Measuremen
     """``event_resolution_s``, the smallest time that two events show, and ``event_agreement``.
 
     The latter is event time divided by the host's wall time of one block of about 20 ms. Raises
-    :class:`WrongPartError` where a time is negative or a block inside another takes longer than it.
+    :class:`ClockContradictionError` where the two clocks contradict each other, or events themselves: a time
+    is negative, or a block inside another takes longer than it.
     """
     import torch
 
     timer = session.event_timer()
+    if found := contradiction(session):
+        raise ClockContradictionError(found)
     if timer is None:
         said = [note.partition(": ")[2] for note in session.notes if note.startswith("events:")]
         raise PartAbsentError(said[0] if said else "the device has no timing events")
     element = torch.zeros(1, dtype=getattr(torch, dtype), device=session.torch_device)
     add = partial(element.add_, 1)
     smallest = [_smallest_step(session, add) for _ in range(samples)]
-    ratios = [_agreement(session, add, min(smallest)) for _ in range(max(3, samples // 3))]
+    spans = [_agreement(session, add, min(smallest)) for _ in range(max(3, samples // 3))]
+    refuse_wrong_events(spans)
+    ratios = [span.shown / span.most for span in spans]
     return (
         Measurement("event_resolution_s", "s", tuple(smallest), provenance="pairs of device events"),
         Measurement("event_agreement", "ratio", tuple(ratios), provenance="device events and perf_counter"),
@@ -224,15 +231,15 @@ def _smallest_step(session: DeviceSession, add: Callable[[], object]) -> float:
         timer.stop()
         seconds = timer.elapsed_s()
         if seconds < 0:
-            raise WrongPartError(f"events around {count} operators are {seconds:.3g} s apart")
+            raise ClockContradictionError(f"events around {count} operators are {seconds:.3g} s apart")
         if seconds > 0:
             return seconds
         count = max(1, 2 * count)
-    raise WrongPartError(f"events around {LONGEST_ROW} operators show no time")
+    raise ClockContradictionError(f"events around {LONGEST_ROW} operators show no time")
 
 
-def _agreement(session: DeviceSession, add: Callable[[], object], resolution: float) -> float:
-    """Event time divided by wall time of one block, with a block inside it that must not take longer."""
+def _agreement(session: DeviceSession, add: Callable[[], object], resolution: float) -> Span:
+    """Event time and wall time of one block, with a block inside it that must not take longer."""
     outer, inner = _timer(session), _timer(session)
     session.synchronize()
     began = time.perf_counter()
@@ -243,13 +250,15 @@ def _agreement(session: DeviceSession, add: Callable[[], object], resolution: fl
         _row(add)
     inner.stop()
     add()
+    submitting = time.perf_counter() - began
     outer.stop()
     session.synchronize()
     wall = time.perf_counter() - began
     within, whole = inner.elapsed_s(), outer.elapsed_s()
     if within < 0 or within > whole + resolution:
-        raise WrongPartError(f"events show {within:.6f} s within a block of {whole:.6f} s: not monotonic")
-    return whole / wall
+        shown = f"events show {within:.6f} s within a block of {whole:.6f} s"
+        raise ClockContradictionError(f"{shown}: not monotonic")
+    return launched(whole, submitting, wall)
 
 
 def _row(add: Callable[[], object], number: int = 20) -> None:

@@ -29,6 +29,10 @@ HOOK_ERRORS = (
 """What a missing or half-made hook raises in practice; a keyboard interrupt is not among them."""
 
 TRIAL_BYTES = 1 << 20
+UNITS = ((1e3, "microseconds"), (1e6, "nanoseconds"), (1e-3, "seconds"))
+"""How many times the host's time events show that count these."""
+COARSEST_S = 0.02
+"""Seconds of work for which events must show a time."""
 TELEMETRY = (
     ("utilization", "device.utilization_percent", 1.0),
     ("temperature", "device.temperature_celsius", 1.0),
@@ -44,11 +48,15 @@ ASSERTION = re.compile(r"^.*?INTERNAL ASSERT FAILED at .*?, please report a bug 
 
 @dataclass(frozen=True)
 class Hook:
-    """The outcome of a trial: what to call (None where absent), where it was found, what failed before."""
+    """The outcome of a trial: what to call (None where absent), where it was found, what failed before.
+
+    ``impossible`` is what a clock of it showed that cannot be, where there is nothing to call.
+    """
 
     call: Any
     source: str
     problem: str = ""
+    impossible: str = ""
 
 
 def first_line(error: BaseException) -> str:
@@ -245,16 +253,29 @@ def profiler_activity(torch_type: str) -> tuple[str | None, str]:
     return found, "" if found else f"torch.profiler records only {', '.join(names)} here"
 
 
+def likely_unit(shown: float, took: float) -> str:
+    """What events seem to count that show ``shown`` for what ``took`` so long; "" where nobody can say."""
+    for ratio, unit in UNITS:
+        if 0.7 * ratio <= shown / took <= 1.1 * ratio:
+            return f": as if they counted {unit} where PyTorch asks for milliseconds"
+    return ""
+
+
+class ImpossibleTimeError(RuntimeError):
+    """Events that answer, with a time that cannot be."""
+
+
 def _first_that_works(candidates: list[tuple[str, Callable[[], Any]]]) -> Hook:
-    problems = []
+    problems, impossible = [], ""
     for source, attempt in candidates:
         try:
             value = attempt()
         except HOOK_ERRORS as error:
+            impossible = impossible or (str(error) if isinstance(error, ImpossibleTimeError) else "")
             problems.append(f"{source}: {first_line(error)}")
         else:
             return Hook(value, source, "; ".join(problems))
-    return Hook(None, "", "; ".join(problems))
+    return Hook(None, "", "; ".join(problems), impossible)
 
 
 def _accelerator(torch_type: str) -> Any:
@@ -301,14 +322,19 @@ def _tried_events(
     wait()
     began = time.perf_counter()
     start.record()
-    for _ in range(8):
-        block = block @ block * 0.01
-    stop.record()
-    stop.synchronize()
-    wall_s = time.perf_counter() - began
-    seconds = start.elapsed_time(stop) / 1e3
+    seconds = wall_s = 0.0
+    while seconds == 0.0 and wall_s < COARSEST_S:  # a clock of coarse steps shows nothing of little work
+        for _ in range(8):
+            block = block @ block * 0.01
+        stop.record()
+        stop.synchronize()
+        wall_s = time.perf_counter() - began
+        seconds = start.elapsed_time(stop) / 1e3
     if not (math.isfinite(seconds) and 0 < seconds <= wall_s * 1.1 + 1e-3):
-        raise RuntimeError(f"events gave {seconds} s for work that took {wall_s:.6f} s of wall time")
+        raise ImpossibleTimeError(
+            f"events gave {seconds} s for work that took {wall_s:.6f} s of wall time"
+            + likely_unit(seconds, wall_s)
+        )
     return make
 
 

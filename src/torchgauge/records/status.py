@@ -68,6 +68,7 @@ class Cause(str, Enum):
     LOST_WORKER = "lost_worker"
     DISK_FULL = "disk_full"
     QUARANTINED = "quarantined"
+    CLOCK_CONTRADICTION = "clock_contradiction"
 
 
 CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
@@ -83,7 +84,9 @@ CAUSES_OF: Mapping[Status, frozenset[Cause]] = {
     Status.OOM: frozenset({Cause.DEVICE, Cause.HOST_LIMIT}),
     Status.FAIL_ACCURACY: frozenset({Cause.TOLERANCE, Cause.NONFINITE, Cause.NONDETERMINISTIC_EAGER}),
     Status.CRASH: frozenset({Cause.SIGNAL, Cause.EXIT}),
-    Status.INFRA: frozenset({Cause.KILLED, Cause.LOST_WORKER, Cause.NO_DEVICE, Cause.DISK_FULL}),
+    Status.INFRA: frozenset(
+        {Cause.KILLED, Cause.LOST_WORKER, Cause.NO_DEVICE, Cause.DISK_FULL, Cause.CLOCK_CONTRADICTION}
+    ),
     Status.NOT_RUN: frozenset({Cause.CANCELLED, Cause.BUDGET, Cause.NO_DEVICE, Cause.QUARANTINED}),
 }
 """Which causes a status may carry; statuses that are absent carry none."""

@@ -16,6 +16,7 @@ import torch
 from torchgauge_npusim import autocast, faults, generator, memory
 from torchgauge_npusim.identity import DEVICE_NAME
 from torchgauge_npusim.memory import check_index
+from torchgauge_npusim.queue import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -98,11 +99,13 @@ def get_amp_supported_dtype() -> list[torch.dtype]:
 
 
 def synchronize(device: Device = None) -> None:
-    """Return at once, truthfully: an operator has finished when its call returns."""
+    """Wait for the queue: at once, truthfully, unless operators were told to take time after their call."""
     check_index(_device(device))
     faults.answer_or_vanish(DEVICE_NAME)
     if faults.ACTIVE.hang_in_synchronize:
         faults.hang()
+    if not faults.ACTIVE.synchronize_does_not_wait:
+        QUEUE.wait()
 
 
 def throttle_reasons(device: Device = None) -> str:

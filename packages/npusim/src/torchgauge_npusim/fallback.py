@@ -29,6 +29,7 @@ from torchgauge_npusim.memory import (
     mixed_devices,
     set_layout,
 )
+from torchgauge_npusim.queue import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -222,6 +223,9 @@ def boxed_fallback(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
             raise
         result = _Call(op, fresh_outputs=True).run(args, kwargs)
     spoiling.spoil(op, args, result)
+    QUEUE.submit()
+    if not isinstance(result, (torch.Tensor, list, tuple)):
+        QUEUE.wait()  # a number: the host needs what the device computes
     if ACTIVE.wrong_in_bf16:
         _spoil_bf16(result)
     if ACTIVE.nondeterministic and op._schema.name in _SUMS:

@@ -20,6 +20,17 @@ below the operator's event. The results are right.
 first N times with `throttled_answers=N`.
 `changes_input`, `ignores_expanded` and `drops_tail` name operators without overload whose kernels go wrong as
 young kernels do; see `spoiling`. `copy_drops_tail=h2d+d2h+d2d` does the same to copies of a direction.
+`kernel_us=2000` makes the device asynchronous: every operator that computes occupies it for so many
+microseconds after its call has returned. That alone is no fault: `synchronize` and copies to the host wait.
+With `synchronize_does_not_wait` the first no longer does. `events=right` gives events that show the device's
+time; wrong are `microseconds`, `nanoseconds` or `seconds` in place of milliseconds, `zero`, `backwards`,
+`fast` (half as much again) and `submission` (when the host recorded them).
+
+`host_kernels=aten::gelu` gives operators, named likewise, kernels of their own that copy to the host, compute
+there and copy back, without PyTorch's fallback and its `aten::_to_cpu`.
+
+`keeps_parameters` is the absence of a fault: without it `Module.to` makes new parameters, as on every device
+out of PyTorch's tree, which unties weights.
 
 `abort_ops=aten::erf` ends the process with SIGABRT where the operator is called, as a failed assertion in a
 vendor's library does; names are exact.
@@ -58,6 +69,7 @@ class Faults:
     no_events: bool = False
     no_memory_stats: bool = False
     fallback_ops: tuple[str, ...] = ()
+    host_kernels: tuple[str, ...] = ()
     abort_ops: tuple[str, ...] = ()
     changes_input: tuple[str, ...] = ()
     ignores_expanded: tuple[str, ...] = ()
@@ -72,6 +84,10 @@ class Faults:
     own_event_query_never: bool = False
     after_fork: str = ""
     hang_in: str = ""
+    kernel_us: int | None = None
+    synchronize_does_not_wait: bool = False
+    keeps_parameters: bool = False
+    events: str = ""
     oom_after_bytes: int | None = None
     vanish_after_calls: int | None = None
     vanish_once: str = ""
@@ -212,11 +228,20 @@ def _words(text: str) -> list[str]:
 
 
 _FLAGS = frozenset(field.name for field in fields(Faults) if field.default is False)
-_NUMBERS = frozenset({"oom_after_bytes", "throttled_answers", "vanish_after_calls", "on_index"})
+_NUMBERS = frozenset({"kernel_us", "oom_after_bytes", "throttled_answers", "vanish_after_calls", "on_index"})
 _NAMES = frozenset(
-    {"abort_ops", "fallback_ops", "changes_input", "ignores_expanded", "drops_tail", "copy_drops_tail"}
+    {
+        *("abort_ops", "changes_input", "copy_drops_tail", "drops_tail", "fallback_ops", "host_kernels"),
+        "ignores_expanded",
+    }
 )
-_TEXTS = frozenset({"vanish_once", "throttles_for", "after_fork", "hang_in"})
+_TEXTS = {
+    "after_fork": "WHAT",
+    "events": "CLOCK",
+    "hang_in": "FUNCTION",
+    "throttles_for": "REASON",
+    "vanish_once": "FILE",
+}
 
 
 def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
@@ -233,7 +258,7 @@ def _parse(words: list[str], missing_ops: tuple[str, ...]) -> Faults:
             chosen[name] = True
         else:
             known = [*sorted(_FLAGS), *(f"{each}=N" for each in sorted(_NUMBERS))]
-            known += [f"{each}=TEXT" for each in sorted(_TEXTS)]
+            known += [f"{each}={what}" for each, what in _TEXTS.items()]
             known += [f"{each}=NAME+NAME" for each in sorted(_NAMES)]
             message = f"{FAULT_VARIABLE}: {word!r} is not a fault; known faults: {', '.join(known)}"
             raise ValueError(message)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import functools
 from fnmatch import fnmatchcase
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import torch
 
@@ -27,12 +27,14 @@ aten = torch.ops.aten
 
 
 def kernels(
-    names: Iterable[str], own: Collection[OpOverload]
+    names: Iterable[str], own: Collection[OpOverload], *, by_itself: bool = False
 ) -> dict[OpOverload, Callable[..., torch.Tensor]]:
     """A kernel for each overload that `names` match, where * is anything; raises ValueError for no match.
 
-    `own` are operators that the device cannot hand over: the fallback itself is built from them.
+    `own` are operators that the device cannot hand over: the fallback itself is built from them. A kernel
+    that does it `by_itself` copies as any program does, and not as PyTorch's fallback.
     """
+    run = _compute_on_host if by_itself else _fall_back
     found: dict[OpOverload, Callable[..., Any]] = {}
     overloads = [op for op in map(_overload, torch._C._dispatch_get_all_op_names()) if op is not None]
     for name in names:
@@ -42,7 +44,7 @@ def kernels(
             why = "has no kernel that could fall back: it is composed of others, a view or an allocation"
             message = f"{FAULT_VARIABLE}: {name!r} {why if matching else 'is the name of no operator'}"
             raise ValueError(message)
-        found.update({op: functools.partial(_fall_back, op) for op in chosen})
+        found.update({op: functools.partial(run, op) for op in chosen})
     return found
 
 
@@ -64,12 +66,34 @@ def _hands_over(op: OpOverload) -> bool:
 
 
 def _fall_back(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
-    """Run `op` on copies; raises RuntimeError for a mix of devices, as other kernels do."""
+    """Run `op` on copies by PyTorch's protocol; raises RuntimeError for a mix of devices, as others do."""
+    return _run(op, _Way(_copies, aten._copy_from_and_resize.default), args, kwargs)
+
+
+def _compute_on_host(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
+    """Run `op` on copies that nobody announces; raises RuntimeError for a mix of devices, as others do."""
+    return _run(op, _Way(lambda tensors: {id(each): each.to(CPU) for each in tensors}, _write), args, kwargs)
+
+
+class _Way(NamedTuple):
+    """How tensors get to the host, and what was written comes back."""
+
+    out: Callable[[list[torch.Tensor]], dict[int, torch.Tensor]]
+    back: Callable[[torch.Tensor, torch.Tensor], Any]
+
+
+def _write(host: torch.Tensor, tensor: torch.Tensor) -> None:
+    if host.shape != tensor.shape:
+        tensor.resize_(host.shape)
+    tensor.copy_(host)
+
+
+def _run(op: OpOverload, way: _Way, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     answer_or_vanish(DEVICE_NAME)
     given = {**dict(zip((a.name for a in op._schema.arguments), args, strict=False)), **kwargs}
     if any(each.device.type == "cpu" and each.dim() for each in _tensors(given.values())):
         raise mixed_devices(op._schema.name)
-    host_of = _copies([each for each in _tensors(given.values()) if each.device.type == DEVICE_NAME])
+    host_of = way.out([each for each in _tensors(given.values()) if each.device.type == DEVICE_NAME])
 
     def to_host(value: Any) -> Any:
         if isinstance(value, torch.Tensor):
@@ -86,7 +110,7 @@ def _fall_back(op: OpOverload, *args: Any, **kwargs: Any) -> Any:
     back: dict[int, torch.Tensor] = {}
     for tensor in _tensors(given[name] for name in written if name in given):
         host = host_of[id(tensor)]
-        aten._copy_from_and_resize.default(host, tensor)
+        way.back(host, tensor)
         back[id(host)] = tensor
     return _to_device(result, back)
 

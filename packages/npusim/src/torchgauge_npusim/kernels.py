@@ -24,6 +24,7 @@ from torchgauge_npusim.memory import (
     mixed_devices,
     set_layout,
 )
+from torchgauge_npusim.queue import QUEUE
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -94,7 +95,7 @@ def resize_(
 
 
 def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = False) -> torch.Tensor:
-    """Copy between host and device, or within the device; nothing is ever asynchronous."""
+    """Copy between host and device, or within the device; the host has its copy when the queue got there."""
     del non_blocking
     answer_or_vanish(DEVICE_NAME)
     kept = _tail_to_drop(source, target)
@@ -103,6 +104,10 @@ def copy_from(source: torch.Tensor, target: torch.Tensor, non_blocking: bool = F
         _host_side(target).zero_()
     if kept is not None:
         _host_side(target).view(-1)[-kept.numel() :] = kept
+    if source.device.type == DEVICE_NAME:
+        QUEUE.submit()
+    if target.device.type != DEVICE_NAME:
+        QUEUE.wait()
     return target
 
 
@@ -128,7 +133,9 @@ def convolution(
     answer_or_vanish(DEVICE_NAME)
     _refuse_cpu(tensor, weight, bias)
     host_bias = None if bias is None else host_alias(bias)
-    return adopt(aten.convolution.default(host_alias(tensor), host_alias(weight), host_bias, *geometry))
+    result = aten.convolution.default(host_alias(tensor), host_alias(weight), host_bias, *geometry)
+    QUEUE.submit()
+    return adopt(result)
 
 
 def convolution_backward(
@@ -140,6 +147,7 @@ def convolution_backward(
     bias_sizes = [gradient.shape[1]] if mask[2] else None
     hosts = (host_alias(gradient), host_alias(tensor), host_alias(weight))
     results = aten.convolution_backward.default(*hosts, bias_sizes, *geometry, mask)
+    QUEUE.submit()
     return tuple(None if result is None else adopt(result) for result in results)
 
 

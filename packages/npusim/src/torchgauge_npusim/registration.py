@@ -55,11 +55,22 @@ def register() -> None:
     missing = _overloads(faults.MISSING_OPS_VARIABLE, faults.ACTIVE.missing_ops, _raising_kernel)
     missing.update(_overloads(faults.FAULT_VARIABLE, faults.ACTIVE.abort_ops, _aborting_kernel))
     _register_kernels(missing)
+    if faults.ACTIVE.keeps_parameters:
+        torch.__future__.set_swap_module_params_on_conversion(True)
     if faults.ACTIVE.no_events:
         events.take_away()
+    elif faults.ACTIVE.events:
+        _give_events(faults.ACTIVE.events)
     faults.plan_exit()
     _register_autocast()
     dynamo.register_when_imported()
+
+
+def _give_events(clock: str) -> None:
+    if clock not in events.CLOCKS:
+        message = f"{faults.FAULT_VARIABLE}: events={clock}: the clock is one of {', '.join(events.CLOCKS)}"
+        raise ValueError(message)
+    events.give(clock)
 
 
 def _check_version(version: str) -> None:
@@ -79,6 +90,7 @@ def _register_kernels(missing: dict[OpOverload, Callable[..., Any]]) -> None:
     everything = _library("_")
     everything.fallback(fallback.boxed_fallback, "PrivateUse1")
     copying = host_fallback.kernels(faults.ACTIVE.fallback_ops, kernels.KERNELS)
+    copying.update(host_fallback.kernels(faults.ACTIVE.host_kernels, kernels.KERNELS, by_itself=True))
     # An absent kernel is a kernel that raises, which also hides operators that PyTorch composes of others.
     _implement({**kernels.KERNELS, **copying, **missing}.items(), "PrivateUse1")
     # PyTorch's fallback for these keys clones the source, which copies, which comes back here: until

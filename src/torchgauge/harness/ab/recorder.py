@@ -105,7 +105,7 @@ class StepRecorder:
 
     def _as_one(self, steps: int) -> Columns:
         taken = self._switches() if self._switches is not None else 0
-        wall, cpu = run_steps(self._step, steps, self._session, self._timer, self._clocks)
+        wall, cpu, *_ = run_steps(self._step, steps, self._session, self._timer, self._clocks)
         if wall <= 0 or cpu < 0:
             return Columns(refused=steps)
         wall_s, cpu_s = (round(each * 1e-9 / steps, 9) for each in (wall, cpu))

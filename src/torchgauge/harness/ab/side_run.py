@@ -15,6 +15,7 @@ from torchgauge.errors import NotOfferedError
 from torchgauge.harness.ab.recorder import StepRecorder
 from torchgauge.harness.ab.wire import BLOCK_S, Wire, connect
 from torchgauge.harness.worker.case_state import CaseState
+from torchgauge.harness.worker.clock_watch import UNKNOWN
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.group_run import GroupRun
 from torchgauge.harness.worker.memory import RssProbe, peak_of_steps
@@ -49,8 +50,11 @@ class SideRun(GroupRun):
         self.enter(Phase.WARMUP, state)
         series = replace(self._series(state, step), settled=False)
         try:
+            if unknown := self.clocks.begin():
+                state.facts[UNKNOWN] = unknown
             budget = min(WARMUP_S, self.settings.warmup_budget_s)
             warm_up(series, self.session, replace(self.settings, min_block_s=BLOCK_S, warmup_budget_s=budget))
+            self.clocks.close(series)
             with self.running(state):
                 state.measurements += self._memory(step)
                 step_s = time_block(step, series.inner, self.session).wall

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.harness.worker import fallbacks
+from torchgauge.harness.worker import fallbacks, host_kernels
 from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Outcome, Phase, Status
 
@@ -55,6 +55,8 @@ class CloserLook:
             return
         del state.facts[fallbacks.UNKNOWN]
         state.facts.update(found.facts)
+        if not found.names:
+            state.facts[host_kernels.FACT] = host_kernels.told(state.measurements)
         state.degraded += [found.text] if found.text else []
 
     def _take_own(self, state: CaseState) -> None:

@@ -10,6 +10,8 @@ what that kernel does is its own affair. Three things are told apart:
   copy within the device only (autograd keeps a clone of what is overwritten, autocast converts). A move is
   the device's copy hook (``aten::_copy_from``, aten/src/ATen/native/Copy.cpp) from and to one dtype inside
   ``aten::_to_copy``, or ``aten::_copy_from_and_resize``, with which fallbacks write back.
+* An operator that has a kernel of its own which copies to the host, computes there and copies back *ran on
+  the host* as well (``host_kernels.py``).
 * An operator that has no kernel of its own and shows no move: *how it was served is not known*. It may be
   computed on the device, or on the host where the two share memory. It is counted apart and accuses nobody.
 
@@ -25,6 +27,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchgauge.devices.session import DeviceSession
+from torchgauge.harness.worker.host_kernels import host_kernels
 from torchgauge.harness.worker.profiled_step import DEVICE_COPY, OPERATOR, Event, profiled
 from torchgauge.harness.worker.verdicts import first_line
 from torchgauge.records import Scalar
@@ -48,13 +51,15 @@ class Fallbacks:
 
     ``names`` are the operators that ran on the host, the one with the most time first; ``share`` is the part
     of the step's wall time, 0 to 1, that was spent in them, copies and waiting for the device included.
-    ``unproven`` are operators without a kernel of their own and without a sign of a copy.
+    ``unproven`` are operators without a kernel of their own and without a sign of a copy. ``own`` are those
+    of ``names`` that fell back by a kernel of the device's own.
     """
 
     names: tuple[str, ...] = ()
     calls: int = 0
     share: float = 0.0
     unproven: tuple[str, ...] = ()
+    own: tuple[str, ...] = ()
 
     @property
     def facts(self) -> dict[str, Scalar]:
@@ -66,6 +71,8 @@ class Fallbacks:
         }
         if self.names:
             found["fallback_names"] = ", ".join(self.names[:NAMES])
+        if self.own:
+            found["host_kernels"] = ", ".join(self.own[:NAMES])
         if self.unproven:
             found["fallback_unproven"] = len(self.unproven)
             found["fallback_unproven_names"] = ", ".join(self.unproven[:NAMES])
@@ -79,7 +86,9 @@ class Fallbacks:
         number = f"{len(self.names)} operator{'s' if len(self.names) > 1 else ''}"
         more = ", ..." if len(self.names) > NAMES else ""
         share = f"{self.share:.0%}" if self.share >= 0.01 else "under 1%"
-        return f"{number} ({share} of the step) ran on the host: {', '.join(self.names[:NAMES])}{more}"
+        text = f"{number} ({share} of the step) ran on the host: {', '.join(self.names[:NAMES])}{more}"
+        by = f"; kernels of the device that copy to the host and back: {', '.join(self.own[:NAMES])}"
+        return text + (by if self.own else "")
 
 
 def possible(session: DeviceSession) -> bool:
@@ -115,6 +124,8 @@ def read(events: Sequence[Event], wall_s: float, without_kernel: Callable[[str],
                 proven[served] = served.name
         elif without_kernel(event.name) and not any(without_kernel(each.name) for each in event.inside()):
             unproven.add(event.name)
+    own = host_kernels(events, _moves, proven)
+    proven.update(own)
     times: dict[str, int] = {}
     for event, name in proven.items():
         times[name] = times.get(name, 0) + event.end - event.start
@@ -124,6 +135,7 @@ def read(events: Sequence[Event], wall_s: float, without_kernel: Callable[[str],
         calls=len(proven),
         share=min(1.0, covered_s / wall_s) if wall_s > 0 else 0.0,
         unproven=tuple(sorted(unproven - times.keys())),
+        own=tuple(sorted(set(own.values()))),
     )
 
 

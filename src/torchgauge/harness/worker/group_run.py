@@ -10,7 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from torchgauge.devices.session import DeviceSession
-from torchgauge.errors import PluginError
+from torchgauge.errors import ClockContradictionError, PluginError
 from torchgauge.harness.backends.backend import as_compiled, beside
 from torchgauge.harness.backends.prepared import BackendSession, refuse_changes, restored
 from torchgauge.harness.derived_series import ITEMS
@@ -21,6 +21,7 @@ from torchgauge.harness.scenarios.scenario import Subject, require
 from torchgauge.harness.timing_lock_client import TimingLockClient
 from torchgauge.harness.worker import case_measurements
 from torchgauge.harness.worker.case_state import CaseState
+from torchgauge.harness.worker.clock_watch import UNKNOWN, ClockWatch, without_times
 from torchgauge.harness.worker.closer_look import CloserLook
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.libraries import import_builder
@@ -70,7 +71,7 @@ class GroupRun:
         self.checks: PythonChecks | TorchChecks | None = None
         self.items_per_step = 1
         self.work: Work | None = None
-        self.closer_look = CloserLook(self)
+        self.closer_look, self.clocks = CloserLook(self), ClockWatch(session)
 
     # --- the life of the group ---------------------------------------------------------------
 
@@ -102,7 +103,7 @@ class GroupRun:
     def end(self, state: CaseState, outcome: Outcome) -> None:
         """Report the outcome of ``state`` with everything measured so far; the last one reported counts."""
         state.ended = True
-        said = replace(state.told(outcome), realised=self.realised)
+        said = replace(without_times(state.told(outcome)), realised=self.realised)
         self.events.outcome(sound(state.planned, said))
 
     def end_raised(self, state: CaseState, error: BaseException) -> None:
@@ -216,7 +217,7 @@ class GroupRun:
             self._run_own(steps)
             return
         with self.timing_lock.held():
-            all_series = self._warm_up(steps)
+            all_series = self._warm_up(steps) if self._clocks_agree(self._known_work) else {}
             if not all_series:
                 return
             self._show_peaks()
@@ -226,8 +227,25 @@ class GroupRun:
                 list(all_series.values()), self.session, self.settings, shared_budget, contention
             )
             taken = {**contention.facts(), **RANKS.facts()}
+            if not self._clocks_agree(lambda: self.clocks.judge(all_series.values())):
+                return
             self._add_details(all_series, stopped)
         self._report(all_series, stopped, taken)
+
+    def _known_work(self) -> None:
+        self.enter(Phase.WARMUP)
+        if unknown := self.clocks.begin():
+            for state in self.live:
+                state.facts[UNKNOWN] = unknown
+
+    def _clocks_agree(self, check: Callable[[], None]) -> bool:
+        """Whether ``check`` finds no contradiction; one ends every case, as all are timed by these clocks."""
+        try:
+            check()
+        except Exception as error:  # noqa: BLE001  a contradiction, or a device that broke under the look
+            for state in self.live:
+                self.end_raised(state, error)
+        return bool(self.live)
 
     def _show_peaks(self) -> None:
         """What the device could do at best, measured here and now, where the work of a step is known."""
@@ -243,9 +261,11 @@ class GroupRun:
 
     def _run_own(self, steps: dict[int, Callable[[], Any]]) -> None:
         """Let the scenario measure, with the machine to itself; what it breaks ends every case."""
-        self.enter(Phase.MEASURE)
         all_series = {state.index: self._series(state, steps[state.index]) for state in self.live}
         with self.timing_lock.held():
+            if not self._clocks_agree(self._known_work):
+                return
+            self.enter(Phase.MEASURE)
             try:
                 assert self.own_run is not None
                 name, own = self.group.workload.mode, list(all_series.values())
@@ -289,6 +309,11 @@ class GroupRun:
             series = self._series(state, steps[state.index])
             try:
                 warm_up(series, self.session, self.settings)
+                self.clocks.close(series)
+            except ClockContradictionError as error:
+                for each in self.live:
+                    self.end_raised(each, error)
+                return {}
             except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
                 self.end_raised(state, error)
             else:
@@ -299,7 +324,8 @@ class GroupRun:
         assert self.checks is not None
         subject = self.checks.with_call(state.prepared.call)
         settled = state.prepared.settled
-        return Series(state.key, step, subject, partial(self.running, state), settled=settled)
+        running, closer = partial(self.running, state), self.clocks.closer()
+        return Series(state.key, step, subject, running, settled=settled, closer=closer)
 
     def _report(self, all_series: dict[int, Series], stopped: str, taken: dict[str, Scalar]) -> None:
         for state in self.live:

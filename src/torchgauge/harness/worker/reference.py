@@ -13,6 +13,7 @@ import torch
 from torchgauge.harness.worker.accuracy import nonfinite
 from torchgauge.harness.worker.observer import Observer
 from torchgauge.harness.worker.subjects import make_subject
+from torchgauge.harness.worker.tied_parameters import untie
 from torchgauge.records import Workload
 from torchgauge.suites.outputs import Observation
 from torchgauge.suites.suite import HOST, BuiltWorkload
@@ -56,19 +57,24 @@ class HostSession:
         return self.drew
 
 
-def float64_reference(built: BuiltWorkload, workload: Workload, scenario: Any, on_host: bool) -> Reference:
-    """Run the reference of ``workload``; says in ``name`` which one it is."""
+def float64_reference(
+    built: BuiltWorkload, workload: Workload, scenario: Any, on_host: bool, *, untied: bool = False
+) -> Reference:
+    """Run the reference of ``workload``; says in ``name`` which one it is.
+
+    Its parameters are ``untied`` where the device's are.
+    """
     own, host, eager_of = getattr(scenario, "reference", None), None, Reference.eager_of
     if own is not None:
         eager_of = getattr(scenario, "REFERENCE", "the scenario's reference")
         scenario = SimpleNamespace(observe=own)
     if not on_host or own is not None:
-        host, _ = _observe(built, workload, scenario)
+        host, _ = _observe(built, workload, scenario, untied=untied)
     if not _fits(built.module):
         alone = "eager alone" if host is None else f"{workload.dtype} eager on {eager_of}"
         return Reference(f"{alone}: a float64 copy does not fit", None, host, eager_of=eager_of)
     try:
-        fp64, drew = _observe(built, workload, scenario, torch.float64)
+        fp64, drew = _observe(built, workload, scenario, torch.float64, untied=untied)
     except Exception as error:  # noqa: BLE001  whatever a model says to float64, it was not asked for it
         first = str(error).splitlines()[0][:200] if str(error) else type(error).__name__
         return Reference(f"eager alone: no float64 run ({first})", None, host, eager_of=eager_of)
@@ -78,11 +84,13 @@ def float64_reference(built: BuiltWorkload, workload: Workload, scenario: Any, o
 
 
 def _observe(
-    built: BuiltWorkload, workload: Workload, scenario: Any, dtype: Any = None
+    built: BuiltWorkload, workload: Workload, scenario: Any, dtype: Any = None, *, untied: bool = False
 ) -> tuple[Observation, bool]:
     """What the model returns on the host, and whether it draws random numbers."""
     session = HostSession()
     subject = make_subject(built, workload, session, HOST, dtype=dtype, apart=True)
+    if untied:
+        untie(subject.module)
     seen = Observer(scenario, subject).observe()
     del subject
     gc.collect()

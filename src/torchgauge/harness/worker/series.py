@@ -10,10 +10,13 @@ from collections.abc import Callable, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from statistics import median
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchgauge.harness.worker.stopping import interval_rank
 from torchgauge.records import Scalar
+
+if TYPE_CHECKING:
+    from torchgauge.devices.clock_check import Closer, Span
 
 CONTENDED = 0.05
 """Share of a block without a core from which it is left out: the median of the others is off by less."""
@@ -23,13 +26,17 @@ CONTENDED = 0.05
 class Block:
     """Seconds per step in one block: wall, CPU time of the process, and device events where any.
 
-    ``throttled`` is why the device had lowered its clock at its end.
+    ``throttled`` is why the device had lowered its clock at its end. ``span`` is what events showed of the
+    whole block with its bounds, ``late`` how many seconds the device needed beyond it where that was looked
+    at.
     """
 
     wall: float
     cpu: float
     device: float | None
     throttled: str = ""
+    span: Span | None = None
+    late: float | None = None
 
 
 @dataclass
@@ -40,6 +47,8 @@ class Series:
     around whatever runs of it. ``settled`` says that its step has run in this process and compiles nothing
     the next time. A step that keeps numbers of its own has ``sampled(number, steps)``: the last ``steps``
     calls were the block of round ``number`` (others warm up, settle after a pause, or are profiled).
+    ``closer`` waits for what a block computes, where the device may lag behind the host; ``late`` has the
+    seconds of each block that it closed, by the host's clock and beyond that.
     """
 
     key: str
@@ -59,6 +68,9 @@ class Series:
     failed: BaseException | None = None
     agreed: int = 0
     stopped: str = ""
+    closer: Closer | None = None
+    spans: list[Span] = field(default_factory=list)
+    late: list[tuple[float, float]] = field(default_factory=list)
 
     def add(self, block: Block, number: int, contention: float | None = None) -> None:
         """Keep ``block`` as this series' sample of round ``number``.
@@ -67,6 +79,10 @@ class Series:
         """
         if sampled := getattr(self.step, "sampled", None):
             sampled(number, self.inner)
+        if block.span is not None:
+            self.spans.append(block.span)
+        if block.late is not None:
+            self.late.append((block.wall * self.inner, block.late))
         if contention is not None:
             self.contention[number] = contention
         if block.throttled:

@@ -13,8 +13,9 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from itertools import repeat
 from statistics import median
-from typing import Any
+from typing import Any, NamedTuple
 
+from torchgauge.devices.clock_check import LONG_BLOCK_S, Closer, stepped
 from torchgauge.devices.session import DeviceSession, EventTimer
 from torchgauge.harness.worker.contention import Contention
 from torchgauge.harness.worker.ranks import RANKS
@@ -40,39 +41,72 @@ class Clocks:
     cpu: Callable[[], int]
 
 
+class Taken(NamedTuple):
+    """Nanoseconds of one block, and what its last step returned.
+
+    ``most`` lasts from before the first event until the device was waited for, ``submitting`` from the first
+    event to the second; ``wall`` where there are none.
+    """
+
+    wall: int
+    cpu: int
+    most: int
+    submitting: int
+    result: Any
+
+
 def run_steps(
     step: Callable[[], Any],
     steps: int,
     session: DeviceSession,
     timer: EventTimer | None = None,
     clocks: Clocks | None = None,
-) -> tuple[int, int]:
+) -> Taken:
     """Nanoseconds of wall time and of CPU time that ``steps`` steps take between two synchronisations."""
+    others = repeat(None, steps - 1)
     clocks = clocks or Clocks(time.perf_counter_ns, time.process_time_ns)
     session.synchronize()
     cpu = clocks.cpu()
+    opened = 0
     if timer is not None:
+        opened = clocks.wall()
         timer.start()
-    start = clocks.wall()
-    for _ in repeat(None, steps):
+    start = submitted = clocks.wall()
+    for _ in others:
         step()
+    result = step()
     if timer is not None:
+        submitted = clocks.wall()
         timer.stop()
     session.synchronize()
-    wall = clocks.wall() - start
-    return wall, clocks.cpu() - cpu
+    end = clocks.wall()
+    cpu = clocks.cpu() - cpu
+    if timer is None:
+        return Taken(end - start, cpu, end - start, end - start, result)
+    return Taken(end - start, cpu, end - opened, submitted - start, result)
 
 
 def time_block(
-    step: Callable[[], Any], inner: int, session: DeviceSession, timer: EventTimer | None = None
+    step: Callable[[], Any],
+    inner: int,
+    session: DeviceSession,
+    timer: EventTimer | None = None,
+    closer: Closer | None = None,
 ) -> Block:
-    """Run ``inner`` steps between two synchronisations and return seconds per step."""
-    wall, cpu = run_steps(step, inner, session, timer)
-    device = timer.elapsed_s() / inner if timer is not None else None
-    wall_s, cpu_s, device = RANKS.slowest(max(wall, 1) * 1e-9 / inner, cpu * 1e-9 / inner, device)
-    assert wall_s is not None
-    assert cpu_s is not None
-    return Block(wall_s, cpu_s, device)
+    """Run ``inner`` steps between two synchronisations and return seconds per step.
+
+    With ``closer`` also how long the device still needed.
+    """
+    taken = run_steps(step, inner, session, timer)
+    late = closer.late(taken.result) if closer is not None else None
+    shown = timer.elapsed_s() if timer is not None else None
+    span = stepped(shown, taken.submitting * 1e-9, taken.most * 1e-9) if shown is not None else None
+    wall, cpu, device = RANKS.slowest(
+        max(taken.wall, 1) * 1e-9 / inner, taken.cpu * 1e-9 / inner, None if shown is None else shown / inner
+    )
+    assert wall is not None
+    assert cpu is not None
+    return Block(wall, cpu, device, span=span, late=late)
 
 
 def warm_up(series: Series, session: DeviceSession, settings: RunSettings) -> None:
@@ -88,7 +122,9 @@ def warm_up(series: Series, session: DeviceSession, settings: RunSettings) -> No
 
 def _warm_up(series: Series, session: DeviceSession, settings: RunSettings) -> None:
     series.inner = 1
-    first = time_block(series.step, 1, session)
+    first = time_block(series.step, 1, session, None, series.closer)
+    if first.late is not None and first.wall > LONG_BLOCK_S:
+        series.late.append((first.wall, first.late))
     if series.settled and first.wall > settings.warmup_budget_s:  # one more would cost a sample
         series.warmup = "budget"
         return
@@ -190,7 +226,9 @@ def _settle_in(rounds: Rounds, sample: Callable[[Series], Block | None], seconds
 
 def _sample(series: Series, session: DeviceSession, timer: EventTimer | None) -> Block | None:
     try:
-        block = time_block(series.step, series.inner, session, timer)
+        long = bool(series.wall) and series.wall[-1] * series.inner > LONG_BLOCK_S
+        closer = series.closer if long else None
+        block = time_block(series.step, series.inner, session, timer, closer)
         return replace(block, throttled=getattr(session, "throttled_for", str)())
     except Exception as error:  # noqa: BLE001  the case's own failure: it becomes its status
         series.failed = error

@@ -26,6 +26,7 @@ from torchgauge.harness.worker.other_inputs import OtherInputs
 from torchgauge.harness.worker.reference import Reference, float64_reference
 from torchgauge.harness.worker.roofline import declared
 from torchgauge.harness.worker.subjects import make_subject
+from torchgauge.harness.worker.tied_parameters import FACT, tied, told, unties
 from torchgauge.records import Accuracy, Cause, Modifier, Phase, Tolerance
 from torchgauge.suites.outputs import Observation, elements
 from torchgauge.suites.suite import HOST, BuiltWorkload
@@ -157,7 +158,13 @@ class TorchChecks:
     def _references(self) -> Reference:
         if self.unchecked:
             return Reference("not checked", None, None)
-        return float64_reference(self.built, self.workload, self.scenario, self._on_host())
+        names = tied(self.built.module)
+        untied = bool(names) and unties(self.session.torch_device)
+        if untied:
+            for state in self.run_.live:
+                state.facts[FACT] = told(names)
+        on_host = self._on_host()
+        return float64_reference(self.built, self.workload, self.scenario, on_host, untied=untied)
 
     def _on_host(self) -> bool:
         return bool(self.session.torch_device.type == HOST)

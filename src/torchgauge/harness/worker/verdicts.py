@@ -6,6 +6,7 @@ import errno
 
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import (
+    ClockContradictionError,
     MissingDataError,
     MissingPackageError,
     NoNetworkError,
@@ -18,6 +19,15 @@ from torchgauge.harness.suspects import Remedies, Suspect, blamed
 from torchgauge.harness.worker.failure import describe
 from torchgauge.records import Cause, Outcome, Phase, PlannedCase, Status, from_plain, to_json, to_plain
 
+_SAYS: tuple[tuple[type[TorchgaugeError], Status, Cause | None], ...] = (
+    (MissingPackageError, Status.SKIPPED, Cause.MISSING_PACKAGE),
+    (NotOfferedError, Status.UNSUPPORTED, None),
+    (MissingDataError, Status.SKIPPED, Cause.MISSING_DATA),
+    (NoNetworkError, Status.SKIPPED, Cause.NO_NETWORK),
+    (TooLargeError, Status.OOM, Cause.HOST_LIMIT),
+    (ClockContradictionError, Status.INFRA, Cause.CLOCK_CONTRADICTION),
+)
+"""What an exception of ours says by its type."""
 _OFFLINE = {"LocalEntryNotFoundError", "OfflineModeIsEnabled"}
 MOST_SAMPLES, MOST_TOLD = 20_000, 64 << 10
 """Samples of a metric and characters of facts that one row takes."""
@@ -38,18 +48,13 @@ def outcome_of(
         hint = remedies.install_hint or f"pip install {error.name}"
         reason = f"package {error.name!r} is not installed; try: {hint}"
         return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)
-    if isinstance(error, MissingPackageError):
-        return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_PACKAGE, reason)
-    if isinstance(error, NotOfferedError):
-        return Outcome(case, Status.UNSUPPORTED, phase, None, reason)
-    if isinstance(error, MissingDataError):
-        return Outcome(case, Status.SKIPPED, phase, Cause.MISSING_DATA, reason)
-    if isinstance(error, NoNetworkError) or type(error).__name__ in _OFFLINE:
+    for kind, status, cause in _SAYS:
+        if isinstance(error, kind):
+            return Outcome(case, status, phase, cause, reason)
+    if type(error).__name__ in _OFFLINE:
         return Outcome(case, Status.SKIPPED, phase, Cause.NO_NETWORK, reason)
     if isinstance(error, NotImplementedError) and phase is Phase.BUILD:
         return Outcome(case, Status.UNSUPPORTED, phase, None, reason)
-    if isinstance(error, TooLargeError):
-        return Outcome(case, Status.OOM, phase, Cause.HOST_LIMIT, reason)
     if (full := _full_disk(error)) is not None:
         said = f"the disk is full: {first_line(full)}"[:500]
         return Outcome(case, Status.INFRA, phase, Cause.DISK_FULL, said, describe(error))

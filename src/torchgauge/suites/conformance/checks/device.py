@@ -92,6 +92,17 @@ def synchronize(context: CheckContext) -> None:
         synchronise()
 
 
+@check("torch.accelerator.synchronize, torch.Event.elapsed_time", tier="smoke")
+def clocks(context: CheckContext) -> None:
+    """After synchronising the device has computed, and its events count the host's time."""
+    context.not_on_host("what the host has been asked for is done when the call returns")
+    contradiction = getattr(context.session, "clock_contradiction", None)
+    if contradiction is None:
+        context.unsupported("the adapter of the device does not say whether its clocks agree")
+    found = contradiction()
+    context.expect(not found, found)
+
+
 @check("torch.accelerator.get_device_capability")
 def capability(context: CheckContext) -> None:
     """The device says which dtypes it supports, and float32 is one of them."""

@@ -34,6 +34,31 @@ def _run(module: nn.Module, *inputs: torch.Tensor) -> list[torch.Tensor]:
     return [output.detach(), *(each.grad for each in module.parameters() if each.grad is not None)]
 
 
+@check("torch.nn.Module.to", tier="smoke")
+def parameters_stay(context: CheckContext) -> None:
+    """Moving a model keeps its parameters: what is tied stays tied, and an optimizer made before it steps."""
+    one, other = nn.Linear(2, 2), nn.Linear(2, 2)
+    other.weight = one.weight
+    model = nn.Sequential(one, other)
+    optimizer = torch.optim.SGD(model.parameters(), lr=1.0)
+    there = context.send(model)
+    values = there[0].weight.detach().clone()
+    there(context.send(context.numbers(1, 2))).sum().backward()
+    optimizer.step()
+    stepped = not torch.equal(there[0].weight.detach().cpu(), values.cpu())
+    lost = []
+    if there[0].weight is not there[1].weight:
+        lost.append("tied weights are no longer tied")
+    if not stepped:
+        lost.append("an optimizer made before it no longer steps the model")
+    if lost:
+        said = f"Module.to() makes new parameters: {' and '.join(lost)}"
+        context.unsupported(
+            f"{said}; tie weights and make optimizers after it, or call "
+            "torch.__future__.set_swap_module_params_on_conversion(True) before it"
+        )
+
+
 @check("torch.nn.Conv2d, BatchNorm2d, MaxPool2d", tier="smoke")
 def convolution(context: CheckContext) -> None:
     """Convolution, batch normalisation and pooling."""
