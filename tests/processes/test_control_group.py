@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from torchgauge.processes import control_group, host_memory
-from torchgauge.processes.control_group import memory_left, own_group
+from torchgauge.processes.control_group import memory_left, oom_kills, own_group
 
 GIB = 1 << 30
 
@@ -62,3 +62,20 @@ def test_what_is_used_beyond_its_limit_leaves_nothing(groups: Path) -> None:
     group(groups, memory__max=GIB, memory__current=2 * GIB)
     assert memory_left() == 0
     assert host_memory.available_memory() == 0
+
+
+def test_kills_are_those_of_the_own_group(groups: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Of either version; where no group tells, those of the machine, and 0 where nobody does."""
+    monkeypatch.setattr(control_group, "VMSTAT", groups.with_name("vmstat"))
+    member(groups, "4:memory:/job\n0::/\n")
+    assert oom_kills() == 0
+    groups.with_name("vmstat").write_text("pgfault 1\noom_kill 9\n")
+    assert oom_kills() == 9
+    group(groups / "memory" / "job", memory__oom_control="under_oom 0\noom_kill 2")
+    assert oom_kills() == 2
+    member(groups, "4:memory:/the/path/of/the/host\n0::/\n")
+    group(groups / "memory", memory__oom_control="oom_kill 3")
+    assert oom_kills() == 3
+    member(groups, "0::/slice\n")
+    group(groups / "slice", memory__events="low 0\noom 7\noom_kill 4")
+    assert oom_kills() == 4

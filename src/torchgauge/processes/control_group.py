@@ -9,6 +9,9 @@ CGROUP = Path("/sys/fs/cgroup")
 MEMBERSHIP = Path("/proc/self/cgroup")
 V1, V2 = ("memory.limit_in_bytes", "memory.usage_in_bytes"), ("memory.max", "memory.current")
 """Files with the limit of a group and with what it has, in bytes."""
+EVENTS = {V1: "memory.oom_control", V2: "memory.events"}
+"""The file of a group that counts the kills in it."""
+VMSTAT = Path("/proc/vmstat")
 
 
 def own_group() -> Path:
@@ -30,6 +33,24 @@ def memory_left() -> int | None:
             if most.isdigit() and has.isdigit():  # "max" is no limit
                 found.append(int(most) - int(has) + _reclaimable(each))
     return max(0, min(found)) if found else None
+
+
+def oom_kills() -> int:
+    """How many processes of this one's control group the kernel has killed for memory.
+
+    Of the whole machine where no group tells: then a kill elsewhere counts, too.
+    """
+    for kind, folder in _groups():
+        own = folder if folder.is_dir() else CGROUP / "memory"  # its host's path is not there in a container
+        if (found := _counted(own / EVENTS[kind])) is not None:
+            return found
+    return _counted(VMSTAT) or 0
+
+
+def _counted(path: Path) -> int | None:
+    """The number that ``oom_kill`` has in a file of the kernel; None where there is none."""
+    pairs = (line.split() for line in read(path).splitlines())
+    return next((int(pair[1]) for pair in pairs if pair[:1] == ["oom_kill"] and pair[1].isdigit()), None)
 
 
 def read(path: Path) -> str:

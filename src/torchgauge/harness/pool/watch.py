@@ -14,6 +14,7 @@ from torchgauge.harness.job import Job
 from torchgauge.harness.pool.full_disks import FullDisks, worker_folders
 from torchgauge.harness.pool.host_process import HostProcess
 from torchgauge.processes import process_tree
+from torchgauge.processes.control_group import oom_kills
 from torchgauge.processes.host_memory import available_memory
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.records import Phase, RunSettings, to_json
@@ -230,14 +231,14 @@ class Watch:
 
 
 class OomKills:
-    """How many processes the kernel has killed for memory, in this control group or on this machine."""
+    """Whether the kernel has killed for memory meanwhile, in this control group or, at worst, anywhere."""
 
     def __init__(self) -> None:
-        self._seen = _oom_kills()
+        self._seen = oom_kills()
 
     def more(self) -> bool:
         """Whether there were any since this was last asked, or since the beginning."""
-        before, self._seen = self._seen, _oom_kills()
+        before, self._seen = self._seen, oom_kills()
         return self._seen > before
 
 
@@ -245,14 +246,3 @@ def default_memory_limit() -> int:
     """Nine tenths of the memory that is available now, in bytes; very large where it is not known."""
     free = available_memory()
     return 1 << 62 if free is None else int(free * 0.9)
-
-
-def _oom_kills() -> int:
-    for path, key in (("/sys/fs/cgroup/memory.events", "oom_kill"), ("/proc/vmstat", "oom_kill")):
-        try:
-            for line in Path(path).read_text(encoding="ascii").splitlines():
-                if line.split()[0] == key:
-                    return int(line.split()[1])
-        except (OSError, ValueError, IndexError):
-            continue
-    return 0
