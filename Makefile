@@ -18,7 +18,7 @@ help:
 	@echo "make demo       measure 12 real models on every device present and build the dashboard"
 	@echo "make test       all checks and tests (creates the environment it needs)"
 	@echo "make test-full  the nightly form"
-	@echo "make faults     do to it what machines do: the tests behind docs/reliability.md"
+	@echo "make faults     do to it what machines do: all tests behind docs/reliability.md"
 	@echo "make bench      the benchmarks whose figures stand in docs/performance.md"
 	@echo "make static     ruff, mypy, the import contract, the workflows and the types of the dashboard's modules alone"
 	@echo "make changelog VERSION=X.Y.Z  put the news fragments into CHANGELOG.md"

@@ -45,7 +45,7 @@ def move(file: Path, seconds: int) -> Path:
     return aside.rename(file)
 
 
-@pytest.mark.parametrize("days_s", [DAYS_S, -DAYS_S])
+@pytest.mark.parametrize("days_s", [pytest.param(DAYS_S, marks=pytest.mark.full), -DAYS_S])
 def test_under_a_run_it_moves_no_duration(sandbox: Any, ending: Any, clock: Path, days_s: int) -> None:
     """The run keeps its id and its rows, each as long as it took; readers know it afterwards."""
     gate = sandbox.store_path.parent / "gate"

@@ -15,7 +15,9 @@ SLOW = ("slow", "--device", "fake", "--config", "eager", "--models", "slow_1,slo
 SAID = "Too many open files"
 
 
-@pytest.mark.parametrize("most", [8, 14, 16, 20, pytest.param(12, marks=pytest.mark.full)])
+@pytest.mark.parametrize(
+    "most", [8, 20, *(pytest.param(each, marks=pytest.mark.full) for each in (12, 14, 16))]
+)
 def test_too_few_are_said_and_lose_no_row(sandbox: Any, ending: Any, most: int) -> None:
     """It ends at once: with rows of the infrastructure, or with a run that goes on where there are more."""
     words = ("run", *SLOW, *sandbox.quick, "--store", str(sandbox.store_path))

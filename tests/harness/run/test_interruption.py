@@ -273,6 +273,7 @@ def test_the_second_one_waits_for_nothing(sandbox) -> None:
     assert_complete(sandbox)
 
 
+@pytest.mark.full
 def test_any_moment_will_do(sandbox) -> None:
     """From the first import to the end of a run that lasts as long as it happens to."""
     began = time.monotonic()
