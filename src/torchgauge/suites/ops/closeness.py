@@ -6,6 +6,7 @@ Results are tensors of any layout, numbers, and tuples, lists and dicts of them.
 from __future__ import annotations
 
 import cmath
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -74,6 +75,22 @@ def furthest(actual: Any, expected: Any) -> float:
             finite = gap[torch.isfinite(gap)]
             found = max(found, float(finite.max()) if finite.numel() else 0.0)
     return found
+
+
+def of_sums(inputs: Any, result: Any) -> float:
+    """What another order of sums may change where a large input becomes a small result, in float32.
+
+    Partial sums of n terms of size x wander as sqrt(n) x, and are rounded about log2(n) times on their way.
+    """
+    import torch
+    from torch.utils._pytree import tree_leaves
+
+    given = [each for each in tree_leaves(inputs) if _is_tensor(each) and each.is_floating_point()]
+    terms = max((each.numel() for each in given), default=0)
+    if terms <= 16 * sum(each.numel() for each in tree_leaves(result) if _is_tensor(each)):
+        return 0.0
+    size = max(float(each.abs().max()) for each in given if each.numel())
+    return float(torch.finfo(torch.float32).eps) * size * math.sqrt(terms) * math.log2(terms)
 
 
 def _tensors(actual: Any, expected: Any, tolerances: Tolerances, wide: bool) -> str:

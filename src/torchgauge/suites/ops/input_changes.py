@@ -10,6 +10,15 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchgauge.suites.ops.closeness import Tolerances, difference, plain_host
+from torchgauge.suites.ops.samples import tensors_of
+
+
+def inputs_changed(sample: Any, there: Any, host: Any) -> str:
+    """As :func:`wrongly_changed`, for a sample as it was and as device and host left their copies."""
+    before, after, wanted = (
+        list(tensors_of((each.input, each.args, each.kwargs))) for each in (sample, there, host)
+    )
+    return wrongly_changed(before, after, wanted)
 
 
 def wrongly_changed(before: Sequence[Any], there: Sequence[Any], host: Sequence[Any]) -> str:

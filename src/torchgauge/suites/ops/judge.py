@@ -21,9 +21,9 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from torchgauge.suites.ops import samples, variants
-from torchgauge.suites.ops.closeness import Tolerances, difference, furthest
+from torchgauge.suites.ops.closeness import Tolerances, difference, furthest, of_sums
 from torchgauge.suites.ops.database import draws_random_numbers, dtype_name, full_name
-from torchgauge.suites.ops.input_changes import wrongly_changed
+from torchgauge.suites.ops.input_changes import inputs_changed
 from torchgauge.suites.ops.kernel_kind import kernel_kind
 from torchgauge.suites.ops.tried import Tried, depends_on_seed, tried_samples
 from torchgauge.suites.ops.upstream import (
@@ -217,13 +217,13 @@ class _Trial:
         own = self.variant if self.variant in (BACKWARD, INPLACE, EXPANDED, LARGE) else FORWARD
         wide = self._wide(sample, own)
         if wide is not None and not difference(actual, wide[0], self.tolerances, wide=True):
-            return _inputs_changed(sample, there, wide[1])
+            return inputs_changed(sample, there, wide[1])
         # another memory layout is another order of sums: the host's own dtype is asked in the same layout
         same, after = self._same(sample, NONCONTIGUOUS if self.variant == NONCONTIGUOUS else own)
         wrong = difference(actual, same, self.tolerances)
         if not wrong or (wide is not None and self._is_as_near(actual, same, wide[0], sample)):
             self.beyond += wide is not None
-            return _inputs_changed(sample, there, after)
+            return inputs_changed(sample, there, after)
         if not self.random and depends_on_seed(self.op, sample):
             raise _Passed("random: two seeds give two results on the host")
         return wrong
@@ -234,7 +234,7 @@ class _Trial:
         if difference(same, wide, self.tolerances, wide=True):
             allowed = SLACK * furthest(same, wide)
         if self.variant == LARGE:
-            allowed = max(allowed, _of_sums(sample, wide))
+            allowed = max(allowed, of_sums((sample.input, sample.args), wide))
         if not 0.0 < allowed < math.inf:
             return False
         loose = replace(self.tolerances, atol=max(self.tolerances.atol, allowed))
@@ -257,28 +257,6 @@ class _Trial:
             return variants.run(self.op, variant, copy), copy
         except Exception as error:
             raise _Passed(f"the host refuses it: {_one_line(error)}") from error
-
-
-def _inputs_changed(sample: Any, there: Any, host: Any) -> str:
-    before, after, wanted = (
-        list(samples.tensors_of((each.input, each.args, each.kwargs))) for each in (sample, there, host)
-    )
-    return wrongly_changed(before, after, wanted)
-
-
-def _of_sums(sample: Any, result: Any) -> float:
-    """What another order of sums may change where a large input becomes a small result, in float32.
-
-    Partial sums of n terms of size x wander as sqrt(n) x, and are rounded about log2(n) times on their way.
-    """
-    import torch
-
-    given = [each for each in samples.tensors_of((sample.input, sample.args)) if each.is_floating_point()]
-    terms = max((each.numel() for each in given), default=0)
-    if terms <= 16 * sum(each.numel() for each in samples.tensors_of((result,))):
-        return 0.0
-    size = max(float(each.abs().max()) for each in given if each.numel())
-    return float(torch.finfo(torch.float32).eps) * size * math.sqrt(terms) * math.log2(terms)
 
 
 def _refused(op: Any, dtype: Any, variant: str, device: Any) -> str:

@@ -8,7 +8,14 @@ from __future__ import annotations
 
 from typing import Any
 
-from torchgauge.suites.ops.census_static import COMPOSITE, dispatch_key, has_fallback, kind_of
+from torchgauge.suites.ops.census_static import (
+    COMPOSITE,
+    FALLBACK,
+    NATIVE,
+    dispatch_key,
+    has_fallback,
+    kind_of,
+)
 from torchgauge.suites.ops.database import overloads
 
 SHOWN = 6
@@ -31,8 +38,20 @@ def kernel_kind(op: Any, call: Any, device_type: str) -> tuple[str, str]:
     except Exception:  # noqa: BLE001  what it raises is judged elsewhere
         return "", ""
     own = next((each for each in arrived if _family(each.partition(".")[0]) in names), None)
-    kind = COMPOSITE if own is None else kind_of(own, key, fallback)
+    kind = COMPOSITE if own is None else _behind(own, op, key, fallback)
     return kind, ", ".join(list(dict.fromkeys(arrived))[:SHOWN]) if kind == COMPOSITE and own is None else ""
+
+
+def _behind(own: str, op: Any, key: str, fallback: bool) -> str:
+    """The kind of overload ``own``, or of the ``out=`` form where PyTorch makes ``own`` of that alone."""
+    import torch
+
+    has = torch._C._dispatch_has_kernel_for_dispatch_key
+    if not has(own, key) and has(own, "CompositeExplicitAutogradNonFunctional"):
+        written = [each.name() for each in overloads(op) if each.name().endswith("out")]
+        kinds = {kind_of(each, key, fallback) for each in written}
+        return next((kind for kind in (NATIVE, FALLBACK) if kind in kinds), kind_of(own, key, fallback))
+    return kind_of(own, key, fallback)
 
 
 def _arrived(call: Any) -> list[str]:
