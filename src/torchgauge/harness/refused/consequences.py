@@ -36,9 +36,9 @@ def _local_names(function: Function) -> dict[str, ast.expr]:
         if isinstance(node, (ast.For, ast.AsyncFor)) and isinstance(node.target, ast.Name):
             found.setdefault(node.target.id, []).append(node.iter)
         elif isinstance(node, (ast.GeneratorExp, ast.ListComp, ast.SetComp)):
-            for each in node.generators:
-                if isinstance(each.target, ast.Name):
-                    found.setdefault(each.target.id, []).append(each.iter)
+            for part in node.generators:
+                if isinstance(part.target, ast.Name):
+                    found.setdefault(part.target.id, []).append(part.iter)
     return {name: values[0] for name, values in found.items() if len(values) == 1 and name not in parameters}
 
 
@@ -199,6 +199,6 @@ def _inner(node: ast.stmt, name: str, scope: Scope) -> list[list[ast.stmt]]:
     if isinstance(node, (ast.With, ast.Try)):
         return [node.body]
     if isinstance(node, ast.Match):
-        past = [] if any(map(_catches_all, node.cases)) else [[]]
+        past: list[list[ast.stmt]] = [] if any(map(_catches_all, node.cases)) else [[]]
         return [case.body for case in taken_cases(node, name, scope)] + past
     return []

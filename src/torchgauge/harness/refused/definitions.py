@@ -1,4 +1,4 @@
-"""What the sources of a package define: words for devices, functions, and what each name stands for where it is used.
+"""What the sources of a package define: words for devices, functions, and what each name stands for.
 
 A table that something is put into later is open to every device, so it is no list of names.
 """
@@ -85,7 +85,7 @@ def read_module(name: str, file: str, source: str) -> Module:
 
 
 def _define(module: Module, node: ast.stmt) -> None:
-    if isinstance(node, Function):
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef)):
         module.functions[node.name] = node
     elif isinstance(node, (ast.If, ast.Try)):
         for inner in ast.iter_child_nodes(node):

@@ -1,4 +1,4 @@
-"""Refusals within expressions: tables and lists by name, conditional values, skips, choices and decorators."""
+"""Refusals within expressions: tables and lists by name, conditional values, skips, choices, decorators."""
 
 from __future__ import annotations
 
@@ -7,7 +7,6 @@ import re
 from collections.abc import Iterator
 
 from torchgauge.harness.refused.consequences import never_returns
-from torchgauge.harness.refused.definitions import Function
 from torchgauge.harness.refused.device_lists import Scope, is_device, names_of, referred
 from torchgauge.harness.refused.device_words import NEWCOMER, accelerators, all_names, names_within
 from torchgauge.harness.refused.finding import Effect, Refusal
@@ -20,14 +19,14 @@ _FAST = re.compile(r"pin_memory|non_blocking|fused|foreach|prefetch|tf32|cudnn|c
 
 
 def expression_refusals(node: ast.stmt, scope: Scope, function: str) -> Iterator[Refusal]:
-    """Those of the expressions of ``node`` itself, not of the statements within it, nor of the test of an if."""
+    """Those of the expressions of ``node`` itself, not of the statements within it."""
     guarded = isinstance(node, (ast.If, ast.While, ast.Assert))
     for expression in _own(node):
         if guarded and expression is getattr(node, "test", None):
-            yield from _within(expression, scope, function, tested=True)
+            yield from refusals_within(expression, scope, function, tested=True)
         else:
-            yield from _within(expression, scope, function, tested=False)
-    if isinstance(node, (*Function.__args__, ast.ClassDef)):
+            yield from refusals_within(expression, scope, function, tested=False)
+    if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
         for each in node.decorator_list:
             yield from _decorator(each, scope, function or node.name)
 
@@ -43,7 +42,7 @@ def _own(node: ast.stmt) -> Iterator[ast.expr]:
                 yield each.context_expr
 
 
-def _within(expression: ast.expr, scope: Scope, function: str, *, tested: bool) -> Iterator[Refusal]:
+def refusals_within(expression: ast.expr, scope: Scope, function: str, *, tested: bool) -> Iterator[Refusal]:
     """Refusals in ``expression``; what ``tested`` decides is told of its statement."""
     for node in ast.walk(expression):
         found: tuple[set[str], Effect, str] | None = None
@@ -59,11 +58,11 @@ def _within(expression: ast.expr, scope: Scope, function: str, *, tested: bool) 
             continue
         names, effect, says = found
         at = node if isinstance(node, ast.expr) else node.ifs[0]  # type: ignore[attr-defined]
-        yield _refusal(at, scope, function, names, effect, says)
+        yield _refusal(at, scope, function, (names, effect, says))
     if not tested and isinstance(expression, (ast.Compare, ast.BoolOp, ast.UnaryOp, ast.Attribute, ast.Call)):
         names = set(looks_at_name(expression, accelerators(), NEWCOMER, scope))
         if names and not _uses_predicate(expression):
-            yield _refusal(expression, scope, function, names, Effect.OTHER_PATH, "")
+            yield _refusal(expression, scope, function, (names, Effect.OTHER_PATH, ""))
 
 
 def _uses_predicate(expression: ast.expr) -> bool:
@@ -98,7 +97,7 @@ def _global_by_name(node: ast.Subscript, scope: Scope) -> tuple[set[str], Effect
 
 
 def _named_after(text: ast.JoinedStr, scope: Scope, says: str) -> tuple[set[str], Effect, str] | None:
-    """What ``text``, which has a device in it, may name: functions of the source with a device's name in theirs."""
+    """Functions of the source that ``text``, which has a device in it, may name."""
     parts = [each for each in text.values if isinstance(each, ast.FormattedValue)]
     if len(parts) != 1 or len(text.values) < 2 or not is_device(parts[0].value, scope):
         return None
@@ -128,7 +127,7 @@ def _filtered(node: ast.comprehension, scope: Scope) -> tuple[set[str], Effect, 
 
 
 def _called(node: ast.Call, scope: Scope) -> tuple[set[str], Effect, str] | None:
-    """A skip that looks at a name, a list that is searched for one, choices, and an argument that is a test."""
+    """A skip that looks at a name, a list that is searched for one, choices, or an argument that tests."""
     called = node.func.id if isinstance(node.func, ast.Name) else getattr(node.func, "attr", "")
     if _SKIPS.search(called) and node.args:
         return _skip(node, called, scope)
@@ -167,7 +166,7 @@ def _decorator(node: ast.expr, scope: Scope, function: str) -> Iterator[Refusal]
     if isinstance(node, ast.Call) and _SKIPS.search(ast.unparse(called)):
         found = _skip(node, ast.unparse(called), scope) if node.args else None
         if found:
-            yield _refusal(node, scope, function, *found)
+            yield _refusal(node, scope, function, found)
         return
     if not _DECORATES.search(word):
         return
@@ -180,11 +179,14 @@ def _decorator(node: ast.expr, scope: Scope, function: str) -> Iterator[Refusal]
     ):
         names = set()  # skipped on those devices, and tried on every other one
     if names & accelerators():
-        yield _refusal(node, scope, function, names & accelerators(), Effect.RAISES, f"by decorator {word}")
+        yield _refusal(node, scope, function, (names & accelerators(), Effect.RAISES, f"by decorator {word}"))
 
 
-def _refusal(
-    node: ast.expr, scope: Scope, function: str, names: set[str], effect: Effect, says: str
-) -> Refusal:
+Found = tuple[set[str], Effect, str]
+"""Names that are treated otherwise, what becomes of others, and what is raised."""
+
+
+def _refusal(node: ast.expr, scope: Scope, function: str, found: Found) -> Refusal:
+    names, effect, says = found
     text = " ".join(ast.unparse(node).split())[:LONGEST]
     return Refusal(scope.module.file, node.lineno, function, text, tuple(sorted(names)), effect, says)

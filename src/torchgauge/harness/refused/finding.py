@@ -17,7 +17,7 @@ class Effect(str, Enum):
 
 @dataclass(frozen=True)
 class Refusal:
-    """``test`` in ``file`` at ``line``, within ``function``: ``names`` are the devices that it treats otherwise.
+    """``test`` in ``file`` at ``line``, within ``function``: ``names`` are devices that it treats otherwise.
 
     ``says`` is the message of what is raised, as the source has it; empty where nothing is.
     """

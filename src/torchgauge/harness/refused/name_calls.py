@@ -1,4 +1,4 @@
-"""What a call is for a device of some name: a question of one device, of a collection, or of a function of its own."""
+"""What a call is for a device of some name: a question of one device, of a collection, or of a function."""
 
 from __future__ import annotations
 
@@ -101,6 +101,6 @@ def of_function(function: Function, module: Module, name: str, scope: Scope) -> 
         inner = Scope(scope.package, module, local_names(function, scope.package), scope.depth - 1)
         found = returned(function.body, name, inner)
         known[key] = found, frozenset(inner.met)
-    found, met = known[key]
-    scope.met.update(met)
-    return found
+    answer: tuple[Truth, frozenset[str]] = known[key]
+    scope.met.update(answer[1])
+    return answer[0]

@@ -20,7 +20,7 @@ MANY = 8
 """How many devices there are of one that is there."""
 IS = re.compile(r"^_?is_([a-z]+)$")
 _AMBIGUOUS = frozenset({"meta", "lazy"})
-"""Words that mean something else as often, so that only what is a device by its words is compared with them."""
+"""Words that mean something else as often: only what is a device by its words is compared with them."""
 
 
 def truth(node: ast.expr, name: str, scope: Scope) -> Truth:
@@ -195,5 +195,6 @@ def _call(node: ast.Call, name: str, scope: Scope) -> Truth:
 
 _KINDS: Mapping[type[ast.expr], Callable[..., Truth]] = {
     ast.Constant: _constant, ast.UnaryOp: _not, ast.BoolOp: _bool, ast.IfExp: _if, ast.NamedExpr: _named,
-    ast.Name: _referred, ast.Attribute: _referred, ast.BinOp: _without, ast.Compare: _compare, ast.Call: _call,
+    ast.Name: _referred, ast.Attribute: _referred, ast.BinOp: _without, ast.Compare: _compare,
+    ast.Call: _call,
 }  # fmt: skip

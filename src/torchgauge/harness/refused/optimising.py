@@ -1,4 +1,4 @@
-"""Whether a branch for named devices only makes things faster or tells more: what another device can do without."""
+"""Whether a branch for named devices only makes things faster or tells more, so others can do without."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Going through the sources of a package: every statement that treats a device that it does not name otherwise."""
+"""Going through the sources of a package: what treats a device that it does not name otherwise."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from torchgauge.harness.refused.consequences import GO_ON, RAISE, ends, local_na
 from torchgauge.harness.refused.definitions import Function, Module, Package, read_module
 from torchgauge.harness.refused.device_lists import Scope, names_of
 from torchgauge.harness.refused.device_words import NEWCOMER, accelerators, all_names
-from torchgauge.harness.refused.expressions import expression_refusals
+from torchgauge.harness.refused.expressions import expression_refusals, refusals_within
 from torchgauge.harness.refused.finding import Effect, Refusal, Scanned
 from torchgauge.harness.refused.name_tests import looks_at_name, truth
 from torchgauge.harness.refused.optimising import only_optimises
@@ -32,7 +32,12 @@ def scan(root: Path, package: str, version: str = "") -> Scanned:
             found.modules[name] = read_module(name, short, path.read_text(encoding="utf-8"))
         except (OSError, SyntaxError, ValueError, RecursionError) as error:
             unread.append(f"{short}: {type(error).__name__}")
-    refusals = [each for module in found.modules.values() for each in refusals_of(module, found)]
+    refusals = [
+        each
+        for name, module in found.modules.items()
+        if not accelerators().intersection(name.split(".")[1:])  # a named device's own sources
+        for each in refusals_of(module, found)
+    ]
     refusals.sort(key=lambda each: (each.file, each.line, each.test))
     return Scanned(package, version, len(files), tuple(dict.fromkeys(refusals)), tuple(unread))
 
@@ -56,7 +61,7 @@ class _Walk:
 
     def statement(self, node: ast.stmt, after: Body) -> Iterator[Refusal]:
         """Refusals of one statement, and of those within it."""
-        if isinstance(node, (*Function.__args__, ast.ClassDef)):
+        if isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef)):
             yield from self._definition(node)
             return
         yield from expression_refusals(node, self.scope, self.function)
@@ -76,8 +81,7 @@ class _Walk:
             for inner in (node.body, node.orelse, *(each.body for each in node.handlers), node.finalbody):
                 yield from self.body(inner, after)
 
-    def _definition(self, node: ast.stmt) -> Iterator[Refusal]:
-        assert isinstance(node, (ast.FunctionDef, ast.AsyncFunctionDef, ast.ClassDef))
+    def _definition(self, node: Function | ast.ClassDef) -> Iterator[Refusal]:
         yield from expression_refusals(node, self.scope, self.function)
         name = f"{self.function}.{node.name}".strip(".")
         scope = self.scope
@@ -94,7 +98,7 @@ class _Walk:
         for inner in (*bodies, last):
             yield from self.body(inner, after)
         for test in tests[1:]:
-            yield from expression_refusals(ast.Expr(test), self.scope, self.function)
+            yield from refusals_within(test, self.scope, self.function, tested=True)
 
     def _judged(
         self,
