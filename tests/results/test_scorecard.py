@@ -311,12 +311,12 @@ def test_previews_are_no_releases():
     assert median(2, 0, 1) == 1
 
 
-def test_a_declared_standing_is_where_the_history_begins(tmp_path):
+def test_a_declared_level_is_where_the_history_begins(tmp_path):
     """A platform that PyTorch's documentation called unstable before stays that after one stable release."""
     path = tmp_path / "store"
     made.nights(path)
     made.everything(path)
-    before = 'standing: {level: unstable, until: "2.13", link: https://example.org/level}\n'
+    before = 'documented: {level: unstable, until: "2.13", link: https://example.org/level}\n'
     declared = made.declarations(tmp_path / "v.yaml", extra=before)
     found = scorecards([str(path)], ["other"], [declared])
     assert as_plain(found)["devices"][0]["level"] == "unstable"

@@ -26,7 +26,7 @@ from torchgauge.cli.options import PYTHON, CommaList, Seconds, store_option
     "--device",
     type=CommaList(),
     default=(),
-    help="of --static and --record: devices, for example D or D1,D2; of --refused: features with its name let through",
+    help="of --static, --record and --refused: devices, for example D or D1,D2",
 )
 @click.option("--suite", type=CommaList(), default=(), help="suites (default: all that are there)")
 @click.option("--models", "--model", "models", type=CommaList(), default=(), help="names, globs or /regex/")
@@ -44,7 +44,7 @@ from torchgauge.cli.options import PYTHON, CommaList, Seconds, store_option
 @click.option("--markdown", "as_markdown", is_flag=True, help="of --refused: a page for an issue on stdout")
 @JSON
 def command(static: bool, record: bool, refused: bool, **options: Any) -> None:
-    """Count operators: those that models dispatch, or (--static) those that a device has; or refusals by name.
+    """Count operators: those that models dispatch, or (--static) that a device has; or refusals by name.
 
     Without --static, --record and --refused the census that ships is shown, or the one in --data.
 

@@ -70,8 +70,8 @@ class Package:
 def read_module(name: str, file: str, source: str) -> Module:
     """The module with everything that it defines; raises ``SyntaxError`` where it is no Python."""
     module = Module(name, file, ast.parse(source))
-    for node in module.tree.body:
-        _define(module, node)
+    for statement in module.tree.body:
+        _define(module, statement)
     for node in ast.walk(module.tree):
         if isinstance(node, ast.ImportFrom):
             _import(module, node)
@@ -97,12 +97,14 @@ def _define(module: Module, node: ast.stmt) -> None:
 
 def assigned(node: ast.AST) -> Iterator[tuple[str, ast.expr]]:
     """Names that a statement gives one value each."""
-    if isinstance(node, ast.Assign) and len(node.targets) == 1 and isinstance(node.targets[0], ast.Name):
-        yield node.targets[0].id, node.value
-    elif (
-        isinstance(node, ast.AnnAssign) and isinstance(node.target, ast.Name) and node.value is not None
-    ) or isinstance(node, ast.NamedExpr):
-        yield node.target.id, node.value
+    target: ast.expr | None = None
+    if isinstance(node, ast.Assign) and len(node.targets) == 1:
+        target = node.targets[0]
+    elif isinstance(node, (ast.AnnAssign, ast.NamedExpr)):
+        target = node.target
+    value = node.value if isinstance(node, (ast.Assign, ast.AnnAssign, ast.NamedExpr)) else None
+    if isinstance(target, ast.Name) and value is not None:
+        yield target.id, value
 
 
 def _attributes(module: Module, node: ast.ClassDef) -> None:

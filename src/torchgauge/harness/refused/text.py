@@ -1,4 +1,4 @@
-"""Refusals by name as a document, JSON and CSV. The source of a package is nobody's: no text of it may act."""
+"""Refusals by name as a document, JSON and CSV. The source of a package is nobody's: none may act."""
 
 from __future__ import annotations
 

@@ -41,7 +41,7 @@ class DeclaredFields(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     by: Word = ""
 
 
-class StandingFields(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
+class DocumentedFields(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     """The level that PyTorch's documentation gave the device before ``until``, the first release to judge."""
 
     level: Level
@@ -55,7 +55,7 @@ class DeclarationFile(msgspec.Struct, forbid_unknown_fields=True, frozen=True):
     device: Word
     by: Word
     declarations: Annotated[tuple[DeclaredFields, ...], msgspec.Meta(min_length=1)]
-    standing: StandingFields | None = None
+    documented: DocumentedFields | None = None
 
 
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ class Declared:
     """All that is declared of devices: what each item is given, and the level that stood before."""
 
     of: dict[str, tuple[Declaration, ...]]
-    standing: dict[str, StandingFields]
+    documented: dict[str, DocumentedFields]
 
 
 NOTHING_DECLARED = Declared({}, {})
@@ -124,7 +124,7 @@ def declarations_of(stores: tuple[str, ...], files: tuple[str, ...], card: Score
     for store in stores:
         paths += sorted((Store.open(store).path / FOLDER).glob("*.yaml"))
     of: dict[str, dict[str, Declaration]] = {}
-    standing: dict[str, StandingFields] = {}
+    documented: dict[str, DocumentedFields] = {}
     for path in dict.fromkeys(each.resolve() for each in paths):
         found = load_declarations(path, card)
         device = found.device
@@ -132,9 +132,9 @@ def declarations_of(stores: tuple[str, ...], files: tuple[str, ...], card: Score
             if each.item in of.setdefault(device, {}):
                 raise UsageError(f"{path}: {each.item!r} of {device!r} is declared twice", hint="keep one")
             of[device][each.item] = _declaration(each, found.by)
-        if found.standing is not None:
-            standing[device] = found.standing
-    return Declared({device: tuple(items.values()) for device, items in of.items()}, standing)
+        if found.documented is not None:
+            documented[device] = found.documented
+    return Declared({device: tuple(items.values()) for device, items in of.items()}, documented)
 
 
 def _declaration(each: DeclaredFields, by: str) -> Declaration:

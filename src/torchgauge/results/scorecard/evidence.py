@@ -115,9 +115,9 @@ def read_evidence(stores: Sequence[str]) -> StoreEvidence:
     gaps = stored.reading.gaps
     if gaps and not len(stored.table):
         raise DamagedJournalError("; ".join(gaps), hint="restore the store from a copy")
-    standing = stored.standing("case_key", "torch_version", "target")
-    rows = _by_device(_whole(standing))
-    latencies = _latencies(standing)
+    stood = stored.standing("case_key", "torch_version", "target")
+    rows = _by_device(_whole(stood))
+    latencies = _latencies(stood)
     moments = _moments(stored)
     found: dict[str, dict[Release, Evidence]] = {}
     for device, releases in rows.items():
@@ -129,8 +129,8 @@ def read_evidence(stores: Sequence[str]) -> StoreEvidence:
     return StoreEvidence(found, tuple(stored.reading.notes), tuple(stored.reading.gaps))
 
 
-def _whole(standing: StoredRows) -> Iterable[Row]:
-    for _, rows in standing.whole((*_COLUMNS, "case_key")):
+def _whole(stood: StoredRows) -> Iterable[Row]:
+    for _, rows in stood.whole((*_COLUMNS, "case_key")):
         yield from (row for row in rows if row["status"] in _STATUSES)
 
 
@@ -212,12 +212,12 @@ def _said(row: Row, facts: Mapping[str, Any], newest: float) -> tuple[Says, str]
     return Says.NOTHING, status.value
 
 
-def _latencies(standing: StoredRows) -> dict[tuple[str, str], tuple[float, float, float]]:
+def _latencies(stood: StoredRows) -> dict[tuple[str, str], tuple[float, float, float]]:
     """Step times with both ends by run and case key."""
     found = {}
     columns = ("run_id", "case_key", "metric", "median", "low", "high")
-    for number in sorted(set(standing.table["run"].to_pylist())):
-        table = standing.reading.table(standing.reading.runs[number], "summaries", columns)
+    for number in sorted(set(stood.table["run"].to_pylist())):
+        table = stood.reading.table(stood.reading.runs[number], "summaries", columns)
         if table is None:
             continue
         for row in table.filter(pc.equal(table["metric"], "latency")).to_pylist():

@@ -67,7 +67,7 @@ def scorecard_of(
     }
     final = [release for release in cards if release.final]
     newest = cards[max(final or cards)]
-    return Scorecard(newest, level_history(file, cards, said.standing.get(device)))
+    return Scorecard(newest, level_history(file, cards, said.documented.get(device)))
 
 
 def _check_devices(wanted: Sequence[str], evidence: StoreEvidence) -> None:

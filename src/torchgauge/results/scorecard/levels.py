@@ -12,7 +12,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
 from torchgauge.results.scorecard.card import Card
-from torchgauge.results.scorecard.declarations import StandingFields, release_of
+from torchgauge.results.scorecard.declarations import DocumentedFields, release_of
 from torchgauge.results.scorecard.releases import Release
 from torchgauge.results.scorecard.scorecard_file import ScorecardFile
 
@@ -33,19 +33,19 @@ class ReleaseLevel:
 
 
 def level_history(
-    file: ScorecardFile, cards: Mapping[Release, Card], standing: StandingFields | None = None
+    file: ScorecardFile, cards: Mapping[Release, Card], documented: DocumentedFields | None = None
 ) -> tuple[ReleaseLevel, ...]:
     """The releases that were measured, and those between, oldest first; previews are no releases.
 
-    Before the first one the level can be any, unless ``standing`` says which one stood until a release.
+    Before the first one the level can be any, unless ``documented`` says which one stood until a release.
     """
     final = sorted(release for release in cards if release.final)
     names = [level.name for level in file.levels]
     anything = (0, len(names) - 1)
     stands, begin = anything, None
-    if standing is not None:
-        place = names.index(standing.level)
-        stands, begin = (place, place), release_of(standing.until)
+    if documented is not None:
+        place = names.index(documented.level)
+        stands, begin = (place, place), release_of(documented.until)
     found: list[ReleaseLevel] = []
     before: Range | None = None
     for release in _between(final):
