@@ -1,4 +1,4 @@
-"""``torchgauge scorecard`` on rows of a real device, measured twice by operators who know nothing of each other."""
+"""``torchgauge scorecard`` on rows of a real device, measured twice by two operators."""
 
 from __future__ import annotations
 

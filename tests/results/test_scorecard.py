@@ -296,7 +296,7 @@ E, U, S = "engineering", "unstable", "stable"
     ],
 )
 def test_a_level_changes_after_two_releases_in_a_row(given, expected):
-    """Up as far as both are above, down as far as both are below; a release that is missing decides nothing."""
+    """Up as far as both are above, down as far as both are below; a missing release decides nothing."""
     history = level_history(FILE, grades(*given))
     assert range_text(FILE, history[-1].stands) == expected
 
@@ -360,7 +360,7 @@ def test_a_device_that_was_never_measured_is_named(tmp_path):
     ],
 )
 def test_a_wrong_scorecard_is_refused(tmp_path, old, new, words):
-    """A rule with a field too few or too many, a name that is there twice, steps and levels that do not fit."""
+    """A rule with a field too few or too many, a name twice, steps and levels that do not fit."""
     file = tmp_path / "card.yaml"
     text = DATA.read_text()
     assert old in text

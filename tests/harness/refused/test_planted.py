@@ -43,7 +43,7 @@ def test_a_silent_return_is_another_path(scanned):
 
 
 def test_innocent_uses_of_the_words_are_not_accused(scanned):
-    """Documentation, creation, test data, registration, printing, questions of ability, tests for the host."""
+    """Documentation, creation, test data, registration, printing, ability, tests for the host."""
     tree = ast.parse((ROOT / "innocent.py").read_text())
     assert sum(isinstance(node, (ast.FunctionDef, ast.ClassDef)) for node in tree.body) >= 20
     accused = [(each.line, each.test) for each in scanned.refusals if each.file.endswith("innocent.py")]
