@@ -24,6 +24,8 @@ from torchgauge.harness.planning.configurations import ConfigurationFile
 from torchgauge.results.claims.claim_file import ClaimFileFields
 from torchgauge.results.comparing.policy import SECTIONS, EntryFields
 from torchgauge.results.interchange.upstream_names import UpstreamNames
+from torchgauge.results.scorecard.declarations import DeclarationFile
+from torchgauge.results.scorecard.scorecard_file import ScorecardFile
 from torchgauge.suites.catalog import AnyRecipe, SuiteFields
 from torchgauge.suites.conflicts import ConflictFile
 from torchgauge.suites.expectations import DeviceFields
@@ -135,6 +137,18 @@ KINDS = (
         "Published sentences: see [how to check one](../how-to/check-a-claim.md). "
         "Checked by `torchgauge validate`.",
         (ClaimFileFields,),
+    ),
+    Kind(
+        "Scorecard",
+        "PyTorch's proposed quality levels: `src/torchgauge/results/scorecard/data/scorecard.yaml`. "
+        "Checked by `torchgauge validate`.",
+        (ScorecardFile,),
+    ),
+    Kind(
+        "Declarations",
+        "What no row can show of a device: see [how to score a device](../how-to/score-a-device.md). "
+        "Read by `torchgauge scorecard`, checked by `torchgauge validate`.",
+        (DeclarationFile,),
     ),
     Kind(
         "Contributors",

@@ -28,6 +28,7 @@ COMMANDS = {
         "doctor": ("torchgauge.cli.doctor", "what is missing on this machine and what to type"),
         "check": ("torchgauge.cli.check", "check what a device can do, and print its capability card"),
         "compat": ("torchgauge.cli.compat", "what devices can do, side by side, from stores"),
+        "scorecard": ("torchgauge.cli.scorecard", "a device's points in PyTorch's quality levels"),
         "blockers": (
             "torchgauge.cli.blockers",
             "operators to implement next, by the models they unblock",

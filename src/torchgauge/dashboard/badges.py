@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from itertools import repeat
 
 import msgspec
 
@@ -17,6 +18,9 @@ from torchgauge.records import Subject
 from torchgauge.results import units
 from torchgauge.results.hostile_text import slug
 from torchgauge.results.latest import STALE_AFTER_S
+from torchgauge.results.scorecard.gathering import Scorecard
+from torchgauge.results.scorecard.levels import range_text
+from torchgauge.results.scorecard.scorecard_file import bundled_scorecard
 
 LONGEST = 40
 """Characters of either side of a badge."""
@@ -45,7 +49,7 @@ def build(context: SiteContext) -> Iterator[tuple[str, bytes]]:
 
 
 def badges_of(context: SiteContext) -> tuple[Badge, ...]:
-    """One badge per device over its models, then one per device and suite."""
+    """One badge per device over its models, one per device and suite, and one per scorecard."""
     found = []
     for device in context.latest.devices:
         entries = context.latest.of_device(device)
@@ -57,7 +61,22 @@ def badges_of(context: SiteContext) -> tuple[Badge, ...]:
             suites.setdefault(entry.workload.suite, []).append(entry)
         for suite, members in sorted(suites.items()):
             found.append(_badge(f"badge/{device_id(device)}-{slug(suite)}", f"{device} {suite}", members))
-    return tuple(found)
+    return (*found, *map(_scorecard_badge, context.scorecards, repeat(context.now)))
+
+
+def _scorecard_badge(of: Scorecard, now: float) -> Badge:
+    """The points of a device, and its level where that is decided."""
+    file, card = bundled_scorecard(), of.card
+    stands = of.history[-1].stands if of.history else (0, -1)
+    decided = stands[0] == stands[1]
+    level = f"{range_text(file, stands)}, " if decided else ""
+    points = str(card.lowest) if card.lowest == card.highest else f"{card.lowest} to {card.highest}"
+    stale = now - card.at > STALE_AFTER_S
+    color = (_FEW, _MOST, _GOOD)[stands[0]] if decided and not stale else _NONE
+    message = f"{level}{points} of {file.total}, torch {card.release.base}"
+    name = f"badge/{device_id(of.device)}-scorecard"
+    label = xml_line(f"{of.device} quality", LONGEST)
+    return Badge(name, label, f"{message} (stale)" if stale else message, color)
 
 
 def _badge(file: str, label: str, entries: Iterable[Entry]) -> Badge:

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from torchgauge.dashboard.blocking import Blocking
     from torchgauge.dashboard.pictures.gallery import Gallery
     from torchgauge.dashboard.trend_changes import TrendChanges
+    from torchgauge.results.scorecard.gathering import Scorecard
 
 
 @dataclass(frozen=True)
@@ -91,6 +92,13 @@ class SiteContext(SiteData):
         from torchgauge.dashboard.blocking import blocking_of  # not for the nights without operators
 
         return tuple(blocking_of(self, tuple(each for each in self.latest.devices if each in devices)))
+
+    @cached_property
+    def scorecards(self) -> tuple[Scorecard, ...]:
+        """The quality scorecard of every device with checks."""
+        from torchgauge.dashboard.pages.scorecard import read_scorecards  # it reads this context
+
+        return read_scorecards(self)
 
     def device_id(self, device: str) -> str:
         """The id of ``device`` in paths."""

@@ -17,6 +17,8 @@ DESCRIPTIONS: Mapping[str, str] = {
     "checks": "What devices can do, by the checks of their backend.",
     "features": "How models are executed: what works on which device, what it buys and what it costs.",
     "feature": "One way to execute models: what was asked, what ran, and what it bought.",
+    "scorecards": "Devices held against PyTorch's proposed quality levels: points and levels.",
+    "scorecard": "The points of one device, what each rests on, and what would measure the rest.",
     "operators": "Which operators of PyTorch each device has, by dtype, and which models they block.",
     "operator_details": "Operators of one letter on every device, dtype by dtype, with reasons.",
     "pictures": "Pictures of the results: devices, compilers and torch versions against each other.",

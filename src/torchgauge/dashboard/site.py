@@ -46,6 +46,7 @@ from torchgauge.dashboard.pages import (
     performance,
     regressions,
     runs,
+    scorecard,
     support_style,
     trends,
 )
@@ -105,6 +106,7 @@ BUILDERS: tuple[Builder, ...] = (
     checks.build,
     features.build,
     operators.build,
+    scorecard.build,
     pictures.build,
     support_style.build,
     about.build,
@@ -137,6 +139,7 @@ NAVIGATION: tuple[tuple[str, str], ...] = (
     ("checks.html", "Device checks"),
     ("features.html", "Features"),
     ("operators.html", "Operators"),
+    (scorecard.INDEX, "Scorecards"),
     ("pictures/index.html", "Pictures"),
     ("runs.html", "Runs"),
     ("about.html", "Data & about"),
@@ -262,6 +265,8 @@ def _navigation(latest: LatestResults) -> tuple[tuple[str, str], ...]:
     left_out = {name for name, subject in _ONLY_WITH.items() if subject not in subjects}
     if not features.has_features(latest):
         left_out.add(features.INDEX)
+    if not scorecard.devices_with_scorecards(latest):
+        left_out.add(scorecard.INDEX)
     return tuple((name, title) for name, title in NAVIGATION if name not in left_out)
 
 

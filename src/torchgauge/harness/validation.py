@@ -14,6 +14,9 @@ from torchgauge.harness.planning.entry_words import check_file
 from torchgauge.results.claims.claim_file import DATA as CLAIMS
 from torchgauge.results.claims.claim_file import load_claims
 from torchgauge.results.comparing.policy import SECTIONS, load_policy
+from torchgauge.results.scorecard.declarations import load_declarations
+from torchgauge.results.scorecard.scorecard_file import DATA as SCORECARD
+from torchgauge.results.scorecard.scorecard_file import bundled_scorecard, load_scorecard
 from torchgauge.suites.catalog import AnyRecipe, load_suite_file
 from torchgauge.suites.conflicts import load_conflicts
 from torchgauge.suites.document import read_document
@@ -53,7 +56,7 @@ def notes(files: Sequence[str]) -> list[str]:
 
 
 def _paths(files: Sequence[str]) -> list[Path]:
-    bundled = [*sorted(DATA.rglob("*.yaml")), BUNDLED, *sorted(CLAIMS.glob("*.yaml"))]
+    bundled = [*sorted(DATA.rglob("*.yaml")), BUNDLED, *sorted(CLAIMS.glob("*.yaml")), SCORECARD]
     return [Path(name) for name in files] or bundled
 
 
@@ -76,6 +79,8 @@ def _validate_one(path: Path, configurations: list[str]) -> None:
     top, keys = read_document(path).value, _keys(path)
     if "models" in keys:
         check_file(path, load_suite_file(path, recipe_type=_recipe_type(top)), configurations)
+    elif "declarations" in keys:
+        load_declarations(path, bundled_scorecard())
     elif "device" in keys or "expectations" in keys:
         load_expectations(path)
     elif "classes" in keys:
@@ -88,6 +93,8 @@ def _validate_one(path: Path, configurations: list[str]) -> None:
         load_install(path)
     elif "conflicts" in keys:
         load_conflicts(path)
+    elif "databases" in keys:
+        load_scorecard(path)
     elif "not_judged" in keys:
         load_ops_file(path)
     elif keys & set(SECTIONS):
@@ -98,6 +105,7 @@ def _validate_one(path: Path, configurations: list[str]) -> None:
             f"its top-level keys ({', '.join(sorted(keys)) or 'none'}) fit no kind of data file",
             hint="a suite has `models`, the operators have `not_judged`, expectations have `device`, "
             "tolerances have `classes`, conflicts have `conflicts`, what pip installs has `install`, "
-            "configurations have `configurations`, claims have `claims`, "
+            "configurations have `configurations`, claims have `claims`, a device's declarations have "
+            "`declarations`, the scorecard has `databases`, "
             "a policy has `defaults`, `suites`, `patterns` or `cases`",
         )

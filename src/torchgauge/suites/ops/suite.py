@@ -90,6 +90,11 @@ class OpsSuite:
         """What the data file says cannot be judged."""
         return self._fields.not_judged
 
+    @property
+    def smoke(self) -> tuple[str, ...]:
+        """Operators of the smoke tier, as the data file names them."""
+        return self._fields.smoke
+
     @cached_property
     def catalogue(self) -> Catalogue:
         """What the interpreter's torch has; asked when it is first needed."""

@@ -1,0 +1,39 @@
+"""``torchgauge scorecard``."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from torchgauge.cli.answer import asides, forms, say_json
+from torchgauge.cli.options import STORES, CommaList
+
+
+@click.command("scorecard")
+@click.option("--device", type=CommaList(), default=(), help="devices (default: every one in the stores)")
+@STORES
+@click.option(
+    "--declared",
+    multiple=True,
+    metavar="FILE",
+    help="YAML of what no row can show; those in STORE/declared are read anyway",
+)
+@forms(markdown="the scorecards for a page or an issue on stdout")
+def command(device: tuple[str, ...], stores: tuple[str, ...], declared: tuple[str, ...], form: str) -> None:
+    """Hold devices against PyTorch's proposed quality levels: points measured, declared and unknown.
+
+    Runs nothing. Exit codes: 0, or 3 where part of a store could not be read.
+
+    Example: torchgauge scorecard --device DEVICE --declared vendor.yaml
+    """
+    from torchgauge.results.scorecard.gathering import scorecards
+    from torchgauge.results.scorecard.text import as_plain, markdown_of, terminal_of
+
+    found = scorecards(stores, device, declared)
+    if form == "json":
+        say_json(as_plain(found))
+    else:
+        click.echo({"markdown": markdown_of, "text": terminal_of}[form](found), nl=False)
+    asides(found.notes, found.gaps)
+    sys.exit(3 if found.gaps else 0)

@@ -1,0 +1,260 @@
+"""By which rows an item is shown: a function for each rule that the scorecard's file may name.
+
+A rule decides where everything that it needs says yes or no. What is partly measured stays open, with what is
+missing and the command that measures it; a failure that settles the matter is enough by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+
+from torchgauge import registry
+from torchgauge.results.document import counted as numbered
+from torchgauge.results.scorecard.evidence import Evidence, Says, Seen
+from torchgauge.results.scorecard.finding import Finding, counted, listed
+from torchgauge.results.scorecard.history_rules import builds, flaky, outages
+from torchgauge.results.scorecard.scorecard_file import Database, Item, Measured, Step
+from torchgauge.results.scorecard.speed import speed
+from torchgauge.suites.conformance.catalogue import CHECKS, catalogue
+from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
+from torchgauge.suites.ops.suite import SUITE as OPERATORS
+from torchgauge.suites.ops.upstream import FORWARD
+
+EAGER = "eager"
+DEFAULT_BACKEND = "inductor"
+MODES = ("inference", "training")
+FLOAT32 = "float32"
+DTYPES_CHECK = "tensor.dtypes"
+
+
+@dataclass(frozen=True)
+class Question:
+    """An item that rows are asked about; ``rule`` is the item's, ``databases`` are those of operators."""
+
+    item: Item
+    rule: Measured
+    evidence: Evidence
+    databases: tuple[Database, ...]
+
+    def decided(self, holds: bool, because: str, cases: tuple[str, ...] = ()) -> Finding:
+        """All of the points, or none."""
+        points = self.item.points if holds else 0
+        return Finding(points, points, because, cases)
+
+    def open(
+        self, because: str, command: str, cases: tuple[str, ...] = (), most: int | None = None
+    ) -> Finding:
+        """Not decided."""
+        return Finding(None, self.item.points if most is None else most, because, cases, command)
+
+
+def find(item: Item, evidence: Evidence, databases: tuple[Database, ...]) -> Finding | None:
+    """What rows show of ``item``; None where no rule is there for it."""
+    if item.measured is None:
+        return None
+    rule = RULES[item.measured.rule]
+    return rule(Question(item, item.measured, evidence, databases))
+
+
+def checks(asked: Question) -> Finding:
+    """All named checks pass; those that make no sense on the device are left out."""
+    names = asked.rule.names or ()
+    rows = {row.workload.model: row for row in asked.evidence.of_suite.get(CONFORMANCE, ())}
+    found = counted(rows[name] for name in names if name in rows)
+    command = f"torchgauge check --device {asked.evidence.device} --checks {','.join(names)}"
+    if found.no:
+        told = listed(f"{row.workload.model}: {row.why}" for row in found.no)
+        return asked.decided(False, f"checks that do not pass: {told}", found.cases)
+    missing = [name for name in names if name not in rows]
+    if missing or found.nothing:
+        told = listed([*missing, *(f"{row.workload.model} ({row.why})" for row in found.nothing)])
+        return asked.open(f"checks that say nothing: {told}", command, found.cases)
+    if not found.yes:
+        return asked.open("none of the checks makes sense on this device", "", found.cases)
+    return asked.decided(True, f"{numbered(len(found.yes), 'check')} passed", found.cases)
+
+
+def check_share(asked: Question) -> Finding:
+    """How many of torchgauge's own checks pass, of those that make sense on the device."""
+    rows = {row.workload.model: row for row in asked.evidence.of_suite.get(CONFORMANCE, ())}
+    names = [name for name, entry in catalogue().items() if entry.module.startswith(CHECKS)]
+    command = f"torchgauge check --device {asked.evidence.device}"
+    return _share(asked, {name: [rows[name]] if name in rows else [] for name in names}, "check", command)
+
+
+def operators(asked: Question) -> Finding:
+    """How many operators of PyTorch's database pass forward, of all that it has in this release."""
+    base = asked.evidence.release.base
+    database = next((each for each in asked.databases if each.release == base), None)
+    command = f"torchgauge ops --device {asked.evidence.device} --tier full"
+    if database is None:
+        return asked.open(f"how many operators torch {base} has is not in the scorecard's file", "")
+    never = {each.name for each in OPERATORS.not_judged if each.variant in (None, FORWARD)}
+    found: dict[str, list[Seen]] = {}
+    for row in asked.evidence.of_suite.get(OPERATORS.name, ()):
+        name = row.workload.model
+        counts = row.workload.dtype == FLOAT32 or name in database.without_float32
+        if row.workload.mode == FORWARD and counts and name not in never:
+            found.setdefault(name, []).append(row)
+    return _share(asked, found, "operator", command, database.operators - len(never) - len(found))
+
+
+def benchmarks(asked: Question) -> Finding:
+    """How many models of whole suites pass compiled, in each mode, of all that the suites list."""
+    suites = asked.rule.names or ()
+    found: dict[str, list[Seen]] = {
+        f"{suite}/{model} {mode}": [] for suite in suites for model, mode in listed_models(suite)
+    }
+    for suite in suites:
+        for row in asked.evidence.of_suite.get(suite, ()):
+            name = f"{suite}/{row.workload.model} {row.workload.mode}"
+            if row.configuration == DEFAULT_BACKEND and name in found:
+                found[name].append(row)
+    device, modes = asked.evidence.device, ",".join(MODES)
+    command = (
+        f"torchgauge run {','.join(suites)} --device {device} --tier full "
+        f"--mode {modes} --config {DEFAULT_BACKEND}"
+    )
+    return _share(asked, found, "benchmark", command)
+
+
+def listed_models(suite: str) -> list[tuple[str, str]]:
+    """Models and modes that the data file of ``suite`` lists, whatever is installed."""
+    entries = registry.load(registry.SUITES, suite).models()
+    return [(entry.name, mode) for entry in entries for mode in MODES if mode in entry.batch]
+
+
+def _share(
+    asked: Question, found: Mapping[str, Sequence[Seen]], noun: str, command: str, unseen: int = 0
+) -> Finding:
+    """Points by the share of names all of whose rows say yes, of those that are not excused.
+
+    ``unseen`` are further ones, of which there is no row.
+    """
+    verdicts = {name: _all_of(rows) for name, rows in found.items()}
+    count = {says: sum(each is says for each in verdicts.values()) for says in Says}
+    count[Says.NOTHING] += max(0, unseen)
+    whole = sum(count.values()) - count[Says.EXCUSED]
+    steps = asked.rule.steps or ()
+    if not whole:
+        return asked.open(f"no {noun} makes sense on this device", "")
+    least = points_at(steps, count[Says.YES] / whole)
+    most = points_at(steps, (count[Says.YES] + count[Says.NOTHING]) / whole)
+    rows = counted(row for each in found.values() for row in each)
+    because = (
+        f"{count[Says.YES]} of {numbered(whole, noun)} pass, {count[Says.NO]} do not, "
+        f"{count[Says.NOTHING]} say nothing"
+    )
+    if least != most:
+        return asked.open(because, command, rows.cases, most)
+    return Finding(least, most, because, rows.cases)
+
+
+def _all_of(rows: Sequence[Seen]) -> Says:
+    says = {row.says for row in rows}
+    for verdict in (Says.NO, Says.NOTHING, Says.YES):
+        if verdict in says:
+            return verdict
+    return Says.EXCUSED if says else Says.NOTHING
+
+
+def points_at(steps: Iterable[Step], share: float) -> int:
+    """The points of the last step that ``share`` reaches; a share a billionth below counts."""
+    return max((step.points for step in steps if share >= step.share - 1e-9), default=0)
+
+
+def dtype(asked: Question) -> Finding:
+    """The device takes the dtype, and operators of the smoke tier are right in it, as many as are needed."""
+    wanted, minimum = asked.rule.dtype or "", asked.rule.minimum or 1
+    device = asked.evidence.device
+    check = next(
+        (r for r in asked.evidence.of_suite.get(CONFORMANCE, ()) if r.workload.model == DTYPES_CHECK), None
+    )
+    told = check.facts.get(f"dtype_{wanted}") if check and check.says is not Says.NOTHING else None
+    rows = counted(
+        row
+        for row in asked.evidence.of_suite.get(OPERATORS.name, ())
+        if row.workload.mode == FORWARD
+        and row.workload.dtype == wanted
+        and row.workload.model in OPERATORS.smoke
+    )
+    commands = f"torchgauge ops --device {device} --dtype {wanted}"
+    if told is not None and told != "works":
+        return asked.decided(False, f"{DTYPES_CHECK}: {told}", (check.case_id,) if check else ())
+    if rows.no and len(rows.yes) + len(rows.nothing) < minimum:
+        because = f"{len(rows.yes)} operators of the smoke tier are right in it, {len(rows.no)} are not"
+        return asked.decided(False, because, rows.cases)
+    if told is None:
+        commands = f"torchgauge check --device {device} --checks {DTYPES_CHECK}"
+        return asked.open(f"{DTYPES_CHECK} says nothing of it", commands, rows.cases)
+    if len(rows.yes) < minimum:
+        because = f"{len(rows.yes)} operators of the smoke tier are right in it, and {minimum} are needed"
+        return asked.open(because, commands, rows.cases)
+    beside = f"; {len(rows.no)} are not" if rows.no else ""
+    because = f"it is taken, and {len(rows.yes)} operators of the smoke tier are right in it{beside}"
+    return asked.decided(True, because, rows.cases)
+
+
+def models(asked: Question) -> Finding:
+    """As many models as are needed pass by a path, eager or compiled."""
+    minimum = asked.rule.minimum or 1
+    compiled = asked.rule.path != EAGER
+    rows = [
+        row
+        for row in asked.evidence.rows
+        if row.workload.mode in MODES and (row.backend != EAGER) is compiled
+    ]
+    names: dict[tuple[str, str], list[Seen]] = {}
+    for row in rows:
+        names.setdefault((row.workload.suite, row.workload.model), []).append(row)
+    passed = [name for name, found in names.items() if any(row.says is Says.YES for row in found)]
+    found = counted(rows)
+    path = DEFAULT_BACKEND if compiled else EAGER
+    because = f"{numbered(len(passed), 'model')} passed in {asked.rule.path} mode, and {minimum} are needed"
+    if len(passed) >= minimum:
+        return asked.decided(True, because.partition(",")[0], found.cases)
+    command = f"torchgauge run timm --device {asked.evidence.device} --config {path}"
+    return asked.open(because, command, found.cases)
+
+
+def suite(asked: Question) -> Finding:
+    """Every model of the smoke tiers of whole suites passes."""
+    names = asked.rule.names or ()
+    device = asked.evidence.device
+    wanted = [
+        (name, entry.name)
+        for name in names
+        for entry in registry.load(registry.SUITES, name).models()
+        if "smoke" in entry.tiers
+    ]
+    rows: dict[tuple[str, str], list[Seen]] = {key: [] for key in wanted}
+    for name in names:
+        for row in asked.evidence.of_suite.get(name, ()):
+            rows.get((name, row.workload.model), []).append(row)
+    found = counted(row for each in rows.values() for row in each)
+    if found.no:
+        return asked.decided(
+            False, f"cases that do not pass: {listed(r.case_id for r in found.no)}", found.cases
+        )
+    silent = [f"{suite}/{model}" for (suite, model), each in rows.items() if _all_of(each) is Says.NOTHING]
+    if silent:
+        command = f"torchgauge run {','.join(names)} --device {device} --tier smoke"
+        return asked.open(f"models that say nothing: {listed(silent)}", command, found.cases)
+    return asked.decided(True, f"{numbered(len(found.yes), 'case')} passed", found.cases)
+
+
+RULES: Mapping[str, Callable[[Question], Finding]] = {
+    "checks": checks,
+    "check_share": check_share,
+    "dtype": dtype,
+    "operators": operators,
+    "benchmarks": benchmarks,
+    "models": models,
+    "suite": suite,
+    "speed": lambda asked: speed(asked.item, asked.rule, asked.evidence),
+    "builds": lambda asked: builds(asked.item, asked.rule, asked.evidence),
+    "flaky": lambda asked: flaky(asked.item, asked.rule, asked.evidence),
+    "outages": lambda asked: outages(asked.item, asked.rule, asked.evidence),
+}
+"""The rules by their names."""

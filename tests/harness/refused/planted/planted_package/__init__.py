@@ -1,0 +1,1 @@
+"""Refusals by name as people write them; a comment ``planted: N`` stands on the line that has to be found."""
