@@ -64,10 +64,8 @@ void spoil_input(const Call& call) {
 Operator::Operator(const c10::OperatorHandle& handle)
     : name(handle.operator_name().name), host(host_operator(handle)), rule(shape_rule(name)) {
   const auto& schema = handle.schema();
-  if (schema.is_mutable() || !schema.overload_name().empty()) {
-    // Rules are for functions; what writes to an argument has that argument's shape.
-    if (schema.is_mutable()) rule = nullptr;
-  }
+  if (schema.is_mutable()) rule = nullptr;  // rules are for what makes its results
+  in_place = !name.empty() && name.back() == '_';
   for (const auto& argument : schema.arguments()) {
     const auto* alias = argument.alias_info();
     writes.push_back(alias != nullptr && alias->isWrite());

@@ -21,6 +21,7 @@ struct Operator {
   c10::OperatorHandle host;                // what the host runs for it
   std::vector<int> written;                // for each result: the argument that it is, or -1
   std::vector<bool> writes;                // for each argument: whether it is written to
+  bool in_place = false;                   // it changes arguments and makes nothing, so nothing takes another shape
   int generator = -1;                      // the argument that is a generator
   bool scalar_result = false;              // a result that is no tensor: the host must know it at once
   ShapeRule rule = nullptr;
@@ -43,7 +44,6 @@ struct Call {
   void run();
 };
 
-void run_kernel(const c10::OperatorHandle& handle, torch::jit::Stack* stack);
 // The operators of PyTorch that have a kernel here: names with overload.
 void register_kernels(const std::vector<std::string>& names);
 

@@ -5,7 +5,10 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
+#include <torch/csrc/Exceptions.h>
 #include <torch/library.h>
+
+#include <utility>
 
 #include "faults.h"
 #include "generator.h"
@@ -88,6 +91,14 @@ Shapes shapes_of(const IValue& value) {
   return found;
 }
 
+// Set while a structured operator of PyTorch's, which made results of the right shape, calls its `out` overload.
+thread_local bool results_fit = false;
+
+bool is_not_implemented(python_error& error) {
+  const pybind11::gil_scoped_acquire held;
+  return PyErr_GivenExceptionMatches(error.type, PyExc_NotImplementedError) != 0;
+}
+
 // Runs the operator on tensors without data. False where PyTorch cannot tell the results' shapes.
 bool infer(const Operator& op, const c10::OperatorHandle& handle, Stack& stack) {
   for (IValue& each : stack) {
@@ -98,6 +109,9 @@ bool infer(const Operator& op, const c10::OperatorHandle& handle, Stack& stack) 
     handle.callBoxed(stack);
   } catch (const c10::NotImplementedError&) {
     return false;
+  } catch (python_error& error) {
+    if (is_not_implemented(error)) return false;
+    throw;
   }
   return true;
 }
@@ -213,23 +227,36 @@ std::vector<Shapes> infer_all(Operator& op, const c10::OperatorHandle& handle, c
   return results;
 }
 
-}  // namespace
+// Many operators have a part in PyTorch's C++ that knows the shapes of results, makes them and calls the `out`
+// overload. It is what a back end without kernels of its own gets, so we ask as one: in Python the same takes
+// ten times as long as everything else here.
+void run_structured(const c10::OperatorHandle& handle, Stack* stack) {
+  const bool before = std::exchange(results_fit, true);
+  try {
+    handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse3), stack);
+  } catch (...) {
+    results_fit = before;
+    throw;
+  }
+  results_fit = before;
+}
 
 void run_kernel(const c10::OperatorHandle& handle, Stack* stack) {
   Operator& op = known(handle);
+  const bool fits = std::exchange(results_fit, false) || op.in_place;
   const size_t count = op.writes.size();
   Stack arguments(stack->end() - int64_t(count), stack->end());
   stack->erase(stack->end() - int64_t(count), stack->end());
   const int device = device_of_call(op, arguments);
   bool shapes_known = !op.scalar_result;
   std::vector<Shapes> shapes;
-  if (shapes_known) shapes = infer_all(op, handle, arguments, shapes_known);
+  if (shapes_known && !fits) shapes = infer_all(op, handle, arguments, shapes_known);
   if (!shapes_known) {
     run_and_wait(op, stack, arguments, device);
     return;
   }
   for (size_t each = 0; each < op.written.size(); ++each) {
-    if (op.written[each] >= 0) fit(arguments[op.written[each]], shapes.at(each));
+    if (op.written[each] >= 0 && !fits) fit(arguments[op.written[each]], shapes.at(each));
   }
   const auto call = prepare(op, arguments, device);
   for (size_t each = 0; each < op.written.size(); ++each) {
@@ -249,11 +276,19 @@ void run_kernel(const c10::OperatorHandle& handle, Stack* stack) {
   submit(op, call, device);
 }
 
+}  // namespace
+
 void register_kernels(const std::vector<std::string>& names) {
   static auto* library =
       new torch::Library(torch::Library::IMPL, "aten", c10::DispatchKey::PrivateUse1, __FILE__, __LINE__);
   for (const std::string& name : names) {
-    library->impl(name.c_str(), torch::CppFunction::makeFromBoxedFunction<&run_kernel>());
+    const auto dot = name.find('.');
+    const auto overload = dot == std::string::npos ? std::string() : name.substr(dot + 1);
+    const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name.substr(0, dot)).c_str(),
+                                                                      overload.c_str());
+    const bool structured = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+    library->impl(name.c_str(), structured ? torch::CppFunction::makeFromBoxedFunction<&run_structured>()
+                                           : torch::CppFunction::makeFromBoxedFunction<&run_kernel>());
   }
 }
 

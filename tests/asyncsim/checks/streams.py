@@ -17,6 +17,7 @@ def planned(seconds: float, name: str = "aten::mm") -> torch.Tensor:
     """A matrix whose product takes so long, on a device that has nothing to do."""
     asyncsim.forget_plans()
     block = torch.ones(8, 8, device=DEVICE)
+    torch.mm(block, block)
     asyncsim.synchronize()
     asyncsim.plan_kernel(name, seconds)
     return block
@@ -158,8 +159,8 @@ def check_copies_to_the_host_wait_and_those_to_pinned_memory_do_not() -> None:
     assert timed(block.cpu) >= 0.5 - 1e-4
     pinned = torch.zeros(8, 8).pin_memory()
     assert pinned.is_pinned()
-    torch.mm(block, block, out=block)
-    launched = timed(lambda: pinned.copy_(block, non_blocking=True))
+    product = torch.mm(block, block)
+    launched = timed(lambda: pinned.copy_(product, non_blocking=True))
     assert launched < 0.45, launched
     asyncsim.synchronize()
     assert pinned.tolist() == torch.full((8, 8), 8.0).tolist()
