@@ -116,16 +116,15 @@ bool infer(const Operator& op, const c10::OperatorHandle& handle, Stack& stack) 
   return true;
 }
 
-// The dtype that mixed floating inputs must not give.
-at::ScalarType result_type(const Shape& shape, const Stack& arguments) {
-  if (!active(Fault::WrongPromotion) || shape.dtype != at::kFloat) return shape.dtype;
-  at::ScalarType narrow = shape.dtype;
+// The dtype that mixed floating inputs must not give; what they should give where they are not mixed.
+at::ScalarType wrong_dtype(const at::Tensor& result, const Stack& arguments) {
+  at::ScalarType narrow = result.scalar_type();
   for (const IValue& each : arguments) {
     visit(each, [&](const at::Tensor& tensor) {
       if (tensor.scalar_type() == at::kHalf || tensor.scalar_type() == at::kBFloat16) narrow = tensor.scalar_type();
     });
   }
-  return narrow;
+  return result.scalar_type() == at::kFloat ? narrow : result.scalar_type();
 }
 
 at::Tensor twin_for(const at::Tensor& tensor, bool written, Call& call) {
@@ -231,6 +230,9 @@ std::vector<Shapes> infer_all(Operator& op, const c10::OperatorHandle& handle, c
 // overload. It is what a back end without kernels of its own gets, so we ask as one: in Python the same takes
 // ten times as long as everything else here.
 void run_structured(const c10::OperatorHandle& handle, Stack* stack) {
+  Stack arguments;
+  const bool promotes = active(Fault::WrongPromotion) && !handle.schema().is_mutable();
+  if (promotes) arguments.assign(stack->end() - int64_t(handle.schema().arguments().size()), stack->end());
   const bool before = std::exchange(results_fit, true);
   try {
     handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse3), stack);
@@ -239,6 +241,10 @@ void run_structured(const c10::OperatorHandle& handle, Stack* stack) {
     throw;
   }
   results_fit = before;
+  if (promotes && stack->back().isTensor()) {
+    const at::Tensor result = stack->back().toTensor();
+    stack->back() = result.to(wrong_dtype(result, arguments));
+  }
 }
 
 void run_kernel(const c10::OperatorHandle& handle, Stack* stack) {
@@ -266,7 +272,7 @@ void run_kernel(const c10::OperatorHandle& handle, Stack* stack) {
     }
     std::vector<at::Tensor> made;
     for (const auto& shape : shapes.at(each)) {
-      made.push_back(shape.has_value() ? make_tensor(shape->sizes, shape->strides, result_type(*shape, arguments), device)
+      made.push_back(shape.has_value() ? make_tensor(shape->sizes, shape->strides, shape->dtype, device)
                                        : at::Tensor());
       call->results.push_back(made.back().defined() ? host_twin(made.back()) : at::Tensor());
     }

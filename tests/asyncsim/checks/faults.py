@@ -113,13 +113,19 @@ def check_wait_event_ignored() -> None:
 
 def check_stream_order_violated() -> None:
     """Of two kernels that wait the second runs first."""
-    value = torch.ones(1, device=DEVICE)
+    block, value = torch.ones(8, 8, device=DEVICE), torch.ones(1, device=DEVICE)
+    other, stream = torch.Stream(DEVICE), torch.Stream(DEVICE)
+    asyncsim.synchronize()
     with fault("stream-order-violated"):
-        asyncsim.plan_kernel("aten::add_", 0.2)
-        value.add_(0)
-        value.add_(1)
-        value.mul_(3)
-        assert value.item() != 6.0
+        asyncsim.plan_kernel("aten::mm", 0.5)
+        with other:
+            torch.mm(block, block)
+        stream.wait_stream(other)
+        with stream:
+            value.add_(1)
+            value.mul_(3)
+        asyncsim.synchronize()
+        assert value.item() == 4.0
 
 
 def check_record_stream_ignored() -> None:

@@ -24,7 +24,6 @@ from torchgauge.devices.event_timer import TorchEventTimer
 from torchgauge.devices.privateuse1 import PrivateUse1Session
 from torchgauge.harness.backends.prepared import timed_call
 from torchgauge.harness.worker import memory, profiled_step, timing
-from torchgauge.records import RunSettings
 
 ROOT = Path(torchgauge.__file__).parent
 DEVICE = torch.device("asyncsim")
@@ -47,7 +46,7 @@ def places() -> dict[Place, int]:
                 continue
             calls = [node for node in ast.walk(function) if isinstance(node, ast.Call)]
             waits = [node for node in calls if ast.unparse(node.func).endswith(".synchronize")]
-        lines = [node.lineno for node in waits if ast.unparse(node.func) != "hooks.synchronize"]
+            lines = [node.lineno for node in waits if ast.unparse(node.func) != "hooks.synchronize"]
             for number, line in enumerate(sorted(lines), 1):
                 found[path.relative_to(ROOT).as_posix(), function.name, number] = line
     return found
@@ -119,16 +118,6 @@ def _wall(session: Forgetful) -> float:
 
 def _cold_compile(session: Forgetful) -> float:
     return timed_call(step, session)
-
-
-def _warm_up(session: Forgetful) -> float:
-    """How many steps the warm-up gives a block of ten of them: more where a step seems to take no time."""
-    from torchgauge.harness.worker.series import Series
-
-    series = Series("one", step, contextlib.nullcontext)
-    settings = RunSettings(warmup_budget_s=3 * STEP_S, min_block_s=STEP_S)
-    timing.warm_up(series, session, settings)
-    return float(series.inner)
 
 
 def _profiled(session: Forgetful) -> float:
@@ -235,6 +224,7 @@ def soon(seconds: float) -> bool:
     return STEP_S - 1e-4 <= seconds < RIGHT_BELOW_S
 
 
+# What warm-up, samples and `ab` go through alike.
 RUN_STEPS = "harness/worker/timing.py", "run_steps"
 PREPARED = "harness/backends/prepared.py", "timed_call"
 PROFILED = "harness/worker/profiled_step.py", "profiled"
@@ -246,7 +236,6 @@ PEAK = (*_place("harness/worker/memory.py", "peak_of_steps"), *_place("devices/a
 QUESTIONS = {
     "block start": Question(_place(*RUN_STEPS, 1), after_busy(_wall), soon),
     "block end": Question(_place(*RUN_STEPS, 2), _wall, late),
-    "warm-up": Question(_place(*RUN_STEPS, 2), _warm_up, lambda steps: steps <= 2),
     "cold compile start": Question(_place(*PREPARED, 1), after_busy(_cold_compile), soon),
     "cold compile end": Question(_place(*PREPARED, 2), _cold_compile, late),
     "profiled step start": Question(_place(*PROFILED, 1), after_busy(_profiled), soon),

@@ -10,6 +10,7 @@ import torch
 
 from torchgauge_asyncsim import _C, __version__
 from torchgauge_asyncsim.identity import DEVICE_NAME
+from torchgauge_asyncsim.settings import spellings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -227,10 +228,11 @@ def empty_cache() -> None:
 def plan_kernel(name: str, seconds: float | None) -> None:
     """Let every kernel of an operator ("aten::mm", "*" for all others) occupy its stream for `seconds`.
 
-    None takes the plan back; raises RuntimeError for a time below zero. Copies are "aten::copy_", collectives
-    "c10d::allreduce" and the like.
+    In place or not is one. None takes the plan back; raises RuntimeError for a time below zero. Copies are
+    "aten::copy_", collectives "c10d::allreduce" and the like.
     """
-    _C.plan_kernel(name, seconds)
+    for spelling in spellings(name):
+        _C.plan_kernel(spelling, seconds)
 
 
 def plan_launch(seconds: float) -> None:

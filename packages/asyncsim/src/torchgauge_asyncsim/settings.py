@@ -52,7 +52,8 @@ def apply(native: Any) -> set[str]:
     """Hand plans and faults to the C++ half; return the faults that are Python's, raise ValueError for others."""
     for word in words(PLAN_VARIABLE):
         name, _, seconds = word.rpartition("=")
-        native.plan_kernel(name, float(seconds))
+        for spelling in spellings(name):
+            native.plan_kernel(spelling, float(seconds))
     if os.environ.get(LAUNCH_VARIABLE):
         native.plan_launch(float(os.environ[LAUNCH_VARIABLE]))
     if os.environ.get(MEMORY_VARIABLE):
@@ -72,6 +73,16 @@ def apply(native: Any) -> set[str]:
             message = f"{FAULT_VARIABLE}: {word!r} is not a fault; known faults: {listed}"
             raise ValueError(message)
     return own
+
+
+def spellings(name: str) -> tuple[str, ...]:
+    """An operator's name and that of its twin that works in place, or the other way round.
+
+    PyTorch runs many of either through one kernel.
+    """
+    if "::" not in name:
+        return (name,)
+    return (name, name[:-1] if name.endswith("_") else f"{name}_")
 
 
 def operators_of(fault: str) -> set[str]:
