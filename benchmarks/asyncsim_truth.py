@@ -1,8 +1,8 @@
 """What torchgauge measures on the simulated device asyncsim, beside what was planned there.
 
-A real ``torchgauge run`` of ``planned_suite``: chains of kernels of 0.05, 1 and 10 ms, on one stream and on two, eager
-and compiled. A number is right within 2 % or 20 microseconds of its plan. Prints a Markdown table, and ``--json``
-one object; ends with 1 where a number is wrong.
+A real ``torchgauge run`` of ``planned_suite``: chains of kernels of 0.05, 1 and 10 ms, on one stream and on
+two, eager and compiled. A number is right within 2 % or 20 microseconds of its plan. Prints a Markdown table,
+with ``--json`` one object; ends with 1 where a number is wrong.
 """
 
 from __future__ import annotations
@@ -48,7 +48,9 @@ def measure(folder: Path, models: str, configs: str, seconds: float) -> list:
     command += ["--models", models, "--config", configs, "--threads", "1", "--measure-seconds", str(seconds)]
     command += ["--no-calibration", "--no-memory-probe", "--quiet-wait", "0", "--prefetch", "1"]
     command += ["--store", str(folder / "store")]
-    done = subprocess.run(command, env={**os.environ, **variables}, capture_output=True, text=True, check=False)
+    done = subprocess.run(
+        command, env={**os.environ, **variables}, capture_output=True, text=True, check=False
+    )
     store = Store.open(folder / "store")
     runs = store.run_ids()
     if not runs:
@@ -71,19 +73,26 @@ def compare(rows: list) -> list[dict]:
             right = abs(measured - planned) <= max(RELATIVE * planned, ABSOLUTE_S)
             status = ", ".join([row.status.value, *(each.value for each in row.modifiers)])
             fact = {"model": case.workload.model, "configuration": case.configuration.name, "metric": metric}
-            found.append({**fact, "status": status, "planned_s": planned, "measured_s": measured, "right": right})
+            found.append(
+                {**fact, "status": status, "planned_s": planned, "measured_s": measured, "right": right}
+            )
     return found
 
 
 def table(found: list[dict]) -> str:
     """Markdown, in milliseconds."""
-    lines = ["| model | configuration | metric | planned, ms | measured, ms | off by | |", "|---|---|---|---|---|---|---|"]
+    lines = [
+        "| model | configuration | metric | planned, ms | measured, ms | off by | |",
+        "|---|---|---|---|---|---|---|",
+    ]
     for each in found:
         off = each["measured_s"] - each["planned_s"]
         share = f" ({off / each['planned_s']:+.2%})" if each["planned_s"] else ""
         words = f"{each['planned_s'] * 1e3:.3f} | {each['measured_s'] * 1e3:.3f} | {off * 1e6:+.1f} us{share}"
         verdict = "right" if each["right"] else "*missed*"
-        lines.append(f"| {each['model']} | {each['configuration']} | `{each['metric']}` | {words} | {verdict} |")
+        lines.append(
+            f"| {each['model']} | {each['configuration']} | `{each['metric']}` | {words} | {verdict} |"
+        )
     return "\n".join(lines)
 
 
@@ -101,7 +110,9 @@ def main() -> int:
         print(json.dumps({"load": os.getloadavg(), "found": found}))
     else:
         print(table(found))
-        print(f"\nload {os.getloadavg()[0]:.1f}; right: {sum(each['right'] for each in found)} of {len(found)}")
+        print(
+            f"\nload {os.getloadavg()[0]:.1f}; right: {sum(each['right'] for each in found)} of {len(found)}"
+        )
     return 0 if found and all(each["right"] for each in found) else 1
 
 

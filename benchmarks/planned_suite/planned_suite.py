@@ -1,4 +1,4 @@
-"""The suite of ``asyncsim_truth.py``: chains of kernels whose durations are planned, on one stream and on two."""
+"""The suite of ``asyncsim_truth.py``: chains of kernels of planned durations, on one stream and on two."""
 
 from __future__ import annotations
 

@@ -20,7 +20,7 @@ RunPython = Callable[..., "subprocess.CompletedProcess[str]"]
 RunCheck = Callable[[str, str], None]
 
 
-def environment(**variables: str) -> dict[str, str]:
+def variables_of_a_child(**variables: str) -> dict[str, str]:
     """The variables of a process that has the device, with no fault or plan but those given."""
     inherited = {
         name: value
@@ -38,7 +38,7 @@ def run_child(
     """Run this interpreter with the device."""
     return subprocess.run(
         [sys.executable, *arguments],
-        env=environment(**(variables or {})),
+        env=variables_of_a_child(**(variables or {})),
         capture_output=True,
         text=True,
         timeout=timeout_s,
@@ -61,6 +61,18 @@ def device_installed() -> None:
     for module in ("torch", "torchgauge_asyncsim"):
         if importlib.util.find_spec(module) is None:
             pytest.skip(f"{module} is not installed")
+
+
+@pytest.fixture(scope="session")
+def environment() -> Callable[..., dict[str, str]]:
+    """Return a function that gives the variables of a process with the device, and others."""
+    return variables_of_a_child
+
+
+@pytest.fixture(scope="session")
+def child() -> RunPython:
+    """Return a function that runs this interpreter with these arguments and the device."""
+    return run_child
 
 
 @pytest.fixture

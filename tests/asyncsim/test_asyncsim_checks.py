@@ -1,4 +1,4 @@
-"""The asynchronous device behaves as PyTorch, models and compilers expect of a device, and breaks as it is told to."""
+"""The asynchronous device behaves as PyTorch and models expect of a device, and breaks as it is told to."""
 
 from __future__ import annotations
 

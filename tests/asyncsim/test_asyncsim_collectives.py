@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import ast
 import socket
 import subprocess
 import sys
+from collections.abc import Callable
 
 import pytest
-from conftest import environment
 
 pytestmark = pytest.mark.torch
 
@@ -62,7 +63,15 @@ print(found)
 """
 
 
-def two_ranks(timeout_s: float = 240, **variables: str) -> list[tuple[str, str]]:
+@pytest.fixture
+def two_ranks(environment):
+    """Return a function that gives output and errors of both processes."""
+    return lambda **options: run_two(environment, **options)
+
+
+def run_two(
+    environment: Callable[..., dict[str, str]], timeout_s: float = 240, **variables: str
+) -> list[tuple[str, str]]:
     """Output and errors of both processes, which are ended where the time is over."""
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
@@ -86,10 +95,10 @@ def two_ranks(timeout_s: float = 240, **variables: str) -> list[tuple[str, str]]
             rank.wait()
 
 
-def test_two_ranks():
+def test_every_collective(two_ranks):
     """Every collective gives what it should, in the order of streams, and later than its launch."""
     for rank, (output, errors) in enumerate(two_ranks()):
-        found = eval(output) if output else {}  # noqa: S307  # printed by our own child
+        found = ast.literal_eval(output) if output else {}
         expected = {
             "all_reduce": [12.0] * 4,
             "all_gather": [0.0, 1.0],
@@ -105,13 +114,13 @@ def test_two_ranks():
         assert found == expected, errors
 
 
-def test_a_wrong_sum():
+def test_a_wrong_sum(two_ranks):
     """Twice what it should be."""
     outputs = two_ranks(TORCHGAUGE_ASYNCSIM_FAULT="collective-wrong-sum")
     assert all("'all_reduce': [24.0" in output for output, _ in outputs), outputs
 
 
-def test_a_collective_that_hangs():
+def test_a_collective_that_hangs(two_ranks):
     """Neither rank ends."""
     with pytest.raises(subprocess.TimeoutExpired):
         two_ranks(timeout_s=45, TORCHGAUGE_ASYNCSIM_FAULT="collective-hangs")

@@ -48,9 +48,17 @@ print(in_a_child())
         ({FAULT: "import-raises"}, 1, "libasyncsim_driver.so: cannot open shared object file"),
         ({FAULT: "import-exits"}, 3, ""),
         ({FAULT: "exit-crashes"}, -6, ""),
-        ({FAULT: "no-such-fault"}, 1, "ValueError: TORCHGAUGE_ASYNCSIM_FAULT: 'no-such-fault' is not a fault"),
+        (
+            {FAULT: "no-such-fault"},
+            1,
+            "ValueError: TORCHGAUGE_ASYNCSIM_FAULT: 'no-such-fault' is not a fault",
+        ),
         ({FAULT: "lost-after=2"}, 1, "device lost, it no longer answers"),
-        ({FAULT: "missing-ops=aten::relu"}, 1, "Could not run 'aten::relu' with arguments from the 'asyncsim' backend"),
+        (
+            {FAULT: "missing-ops=aten::relu"},
+            1,
+            "Could not run 'aten::relu' with arguments from the 'asyncsim' backend",
+        ),
         ({"TORCHGAUGE_ASYNCSIM_MEMORY": "1000"}, 1, "asyncsim out of memory"),
     ],
 )
@@ -71,7 +79,7 @@ def test_faults_that_hang(python, fault):
 
 
 def test_faults_of_the_python_half(python):
-    """Another name than the entry point's, a lower dtype than asked for, no counters, operators on the host."""
+    """Another name than the entry point's, a wrong dtype, no counters, operators on the host."""
     child = python(
         """
 import torch

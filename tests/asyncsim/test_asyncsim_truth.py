@@ -1,4 +1,4 @@
-"""A real run on the asynchronous device shows what was planned; a busy machine may make a number larger, never smaller."""
+"""A real run on the asynchronous device shows what was planned; a busy machine makes no number smaller."""
 
 from __future__ import annotations
 
@@ -14,17 +14,16 @@ BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
 
 import asyncsim_truth  # noqa: E402
-from conftest import environment  # noqa: E402
 
 pytestmark = pytest.mark.torch
 
 MODELS, CONFIGURATIONS = ("one-1ms", "two-10ms"), ("eager", "aot_eager")
 TIMES_TOO_LONG = 3.0
-"""What a busy machine may add; a wrong unit, or streams that are counted one after the other, is more or less."""
+"""What a busy machine may add; a wrong unit is more or less."""
 
 
 @pytest.fixture(scope="module")
-def rows(tmp_path_factory):
+def rows(tmp_path_factory, environment):
     """The rows of one run of a chain on one stream and one on two, eager and compiled."""
     with pytest.MonkeyPatch.context() as patch:
         for name, value in environment().items():

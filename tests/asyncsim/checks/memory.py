@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import gc
 
+import pytest
 import torch
+
 from torchgauge_asyncsim import device_module as asyncsim
 
 MEBIBYTE = 1 << 20
 
 
 def check_counters_follow_the_tensors() -> None:
-    """Allocated, peak and reserved bytes, by the device's module and by torch.accelerator, and on one device only."""
+    """Allocated, peak and reserved bytes, by the module and by torch.accelerator, and on one device only."""
     gc.collect()
     other = asyncsim.memory_allocated(1)
     before = asyncsim.memory_allocated()
@@ -64,12 +66,8 @@ def check_full_memory_is_an_out_of_memory_error() -> None:
     """PyTorch's own error, which a harness need not guess from words; afterwards the device works."""
     free, total = torch.accelerator.get_memory_info()
     assert 0 < free <= total
-    try:
+    with pytest.raises(torch.OutOfMemoryError, match="asyncsim out of memory"):
         torch.empty(total + 1, dtype=torch.uint8, device="asyncsim")
-    except torch.OutOfMemoryError as error:
-        assert "asyncsim out of memory" in str(error)
-    else:
-        raise AssertionError("more memory than there is")
     assert torch.ones(2, device="asyncsim").sum().item() == 2.0
     assert asyncsim.memory_stats()["num_ooms"] == 1
 

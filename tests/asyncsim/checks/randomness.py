@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import torch
+
 from torchgauge_asyncsim import device_module as asyncsim
 
 DEVICE = "asyncsim"

@@ -1,7 +1,7 @@
 """What the harness's numbers become where it forgets to wait: one question for each place where it waits.
 
-The device is real and asynchronous, so are the harness's functions; only the one call of ``synchronize`` that a
-plant names does nothing. A question says what its place's number is; ``true`` says which numbers are right.
+The device is asynchronous and the harness's functions are its own; only the one call of ``synchronize`` that
+a plant names does nothing. A question says what its place's number is; ``true`` says which numbers are right.
 """
 
 from __future__ import annotations
@@ -13,10 +13,8 @@ import time
 from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import torch
-from torchgauge_asyncsim import device_module as asyncsim
 
 import torchgauge
 from torchgauge.devices import calibrate, calibration, hooks
@@ -24,6 +22,7 @@ from torchgauge.devices.event_timer import TorchEventTimer
 from torchgauge.devices.privateuse1 import PrivateUse1Session
 from torchgauge.harness.backends.prepared import timed_call
 from torchgauge.harness.worker import memory, profiled_step, timing
+from torchgauge_asyncsim import device_module as asyncsim
 
 ROOT = Path(torchgauge.__file__).parent
 DEVICE = torch.device("asyncsim")
@@ -82,7 +81,7 @@ _BY_LINE: dict[tuple[str, int], Place] = {}
 
 @dataclass(frozen=True)
 class Question:
-    """``ask(session)`` is the number of a place, ``true`` whether it is right; ``places`` are waited at together."""
+    """``ask(session)`` is the number of a place, ``true`` whether it is right; ``places`` wait together."""
 
     places: tuple[Place, ...]
     ask: Callable[[Forgetful], float]
@@ -231,7 +230,10 @@ PROFILED = "harness/worker/profiled_step.py", "profiled"
 TIMED = "devices/calibrate.py", "timed"
 COMPLETIONS = "devices/calibration.py", "_completions"
 AGREEMENT = "devices/calibration.py", "_agreement"
-PEAK = (*_place("harness/worker/memory.py", "peak_of_steps"), *_place("devices/accelerator.py", "peak_memory"))
+PEAK = (
+    *_place("harness/worker/memory.py", "peak_of_steps"),
+    *_place("devices/accelerator.py", "peak_memory"),
+)
 
 QUESTIONS = {
     "block start": Question(_place(*RUN_STEPS, 1), after_busy(_wall), soon),
@@ -243,16 +245,22 @@ QUESTIONS = {
     "calibration start": Question(_place(*TIMED, 1), after_busy(_calibrated), soon),
     "calibration end": Question(_place(*TIMED, 2), _calibrated, late),
     "launch start": Question(
-        _place(*COMPLETIONS, 1), _launch_complete_at_first, lambda seconds: BUSY_S - 1e-4 <= seconds < 2 * BUSY_S - 0.1
+        _place(*COMPLETIONS, 1),
+        _launch_complete_at_first,
+        lambda seconds: BUSY_S - 1e-4 <= seconds < 2 * BUSY_S - 0.1,
     ),
     "launch end": Question(_place(*COMPLETIONS, 2), _launch_complete, late),
     "events against the clock, start": Question(
         _place(*AGREEMENT, 1), after_busy(_agreement), lambda ratio: 0.4 < ratio <= 1.01
     ),
-    "events against the clock, end": Question(_place(*AGREEMENT, 2), _agreement, lambda ratio: 0.4 < ratio <= 1.01),
+    "events against the clock, end": Question(
+        _place(*AGREEMENT, 2), _agreement, lambda ratio: 0.4 < ratio <= 1.01
+    ),
     "peak memory": Question(PEAK, _peak, lambda peak: peak >= 64 << 20),
     "event timer": Question(_place("devices/event_timer.py", "elapsed_s"), _timer, late),
-    "trial of events": Question(_place("devices/hooks.py", "_tried_events"), _event_trial, lambda found: found == 1.0),
+    "trial of events": Question(
+        _place("devices/hooks.py", "_tried_events"), _event_trial, lambda found: found == 1.0
+    ),
 }
 
 
@@ -288,7 +296,13 @@ def main(name: str) -> None:
     """Print whether the harness is right where it waits, and where it does not."""
     question = QUESTIONS[name]
     began = time.perf_counter()
-    print(name, right(question, ()), right(question, question.places), round(time.perf_counter() - began, 1), flush=True)
+    print(
+        name,
+        right(question, ()),
+        right(question, question.places),
+        round(time.perf_counter() - began, 1),
+        flush=True,
+    )
 
 
 if __name__ == "__main__":

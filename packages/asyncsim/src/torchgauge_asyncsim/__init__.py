@@ -1,7 +1,7 @@
 """An asynchronous PyTorch device without hardware, whose kernels take exactly as long as somebody planned.
 
-PyTorch calls `autoload` through the `torch.backends` entry point at the end of `import torch`. Nothing happens
-unless the environment has TORCHGAUGE_SIMULATED_DEVICE=asyncsim, as a process can have one such device only.
+PyTorch calls `autoload` through the `torch.backends` entry point at the end of `import torch`. It does nothing
+unless the environment has TORCHGAUGE_SIMULATED_DEVICE=asyncsim: a process can have one such device only.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ __all__ = ["__version__", "autoload"]
 
 
 def autoload() -> None:
-    """Register the device where it is asked for; on an unsupported torch warn and leave `import torch` working."""
+    """Register the device where it is asked for; with a torch that it does not know warn and do nothing."""
     if not chosen():
         return
     from torchgauge_asyncsim import registration

@@ -15,6 +15,8 @@ from torchgauge_asyncsim.settings import spellings
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from typing_extensions import Self
+
     Device = torch.device | str | int | None
 
 MODEL = "asyncsim (simulated)"
@@ -34,15 +36,16 @@ class DeviceProperties:
 class Event(torch.Event):
     """An event of the device, with PyTorch's own methods."""
 
-    def __new__(cls, enable_timing: bool = False, blocking: bool = False, interprocess: bool = False) -> Event:
+    def __new__(cls, enable_timing: bool = False, **kwargs: bool) -> Self:
         """Make an event; `blocking` and `interprocess` change nothing here."""
+        del kwargs
         return super().__new__(cls, DEVICE_NAME, enable_timing=enable_timing)
 
 
 class Stream(torch.Stream):
     """A stream of the device, with PyTorch's own methods."""
 
-    def __new__(cls, device: Device = None, priority: int = 0, **kwargs: Any) -> Stream:
+    def __new__(cls, device: Device = None, priority: int = 0, **kwargs: Any) -> Self:
         """Make a stream on `device`, by default on the current one."""
         if kwargs:
             return super().__new__(cls, **kwargs)
@@ -246,7 +249,7 @@ def forget_plans() -> None:
 
 
 def set_late_counters(late: bool) -> None:
-    """Let the memory counters change when the stream gets there, as with allocators that work in stream order."""
+    """Let memory counters change when the stream gets there, as with allocators that work in stream order."""
     _C.set_late_counters(late)
 
 

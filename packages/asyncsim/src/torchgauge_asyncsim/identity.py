@@ -1,4 +1,4 @@
-"""The device's name, and whether this process asked for it: PyTorch lets a process name its backend only once."""
+"""The device's name, and whether this process asked for it: PyTorch lets it name a backend only once."""
 
 from __future__ import annotations
 

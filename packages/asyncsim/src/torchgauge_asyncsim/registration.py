@@ -65,7 +65,9 @@ def _register_kernels(native: Any) -> None:
     missing, fallback = settings.operators_of("missing-ops"), settings.operators_of("fallback-ops")
     names = OPERATORS.read_text(encoding="utf-8").split()
     absent = missing | fallback
-    native.register_kernels([name.removeprefix("aten::") for name in names if name.split(".")[0] not in absent])
+    native.register_kernels(
+        [name.removeprefix("aten::") for name in names if name.split(".")[0] not in absent]
+    )
     library: Any = torch.library.Library("aten", "IMPL")  # type: ignore[no-untyped-call]
     _libraries.append(library)
     for name in missing:
@@ -91,6 +93,7 @@ def _break(module: Any, asked: set[str]) -> None:
     if "properties-hang" in asked:
 
         def get_device_properties(device: Any = None) -> Any:
+            del device
             while True:
                 time.sleep(3600)
 

@@ -1,9 +1,9 @@
 """Plans and faults that the environment asks for, so that a test chooses them for a child process.
 
-    TORCHGAUGE_ASYNCSIM_PLAN=aten::mm=0.001,*=0.00005      seconds by kernel
-    TORCHGAUGE_ASYNCSIM_LAUNCH=0.00002                     seconds of the host for each launch
-    TORCHGAUGE_ASYNCSIM_MEMORY=1000000000                  bytes of each device
-    TORCHGAUGE_ASYNCSIM_FAULT=events-zero,lost-after=500   the README says what each does
+TORCHGAUGE_ASYNCSIM_PLAN=aten::mm=0.001,*=0.00005      seconds by kernel
+TORCHGAUGE_ASYNCSIM_LAUNCH=0.00002                     seconds of the host for each launch
+TORCHGAUGE_ASYNCSIM_MEMORY=1000000000                  bytes of each device
+TORCHGAUGE_ASYNCSIM_FAULT=events-zero,lost-after=500   the README says what each does
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ def before_loading() -> None:
 
 
 def apply(native: Any) -> set[str]:
-    """Hand plans and faults to the C++ half; return the faults that are Python's, raise ValueError for others."""
+    """Hand plans and faults to the C++ half; return what is Python's; raises ValueError for no fault."""
     for word in words(PLAN_VARIABLE):
         name, _, seconds = word.rpartition("=")
         for spelling in spellings(name):
@@ -65,8 +65,10 @@ def apply(native: Any) -> set[str]:
         if name == "lost-after" and value.isdecimal():
             native.set_lost_after(int(value))
         elif word in known:
-            native.set_fault(word, True)  # noqa: FBT003  # the native half takes no names
-        elif word in {*OF_THE_IMPORT, *OF_THE_EXIT, *OF_PYTHON} or (name in {"missing-ops", "fallback-ops"} and value):
+            native.set_fault(word, True)  # the native half takes no names
+        elif word in {*OF_THE_IMPORT, *OF_THE_EXIT, *OF_PYTHON} or (
+            name in {"missing-ops", "fallback-ops"} and value
+        ):
             own.add(word)
         else:
             listed = ", ".join(sorted({*known, *OF_THE_IMPORT, *OF_THE_EXIT, *OF_PYTHON, *WITH_VALUES}))
