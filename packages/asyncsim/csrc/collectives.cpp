@@ -21,7 +21,11 @@ constexpr int64_t kStream = kStreams - 1;
 class OnStream final : public c10d::Work {
  public:
   OnStream(int rank, OpType kind, int device, Tensors kept)
-      : c10d::Work(rank, kind), device_(device), kept_(std::move(kept)), end_(std::make_shared<Event>()) {}
+      : c10d::Work(rank, kind), device_(device), kept_(std::move(kept)), end_(std::make_shared<Event>()) {
+    const c10::Device place(c10::DeviceType::PrivateUse1, c10::DeviceIndex(device));
+    future_ = c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()),
+                                                       std::vector<c10::Device>{place});
+  }
 
   bool isCompleted() override { return end_->done(); }
   bool isSuccess() const override { return true; }
@@ -31,12 +35,17 @@ class OnStream final : public c10d::Work {
     synchronize();
     return true;
   }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+
+  // What was submitted on the current stream, that of collectives, is all that the results wait for.
+  void submitted() { future_->markCompleted(c10::IValue(kept_)); }
   const std::shared_ptr<Event>& end() const { return end_; }
 
  private:
   int device_;
   Tensors kept_;
   std::shared_ptr<Event> end_;
+  c10::intrusive_ptr<c10::ivalue::Future> future_;
 };
 
 Tensors twins(const Tensors& tensors) {
@@ -71,6 +80,7 @@ Started Collectives::start(OpType kind, const char* name, Tensors kept, std::fun
     while (active(Fault::CollectiveHangs)) pause();
     run()->wait();
   });
+  work->submitted();
   exchange_stream(device, before);
   stream.record(work->end());
   return work;

@@ -6,6 +6,7 @@
 
 #include <mutex>
 #include <unordered_map>
+#include <unordered_set>
 
 #include "faults.h"
 #include "tensors.h"
@@ -14,6 +15,13 @@ namespace asyncsim {
 namespace {
 
 using torch::jit::Stack;
+
+bool value_decides_shape(const std::string& name) {
+  static const std::unordered_set<std::string> all = {
+      "aten::nonzero", "aten::masked_select", "aten::_unique", "aten::_unique2", "aten::unique_dim",
+      "aten::unique_consecutive", "aten::unique_dim_consecutive"};
+  return all.count(name) > 0;
+}
 
 c10::OperatorHandle host_operator(const c10::OperatorHandle& handle) {
   const std::string& name = handle.operator_name().name;
@@ -65,6 +73,7 @@ Operator::Operator(const c10::OperatorHandle& handle)
     : name(handle.operator_name().name), host(host_operator(handle)), rule(shape_rule(name)) {
   const auto& schema = handle.schema();
   if (schema.is_mutable()) rule = nullptr;  // rules are for what makes its results
+  depends_on_values = value_decides_shape(name);
   in_place = !name.empty() && name.back() == '_';
   for (const auto& argument : schema.arguments()) {
     const auto* alias = argument.alias_info();

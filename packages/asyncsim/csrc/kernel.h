@@ -24,6 +24,7 @@ struct Operator {
   bool in_place = false;                   // it changes arguments and makes nothing, so nothing takes another shape
   int generator = -1;                      // the argument that is a generator
   bool scalar_result = false;              // a result that is no tensor: the host must know it at once
+  bool depends_on_values = false;          // the shape of a result does, so the host must wait for it
   ShapeRule rule = nullptr;
   std::atomic<Time> longest{0};            // arithmetic so far
 

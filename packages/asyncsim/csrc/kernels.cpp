@@ -162,9 +162,18 @@ std::shared_ptr<Call> prepare(Operator& op, const Stack& arguments, int device) 
   return call;
 }
 
+// A kernel that fails is told of at the next wait, so it has to say which one it was.
+void run_named(Call& call) {
+  try {
+    call.run();
+  } catch (const c10::Error& error) {
+    TORCH_CHECK(false, "asyncsim: kernel ", call.op->name, " failed: ", error.what_without_backtrace());
+  }
+}
+
 void submit(Operator& op, const std::shared_ptr<Call>& call, int device) {
   if (!active(Fault::HostCopies)) {
-    launch(op.name, device, op.margin(), [call] { call->run(); });
+    launch(op.name, device, op.margin(), [call] { run_named(*call); });
     return;
   }
   // The host computes on copies of its own, and nobody is told.
@@ -254,7 +263,7 @@ void run_kernel(const c10::OperatorHandle& handle, Stack* stack) {
   Stack arguments(stack->end() - int64_t(count), stack->end());
   stack->erase(stack->end() - int64_t(count), stack->end());
   const int device = device_of_call(op, arguments);
-  bool shapes_known = !op.scalar_result;
+  bool shapes_known = !op.scalar_result && !op.depends_on_values;
   std::vector<Shapes> shapes;
   if (shapes_known && !fits) shapes = infer_all(op, handle, arguments, shapes_known);
   if (!shapes_known) {

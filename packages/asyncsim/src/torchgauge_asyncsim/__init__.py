@@ -1,7 +1,7 @@
 """An asynchronous PyTorch device without hardware, whose kernels take exactly as long as somebody planned.
 
-PyTorch calls `autoload` through the `torch.backends` entry point at the end of `import torch`. It does nothing
-unless the environment has TORCHGAUGE_SIMULATED_DEVICE=asyncsim: a process can have one such device only.
+PyTorch calls `autoload` through the `torch.backends` entry point at the end of `import torch`. It does
+nothing unless the environment has TORCHGAUGE_SIMULATED_DEVICE=asyncsim, as a process has one such device.
 """
 
 from __future__ import annotations
