@@ -5,7 +5,7 @@
 #include <ATen/ops/empty_like.h>
 #include <ATen/ops/mul.h>
 #include <ATen/ops/ones_like.h>
-#include <torch/csrc/Exceptions.h>
+#include <pybind11/pybind11.h>
 #include <torch/library.h>
 
 #include <utility>
@@ -91,12 +91,12 @@ Shapes shapes_of(const IValue& value) {
   return found;
 }
 
-// Set while a structured operator of PyTorch's, which made results of the right shape, calls its `out` overload.
-thread_local bool results_fit = false;
+// The structured operator of PyTorch's that made results of the right shape and will call its `out` overload.
+thread_local std::string made_by;
 
-bool is_not_implemented(python_error& error) {
-  const pybind11::gil_scoped_acquire held;
-  return PyErr_GivenExceptionMatches(error.type, PyExc_NotImplementedError) != 0;
+// The name without what says that it works in place.
+std::string plain(const std::string& name) {
+  return name.back() == '_' ? name.substr(0, name.size() - 1) : name;
 }
 
 // Runs the operator on tensors without data. False where PyTorch cannot tell the results' shapes.
@@ -109,8 +109,9 @@ bool infer(const Operator& op, const c10::OperatorHandle& handle, Stack& stack) 
     handle.callBoxed(stack);
   } catch (const c10::NotImplementedError&) {
     return false;
-  } catch (python_error& error) {
-    if (is_not_implemented(error)) return false;
+  } catch (pybind11::error_already_set& error) {
+    const pybind11::gil_scoped_acquire held;
+    if (error.matches(PyExc_NotImplementedError)) return false;
     throw;
   }
   return true;
@@ -242,14 +243,14 @@ void run_structured(const c10::OperatorHandle& handle, Stack* stack) {
   Stack arguments;
   const bool promotes = active(Fault::WrongPromotion) && !handle.schema().is_mutable();
   if (promotes) arguments.assign(stack->end() - int64_t(handle.schema().arguments().size()), stack->end());
-  const bool before = std::exchange(results_fit, true);
+  const std::string before = std::exchange(made_by, plain(known(handle).name));
   try {
     handle.redispatchBoxed(c10::DispatchKeySet(c10::DispatchKey::PrivateUse3), stack);
   } catch (...) {
-    results_fit = before;
+    made_by = before;
     throw;
   }
-  results_fit = before;
+  made_by = before;
   if (promotes && stack->back().isTensor()) {
     const at::Tensor result = stack->back().toTensor();
     stack->back() = result.to(wrong_dtype(result, arguments));
@@ -258,7 +259,9 @@ void run_structured(const c10::OperatorHandle& handle, Stack* stack) {
 
 void run_kernel(const c10::OperatorHandle& handle, Stack* stack) {
   Operator& op = known(handle);
-  const bool fits = std::exchange(results_fit, false) || op.in_place;
+  const bool made = op.name == made_by;
+  if (made) made_by.clear();
+  const bool fits = made || op.in_place;
   const size_t count = op.writes.size();
   Stack arguments(stack->end() - int64_t(count), stack->end());
   stack->erase(stack->end() - int64_t(count), stack->end());
@@ -291,6 +294,9 @@ void run_kernel(const c10::OperatorHandle& handle, Stack* stack) {
   submit(op, call, device);
 }
 
+// The `out` overloads of these first give their result another shape, also where it was right.
+bool resizes(const std::string& name) { return name == "mse_loss" || name == "smooth_l1_loss"; }
+
 }  // namespace
 
 void register_kernels(const std::vector<std::string>& names) {
@@ -301,7 +307,8 @@ void register_kernels(const std::vector<std::string>& names) {
     const auto overload = dot == std::string::npos ? std::string() : name.substr(dot + 1);
     const auto handle = c10::Dispatcher::singleton().findSchemaOrThrow(("aten::" + name.substr(0, dot)).c_str(),
                                                                       overload.c_str());
-    const bool structured = handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
+    const bool structured =
+        !resizes(name) && handle.hasKernelForDispatchKey(c10::DispatchKey::CompositeExplicitAutogradNonFunctional);
     library->impl(name.c_str(), structured ? torch::CppFunction::makeFromBoxedFunction<&run_structured>()
                                            : torch::CppFunction::makeFromBoxedFunction<&run_kernel>());
   }
