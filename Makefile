@@ -37,6 +37,13 @@ $(VENV)/.runtime: $(VENV)/.created pyproject.toml constraints.txt packages/npusi
 	$(PIP) install -c constraints.txt -e '.[torch,dashboard]' -e ./packages/npusim
 	@touch $@
 
+# Compiled, so apart from the rest: an unchanged package is not built again. It needs the torch that is installed.
+ASYNCSIM := $(wildcard packages/asyncsim/pyproject.toml packages/asyncsim/setup.py packages/asyncsim/csrc/*)
+$(VENV)/.asyncsim: $(VENV)/.runtime $(ASYNCSIM)
+	@echo "building packages/asyncsim, a simulated device in C++ (two minutes on two cores) ..."
+	$(PIP) install -c constraints.txt --no-build-isolation --no-deps -e ./packages/asyncsim
+	@touch $@
+
 $(VENV)/.dev: $(VENV)/.runtime
 	@echo "installing the tools of development into $(VENV) ..."
 	$(PIP) install -c constraints.txt -e '.[torch,dev,docs]'
@@ -66,13 +73,13 @@ static: $(VENV)/.dev
 	$(BIN)/check-jsonschema --quiet --builtin-schema vendor.github-actions .github/actions/*/action.yml
 	$(BIN)/zizmor --offline --quiet --persona pedantic .github
 
-test: static chromium axe slurm
+test: static $(VENV)/.asyncsim chromium axe slurm
 	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest $(SPREAD) -m "not full"
 
-test-full: static chromium axe slurm
+test-full: static $(VENV)/.asyncsim chromium axe slurm
 	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest $(SPREAD)
 
-faults: $(VENV)/.dev
+faults: $(VENV)/.dev $(VENV)/.asyncsim
 	$(BIN)/python -m pytest $(SPREAD) $$($(BIN)/python tests/harness/faults/catalogue.py)
 
 bench: $(VENV)/.dev
