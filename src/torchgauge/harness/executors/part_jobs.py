@@ -61,12 +61,14 @@ class Stage(Enum):
 class JobState:
     """What an engine says of a job, with ``words`` of its own.
 
-    ``again`` is false where it is not to be tried once more: somebody cancelled it.
+    ``again`` is false where it is not to be tried once more: somebody cancelled it. ``told`` is true where its
+    folder cannot grow any more, so that nothing is to be waited for.
     """
 
     stage: Stage
     words: str = ""
     again: bool = True
+    told: bool = False
 
 
 @dataclass(frozen=True)
@@ -93,6 +95,9 @@ class Engine(Protocol):
 
     def look(self) -> Mapping[str, JobState]:
         """How far each job is, by its name; one that is left out is not known."""
+
+    def notes(self) -> Sequence[str]:
+        """What it has to say of itself since it was last asked."""
 
     def called(self, job: PartJob) -> str:
         """What people know the job as."""
@@ -265,6 +270,7 @@ class PartJobs:
             time.sleep(min(READ_S, self.options.poll_s))
             if self.now - self.asked >= self.options.poll_s:
                 self.states, self.asked = self.engine.look(), self.now
+            yield from map(RunNote, self.engine.notes())
             for watched in list(self.jobs.values()):
                 yield from self.looked_at(watched, self.states.get(watched.job.name))
             waiting = {each.words for each in self.states.values() if each.stage is Stage.WAITING}
@@ -314,8 +320,10 @@ class PartJobs:
             watched.running = self.now if watched.running is None else watched.running
             if self.now - watched.running > self.limit_s(watched.job):
                 over = f"it ran longer than all deadlines of its cases, {self.limit_s(watched.job):g} s"
-        elif self.now - watched.heard > self.options.lost_s or (
-            state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED
+        elif (
+            state.told
+            or self.now - watched.heard > self.options.lost_s
+            or (state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED)
         ):
             over = state.words
         if over:

@@ -87,6 +87,10 @@ class Slurm:
         """What Slurm calls all jobs of the run."""
         return f"torchgauge-{self.submission.plan.run_id}"
 
+    def notes(self) -> Sequence[str]:
+        """Nothing: what Slurm says is said of its jobs."""
+        return ()
+
     def called(self, job: PartJob) -> str:
         """``slurm job 12_3``."""
         return f"slurm job {self.tasks[job.name]}" if job.name in self.tasks else job.name

@@ -1,0 +1,157 @@
+"""A real Ray cluster of this machine for the time of a test session: a head without devices, and nodes.
+
+Each node is what ``ray start`` begins there. A node whose machine dies is one of which every process is killed.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import secrets
+import signal
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+
+from torchgauge.processes.process_tree import descendants
+
+RAY = Path(sys.executable).with_name("ray")
+COMMON = ("--block", "--disable-usage-stats", "--num-cpus=0", "--object-store-memory=80000000")
+PORTS = (
+    *("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "metrics-export-port"),
+    "runtime-env-agent-port",
+)
+START_S = 170
+"""Seconds that a node may take to start, on a machine that does other things."""
+NODES = {"one": {"fake": 1, "cpu": 1, "mixed": 1}, "two": {"fake": 1, "cpu": 1, "npu": 1}}
+"""Two nodes that can measure, by what each has."""
+
+
+class RayCluster:
+    """A head, and the nodes that were started; all want the token, unless the cluster has none."""
+
+    def __init__(self, folder: Path, *, token: bool = True) -> None:
+        self.folder = folder
+        self.port = _free_port()
+        self.processes: dict[str, subprocess.Popen[bytes]] = {}
+        self.temporary = folder / "tmp"
+        self.temporary.mkdir()
+        kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
+        self.token = secrets.token_hex(32) if token else ""
+        access = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token} if token else {"RAY_AUTH_MODE": "disabled"}
+        patience = {"RAY_raylet_start_wait_time_s": str(START_S)}
+        self.environment = {**kept, **access, **patience, "TMPDIR": str(self.temporary), "OMP_NUM_THREADS": "1"}
+
+    @property
+    def address(self) -> str:
+        """Where the head is."""
+        return f"127.0.0.1:{self.port}"
+
+    def begin(self, nodes: Mapping[str, Mapping[str, int]], pythonpath: str) -> None:
+        """Start the head and ``nodes``; returns when all are there."""
+        self.environment["PYTHONPATH"] = pythonpath
+        self.start("head", "--head", f"--port={self.port}", "--include-dashboard=false", f"--temp-dir={self.folder}/ray")
+        self.wait("head")
+        for name, resources in nodes.items():
+            self.start_node(name, resources)
+        self.wait(*nodes)
+
+    def start_node(self, name: str, resources: Mapping[str, int], **variables: str) -> None:
+        """Start a node; it is there when :meth:`wait` returns."""
+        words = (f"--address={self.address}", f"--resources={json.dumps(resources)}", f"--node-name={name}")
+        self.start(name, *words, **variables)
+
+    def start(self, name: str, *words: str, **variables: str) -> None:
+        """``ray start`` in the foreground; a raylet that is to find out its agents' ports waits 15 s at most."""
+        ports = [f"--{each}={_free_port()}" for each in PORTS]
+        with self._output(name).open("wb") as output:
+            self.processes[name] = subprocess.Popen(
+                [str(RAY), "start", *words, *ports, *COMMON],
+                env=self.environment | variables,
+                stdout=output,
+                stderr=output,
+                start_new_session=True,
+            )
+
+    def wait(self, *names: str, patience_s: float = START_S) -> None:
+        """Return when all of ``names`` say that they run."""
+        deadline = time.monotonic() + patience_s
+        for name in names:
+            while "Ray runtime started" not in self._output(name).read_text(errors="replace"):
+                assert self.processes[name].poll() is None, self.words(name)
+                assert time.monotonic() < deadline, self.words(name)
+                time.sleep(0.1)
+
+    def words(self, name: str) -> str:
+        """The end of what a node said, for a test that fails."""
+        return self._output(name).read_text(errors="replace")[-3000:]
+
+    def _output(self, name: str) -> Path:
+        return self.folder / f"{name}.out"
+
+    def node_of(self, pid: int) -> str:
+        """The node on which the process ``pid`` runs."""
+        (name,) = (name for name, each in self.processes.items() if pid in descendants(each.pid))
+        return name
+
+    def kill(self, name: str) -> None:
+        """Its machine dies: all of its processes at once."""
+        process = self.processes.pop(name)
+        for pid in [process.pid, *descendants(process.pid)]:
+            _signal(pid, signal.SIGKILL)
+        process.wait()
+
+    def agents(self) -> list[int]:
+        """Process ids of agents on all nodes."""
+        found = []
+        for process in self.processes.values():
+            for pid in descendants(process.pid):
+                try:
+                    name = Path(f"/proc/{pid}/cmdline").read_bytes()
+                except OSError:
+                    continue
+                if name.startswith(b"ray::Agent"):
+                    found.append(pid)
+        return found
+
+    def wait_until_empty(self, patience_s: float = 60.0) -> None:
+        """Return when no agent is left, nor a folder of one."""
+        deadline = time.monotonic() + patience_s
+        while self.agents() or list(self.temporary.glob("torchgauge-*")):
+            assert time.monotonic() < deadline, (self.agents(), list(self.temporary.iterdir()))
+            time.sleep(0.1)
+
+    def end(self) -> None:
+        """Kill everything."""
+        for name in list(self.processes):
+            self.kill(name)
+
+
+@contextmanager
+def ray_cluster(
+    folder: Path, nodes: Mapping[str, Mapping[str, int]], pythonpath: str, *, token: bool = True
+) -> Iterator[RayCluster]:
+    """A cluster in ``folder``, whose path must be short: it holds sockets."""
+    cluster = RayCluster(folder, token=token)
+    try:
+        cluster.begin(nodes, pythonpath)
+        yield cluster
+    finally:
+        cluster.end()
+
+
+def _signal(pid: int, number: int) -> None:
+    try:
+        os.kill(pid, number)
+    except ProcessLookupError:
+        return
+
+
+def _free_port() -> int:
+    with socket.socket() as found:
+        found.bind(("127.0.0.1", 0))
+        return int(found.getsockname()[1])
