@@ -50,3 +50,15 @@ def started(sandbox: Any, place: Any, *more: str, **options: str) -> Any:
     """``torchgauge run`` of the six slow models, which goes on."""
     store = ("--store", str(sandbox.store_path))
     return sandbox.start("run", *SLOW, *sandbox.quick, *store, *place.words(**options), *more)
+
+
+def running_worker(sandbox: Any) -> int:
+    """The process id of the `torchgauge worker` that measures."""
+    for process in Path("/proc").iterdir():
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+        except OSError:
+            continue
+        if b"worker" in words and str(sandbox.store_path).encode() in b" ".join(words):
+            return int(process.name)
+    raise AssertionError("no worker")

@@ -1,6 +1,6 @@
 """A real Ray cluster of this machine for the time of a test session: a head without devices, and nodes.
 
-Each node is what ``ray start`` begins there. A node whose machine dies is one of which every process is killed.
+Each node is what ``ray start`` begins there. Where its machine is to die, all of its processes are killed.
 """
 
 from __future__ import annotations
@@ -19,14 +19,12 @@ from pathlib import Path
 
 from torchgauge.processes.process_tree import descendants
 
+TESTS = Path(__file__).resolve().parents[2]
+PYTHONPATH = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS / "faults_plugin")])
 RAY = Path(sys.executable).with_name("ray")
 COMMON = ("--block", "--disable-usage-stats", "--num-cpus=0", "--object-store-memory=80000000")
-PORTS = (
-    *("dashboard-agent-listen-port", "dashboard-agent-grpc-port", "metrics-export-port"),
-    "runtime-env-agent-port",
-)
-START_S = 170
-"""Seconds that a node may take to start, on a machine that does other things."""
+ATTEMPTS = 6
+"""Starts of a node on a machine that does other things."""
 NODES = {"one": {"fake": 1, "cpu": 1, "mixed": 1}, "two": {"fake": 1, "cpu": 1, "npu": 1}}
 """Two nodes that can measure, by what each has."""
 
@@ -42,9 +40,19 @@ class RayCluster:
         self.temporary.mkdir()
         kept = {name: value for name, value in os.environ.items() if not name.startswith("RAY_")}
         self.token = secrets.token_hex(32) if token else ""
-        access = {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token} if token else {"RAY_AUTH_MODE": "disabled"}
-        patience = {"RAY_raylet_start_wait_time_s": str(START_S)}
-        self.environment = {**kept, **access, **patience, "TMPDIR": str(self.temporary), "OMP_NUM_THREADS": "1"}
+        access = (
+            {"RAY_AUTH_MODE": "token", "RAY_AUTH_TOKEN": self.token}
+            if token
+            else {"RAY_AUTH_MODE": "disabled"}
+        )
+        patience = {"RAY_raylet_start_wait_time_s": "20"}
+        self.environment = {
+            **kept,
+            **access,
+            **patience,
+            "TMPDIR": str(self.temporary),
+            "OMP_NUM_THREADS": "1",
+        }
 
     @property
     def address(self) -> str:
@@ -54,37 +62,46 @@ class RayCluster:
     def begin(self, nodes: Mapping[str, Mapping[str, int]], pythonpath: str) -> None:
         """Start the head and ``nodes``; returns when all are there."""
         self.environment["PYTHONPATH"] = pythonpath
-        self.start("head", "--head", f"--port={self.port}", "--include-dashboard=false", f"--temp-dir={self.folder}/ray")
-        self.wait("head")
+        words = (
+            "--head",
+            f"--port={self.port}",
+            "--include-dashboard=false",
+            f"--temp-dir={self.folder}/ray",
+        )
+        self.start("head", *words)
         for name, resources in nodes.items():
             self.start_node(name, resources)
-        self.wait(*nodes)
 
     def start_node(self, name: str, resources: Mapping[str, int], **variables: str) -> None:
-        """Start a node; it is there when :meth:`wait` returns."""
+        """Start a node; returns when it is there."""
         words = (f"--address={self.address}", f"--resources={json.dumps(resources)}", f"--node-name={name}")
         self.start(name, *words, **variables)
 
     def start(self, name: str, *words: str, **variables: str) -> None:
-        """``ray start`` in the foreground; a raylet that is to find out its agents' ports waits 15 s at most."""
-        ports = [f"--{each}={_free_port()}" for each in PORTS]
-        with self._output(name).open("wb") as output:
-            self.processes[name] = subprocess.Popen(
-                [str(RAY), "start", *words, *ports, *COMMON],
-                env=self.environment | variables,
-                stdout=output,
-                stderr=output,
-                start_new_session=True,
-            )
+        """``ray start`` in the foreground; returns when it says that it runs.
 
-    def wait(self, *names: str, patience_s: float = START_S) -> None:
-        """Return when all of ``names`` say that they run."""
-        deadline = time.monotonic() + patience_s
-        for name in names:
-            while "Ray runtime started" not in self._output(name).read_text(errors="replace"):
-                assert self.processes[name].poll() is None, self.words(name)
-                assert time.monotonic() < deadline, self.words(name)
-                time.sleep(0.1)
+        Once more where it does not: a raylet gives its helpers 15 s, whatever else the machine does.
+        """
+        for _ in range(ATTEMPTS):
+            with self._output(name).open("wb") as output:
+                self.processes[name] = subprocess.Popen(
+                    [str(RAY), "start", *words, *COMMON],
+                    env=self.environment | variables,
+                    stdout=output,
+                    stderr=output,
+                    start_new_session=True,
+                )
+            if self._runs(name):
+                return
+            self.kill(name)
+        raise AssertionError(self.words(name))
+
+    def _runs(self, name: str) -> bool:
+        while "Ray runtime started" not in self.words(name):
+            if self.processes[name].poll() is not None:
+                return False
+            time.sleep(0.1)
+        return True
 
     def words(self, name: str) -> str:
         """The end of what a node said, for a test that fails."""
@@ -121,7 +138,7 @@ class RayCluster:
     def wait_until_empty(self, patience_s: float = 60.0) -> None:
         """Return when no agent is left, nor a folder of one."""
         deadline = time.monotonic() + patience_s
-        while self.agents() or list(self.temporary.glob("torchgauge-*")):
+        while self.agents() or list(self.temporary.glob("torchgauge-spool-*")):
             assert time.monotonic() < deadline, (self.agents(), list(self.temporary.iterdir()))
             time.sleep(0.1)
 

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import groupby
 
-from torchgauge.harness.executors.executor import Submission, Yield
+from torchgauge.harness.executors.executor import NoOptions, Submission, Yield
+from torchgauge.harness.executors.fleet import FleetDevice
 from torchgauge.harness.pool.pace import Pace
 from torchgauge.harness.pool.worker_pool import WorkerPool
 from torchgauge.results.atomic_file import storage_errors
@@ -18,6 +19,12 @@ class LocalExecutor:
     """The built-in executor."""
 
     name: str = "local"
+
+    def fleet(self, options: NoOptions) -> list[FleetDevice]:
+        """The accelerators of this machine, and who has their leases."""
+        from torchgauge.harness.executors.local_fleet import local_fleet
+
+        return local_fleet()
 
     def submit(self, submission: Submission) -> Iterator[Yield]:
         """Run the groups device by device."""

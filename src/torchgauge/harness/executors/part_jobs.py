@@ -61,8 +61,8 @@ class Stage(Enum):
 class JobState:
     """What an engine says of a job, with ``words`` of its own.
 
-    ``again`` is false where it is not to be tried once more: somebody cancelled it. ``told`` is true where its
-    folder cannot grow any more, so that nothing is to be waited for.
+    ``again`` is false where it is not to be tried once more: somebody cancelled it. ``told`` is true where
+    its folder cannot grow any more, so that nothing is to be waited for.
     """
 
     stage: Stage
@@ -318,8 +318,9 @@ class PartJobs:
         elif state.stage is Stage.RUNNING:
             watched.heard = self.now
             watched.running = self.now if watched.running is None else watched.running
-            if self.now - watched.running > self.limit_s(watched.job):
-                over = f"it ran longer than all deadlines of its cases, {self.limit_s(watched.job):g} s"
+            longest = longest_s(self.submission.plan, watched.job.groups)
+            if self.now - watched.running > longest:
+                over = f"it ran longer than all deadlines of its cases, {longest:g} s"
         elif (
             state.told
             or self.now - watched.heard > self.options.lost_s
@@ -328,15 +329,6 @@ class PartJobs:
             over = state.words
         if over:
             yield from self.lost(watched, over, again=state.again)
-
-    def limit_s(self, job: PartJob) -> float:
-        """Seconds that ``job`` may take where each case of it takes all that it may."""
-        deadlines = self.submission.plan.settings.deadlines
-        once = sum(astuple(deadlines))
-        limit: float = 2 * once  # calibration at both ends
-        for each in job.groups:
-            limit += len(each.cases) * (deadlines.check_s if each.checks else once)
-        return limit
 
     def lost(self, watched: Watched, words: str, *, again: bool) -> Iterator[Yield]:
         """Start what a lost job left once more, and end as infrastructure what has cost enough jobs.
@@ -381,6 +373,16 @@ class PartJobs:
             for group in watched.left_groups
             for each in group.cases
         ]
+
+
+def longest_s(plan: Plan, groups: Iterable[Group]) -> float:
+    """Seconds that ``groups`` may take where each case takes all that ``plan`` lets it."""
+    deadlines = plan.settings.deadlines
+    once = sum(astuple(deadlines))
+    limit: float = 2 * once  # calibration at both ends
+    for each in groups:
+        limit += len(each.cases) * (deadlines.check_s if each.checks else once)
+    return limit
 
 
 def write_part_plan(folder: Path, plan: Plan, job: PartJob) -> None:

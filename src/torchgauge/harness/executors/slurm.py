@@ -19,7 +19,9 @@ from pathlib import Path
 
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.executors.executor import Submission, Yield
+from torchgauge.harness.executors.fleet import FleetDevice
 from torchgauge.harness.executors.part_jobs import JobState, PartJob, PartJobs, PartOptions, Stage
+from torchgauge.harness.executors.slurm_fleet import slurm_fleet
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.passed_variables import passed
 from torchgauge.results.atomic_file import write_atomically
@@ -233,6 +235,10 @@ class SlurmExecutor:
         done = ask("squeue", "--noheader", "--name=torchgauge-none")
         if done.returncode:
             raise InfrastructureError(f"Slurm does not answer: {_in_a_line(done)}", hint="sinfo says more")
+
+    def fleet(self, options: SlurmOptions) -> list[FleetDevice]:
+        """The nodes, and the jobs of torchgauge on them."""
+        return slurm_fleet(ask)
 
     def submit(self, submission: Submission) -> Iterator[Yield]:
         """Submit the groups, and yield what their jobs write."""

@@ -25,21 +25,22 @@ from torchgauge.processes.process_tree import signal_one
 
 LOOK_S = 0.05
 """Seconds between looks at files that grow, while somebody waits for what is new."""
-STOP_S = 3.0
-"""Seconds that a worker which is told to stop may take to close its journal."""
+STOP_S = 5.0
+"""Seconds that a worker which is told to stop may take to close its journal, and then to tidy up."""
 
 
 @dataclass(frozen=True)
 class Post:
     """What an agent is for: a device of a run.
 
-    ``variables`` are those of the driver that its workers get, beside its own of which ``passed_on`` are names
-    or patterns. It ends where nobody asks for ``orphan_s`` seconds. ``worker_python`` is the workers'
+    ``variables`` are those of the driver that its workers get, beside its own, of which ``passed_on`` are
+    names or patterns. It ends where nobody asks for ``orphan_s`` seconds. ``worker_python`` is the workers'
     interpreter ("" for its own).
     """
 
     run_id: str
     device: str
+    resource: str
     node: str
     variables: Mapping[str, str]
     passed_on: tuple[str, ...]
@@ -91,7 +92,7 @@ class _Job:
 
 @dataclass
 class Agent:
-    """The actor. Its methods are called from several threads; jobs run one after another in one of its own."""
+    """The actor: several threads call its methods, and in one of its own jobs run one after another."""
 
     post: Post
     jobs: dict[str, _Job] = field(default_factory=dict)
@@ -118,6 +119,7 @@ class Agent:
         return {
             "run_id": self.post.run_id,
             "device": self.post.device,
+            "resource": self.post.resource,
             "node": self.post.node,
             "running": running[0] if running else "",
         }
@@ -221,9 +223,12 @@ def _told(job: _Job, known: Known) -> Told | None:
 
 
 def _stop(process: KeptProcess) -> None:
-    """Let ``process`` close its journal, then end it with all that it started."""
-    signal_one(process.child_pid, signal.SIGINT)
-    deadline = time.monotonic() + STOP_S
-    while process.poll() is None and time.monotonic() < deadline:
-        time.sleep(LOOK_S)
+    """Let ``process`` close its journal, then tidy up, then end it with all that it started."""
+    for _ in range(2):  # the second Ctrl-C ends it at once
+        signal_one(process.child_pid, signal.SIGINT)
+        deadline = time.monotonic() + STOP_S
+        while process.poll() is None and time.monotonic() < deadline:
+            time.sleep(LOOK_S)
+        if process.returncode is not None:
+            return
     process.end()

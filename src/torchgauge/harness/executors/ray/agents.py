@@ -6,6 +6,7 @@ import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import ray
@@ -43,7 +44,8 @@ class Place:
 class Hired:
     """An agent; ``ref`` is what it is to answer next, ``heard`` when it last did.
 
-    ``jobs`` are those that it has, ``forget`` those that it need not keep, ``told`` how many of these it knows.
+    ``jobs`` are those that it has, ``forget`` those that it need not keep, ``told`` how many of these it
+    knows.
     """
 
     place: Place
@@ -95,7 +97,7 @@ class Agents:
             self.nodes = None
         for place in self.places:
             if place.device in wanted and place not in {*self.hired, *self.hiring, *self.refused}:
-                self.hiring[place] = self.head.ask(lambda place=place: self._hire(place))
+                self.hiring[place] = self.head.ask(partial(self._hire, place))
         for place, future in list(self.hiring.items()):
             if future.done():
                 self.hiring.pop(place)
@@ -130,6 +132,7 @@ class Agents:
         post = Post(
             self.order.run_id,
             place.device,
+            device.resource,
             place.node,
             variables,
             device.passed_on,

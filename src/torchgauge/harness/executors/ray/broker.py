@@ -2,8 +2,8 @@
 
 Commands are lines of JSON on standard input: ``{"start": [{"name", "device", "groups"}]}``,
 ``{"stop": [names]}`` and ``{"drop": [names]}``; its end ends everything. Answers are lines of JSON on the
-descriptor ANSWER: ``jobs`` (state by name: stage, words, again, told), ``notes`` and ``reached``, at least every
-second. ``broker ORDER ANSWER``, where ORDER is a file of JSON (:class:`Order`).
+descriptor ANSWER: ``jobs`` (state by name: stage, words, again, told) and ``notes``, at least every second.
+``broker ORDER ANSWER``, where ORDER is a file of JSON (:class:`Order`).
 """
 
 from __future__ import annotations
@@ -23,8 +23,8 @@ import ray
 
 from torchgauge.harness.executors.part_jobs import JobState, Stage
 from torchgauge.harness.executors.ray.agent import Known, Told
-from torchgauge.harness.executors.ray.cluster_facts import NAMESPACE
 from torchgauge.harness.executors.ray.agents import Agents, Hired
+from torchgauge.harness.executors.ray.cluster_facts import NAMESPACE
 from torchgauge.harness.executors.ray.head import Head
 from torchgauge.harness.executors.ray.order import Order
 from torchgauge.harness.executors.ray.spool import Fetched

@@ -28,13 +28,13 @@ def main(address: str, authentication: str, answer_s: float, *asked: str) -> Non
     if authentication == "token" and _lets_strangers_in(address):
         _say(
             {
-                "refused": f"the Ray cluster at {address} has no token authentication: whoever reaches it can "
-                "run anything on its nodes",
+                "refused": f"the Ray cluster at {address} has no token authentication: whoever reaches "
+                "it can run anything on its nodes",
                 "hint": f"{GENERATE}; or --executor-option authentication=none",
             }
         )
         return
-    from ray._raylet import GcsClient
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
     from ray.exceptions import AuthenticationError, RayError
 
     try:
@@ -81,9 +81,9 @@ def _is_address(name: str) -> bool:
 
 
 def _lets_strangers_in(address: str) -> bool:
-    """Whether the cluster answers somebody who has another token; asked by a fork, since Ray reads it once."""
+    """Whether the cluster answers somebody who has another token; by a fork: Ray reads it once."""
     import ray
-    from ray._raylet import GcsClient
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
 
     child = os.fork()
     if child == 0:

@@ -12,12 +12,11 @@ from dataclasses import dataclass
 
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.executors.executor import Submission, Yield
+from torchgauge.harness.executors.fleet import FleetDevice
 from torchgauge.harness.executors.part_jobs import PartJobs
 from torchgauge.harness.executors.ray.access import Access, cluster, require_access
+from torchgauge.harness.executors.ray.ray_fleet import custom, ray_fleet
 from torchgauge.harness.executors.ray.ray_jobs import RayJobs, RayOptions, resource_of
-
-BUILT_IN = ("node:", "memory", "object_store_memory", "accelerator_type:")
-"""How resources begin that every node of a cluster has, and nobody asks for."""
 
 
 @dataclass(frozen=True)
@@ -44,15 +43,17 @@ class RayExecutor:
                 found[name] = found.get(name, 0) + count
         missing = [device for device in devices if found.get(resource_of(device, options), 0) < 1]
         if missing:
-            has = [
-                f"{count:g} {name}" for name, count in sorted(found.items()) if not name.startswith(BUILT_IN)
-            ]
+            has = [f"{count:g} {name}" for name, count in sorted(custom(found).items())]
             wanted = ", ".join(repr(resource_of(each, options)) for each in missing)
             raise InfrastructureError(
                 f"no node of the Ray cluster has {wanted}: it has {', '.join(has) or 'no custom resource'}",
                 hint="ray start --resources='{\"DEVICE\": 1}' says what a node has; "
                 "--executor-option resource=NAME how it is called",
             )
+
+    def fleet(self, options: RayOptions) -> list[FleetDevice]:
+        """The nodes, the agents of all runs, and where one of this torchgauge would be refused."""
+        return ray_fleet(cluster(access_of(options), "agents"))
 
     def submit(self, submission: Submission) -> Iterator[Yield]:
         """Let agents measure the groups, and yield what they write."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 class DeviceOrder:
     """How agents of a device are placed.
 
-    Each takes one ``resource``. A node has at most ``most`` of them (0: as many as it has of the resource); of
-    several, each sees one entry of the variable ``visibility``. ``passed_on`` are names of variables, or
+    Each takes one ``resource``. A node has at most ``most`` of them (0: as many as it has of the resource);
+    of several, each sees one entry of the variable ``visibility``. ``passed_on`` are names of variables, or
     patterns, that its workers need.
     """
 
@@ -25,8 +25,8 @@ class DeviceOrder:
 class Order:
     """A run as its broker knows it; ``folder`` is that of its parts. Times are seconds.
 
-    ``variables`` are those of the driver that workers get, ``worker_python`` their interpreter ("" for that of
-    the node), ``facts`` what must be equal on each node.
+    ``variables`` are those of the driver that workers get, ``worker_python`` their interpreter ("" for that
+    of the node), ``facts`` what must be equal on each node.
     """
 
     run_id: str

@@ -53,8 +53,9 @@ class RayOptions(PartOptions):
     """What ``--executor-option`` may say beside what all executors of jobs take.
 
     ``address`` is HOST:PORT of the head (default: RAY_ADDRESS). ``resource`` is the custom resource of a
-    device, in which ``{device}`` is its name. ``authentication`` is ``token`` or ``none``. The head must answer
-    within ``answer_s`` seconds. A node measures ``per_node`` jobs at once: a neighbour would be in their times.
+    device, in which ``{device}`` is its name. ``authentication`` is ``token`` or ``none``. The head must
+    answer within ``answer_s`` seconds. A node measures ``per_node`` jobs at once: a neighbour would be in
+    their times.
     """
 
     address: str = ""

@@ -28,15 +28,16 @@ def news(folder: Path, output: Path, had: Mapping[str, int]) -> tuple[list[Piece
 
     Logs come before the journal that names them. False where more is left than one answer carries.
     """
-    journal, room, found = _size(folder / JOURNAL), MOST, []
+    journal, room = _size(folder / JOURNAL), MOST
+    found: list[Piece] = []
     logs = sorted(path for path in (folder / LOGS).glob("*") if path.is_file() and not path.is_symlink())
     files = [(f"{LOGS}/{path.name}", path, _size(path)) for path in logs]
     files += [("", output, _size(output)), (JOURNAL, folder / JOURNAL, journal)]
     for name, path, size in files:
         offset = had.get(name, 0)
-        if size < offset:  # written anew
+        if size is not None and size < offset:  # written anew
             offset = 0
-        if size == offset:
+        if size is None or (size == offset and name in had):
             continue
         if room <= 0:
             return found, False
@@ -50,11 +51,12 @@ def news(folder: Path, output: Path, had: Mapping[str, int]) -> tuple[list[Piece
     return found, True
 
 
-def _size(path: Path) -> int:
+def _size(path: Path) -> int | None:
+    """Bytes of a file; None where it is not there."""
     try:
         return path.stat().st_size
     except OSError:
-        return 0
+        return None
 
 
 @dataclass
