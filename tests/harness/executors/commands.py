@@ -54,11 +54,12 @@ def started(sandbox: Any, place: Any, *more: str, **options: str) -> Any:
 
 def running_worker(sandbox: Any) -> int:
     """The process id of the `torchgauge worker` that measures."""
-    for process in Path("/proc").iterdir():
+    for process in Path("/proc").glob("[0-9]*"):
         try:
             words = (process / "cmdline").read_bytes().split(b"\0")
+            ours = sandbox.marker.encode() in (process / "environ").read_bytes()
         except OSError:
             continue
-        if b"worker" in words and str(sandbox.store_path).encode() in b" ".join(words):
+        if ours and words[1:4] == [b"-m", b"torchgauge.cli.main", b"worker"]:
             return int(process.name)
     raise AssertionError("no worker")

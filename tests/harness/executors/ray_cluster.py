@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
 
-from torchgauge.processes.process_tree import descendants
+from torchgauge.processes.process_tree import children, descendants, signal_one
 
 TESTS = Path(__file__).resolve().parents[2]
 PYTHONPATH = os.pathsep.join([str(TESTS.parent / "src"), str(TESTS / "faults_plugin")])
@@ -119,27 +119,27 @@ class RayCluster:
         """Its machine dies: all of its processes at once."""
         process = self.processes.pop(name)
         for pid in [process.pid, *descendants(process.pid)]:
-            _signal(pid, signal.SIGKILL)
+            signal_one(pid, signal.SIGKILL)
         process.wait()
+
+    def of_ray(self, name: str) -> list[int]:
+        """Process ids of a node, but for what an agent has started."""
+        found = [self.processes[name].pid]
+        for pid in found:
+            if not _title(pid).startswith("ray::Agent"):
+                found += children(pid)
+        return found
 
     def agents(self) -> list[int]:
         """Process ids of agents on all nodes."""
-        found = []
-        for process in self.processes.values():
-            for pid in descendants(process.pid):
-                try:
-                    name = Path(f"/proc/{pid}/cmdline").read_bytes()
-                except OSError:
-                    continue
-                if name.startswith(b"ray::Agent"):
-                    found.append(pid)
-        return found
+        pids = [pid for process in self.processes.values() for pid in descendants(process.pid)]
+        return [pid for pid in pids if _title(pid).startswith("ray::Agent")]
 
     def wait_until_empty(self, patience_s: float = 60.0) -> None:
-        """Return when no agent is left, nor a folder of one."""
+        """Return when no agent is left."""
         deadline = time.monotonic() + patience_s
-        while self.agents() or list(self.temporary.glob("torchgauge-spool-*")):
-            assert time.monotonic() < deadline, (self.agents(), list(self.temporary.iterdir()))
+        while self.agents():
+            assert time.monotonic() < deadline, self.agents()
             time.sleep(0.1)
 
     def end(self) -> None:
@@ -161,11 +161,11 @@ def ray_cluster(
         cluster.end()
 
 
-def _signal(pid: int, number: int) -> None:
+def _title(pid: int) -> str:
     try:
-        os.kill(pid, number)
-    except ProcessLookupError:
-        return
+        return Path(f"/proc/{pid}/cmdline").read_bytes().decode(errors="replace")
+    except OSError:
+        return ""
 
 
 def _free_port() -> int:

@@ -6,10 +6,14 @@ driver is gone, or has given it up. Whatever it started ends with it, by their k
 
 from __future__ import annotations
 
+import contextlib
+import fcntl
 import os
+import shutil
 import signal
 import subprocess
 import sys
+import tempfile
 import threading
 import time
 from collections.abc import Mapping, Sequence
@@ -23,6 +27,8 @@ from torchgauge.processes.kept_process import KeptProcess, new_scratch, remove_s
 from torchgauge.processes.passed_variables import passed
 from torchgauge.processes.process_tree import signal_one
 
+SPOOL = "spool"
+LOCK = "lock"
 LOOK_S = 0.05
 """Seconds between looks at files that grow, while somebody waits for what is new."""
 STOP_S = 5.0
@@ -75,6 +81,7 @@ class _Job:
     plan: bytes
     groups: Sequence[str]
     scratch: Path
+    lock: int
     began: bool = False
     stopped: bool = False
     process: KeptProcess | None = None
@@ -101,6 +108,7 @@ class Agent:
 
     def __post_init__(self) -> None:
         self.changed = threading.Condition()
+        sweep()
         threading.Thread(target=self._run, name="jobs", daemon=True).start()
         threading.Thread(target=self._end_alone, name="orphan", daemon=True).start()
 
@@ -126,7 +134,8 @@ class Agent:
 
     def take(self, name: str, plan: bytes, groups: Sequence[str]) -> None:
         """Measure ``groups`` of ``plan``, after what was taken before."""
-        job = _Job(plan, groups, Path(new_scratch("spool")))
+        scratch = Path(new_scratch(SPOOL))
+        job = _Job(plan, groups, scratch, _locked(scratch))
         with self.changed:
             self.jobs[name] = job
             self.queue.append(job)
@@ -147,7 +156,7 @@ class Agent:
         for job in list(self.jobs.values()):
             if job.process is not None:
                 job.process.end()
-            remove_scratch(str(job.scratch))
+            _remove(job)
         os._exit(0)
 
     def poll(self, known: Mapping[str, Known], forget: Sequence[str], wait_s: float) -> dict[str, Told]:
@@ -158,7 +167,7 @@ class Agent:
         """
         for name in forget:
             if (job := self.jobs.pop(name, None)) is not None:
-                remove_scratch(str(job.scratch))
+                _remove(job)
         until = time.monotonic() + wait_s
         while True:
             self.heard = time.monotonic()
@@ -211,6 +220,32 @@ class Agent:
         while time.monotonic() - self.heard < self.post.orphan_s:
             time.sleep(min(1.0, self.post.orphan_s / 4))
         self.leave()
+
+
+def sweep() -> None:
+    """Remove spools of agents that were killed: Ray kills the keepers that would have done so, too."""
+    for lock in Path(tempfile.gettempdir()).glob(f"torchgauge-{SPOOL}-*/{LOCK}"):
+        try:
+            descriptor = os.open(lock, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC)
+        except OSError:
+            continue
+        with contextlib.suppress(BlockingIOError):
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            shutil.rmtree(lock.parent, ignore_errors=True)
+        os.close(descriptor)
+
+
+def _locked(scratch: Path) -> int:
+    """The descriptor of a lock that says, for as long as this process lives, that ``scratch`` is in use."""
+    descriptor = os.open(scratch / f"{LOCK}.new", os.O_RDWR | os.O_CREAT | os.O_CLOEXEC, 0o600)
+    fcntl.flock(descriptor, fcntl.LOCK_EX)
+    (scratch / f"{LOCK}.new").rename(scratch / LOCK)
+    return descriptor
+
+
+def _remove(job: _Job) -> None:
+    remove_scratch(str(job.scratch))
+    os.close(job.lock)
 
 
 def _told(job: _Job, known: Known) -> Told | None:
