@@ -108,6 +108,9 @@ class Engine(Protocol):
     def end(self, jobs: Sequence[PartJob]) -> None:
         """End ``jobs``; returns when they are gone, or a deadline has passed."""
 
+    def close(self) -> None:
+        """Nothing more is asked of it: it writes to its folder no more."""
+
 
 @dataclass
 class Watched:
@@ -213,6 +216,7 @@ class PartJobs:
                 yield from self.told(watched)
         finally:
             self.engine.end(self.open_jobs)
+            self.engine.close()
             shutil.rmtree(self.engine.folder, ignore_errors=True)
 
     @property

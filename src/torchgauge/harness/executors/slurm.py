@@ -159,6 +159,9 @@ class Slurm:
             self._wait_until(lambda states: not any(states[task][1] for task in tasks & states.keys()))
             self.over |= tasks
 
+    def close(self) -> None:
+        """Nothing of it runs here."""
+
     def _states(self) -> dict[str, tuple[JobState, bool]] | None:
         """State by array task, and whether it may still hold a node; None where squeue does not answer."""
         layout = ",".join(f"{name}:|" for name in FIELDS)

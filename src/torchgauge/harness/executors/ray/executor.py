@@ -58,11 +58,7 @@ class RayExecutor:
     def submit(self, submission: Submission) -> Iterator[Yield]:
         """Let agents measure the groups, and yield what they write."""
         options = submission.options or RayOptions()
-        jobs = RayJobs(submission, options, access_of(options))
-        try:
-            yield from PartJobs(submission, jobs, options).run()
-        finally:
-            jobs.close()
+        yield from PartJobs(submission, RayJobs(submission, options, access_of(options)), options).run()
 
 
 def access_of(options: RayOptions) -> Access:
