@@ -25,6 +25,7 @@ COMMANDS = {
     },
     "Devices": {
         "devices": ("torchgauge.cli.devices", "what devices are here, and why others are not"),
+        "fleet": ("torchgauge.cli.fleet", "devices of a cluster, who has them, and a Job for Kubernetes"),
         "doctor": ("torchgauge.cli.doctor", "what is missing on this machine and what to type"),
         "check": ("torchgauge.cli.check", "check what a device can do, and print its capability card"),
         "compat": ("torchgauge.cli.compat", "what devices can do, side by side, from stores"),

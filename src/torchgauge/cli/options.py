@@ -357,3 +357,22 @@ def _apply(options: list[Any], command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
+
+
+def pairs(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+    """NAME=VALUE, each name once, as a dictionary."""
+    found = [each.partition("=") for each in value]
+    for name, sign, _ in found:
+        if not (name and sign) or [each[0] for each in found].count(name) > 1:
+            raise click.BadParameter("give each option once, as NAME=VALUE")
+    return {name: text for name, _, text in found}
+
+
+EXECUTOR_OPTION = click.option(
+    "--executor-option",
+    "executor_words",
+    metavar="K=V",
+    multiple=True,
+    callback=pairs,
+    help="an option of the executor; may be given several times",
+)

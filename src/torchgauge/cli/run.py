@@ -10,6 +10,7 @@ import click
 from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.options import (
     DURATIONS,
+    EXECUTOR_OPTION,
     EXPECTATIONS,
     Seconds,
     campaigning,
@@ -21,14 +22,6 @@ from torchgauge.cli.options import (
 
 if TYPE_CHECKING:
     from torchgauge.harness.launched.crew import Crew
-
-
-def _pairs(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
-    pairs = [each.partition("=") for each in value]
-    for name, sign, _ in pairs:
-        if not (name and sign) or [each[0] for each in pairs].count(name) > 1:
-            raise click.BadParameter("give each option once, as NAME=VALUE")
-    return {name: text for name, _, text in pairs}
 
 
 @click.command("run")
@@ -46,14 +39,7 @@ def _pairs(_context: click.Context, _parameter: click.Parameter, value: tuple[st
 )
 @store_option("where results go")
 @click.option("--executor", default="local", show_default=True, help="where workers run")
-@click.option(
-    "--executor-option",
-    "executor_words",
-    metavar="K=V",
-    multiple=True,
-    callback=_pairs,
-    help="an option of the executor; may be given several times",
-)
+@EXECUTOR_OPTION
 @click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:

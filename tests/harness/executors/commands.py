@@ -44,3 +44,16 @@ def started(sandbox: Any, place: Any, *more: str, **options: str) -> Any:
     """``torchgauge run`` of the six slow models, which goes on."""
     store = ("--store", str(sandbox.store_path))
     return sandbox.start("run", *SLOW, *sandbox.quick, *store, *place.words(**options), *more)
+
+
+def running_worker(sandbox: Any) -> int:
+    """The process id of the `torchgauge worker` that measures."""
+    for process in Path("/proc").glob("[0-9]*"):
+        try:
+            words = (process / "cmdline").read_bytes().split(b"\0")
+            ours = sandbox.marker.encode() in (process / "environ").read_bytes()
+        except OSError:
+            continue
+        if ours and words[1:4] == [b"-m", b"torchgauge.cli.main", b"worker"]:
+            return int(process.name)
+    raise AssertionError("no worker")

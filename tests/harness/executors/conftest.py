@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib.util
 import os
 import shutil
 import sys
@@ -15,6 +16,7 @@ import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
+from ray_cluster import NODES, PYTHONPATH, RayCluster, ray_cluster
 from slurm_cluster import SlurmCluster, missing, slurm_cluster
 
 QUICK_JOBS = {"poll_s": "0.2", "lost_s": "3"}
@@ -60,13 +62,33 @@ def slurm(slurm_of_this_machine: SlurmCluster) -> Iterator[Place]:
     cluster.wait_until_empty()
 
 
+@pytest.fixture(scope="session")
+def ray_of_this_machine() -> Iterator[RayCluster]:
+    """Ray with two nodes."""
+    if importlib.util.find_spec("ray") is None:
+        pytest.skip("ray is not installed")
+    folder = Path(tempfile.mkdtemp(prefix="tg-ray-", dir="/tmp"))
+    with ray_cluster(folder, NODES, PYTHONPATH) as cluster:
+        yield cluster
+    shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture
+def ray(ray_of_this_machine: RayCluster) -> Iterator[Place]:
+    """Ray, on whose nodes a test must leave nothing."""
+    cluster = ray_of_this_machine
+    options = {**QUICK_JOBS, "lost_s": "20", "address": cluster.address}
+    yield Place("ray", options, {"RAY_AUTH_TOKEN": cluster.token}, cluster)
+    cluster.wait_until_empty()
+
+
 @pytest.fixture
 def local() -> Place:
     """This machine."""
     return Place("local")
 
 
-@pytest.fixture(params=["local", "slurm"])
+@pytest.fixture(params=["local", "slurm", "ray"])
 def place(request: pytest.FixtureRequest, sandbox: Any) -> Place:
     """Each executor in turn, for whatever must hold for all; the sandbox's commands can reach it."""
     found: Place = request.getfixturevalue(request.param)

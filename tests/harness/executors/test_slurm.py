@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import SLOW, assert_whole, gate, started, wait_for_rows
+from commands import SLOW, assert_whole, gate, running_worker, started, wait_for_rows
 
 from torchgauge.harness.executors.part_jobs import Stage
 from torchgauge.harness.executors.slurm import state_of
@@ -27,18 +27,6 @@ def ended(command: Any, code: int) -> str:
     _, said = command.communicate(timeout=120)
     assert command.returncode == code, said
     return said
-
-
-def running_worker(sandbox: Any) -> int:
-    """The process id of the `torchgauge worker` that measures."""
-    for process in Path("/proc").iterdir():
-        try:
-            words = (process / "cmdline").read_bytes().split(b"\0")
-        except OSError:
-            continue
-        if b"worker" in words and str(sandbox.store_path).encode() in b" ".join(words):
-            return int(process.name)
-    raise AssertionError("no worker")
 
 
 def running_job(place: Any) -> str:

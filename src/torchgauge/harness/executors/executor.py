@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, fields
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, Union, get_type_hints
@@ -75,8 +75,8 @@ class Executor(Protocol):
     """Runs groups somewhere.
 
     It may also have ``options``, a frozen dataclass of numbers and words with defaults; ``elsewhere``, true
-    where devices are those of other machines; and ``ready(options)``, which raises before anything is
-    written.
+    where devices are those of other machines; ``ready(options)``, which raises before anything is planned;
+    and ``refuse(options, devices)``, which raises before anything is written.
     """
 
     @property
@@ -118,3 +118,10 @@ def executor_options(name: str, given: Mapping[str, str]) -> Any:
 def is_elsewhere(name: str) -> bool:
     """Whether the executor ``name`` has the devices of other machines: this one need not have them."""
     return bool(getattr(registry.load("torchgauge.executors", name), "elsewhere", False))
+
+
+def require_devices(name: str, options: Any, groups: Iterable[Group]) -> None:
+    """Let the executor ``name`` raise where it will never have the devices of ``groups``."""
+    executor = registry.load("torchgauge.executors", name)
+    if refuse := getattr(executor, "refuse", None):
+        refuse(options, sorted({group.device.name for group in groups}))

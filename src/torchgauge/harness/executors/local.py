@@ -9,6 +9,7 @@ from typing import ClassVar
 
 from torchgauge.devices.discover import parse_target
 from torchgauge.harness.executors.executor import Submission, Yield
+from torchgauge.harness.executors.fleet import FleetDevice
 from torchgauge.harness.pool.device_turns import DeviceTurns
 from torchgauge.results.atomic_file import storage_errors
 
@@ -33,6 +34,12 @@ class LocalExecutor:
 
     name: str = "local"
     options: ClassVar[type] = LocalOptions
+
+    def fleet(self, options: LocalOptions) -> list[FleetDevice]:
+        """The accelerators of this machine, and who has their leases."""
+        from torchgauge.harness.executors.local_fleet import local_fleet
+
+        return local_fleet()
 
     def submit(self, submission: Submission) -> Iterator[Yield]:
         """Run the groups of all devices."""

@@ -68,12 +68,14 @@ class Stage(Enum):
 class JobState:
     """What an engine says of a job, with ``words`` of its own.
 
-    ``again`` is false where it is not to be tried once more: somebody cancelled it.
+    ``again`` is false where it is not to be tried once more: somebody cancelled it. ``told`` is true where
+    its folder cannot grow any more, so that nothing is to be waited for.
     """
 
     stage: Stage
     words: str = ""
     again: bool = True
+    told: bool = False
 
 
 @dataclass(frozen=True)
@@ -101,6 +103,9 @@ class Engine(Protocol):
     def look(self) -> Mapping[str, JobState]:
         """How far each job is, by its name; one that is left out is not known."""
 
+    def notes(self) -> Sequence[str]:
+        """What it has to say of itself since it was last asked."""
+
     def called(self, job: PartJob) -> str:
         """What people know the job as."""
 
@@ -109,6 +114,9 @@ class Engine(Protocol):
 
     def end(self, jobs: Sequence[PartJob]) -> None:
         """End ``jobs``; returns when they are gone, or a deadline has passed."""
+
+    def close(self) -> None:
+        """Nothing more is asked of it: it writes to its folder no more."""
 
 
 @dataclass
@@ -228,6 +236,7 @@ class PartJobs:
                 yield from self.told(watched)
         finally:
             self.engine.end(self.open_jobs)
+            self.engine.close()
             shutil.rmtree(self.engine.folder, ignore_errors=True)
 
     @property
@@ -286,6 +295,7 @@ class PartJobs:
             time.sleep(min(READ_S, self.options.poll_s))
             if self.now - self.asked >= self.options.poll_s:
                 self.states, self.asked = self.engine.look(), self.now
+            yield from map(RunNote, self.engine.notes())
             for watched in list(self.jobs.values()):
                 yield from self.looked_at(watched, self.states.get(watched.job.name))
             waiting = {each.words for each in self.states.values() if each.stage is Stage.WAITING}
@@ -338,23 +348,17 @@ class PartJobs:
         elif state.stage is Stage.RUNNING:
             watched.heard = self.now
             watched.running = self.now if watched.running is None else watched.running
-            if self.now - watched.running > self.limit_s(watched.job):
-                over = f"it ran longer than all deadlines of its cases, {self.limit_s(watched.job):g} s"
-        elif self.now - watched.heard > self.options.lost_s or (
-            state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED
+            longest = longest_s(self.submission.plan, watched.job.groups)
+            if self.now - watched.running > longest:
+                over = f"it ran longer than all deadlines of its cases, {longest:g} s"
+        elif (
+            state.told
+            or self.now - watched.heard > self.options.lost_s
+            or (state.stage is Stage.ENDED and watched.ended is RunState.INTERRUPTED)
         ):
             over = state.words
         if over:
             yield from self.lost(watched, over, again=state.again)
-
-    def limit_s(self, job: PartJob) -> float:
-        """Seconds that ``job`` may take where each case of it takes all that it may."""
-        deadlines = self.submission.plan.settings.deadlines
-        once = sum(astuple(deadlines))
-        limit: float = 2 * once  # calibration at both ends
-        for each in job.groups:
-            limit += len(each.cases) * (deadlines.check_s if each.checks else once)
-        return limit
 
     def lost(self, watched: Watched, words: str, *, again: bool) -> Iterator[Yield]:
         """Start what a lost job left once more, and end as infrastructure what has cost enough jobs.
@@ -402,6 +406,16 @@ class PartJobs:
             for group in watched.left_groups
             for each in group.cases
         ]
+
+
+def longest_s(plan: Plan, groups: Iterable[Group]) -> float:
+    """Seconds that ``groups`` may take where each case takes all that ``plan`` lets it."""
+    deadlines = plan.settings.deadlines
+    once = sum(astuple(deadlines))
+    limit: float = 2 * once  # calibration at both ends
+    for each in groups:
+        limit += len(each.cases) * (deadlines.check_s if each.checks else once)
+    return limit
 
 
 def write_part_plan(folder: Path, plan: Plan, job: PartJob) -> None:

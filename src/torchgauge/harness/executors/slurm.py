@@ -19,7 +19,9 @@ from pathlib import Path
 
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.executors.executor import Submission, Yield
+from torchgauge.harness.executors.fleet import FleetDevice
 from torchgauge.harness.executors.part_jobs import JobState, PartJob, PartJobs, PartOptions, Stage
+from torchgauge.harness.executors.slurm_fleet import slurm_fleet
 from torchgauge.processes.kept_process import run
 from torchgauge.processes.passed_variables import passed
 from torchgauge.results.atomic_file import write_atomically
@@ -87,6 +89,10 @@ class Slurm:
         """What Slurm calls all jobs of the run."""
         return f"torchgauge-{self.submission.plan.run_id}"
 
+    def notes(self) -> Sequence[str]:
+        """Nothing: what Slurm says is said of its jobs."""
+        return ()
+
     def called(self, job: PartJob) -> str:
         """``slurm job 12_3``."""
         return f"slurm job {self.tasks[job.name]}" if job.name in self.tasks else job.name
@@ -152,6 +158,9 @@ class Slurm:
             ask("scancel", *sorted(tasks))
             self._wait_until(lambda states: not any(states[task][1] for task in tasks & states.keys()))
             self.over |= tasks
+
+    def close(self) -> None:
+        """Nothing of it runs here."""
 
     def _states(self) -> dict[str, tuple[JobState, bool]] | None:
         """State by array task, and whether it may still hold a node; None where squeue does not answer."""
@@ -229,6 +238,10 @@ class SlurmExecutor:
         done = ask("squeue", "--noheader", "--name=torchgauge-none")
         if done.returncode:
             raise InfrastructureError(f"Slurm does not answer: {_in_a_line(done)}", hint="sinfo says more")
+
+    def fleet(self, options: SlurmOptions) -> list[FleetDevice]:
+        """The nodes, and the jobs of torchgauge on them."""
+        return slurm_fleet(ask)
 
     def submit(self, submission: Submission) -> Iterator[Yield]:
         """Submit the groups, and yield what their jobs write."""

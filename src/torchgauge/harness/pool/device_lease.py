@@ -132,6 +132,14 @@ def _locked(lock: int) -> bool:
     return True
 
 
+def lease_files() -> list[Path]:
+    """The lock of each device that anybody has ever leased here; whoever holds one is in :func:`holders`."""
+    try:
+        return sorted((Path(os.environ.get(FOLDER) or DEFAULT)).iterdir())
+    except OSError:
+        return []
+
+
 def holders(path: Path) -> list[str]:
     """``pid 7 (command)`` for each process that has the file at ``path`` open, as far as /proc shows them."""
     return [f"pid {pid} ({command_of(pid)})" for pid in _open_in(path)] or [

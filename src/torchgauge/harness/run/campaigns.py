@@ -13,7 +13,7 @@ from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import Presence, known_devices, parse_target
 from torchgauge.errors import UsageError
-from torchgauge.harness.executors.executor import executor_options, is_elsewhere
+from torchgauge.harness.executors.executor import executor_options, is_elsewhere, require_devices
 from torchgauge.harness.interpreter.foreign_plugins import (
     check_scenarios,
     device_of,
@@ -152,7 +152,9 @@ def new_campaign(
         here=(lambda count: count) if crew is None else crew.on_this_machine,
         elsewhere=elsewhere,
     )
-    if not elsewhere:
+    if elsewhere:
+        require_devices(executor, options, plan.groups)
+    else:
         refuse_absent(interpreter(python), plan.groups, devices)
         refuse_quarantined(plan.groups, devices)
     if crew is not None:
@@ -191,7 +193,9 @@ def resumed_campaign(
         os.environ[torchbench_checkout.VARIABLE] = plan.settings.torchbench
     there = _interpreter_of(plan, python)
     suites, devices = planned_parts(plan, there)
-    if not is_elsewhere(executor):
+    if is_elsewhere(executor):
+        require_devices(executor, options, plan.groups)
+    else:
         refuse_quarantined(plan.groups, devices)
     store = Store.open(folder.path.parent.parent)
     return Campaign(plan, store, devices, suites, progress, there.path, executor, options=options), folder
