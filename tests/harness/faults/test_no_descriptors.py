@@ -13,6 +13,7 @@ pytestmark = pytest.mark.long
 
 SLOW = ("slow", "--device", "fake", "--config", "eager", "--models", "slow_1,slow_2")
 SAID = "Too many open files"
+MORE = [pytest.param(each, marks=pytest.mark.full) for each in (12, 14, 16)]
 
 
 @pytest.mark.parametrize(
