@@ -6,7 +6,7 @@ import ast
 import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
@@ -24,6 +24,7 @@ torch.asyncsim.plan_kernel("aten::mm", 0.3)
 block = torch.ones(4, 4, device=place)
 slow = torch.mm(block, block)[0]
 total = slow * (rank + 1)
+print('begun', flush=True)
 dist.all_reduce(total)
 found = {"all_reduce": total.tolist()}
 parts = [ones(0) for _ in range(2)]
@@ -63,41 +64,35 @@ print(found)
 """
 
 
+Ranks = "list[subprocess.Popen[str]]"
+
+
 @pytest.fixture
-def two_ranks(environment):
-    """Return a function that gives output and errors of both processes."""
-    return lambda **options: run_two(environment, **options)
+def two_ranks(environment) -> Iterator[Callable[..., Ranks]]:
+    """Return a function that starts both processes, which say when they have begun."""
+    started: list[subprocess.Popen[str]] = []
 
+    def start(**variables: str) -> list[subprocess.Popen[str]]:
+        with socket.socket() as probe:
+            probe.bind(("127.0.0.1", 0))
+            port = str(probe.getsockname()[1])
+        for rank in range(2):
+            given = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, "RANK": str(rank), **variables}
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True}
+            started.append(subprocess.Popen([sys.executable, "-c", RANK], env=environment(**given), **pipes))
+        assert [each.stdout.readline() for each in started] == ["begun\n"] * 2
+        return started
 
-def run_two(
-    environment: Callable[..., dict[str, str]], timeout_s: float = 240, **variables: str
-) -> list[tuple[str, str]]:
-    """Output and errors of both processes, which are ended where the time is over."""
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port = str(probe.getsockname()[1])
-    given = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": port, **variables}
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, "-c", RANK],
-            env=environment(RANK=str(rank), **given),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        return [rank.communicate(timeout=timeout_s) for rank in ranks]
-    finally:
-        for rank in ranks:
-            rank.kill()
-            rank.wait()
+    yield start
+    for each in started:
+        each.kill()
+        each.communicate()
 
 
 def test_every_collective(two_ranks):
     """Every collective gives what it should, in the order of streams, and later than its launch."""
-    for rank, (output, errors) in enumerate(two_ranks()):
+    ended = [each.communicate(timeout=240) for each in two_ranks()]
+    for rank, (output, errors) in enumerate(ended):
         found = ast.literal_eval(output) if output else {}
         expected = {
             "all_reduce": [12.0] * 4,
@@ -116,11 +111,14 @@ def test_every_collective(two_ranks):
 
 def test_a_wrong_sum(two_ranks):
     """Twice what it should be."""
-    outputs = two_ranks(TORCHGAUGE_ASYNCSIM_FAULT="collective-wrong-sum")
-    assert all("'all_reduce': [24.0" in output for output, _ in outputs), outputs
+    started = two_ranks(TORCHGAUGE_ASYNCSIM_FAULT="collective-wrong-sum")
+    ended = [each.communicate(timeout=240) for each in started]
+    assert all("'all_reduce': [24.0" in output for output, _ in ended), ended
 
 
 def test_a_collective_that_hangs(two_ranks):
-    """Neither rank ends."""
+    """Neither rank gets beyond its first collective."""
+    started = two_ranks(TORCHGAUGE_ASYNCSIM_FAULT="collective-hangs")
     with pytest.raises(subprocess.TimeoutExpired):
-        two_ranks(timeout_s=45, TORCHGAUGE_ASYNCSIM_FAULT="collective-hangs")
+        started[0].communicate(timeout=5)
+    assert [each.poll() for each in started] == [None, None]

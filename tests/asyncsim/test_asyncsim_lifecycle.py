@@ -72,8 +72,20 @@ def test_faults_that_end_a_process(python, variables, status, words):
 @pytest.mark.parametrize("fault", ["import-hangs", "exit-hangs"])
 def test_faults_that_hang(python, fault):
     """A watchdog ends the child, which did not end by itself."""
-    code = "import os, threading\nwatchdog = threading.Timer(20, os._exit, [42])\nwatchdog.daemon = True\n"
-    child = python(code + "watchdog.start()\nimport torch\nprint('imported', flush=True)", **{FAULT: fault})
+    child = python(
+        """
+import os, sys, threading, time
+def watch():
+    while "torchgauge_asyncsim.settings" not in sys.modules:
+        time.sleep(0.05)
+    time.sleep(5)
+    os._exit(42)
+threading.Thread(target=watch, daemon=True).start()
+import torch
+print("imported", flush=True)
+""",
+        **{FAULT: fault},
+    )
     assert child.returncode == 42, child.stderr
     assert ("imported" in child.stdout) is (fault == "exit-hangs")
 

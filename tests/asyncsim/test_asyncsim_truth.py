@@ -46,5 +46,4 @@ def test_measured_is_what_was_planned(rows, model, configuration):
     for metric in ("latency", "latency_device"):
         assert min(samples[metric]) >= planned - 1e-6, metric
         assert median(samples[metric]) < TIMES_TOO_LONG * planned, metric
-    assert min(samples["launch_overhead"]) >= 0.0
-    assert median(samples["launch_overhead"]) < planned
+    assert -asyncsim_truth.ABSOLUTE_S <= median(samples["launch_overhead"]) < planned

@@ -28,7 +28,7 @@ ROOT = Path(torchgauge.__file__).parent
 DEVICE = torch.device("asyncsim")
 TRIES = 3
 """A busy machine may make a right number late, and never a late number right."""
-BUSY_S, STEP_S = 1.2, 0.3
+BUSY_S, STEP_S = 0.9, 0.2
 """What the device is busy with before, and what a step of it takes."""
 RIGHT_BELOW_S = BUSY_S - 0.1
 
@@ -144,7 +144,7 @@ def _launch_complete_at_first(session: Forgetful) -> float:
 
 
 def _agreement(session: Forgetful) -> float:
-    asyncsim.plan_kernel("aten::add_", 0.001)
+    asyncsim.plan_kernel("aten::add_", 0.0001)
     element = torch.zeros(1, device=DEVICE)
     try:
         return calibration._agreement(session, lambda: element.add_(1), 0.0)
