@@ -88,6 +88,16 @@ def generate_compiles(device: str) -> str:
     return "compiles by itself" if compiles else "another path: eager, and nobody is told"
 
 
+def _hide_where_broken(package: str) -> None:
+    """Have libraries do without ``package`` where it is there and cannot be imported."""
+    try:
+        importlib.import_module(package)
+    except Exception:  # noqa: BLE001  a broken package may raise anything
+        for name in [each for each in sys.modules if each.partition(".")[0] == package]:
+            del sys.modules[name]
+        sys.modules[package] = None  # type: ignore[assignment]  # how Python is told that there is none
+
+
 def compile_is_supported(device: str) -> str:
     """What dynamo says of the device."""
     from torch._dynamo.utils import is_compile_supported
@@ -105,6 +115,7 @@ TRIED: dict[str, Callable[[str], str]] = {
 def main() -> None:
     """Answer for ``answer device feature lifted NAME...`` with one text of JSON in the file ``answer``."""
     answer, device, feature, lifted, *names = sys.argv[1:]
+    _hide_where_broken("torchvision")  # transformers imports it wherever it is
     try:
         if lifted == "lifted":
             for place in FEATURES[feature]:
