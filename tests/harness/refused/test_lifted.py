@@ -32,7 +32,7 @@ def on(kind: str) -> SimpleNamespace:
 
 
 def test_a_function_takes_the_device_beside_the_others(tmp_path, monkeypatch):
-    """A list and a comparison let it through, whatever else is named stays out, and globals are the module's."""
+    """A list and a comparison let it through, whatever else is named stays out, and globals are its own."""
     (tmp_path / "lets_through.py").write_text(SOURCE)
     monkeypatch.syspath_prepend(str(tmp_path))
     module = importlib.import_module("lets_through")
@@ -50,7 +50,7 @@ def test_a_function_takes_the_device_beside_the_others(tmp_path, monkeypatch):
 
 @pytest.mark.torch
 def test_the_name_is_all_that_stands_between_flex_attention_and_a_device(monkeypatch):
-    """As it is torch refuses the simulated accelerator; with its name let through the numbers are the host's."""
+    """As it is torch refuses the simulated accelerator; let through, the numbers are the host's."""
     assert set(FEATURES) == set(TRIED)
     monkeypatch.setattr(
         "torchgauge.harness.refused.lifted_child.FEATURES", {"flex_attention": FEATURES["flex_attention"]}

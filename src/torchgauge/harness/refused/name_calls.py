@@ -11,6 +11,8 @@ from torchgauge.harness.refused.device_lists import Scope, names_of, referred
 from torchgauge.harness.refused.device_words import accelerators, device_name
 from torchgauge.harness.refused.name_tests import EITHER, IS, Truth, counted, named_module, one_of, truth
 
+LARGEST = 30
+"""Statements of a function that is followed: what a larger one returns is no test of a name."""
 _ASKED = frozenset({"is_available", "is_built", "_is_compiled"})
 _OF_A_LIST = frozenset({"issuperset", "get", "isdisjoint", "intersection", "__contains__"})
 _IN_A_LIST = frozenset({"startswith", "issubset", "isdisjoint", "intersection"})
@@ -95,6 +97,8 @@ def of_function(function: Function, module: Module, name: str, scope: Scope) -> 
     """What a call of ``function`` returns, as far as the name decides; found out once."""
     from torchgauge.harness.refused.consequences import local_names, returned  # it tests by these modules
 
+    if sum(isinstance(each, ast.stmt) for each in ast.walk(function)) > LARGEST:
+        return EITHER
     known, key = scope.package.known, ("returns", id(function), name)
     if key not in known:
         known[key] = EITHER, frozenset()  # of a function that calls itself

@@ -16,6 +16,8 @@ from torchgauge.harness.refused.finding import Effect, Refusal, Scanned
 from torchgauge.harness.refused.name_tests import looks_at_name, truth
 from torchgauge.harness.refused.optimising import only_optimises
 
+NO_DEVICES = frozenset({"meta"})
+"""Types of tensors that are on no device: a test that spares them alone refuses every device alike."""
 LONGEST = 200
 """Characters of a test or a message that are kept."""
 Body = Sequence[ast.stmt]
@@ -115,10 +117,10 @@ class _Walk:
         raising = [body for body in reached if RAISE in self._straight(body)]
         kept = self._spared(node, names, after)
         test = next(each for each in tests if looks_at_name(each, all_names(), NEWCOMER, self.scope))
-        if raising and kept and self._differs(for_all, raising, bodies, last):
+        if raising and kept - NO_DEVICES and self._differs(for_all, raising, bodies, last):
             yield self._refusal(test, kept, Effect.RAISES, _message(raising[0]))
             return
-        if not raising and self._left_to_raise(node, names, after):
+        if not raising and self._left_to_raise(node, names - NO_DEVICES, after):
             yield self._refusal(test, names, Effect.RAISES, _message(after))
             return
         other = names & accelerators()
@@ -172,7 +174,7 @@ class _Walk:
         names = looks_at_name(node.test, all_names(), NEWCOMER, self.scope)
         unknown = truth(node.test, NEWCOMER, self.scope)
         spared = {name for name in names if True in truth(node.test, name, self.scope)}
-        if spared and False in unknown:
+        if spared - NO_DEVICES and False in unknown:
             says = ast.unparse(node.msg)[:LONGEST] if node.msg is not None else ""
             yield self._refusal(node.test, spared, Effect.RAISES, says)
 
@@ -228,10 +230,10 @@ def _branches(node: ast.If) -> tuple[list[ast.expr], list[Body], Body]:
 
 
 def _message(body: Body) -> str:
-    """What the first raise or refusing call in ``body`` says, as the source has it."""
+    """What the first raise in ``body`` says, else the call in its place, as the source has it."""
     for statement in body:
         if isinstance(statement, ast.Raise) and statement.exc is not None:
             return " ".join(ast.unparse(statement.exc).split())[:LONGEST]
-        if isinstance(statement, (ast.Expr, ast.Return)) and isinstance(statement.value, ast.Call):
-            return " ".join(ast.unparse(statement.value).split())[:LONGEST]
-    return ""
+    calls = [each.value for each in body if isinstance(each, (ast.Expr, ast.Return))]
+    found = next((each for each in calls if isinstance(each, ast.Call)), None)
+    return " ".join(ast.unparse(found).split())[:LONGEST] if found is not None else ""
