@@ -94,6 +94,35 @@ def check(store: str, as_json: bool) -> None:
     sys.exit(found.exit_code)
 
 
+@command.command("compact")
+@click.option("--month", metavar="YYYY-MM", help="only this month (default: all that are over)")
+@click.option("--dry-run", is_flag=True, help="say what would be done, and do nothing")
+@STORE
+@JSON
+def compact_months(month: str | None, dry_run: bool, store: str, as_json: bool) -> None:
+    """Make a few files of the tables of each month that is over; no answer changes, and journals stay.
+
+    A month with a damaged file is made again from its journals. Ends with 3 where that was refused.
+
+    Example: torchgauge results compact --dry-run
+    """
+    from torchgauge.records import to_plain
+    from torchgauge.results.compacted.compaction import compact
+    from torchgauge.results.store import Store
+
+    reports = compact(Store.open(store), month, dry_run=dry_run)
+    if as_json:
+        say_json([to_plain(report) for report in reports])
+    for report in () if as_json else reports:
+        size = f", {report.bytes_before:,} bytes" if report.bytes_before else ""
+        size += f" became {report.bytes_after:,}" if report.bytes_after else ""
+        click.echo(f"{report.month}: {report.done}; {len(report.runs)} runs{size}")
+        say(f"  {run} stays as it is: {why}" for run, why in sorted(report.left.items()))
+    if not reports:
+        click.echo("no month is over yet, or none has a published run", err=True)
+    sys.exit(3 if any(report.done == "refused" for report in reports) else 0)
+
+
 @command.command("merge")
 @click.argument("parts", metavar="DIR...", nargs=-1, required=True)
 @STORE

@@ -73,7 +73,7 @@ def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None, *, ag
     """
     with held(folder.plan_path):  # a second process waits, and then finds the run published
         version, plan = folder.schema_version(), plan or folder.plan()
-        there = store.table_path("results", folder.run_id).is_file()
+        there = store.has_tables(folder.run_id)
         if there and not again and not _interrupted_before(folder):
             return
         found = _survey(folder, version)

@@ -23,6 +23,7 @@ from torchgauge.results import frames
 from torchgauge.results.dataset import Runs, read_table
 from torchgauge.results.frames import frame_of
 from torchgauge.results.store import Store
+from torchgauge.results.table_file import Where
 from torchgauge.results.tables import RESULTS, SUMMARIES, TABLES, Column, Table
 
 _CONDITION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(==|!=|>=|<=|=|>|<)\s*(.*?)\s*", re.DOTALL)
@@ -55,8 +56,11 @@ def query(
     if table not in TABLES:
         raise UnknownNameError("table", table, TABLES)
     parsed = [parse_condition(text, TABLES[table]) for text in conditions]
+    where = _where(parsed)
     frame = (
-        frames.summaries(store, run) if table == SUMMARIES.name else frame_of(read_table(store, table, run))
+        frames.summaries(store, run, where)
+        if table == SUMMARIES.name
+        else frame_of(read_table(store, table, run, where=where))
     )
     return frame[_mask(frame, parsed)].reset_index(drop=True)
 
@@ -81,6 +85,19 @@ def parse_condition(text: str, table: Table) -> Condition:
     elif value and not _is_glob(value):
         _typed(column, value)
     return Condition(column, sign, value)
+
+
+def _where(conditions: Iterable[Condition]) -> Where:
+    """The columns that must hold one of some words: what of ``conditions`` spares reading other rows."""
+    words: dict[str, set[str]] = {}
+    open_ended = {"modifiers"}
+    for condition in conditions:
+        if condition.operator == "=":
+            words.setdefault(condition.column.name, set()).add(condition.value)
+            plain = pa.types.is_string(condition.column.type) and condition.value
+            if not plain or _is_glob(condition.value):
+                open_ended.add(condition.column.name)
+    return tuple((name, frozenset(of)) for name, of in sorted(words.items()) if name not in open_ended)
 
 
 def _mask(frame: pd.DataFrame, conditions: Iterable[Condition]) -> pd.Series[bool]:

@@ -10,6 +10,7 @@
     runs/<run_id>/seal.json                 sizes and digests of what it published, written last
     runs/<run_id>/logs/
     tables/<table>/<run_id>.parquet         written by ``finish``
+    compacted/<YYYY-MM>/                    the tables of older runs together: ``results/compacted``
 
 Runs share no file that changes, so any number of them may use one store at once, and stores are merged by
 copying files. Retention: rows and summaries are kept for good; raw samples may be deleted by removing files
@@ -22,8 +23,9 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError, UsageError
 from torchgauge.records import SCHEMA_VERSION, Group, Plan, RecordError, from_plain
@@ -31,12 +33,17 @@ from torchgauge.results.atomic_file import (
     storage_errors,
     write_atomically,
 )
+from torchgauge.results.compacted.compacted_months import CompactedMonths
+from torchgauge.results.compacted.manifest import MonthManifest
 from torchgauge.results.held import is_held
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.json_file import RESTORE, read_object
 from torchgauge.results.migrations import PLAN, check_version, migrate_record
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
 from torchgauge.results.seal import damage_seen, publish_command
+
+if TYPE_CHECKING:
+    from torchgauge.results.compacted.month_rows import MonthRows
 
 
 @dataclass(frozen=True)
@@ -106,6 +113,14 @@ class Store:
         """Use :meth:`open`."""
         self.path = path
         self.left_out: dict[str, str] = {}
+        self.compacted = CompactedMonths(path)
+
+    @cached_property
+    def month_rows(self) -> MonthRows:
+        """What was read of compacted months."""
+        from torchgauge.results.compacted.month_rows import MonthRows
+
+        return MonthRows(self.path)
 
     @classmethod
     def open(cls, path: Path | str, create: bool = False) -> Store:
@@ -189,18 +204,34 @@ class Store:
 
     def is_published(self, run_id: str) -> bool:
         """Whether the tables hold the run, and are not left out."""
-        return run_id not in self.left_out and self.table_path("results", run_id).is_file()
+        return run_id not in self.left_out and self.has_tables(run_id)
 
     def published(self) -> tuple[str, ...]:
-        """Ids of the runs that the tables hold, but for those that are left out, in order of their names."""
+        """Ids of the runs that the tables hold, but for those that are left out, in order of their names.
+
+        Raises :class:`DamagedTableError` where nobody can tell which runs a compacted month has.
+        """
+        runs = self.with_own_tables() | self.compacted.runs()
+        self.compacted.check_readable(self.left_out)
+        return tuple(sorted(runs - self.left_out.keys()))
+
+    def with_own_tables(self) -> set[str]:
+        """Ids of the runs that have tables of their own, outside of a compacted month."""
         files = (self.path / "tables" / "results").glob("[!.]*.parquet")
-        runs = (file.name.removesuffix(".parquet") for file in files)
-        return tuple(sorted(run for run in runs if run not in self.left_out))
+        return {file.name.removesuffix(".parquet") for file in files}
+
+    def month_of(self, run_id: str) -> MonthManifest | None:
+        """The compacted month that the run is read from; None where it has tables of its own, or none."""
+        own = self.table_path("results", run_id).is_file()
+        return None if own else self.compacted.of(run_id)
 
     def damage(self, run_id: str) -> str:
         """What is wrong with the tables of a run, as far as their sizes tell; empty for nothing."""
-        folder = RunFolder(self.path / "runs" / run_id)
-        return self.left_out.get(run_id) or damage_seen(self.path, folder)
+        if run_id in self.left_out:
+            return self.left_out[run_id]
+        if month := self.month_of(run_id):
+            return self.compacted.damage(month)
+        return damage_seen(self.path, RunFolder(self.path / "runs" / run_id))
 
     def leave_out(self, run_id: str, why: str) -> None:
         """Read the run no more: its tables are damaged, which ``why`` says."""
@@ -212,13 +243,17 @@ class Store:
 
     def _judged(self, info: RunInfo, folder: RunFolder) -> RunInfo:
         """``info`` with what is wrong with the run's tables."""
-        if self.table_path("results", info.run_id).is_file():
+        if self.has_tables(info.run_id):
             condition, problem = "damaged", self.damage(info.run_id)
         else:
             condition, problem = info.condition, "its tables are missing" if info.condition else ""
         if problem and folder.plan_path.is_file() and is_held(folder.plan_path):  # it is being published
             return replace(info, condition="")
         return replace(info, condition=condition, problem=problem) if problem else info
+
+    def has_tables(self, run_id: str) -> bool:
+        """Whether the tables hold the run, of its own or of its month, sound or not."""
+        return self.table_path("results", run_id).is_file() or self.compacted.of(run_id) is not None
 
     def _claim(self) -> None:
         """Say that files of today's schema are in the store, which older readers must refuse."""
