@@ -97,7 +97,9 @@ def _parts(store: Store, runs: Sequence[str], asked: Asked) -> Iterator[Any]:
     own = store.with_own_tables() if len(runs) > 1 else None
 
     def where(run_id: str) -> MonthManifest | None:
-        return None if own and run_id in own else store.month_of(run_id)
+        if own is None:
+            return store.month_of(run_id)
+        return None if run_id in own else store.compacted.of(run_id)
 
     for month, group in groupby(runs, where):
         for names in [list(group)] if month else ([run_id] for run_id in group):
@@ -147,7 +149,7 @@ def gaps_of(store: Store) -> list[str]:
     by_cause: dict[str, list[str]] = {}
     for run_id, why in sorted(store.left_out.items()):
         by_cause.setdefault(why, []).append(run_id)
-    return [_gap(store, runs, why) for why, runs in by_cause.items()]
+    return [*store.unfinished, *(_gap(store, runs, why) for why, runs in by_cause.items())]
 
 
 def _gap(store: Store, runs: Sequence[str], why: str) -> str:

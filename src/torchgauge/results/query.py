@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -46,9 +46,15 @@ class Condition:
 
 
 def query(
-    store: Store, conditions: Iterable[str] = (), table: str = "results", run: Runs = None
+    store: Store,
+    conditions: Iterable[str] = (),
+    table: str = "results",
+    run: Runs = None,
+    columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """The rows of ``table`` that meet ``conditions``.
+    """The rows of ``table`` that meet ``conditions``, with all columns or only ``columns``.
+
+    Of a compacted month only its parts are read that may hold such rows.
 
     Raises :class:`UsageError` for a condition that cannot be read or a value that does not fit its field,
     and :class:`UnknownNameError`, with suggestions, for an unknown field or table.
@@ -56,13 +62,22 @@ def query(
     if table not in TABLES:
         raise UnknownNameError("table", table, TABLES)
     parsed = [parse_condition(text, TABLES[table]) for text in conditions]
-    where = _where(parsed)
-    frame = (
-        frames.summaries(store, run, where)
-        if table == SUMMARIES.name
-        else frame_of(read_table(store, table, run, where=where))
-    )
-    return frame[_mask(frame, parsed)].reset_index(drop=True)
+    shown = _shown(TABLES[table], columns)
+    read = tuple(dict.fromkeys((*shown, *(each.column.name for each in parsed))))
+    told = tuple(name for name in TABLES[table].names if name in read or name in ("run_id", "case_key"))
+    frame = frame_of(read_table(store, table, run, told, _where(parsed)))
+    if table == SUMMARIES.name and "modifiers" in read:
+        frame = frames.with_modifiers(store, frame, run)
+    return frame[_mask(frame, parsed)].reset_index(drop=True)[list(shown)]
+
+
+def _shown(table: Table, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """``columns``, or all of them; raises :class:`UnknownNameError` for one that is not there."""
+    known = (*table.names, *(("modifiers",) if table is SUMMARIES else ()))
+    for name in columns or ():
+        if name not in known:
+            raise UnknownNameError("column", name, known)
+    return tuple(columns or known)
 
 
 def parse_condition(text: str, table: Table) -> Condition:

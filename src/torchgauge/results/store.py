@@ -40,6 +40,7 @@ from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_be
 from torchgauge.results.json_file import RESTORE, read_object
 from torchgauge.results.migrations import PLAN, check_version, migrate_record
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
+from torchgauge.results.remote.store_url import is_url
 from torchgauge.results.seal import damage_seen, publish_command
 
 if TYPE_CHECKING:
@@ -113,6 +114,7 @@ class Store:
         """Use :meth:`open`."""
         self.path = path
         self.left_out: dict[str, str] = {}
+        self.unfinished: tuple[str, ...] = ()
         self.compacted = CompactedMonths(path)
 
     @cached_property
@@ -123,13 +125,13 @@ class Store:
         return MonthRows(self.path)
 
     @classmethod
-    def open(cls, path: Path | str, create: bool = False) -> Store:
-        """The store at ``path``.
+    def open(cls, path: Path | str, create: bool = False, *, writes: bool = False) -> Store:
+        """The store at ``path``; for a URL, its copy on this machine, with what changed there.
 
-        Raises :class:`UsageError` where there is none and ``create`` is false, or where a newer torchgauge
-        wrote it.
+        Raises :class:`UsageError` where there is none and ``create`` is false, where a newer torchgauge
+        wrote it, and for a URL that something ``writes`` to.
         """
-        store = cls(Path(path))
+        store = cls(Path(path)) if not is_url(path) else cls._remote(str(path), create or writes)
         marker = store.path / "store.json"
         if marker.is_file():
             check_version(read_object(marker).get("schema_version"), str(marker))
@@ -143,6 +145,24 @@ class Store:
                 f"there is no store at {store.path}",
                 hint="torchgauge run SUITE --store DIR creates one",
             )
+        return store
+
+    @classmethod
+    def _remote(cls, url: str, writes: bool) -> Store:
+        if writes:
+            raise UsageError(
+                f"{url} is only read: a run is written into a folder, and copied when it is finished",
+                hint="--store DIR, then: torchgauge results push URL --store DIR",
+            )
+        from torchgauge.results.remote.pull import pull
+
+        copy = pull(url)
+        store = cls(copy.path)
+        store.unfinished = tuple(
+            f"run {run} is not whole at {url} and left out: its copy goes on or was cut off; "
+            "try: torchgauge results push there again"
+            for run in copy.unfinished
+        )
         return store
 
     def begin(self, plan: Plan) -> RunFolder:

@@ -75,7 +75,7 @@ def rows(path: Path) -> object:
 
 
 def seen(path: Path) -> object:
-    """The rows after the kill, and those after another compaction with what is wrong and what is left then."""
+    """The rows after the kill and after another compaction, with what is wrong and left then."""
     before = rows(path)
     compact(Store.open(path))
     left = sorted(each.name for each in path.glob("tables/*/*.parquet"))

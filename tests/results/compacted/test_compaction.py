@@ -275,7 +275,7 @@ def test_a_store_that_is_only_read_is_refused_with_its_name(sound: Store, monkey
 
 
 def test_a_kill_at_any_point_loses_nothing(tmp_path: Path) -> None:
-    """SIGKILL before renames and removals, from the first to the last: same rows before, after, and once it was repeated."""
+    """SIGKILL before renames and removals: the same rows then, and once it was repeated."""
     environment = os.environ | {"PYTHONPATH": str(Path(torchgauge.__file__).parents[1])}
     command = [sys.executable, str(KILLS), str(tmp_path)]
     done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=300, check=False)
