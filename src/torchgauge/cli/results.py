@@ -161,7 +161,7 @@ def pull_runs(url: str, folder: str) -> None:
     from torchgauge.results.remote.pull import pull_into
 
     copy = pull_into(url, Path(folder))
-    aside(f"run {run} is not whole there and left out" for run in copy.unfinished)
+    aside(copy.sentences(url))
     click.echo(f"{folder} is as {url}")
 
 

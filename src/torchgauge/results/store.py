@@ -27,18 +27,16 @@ from functools import cached_property
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError, UsageError
-from torchgauge.records import SCHEMA_VERSION, Group, Plan, RecordError, from_plain
-from torchgauge.results.atomic_file import (
-    storage_errors,
-    write_atomically,
-)
+from torchgauge.errors import DamagedJournalError, UnknownNameError, UsageError
+from torchgauge.records import SCHEMA_VERSION, Plan
+from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.compacted.compacted_months import CompactedMonths
 from torchgauge.results.compacted.manifest import MonthManifest
 from torchgauge.results.held import is_held
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
-from torchgauge.results.json_file import RESTORE, read_object
-from torchgauge.results.migrations import PLAN, check_version, migrate_record
+from torchgauge.results.json_file import read_object
+from torchgauge.results.migrations import check_version
+from torchgauge.results.plan_file import plan_version, read_plan
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
 from torchgauge.results.remote.store_url import is_url
 from torchgauge.results.seal import damage_seen, publish_command
@@ -158,11 +156,7 @@ class Store:
 
         copy = pull(url)
         store = cls(copy.path)
-        store.unfinished = tuple(
-            f"run {run} is not whole at {url} and left out: its copy goes on or was cut off; "
-            "try: torchgauge results push there again"
-            for run in copy.unfinished
-        )
+        store.unfinished = copy.sentences(url)
         return store
 
     def begin(self, plan: Plan) -> RunFolder:
@@ -280,35 +274,6 @@ class Store:
         marker = self.path / "store.json"
         if not marker.is_file() or read_object(marker).get("schema_version") != SCHEMA_VERSION:
             write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
-
-
-def read_plan(path: Path) -> Plan:
-    """The plan in the file ``path``; raises :class:`DataFileError` where it does not fit its schema."""
-    data = read_object(path)
-    version = check_version(data.get("schema_version"), str(path))
-    data = migrate_record(PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
-    groups = data.get("groups")
-    try:
-        if not isinstance(groups, list):
-            return from_plain(Plan, data)
-        plan = from_plain(Plan, data | {"groups": []})
-        # one group after another, so that the records take the place of the values they are made of
-        decoded = tuple(from_plain(Group, item, f"Plan.groups[{i}]") for i, item in _drained(groups))
-        return replace(plan, groups=decoded)
-    except RecordError as error:
-        raise DataFileError(str(path), str(error), hint=RESTORE) from error
-
-
-def plan_version(path: Path) -> int:
-    """The schema version that wrote the plan in the file ``path``; raises as :func:`read_plan`."""
-    return check_version(read_object(path).get("schema_version"), str(path))
-
-
-def _drained(items: list[Any]) -> Iterator[tuple[int, Any]]:
-    """The items with their places, each of which the list then lacks."""
-    for place in range(len(items)):
-        item, items[place] = items[place], None
-        yield place, item
 
 
 def _planned(folder: RunFolder) -> tuple[float, int]:

@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
-from torchgauge.errors import DamagedJournalError, TorchgaugeError, UsageError
+from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX, fsync_path, storage_errors
 from torchgauge.results.compacted.manifest import (
     FOLDER,
@@ -26,16 +26,14 @@ from torchgauge.results.compacted.manifest import (
     manifest_paths,
 )
 from torchgauge.results.compacted.month_writer import MonthWriter
+from torchgauge.results.compacted.own_tables import Mark, mark_of, remove_own, why_not
 from torchgauge.results.dataset import part_of
-from torchgauge.results.held import held, is_held
-from torchgauge.results.journal import Kind, RunState, is_being_written, read
+from torchgauge.results.held import held
 from torchgauge.results.publication import publish_again
-from torchgauge.results.seal import read_seal, sealed
-from torchgauge.results.store import RunFolder, RunInfo, Store
+from torchgauge.results.seal import sealed
+from torchgauge.results.store import RunInfo, Store
 from torchgauge.results.table_file import Asked
 from torchgauge.results.tables import TABLES
-
-_Mark = tuple[tuple[str, int, int, int], ...]
 
 
 @dataclass(frozen=True)
@@ -142,7 +140,7 @@ class _Month:
         size += sum(file.bytes for manifest in self.before for file in manifest.files)
         if dry_run:
             return MonthReport(self.month, "would be compacted", tuple(runs), self.left, size)
-        marks = {run: _mark(self.store, run) for run in own}
+        marks = {run: mark_of(self.store, run) for run in own}
         manifest = self._write(runs) if runs else None
         self._tidy(manifest, marks)
         after = sum(file.bytes for file in manifest.files) if manifest else 0
@@ -184,7 +182,7 @@ class _Month:
 
     def _is_sound(self, run: str) -> bool:
         """Whether a run's own tables may be replaced by rows of the month; else ``left`` says why not."""
-        why = _why_not(self.store, self.store.info(run))
+        why = why_not(self.store, self.store.info(run))
         if why:
             self.left[run] = why
         return not why
@@ -258,7 +256,7 @@ class _Month:
         month = self.store.month_of(run)
         return month.by_run[run].sha256 if month else ""
 
-    def _tidy(self, manifest: MonthManifest | None, marks: dict[str, _Mark]) -> None:
+    def _tidy(self, manifest: MonthManifest | None, marks: dict[str, Mark]) -> None:
         """Remove what readers no longer look at."""
         root = self.store.path
         folder = root / FOLDER / self.month
@@ -269,7 +267,7 @@ class _Month:
                     path.unlink()
             fsync_path(folder)
             for run in manifest.by_run if manifest else ():
-                _remove_own(self.store, run, marks.get(run))
+                remove_own(self.store, run, marks.get(run))
             for path in (*folder.glob("*.parquet"), *folder.glob(f".*{TEMPORARY_SUFFIX}")):
                 if not name or not path.name.endswith(f"-{name}.parquet"):
                     path.unlink(missing_ok=True)
@@ -278,56 +276,3 @@ class _Month:
             if manifest is None:
                 folder.rmdir()
         self.store.compacted.look()
-
-
-def _why_not(store: Store, info: RunInfo) -> str:
-    """Why a run with tables of its own is not compacted; empty where it can be."""
-    folder = RunFolder(store.path / "runs" / info.run_id)
-    if not folder.plan_path.is_file() or not folder.journal_path.is_file():
-        return "it has no plan or no journal, of which its tables could be made again"
-    if is_held(folder.plan_path) or is_being_written(folder.journal_path):
-        return "it is being measured or published"
-    if info.problem:
-        return f"its tables are damaged: {info.problem}"
-    try:
-        found = read_seal(folder)
-        for file in found.files if found else ():
-            if differs := file.differs_within(store.path):
-                return f"{file.path} {differs}"
-        if found is None and not _has_ended(folder):
-            return "its journal does not say that it ended"
-    except (DamagedJournalError, UsageError) as error:
-        return error.message
-    return ""
-
-
-def _has_ended(folder: RunFolder) -> bool:
-    """Whether the journal of a run without a seal is sound, and says how it ended."""
-    state: RunState | None = None
-    for record in read(folder.journal_path):
-        state = RunState(record.data["state"]) if record.kind is Kind.END else None
-    return state is not None
-
-
-def _mark(store: Store, run: str) -> _Mark:
-    """What tells the tables of a run from those that are published again."""
-    paths = (store.table_path(table, run) for table in TABLES)
-    found = ((path.name, path.stat()) for path in paths if path.is_file())
-    return tuple((name, stat.st_ino, stat.st_size, stat.st_mtime_ns) for name, stat in found)
-
-
-def _remove_own(store: Store, run: str, mark: _Mark | None) -> None:
-    """Remove the tables of a compacted run, ``results`` first, unless they changed since ``mark``."""
-    plan = store.path / "runs" / run / "plan.json"
-    with suppress(BlockingIOError, FileNotFoundError), held(plan, _in_use):
-        there = store.table_path("results", run).is_file()
-        if there and _mark(store, run) != mark:
-            return
-        for table in reversed(TABLES):
-            store.table_path(table, run).unlink(missing_ok=True)
-            if table == "results":
-                fsync_path(store.table_path(table, run).parent)
-
-
-def _in_use() -> None:
-    raise BlockingIOError

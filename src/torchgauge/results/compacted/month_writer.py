@@ -38,7 +38,7 @@ _SORTED_BY = {
     latest_of("summaries"): ("metric", *_CASE, "run_created_at"),
 }
 """What the rows of each file are in order of."""
-_GROUP_ROWS = 8_192
+_GROUP_ROWS = 16_384
 """Rows that are compressed together: what a reader of one series has to decode of a month."""
 _LEVEL = 9
 """Of zstd: a month is written once."""

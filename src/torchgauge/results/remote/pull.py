@@ -43,6 +43,11 @@ class Copy:
     path: Path
     unfinished: tuple[str, ...]
 
+    def sentences(self, address: str) -> tuple[str, ...]:
+        """What to say of these runs."""
+        why = f"is not whole at {address} and left out: its copy goes on or was cut off"
+        return tuple(f"run {run} {why}; try: torchgauge results push there again" for run in self.unfinished)
+
 
 def copy_folder(url: StoreUrl) -> Path:
     """Where the copy of the store at ``url`` is kept."""
