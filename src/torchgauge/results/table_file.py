@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from torchgauge.records import SCHEMA_VERSION
 from torchgauge.results.migrations import appended_since, check_version, migrate_table
 from torchgauge.results.publication import VERSION_KEY
 
@@ -68,7 +69,7 @@ def read_file(path: Path, asked: Asked) -> Any:
     needed = [*asked.columns, *(name for name, _ in asked.where if name not in asked.columns)]
     some = version >= appended_since(asked.table)
     wanted = [column for column in needed if column in there] if some else None
-    if asked.where and some:
+    if asked.where and version == SCHEMA_VERSION:  # an older file may hold other words than are asked for
         part = file.read_row_groups(_groups(file, asked.where), wanted, use_threads=False)
     else:
         part = file.read(wanted, use_threads=False)
@@ -82,6 +83,7 @@ def _opened(path: Path, asked: Asked) -> Any:
     if not asked.encoded:
         return pq.ParquetFile(path, page_checksum_verification=True)
     words = [field.name for field in asked.schema if pa.types.is_string(field.type)]
+    words += [name for name, _ in asked.where if name not in words]
     try:
         return pq.ParquetFile(path, read_dictionary=words, page_checksum_verification=True)
     except KeyError:
@@ -111,6 +113,14 @@ def _groups(file: Any, where: Where) -> list[int]:
 def _mask(table: Any, where: Where) -> Any:
     found = None
     for name, words in where:
-        met = pc.is_in(table[name], value_set=pa.array(sorted(words), pa.string()))
+        met = _is_one_of(table[name], pa.array(sorted(words), pa.string()))
         found = met if found is None else pc.and_(found, met)
     return found
+
+
+def _is_one_of(column: Any, words: Any) -> Any:
+    """Which elements of a column are among ``words``; of a column of codes each word is looked at once."""
+    if not pa.types.is_dictionary(column.type):
+        return pc.is_in(column, value_set=words)
+    parts = [pc.is_in(part.dictionary, value_set=words).take(part.indices) for part in column.chunks]
+    return pc.fill_null(pa.chunked_array(parts, pa.bool_()), False)

@@ -27,7 +27,8 @@ from torchgauge.results.seal import SealedFile, sealed
 from torchgauge.results.table_file import encoded_schema
 from torchgauge.results.tables import TABLES
 
-_CASE = ("device", "device_index", "case_id", "case_key")
+_CASE = ("case_id", "case_key")
+"""By the id alone, which names the device too: were devices apart, one id would be looked for in each."""
 _SORTED_BY = {
     "results": (*_CASE, "run_created_at", "run_id"),
     "summaries": (*_CASE, "metric", "run_created_at", "run_id"),
