@@ -16,7 +16,7 @@
     ├── ClockContradictionError  clocks that time a device contradict each other: status infra
     ├── PluginError           a plugin that breaks the rules of its seam: status error
     ├── DamagedJournalError   a journal or table that cannot be trusted: exit 3
-    │   └── DamagedTableError of one run, which is read no more
+    │   └── DamagedTableError of a run or a month, which is read no more
     └── DashboardError        a site that would not be true to its store: exit 3 (dashboard room)
 
 A failing case is a ``Status``, never one of these; a build function raises those that name what a case
@@ -139,8 +139,8 @@ class DamagedJournalError(TorchgaugeError):
 
 
 class DamagedTableError(DamagedJournalError):
-    """A table of one run that cannot be read: ``path``, and ``run_id`` of the run that it belongs to."""
+    """A table that cannot be read: ``path``, and ``runs`` that it belongs to, one unless it is of a month."""
 
-    def __init__(self, path: Path, problem: str, *, hint: str) -> None:
-        self.path, self.run_id, self.problem = path, path.stem, problem
+    def __init__(self, path: Path, problem: str, *, hint: str, runs: tuple[str, ...] = ()) -> None:
+        self.path, self.runs, self.problem = path, runs or (path.stem,), problem
         super().__init__(f"{path} cannot be read: {problem}", hint=hint)

@@ -32,6 +32,7 @@ def list_runs(store: str, as_json: bool) -> None:
 
     opened = Store.open(store)
     runs = opened.runs()
+    aside(opened.unfinished)
     if as_json:
         say_json([{**vars(run), "state": run.state.value} for run in runs])
         return
@@ -57,7 +58,7 @@ def publish(runs: tuple[str, ...], store: str) -> None:
     from torchgauge.results.publication import publish_again
     from torchgauge.results.store import Store
 
-    opened = Store.open(store)
+    opened = Store.open(store, writes=True)
     comparisons = comparison_ids(opened)
     for run in runs:
         (publish_comparison_again if run in comparisons else publish_again)(opened, run)
@@ -76,9 +77,10 @@ def check(store: str, as_json: bool) -> None:
     """
     from torchgauge.records import to_plain
     from torchgauge.results.fsck import check_store
-    from torchgauge.results.store import Store
+    from torchgauge.results.remote.pull import every_byte
 
-    found = check_store(Store.open(store))
+    with every_byte(store) as opened:
+        found = check_store(opened)
     if as_json:
         say_json({**to_plain(found), "exit_code": found.exit_code})
     else:
@@ -92,6 +94,75 @@ def check(store: str, as_json: bool) -> None:
         )
         aside([f"{len(found.runs)} runs: {counts}; {len(found.findings) or 'no'} findings"])
     sys.exit(found.exit_code)
+
+
+@command.command("compact")
+@click.option("--month", metavar="YYYY-MM", help="only this month (default: all that are over)")
+@click.option("--dry-run", is_flag=True, help="say what would be done, and do nothing")
+@STORE
+@JSON
+def compact_months(month: str | None, dry_run: bool, store: str, as_json: bool) -> None:
+    """Make a few files of the tables of each month that is over; no answer changes, and journals stay.
+
+    A month with a damaged file is made again from its journals. Ends with 3 where that was refused.
+
+    Example: torchgauge results compact --dry-run
+    """
+    from torchgauge.records import to_plain
+    from torchgauge.results.compacted.compaction import compact
+    from torchgauge.results.store import Store
+
+    reports = compact(Store.open(store, writes=True), month, dry_run=dry_run)
+    if as_json:
+        say_json([to_plain(report) for report in reports])
+    for report in () if as_json else reports:
+        size = f", {report.bytes_before:,} bytes" if report.bytes_before else ""
+        size += f" became {report.bytes_after:,}" if report.bytes_after else ""
+        click.echo(f"{report.month}: {report.done}; {len(report.runs)} runs{size}")
+        say(f"  {run} stays as it is: {why}" for run, why in sorted(report.left.items()))
+    if not reports:
+        click.echo("no month is over yet, or none has a published run", err=True)
+    sys.exit(3 if any(report.done == "refused" for report in reports) else 0)
+
+
+@command.command("push")
+@click.argument("url")
+@STORE
+@JSON
+def push_runs(url: str, store: str, as_json: bool) -> None:
+    """Copy finished runs of a store to URL in an object store; each is seen there once it is whole.
+
+    Repeating it copies what is missing. Ends with 3 where a run was left.
+
+    Example: torchgauge results push s3://BUCKET/PREFIX --store ./torchgauge-results
+    """
+    from torchgauge.records import to_plain
+    from torchgauge.results.remote.push import push
+    from torchgauge.results.store import Store
+
+    report = push(Store.open(store, writes=True), url)
+    if as_json:
+        say_json(to_plain(report))
+    else:
+        click.echo(f"{len(report.copied)} runs and {len(report.months)} months copied, "
+                   f"{len(report.already)} were there")  # fmt: skip
+    aside(f"{run} stays here: {why}" for run, why in sorted(report.left.items()))
+    sys.exit(3 if report.left else 0)
+
+
+@command.command("pull")
+@click.argument("url")
+@click.argument("folder", metavar="DIR")
+def pull_runs(url: str, folder: str) -> None:
+    """Copy the store at URL into the new folder DIR, or what changed since the last time.
+
+    Example: torchgauge results pull s3://BUCKET/PREFIX ./copy
+    """
+    from torchgauge.results.remote.pull import pull_into
+
+    copy = pull_into(url, Path(folder))
+    aside(copy.sentences(url))
+    click.echo(f"{folder} is as {url}")
 
 
 @command.command("merge")
@@ -171,22 +242,15 @@ def query_rows(
 
     opened = Store.open(store)
 
+    wanted = [name.strip() for name in columns.split(",")] if columns else None
+    if wanted is None and not as_json:
+        wanted = list(DEFAULT_COLUMNS.get(table, ())) or None
+
     def asked() -> Any:
-        return query(opened, conditions, table, run_id)
+        return query(opened, conditions, table, run_id, wanted)
 
     frame = asked() if run_id else around_damage(opened, asked)
     asides((), gaps_of(opened))
-    if columns:
-        from torchgauge.errors import UnknownNameError
-
-        wanted = [name.strip() for name in columns.split(",")]
-        for name in wanted:
-            if name not in frame.columns:
-                raise UnknownNameError("column", name, frame.columns)
-        frame = frame[wanted]
-    elif not as_json:
-        short = [name for name in DEFAULT_COLUMNS.get(table, ()) if name in frame.columns]
-        frame = frame[short] if short else frame
     if as_json:
         click.echo(frame.to_json(orient="records", date_format="iso", indent=1))
     elif frame.empty:

@@ -8,8 +8,6 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.parquet as pq
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.dashboard.case_index import CaseIndex
@@ -34,7 +32,7 @@ from torchgauge.dashboard.run_rows import (
 )
 from torchgauge.dashboard.snapshots import EPOCH_LENGTH, DatedRun, Snapshot, by_epoch, dated_run, snapshots_of
 from torchgauge.records import View, in_view
-from torchgauge.results.dataset import damaged, read_table
+from torchgauge.results.dataset import read_run, read_table
 from torchgauge.results.store import RunInfo, Store
 
 COMPARED = in_view(View.HISTORY)
@@ -160,11 +158,7 @@ def _with_date(store: Store, info: RunInfo) -> RunInfo:
     """``info`` with the date and counts that the run's table holds, where its folder does not say."""
     if info.created_at or not info.published:
         return info
-    path = store.table_path("results", info.run_id)
-    try:
-        rows = pq.read_table(path, columns=["run_created_at", "status"]).to_pylist()
-    except (pa.ArrowException, OSError) as error:
-        raise damaged(path, error) from error
+    rows = read_run(store, "results", info.run_id, ("run_created_at", "status")).to_pylist()
     created_at = rows[0]["run_created_at"].timestamp() if rows else 0.0
     return replace(info, created_at=created_at, counts=dict(Counter(row["status"] for row in rows)))
 

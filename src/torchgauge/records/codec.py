@@ -57,8 +57,11 @@ def digest_of_list(values: Iterable[object]) -> str:
     return found.hexdigest()[:16]
 
 
+_canonical_text = json.JSONEncoder(sort_keys=True, separators=(",", ":"), allow_nan=False).encode
+
+
 def _canonical(value: object) -> bytes:
-    return json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False).encode()
+    return _canonical_text(value).encode()
 
 
 def to_plain(value: Any) -> Any:

@@ -6,7 +6,8 @@ Why: frames, queries, pages and publishers want the same rows; here missing valu
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from itertools import groupby
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -14,10 +15,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from torchgauge.errors import DamagedTableError, UnknownNameError
-from torchgauge.results.migrations import appended_since, check_version, migrate_table
-from torchgauge.results.publication import VERSION_KEY
+from torchgauge.results.compacted.compacted_months import compact_command
+from torchgauge.results.compacted.manifest import MonthManifest
 from torchgauge.results.seal import publish_command, was_published
 from torchgauge.results.store import Store
+from torchgauge.results.table_file import UNREADABLE, Asked, Where, read_file
 from torchgauge.results.tables import TABLES
 
 Read = TypeVar("Read")
@@ -25,17 +27,20 @@ Runs = str | Sequence[str] | None
 """One run id, several, or None for all published runs."""
 
 
-def read_table(store: Store, name: str, runs: Runs = None, columns: Sequence[str] | None = None) -> Any:
+def read_table(
+    store: Store, name: str, runs: Runs = None, columns: Sequence[str] | None = None, where: Where = ()
+) -> Any:
     """The ``pyarrow.Table`` called ``name`` over ``runs``, with the columns of today or only ``columns``.
 
-    Raises :class:`UnknownNameError` for a table or run that is not there and
-    :class:`DamagedTableError` for a file that cannot be read.
+    ``where`` reads only rows that meet it, and of large files only their parts that may hold such rows.
+    Raises :class:`UnknownNameError` for a table or run that is not there and :class:`DamagedTableError` for
+    a file that cannot be read.
     """
     if name not in TABLES:
         raise UnknownNameError("table", name, TABLES)
-    schema = _schema(name, columns)
-    parts = [read_part(path, name, schema) for path in _paths(store, name, runs)]
-    return pa.concat_tables(parts) if parts else pa.Table.from_batches([], schema=schema)
+    asked = Asked(name, _schema(name, columns), where)
+    there = list(_parts(store, _wanted(store, runs), asked))
+    return pa.concat_tables(there) if there else asked.empty()
 
 
 def read_run(store: Store, name: str, run_id: str, columns: Sequence[str] | None = None) -> Any:
@@ -44,9 +49,9 @@ def read_run(store: Store, name: str, run_id: str, columns: Sequence[str] | None
     For walking through many runs: unlike :func:`read_table` it does not look up which runs are published.
     Raises :class:`DamagedTableError` for a file that cannot be read.
     """
-    schema = _schema(name, columns)
-    path = store.table_path(name, run_id)
-    return read_part(path, name, schema) if _is_there(path) else pa.Table.from_batches([], schema=schema)
+    asked = Asked(name, _schema(name, columns))
+    part = part_of(store, run_id, asked)
+    return asked.empty() if part is None else part
 
 
 def read_encoded(
@@ -57,23 +62,67 @@ def read_encoded(
     For reading millions of rows: a word is decoded once, not once per row. Raises what :func:`read_table`
     raises.
     """
-    schema = _schema(name, columns)
-    strings = [field.name for field in schema if pa.types.is_string(field.type)]
-    encoded = pa.schema(
-        [
-            pa.field(field.name, pa.dictionary(pa.int32(), pa.string())) if field.name in strings else field
-            for field in schema
-        ]
-    )
-    parts, lengths = [], []
-    for run_id in runs:
-        path = store.table_path(name, run_id)
-        there = _is_there(path)
-        if there:
-            parts.append(read_part(path, name, encoded, strings))
-        lengths.append(parts[-1].num_rows if there else 0)
-    whole = pa.concat_tables(parts) if parts else pa.Table.from_batches([], schema=encoded)
-    return whole.unify_dictionaries().combine_chunks(), lengths
+    asked = Asked(name, _schema(name, columns), encoded=True)
+    parts = [part_of(store, run_id, asked) for run_id in runs]
+    there = [part for part in parts if part is not None]
+    whole = pa.concat_tables(there) if there else asked.empty()
+    return whole.unify_dictionaries().combine_chunks(), [0 if p is None else p.num_rows for p in parts]
+
+
+def read_latest(store: Store, name: str, columns: Sequence[str], where: Where = ()) -> Any:
+    """Rows of ``results`` or ``summaries``, in no order: all that may stand for their case, and some others.
+
+    Of a compacted month only a few rows are looked at, unless a run of it was published again, withdrawn or
+    left out since: then one of its other rows may stand. Raises what :func:`read_table` raises.
+    """
+    asked = Asked(name, _schema(name, columns), where)
+    whole, own = set(store.published()), store.with_own_tables()
+    parts = []
+    for month in store.compacted.manifests():
+        runs = month.by_run.keys()
+        if runs <= whole and not runs & own and all(store.compacted.of(run) is month for run in runs):
+            whole -= runs
+            parts.append(store.month_rows.of_latest(month, asked))
+    parts += _parts(store, sorted(whole), asked)
+    return pa.concat_tables(parts) if parts else asked.empty()
+
+
+def part_of(store: Store, run_id: str, asked: Asked) -> Any | None:
+    """What is ``asked`` of a run's table; None where the run has no rows in it."""
+    return next(_parts(store, [run_id], asked), None)
+
+
+def _parts(store: Store, runs: Sequence[str], asked: Asked) -> Iterator[Any]:
+    """What is ``asked`` of the tables of ``runs``, in their order."""
+    own = store.with_own_tables() if len(runs) > 1 else None
+
+    def where(run_id: str) -> MonthManifest | None:
+        if own is None:
+            return store.month_of(run_id)
+        return None if run_id in own else store.compacted.of(run_id)
+
+    for month, group in groupby(runs, where):
+        for names in [list(group)] if month else ([run_id] for run_id in group):
+            if (part := _part(store, names, asked, month)) is not None:
+                yield part
+
+
+def _part(store: Store, runs: Sequence[str], asked: Asked, month: MonthManifest | None) -> Any | None:
+    """What is ``asked`` of the runs of a ``month``, or of one run with tables of its own.
+
+    It may be compacted, or its month be compacted anew, while it is read: then it is read where it is now.
+    """
+    try:
+        if month is not None:
+            return store.month_rows.of_runs(month, runs, asked)
+        path = store.table_path(asked.table, runs[0])
+        return _own(path, asked) if _is_there(path) else None
+    except DamagedTableError:
+        store.compacted.look()
+        if all(store.month_of(run_id) is month for run_id in runs):
+            raise
+    parts = [part for run_id in runs if (part := part_of(store, run_id, asked)) is not None]
+    return pa.concat_tables(parts) if parts else None
 
 
 def around_damage(store: Store, read: Callable[[], Read]) -> Read:
@@ -85,22 +134,43 @@ def around_damage(store: Store, read: Callable[[], Read]) -> Read:
         try:
             return read()
         except DamagedTableError as error:
-            if error.run_id in store.left_out:
-                raise
             why = f"{error.path.relative_to(store.path)} cannot be read: {error.problem}"
-            store.leave_out(error.run_id, why)
+            runs = [run for run in error.runs if run not in store.left_out]
+            if len(error.runs) > 1:  # of a month, of which single runs may have been published again
+                runs = [run for run in runs if store.month_of(run) is not None]
+            if not runs:
+                raise
+            for run_id in runs:
+                store.leave_out(run_id, why)
 
 
 def gaps_of(store: Store) -> list[str]:
-    """A sentence on each run of ``store`` that was left out, with what mends it."""
-    return [
-        f"run {run_id} is damaged and left out: {why}; try: {publish_command(run_id, store.path)}"
-        for run_id, why in sorted(store.left_out.items())
-    ]
+    """A sentence on each damage of ``store`` that was left out, with what mends it."""
+    by_cause: dict[str, list[str]] = {}
+    for run_id, why in sorted(store.left_out.items()):
+        by_cause.setdefault(why, []).append(run_id)
+    return [*store.unfinished, *(_gap(store, runs, why) for why, runs in by_cause.items())]
+
+
+def _gap(store: Store, runs: Sequence[str], why: str) -> str:
+    first, month = runs[0], store.month_of(runs[0])
+    if first in store.compacted.unreadable:
+        again, who = compact_command(store.path, Path(first).parent.name), "runs of a month are"
+    elif month is not None:
+        again, who = compact_command(store.path, month.month), f"{len(runs)} runs are"
+        who = f"run {first} is" if len(runs) == 1 else who
+    else:
+        again, who = publish_command(first, store.path), f"run {first} is"
+    return f"{who} damaged and left out: {why}; try: {again}"
 
 
 def row_count(store: Store, name: str, run_id: str) -> int:
     """Rows of table ``name`` that belong to the published ``run_id``; raises :class:`DamagedTableError`."""
+    if month := store.month_of(run_id):
+        if problem := store.compacted.damage(month):
+            hint = compact_command(store.path, month.month)
+            raise DamagedTableError(store.path / month.path, problem, hint=hint, runs=tuple(month.by_run))
+        return month.by_run[run_id].rows.get(name, 0)
     path = store.table_path(name, run_id)
     try:
         return int(pq.read_metadata(path).num_rows)
@@ -108,13 +178,12 @@ def row_count(store: Store, name: str, run_id: str) -> int:
         raise damaged(path, error) from error
 
 
-def _paths(store: Store, name: str, runs: Runs) -> list[Path]:
+def _wanted(store: Store, runs: Runs) -> Sequence[str]:
     published = store.published()
     wanted = published if runs is None else [runs] if isinstance(runs, str) else runs
     for run_id in frozenset(wanted).difference(published):
         raise UnknownNameError("published run", run_id, published)
-    paths = [store.table_path(name, run_id) for run_id in wanted]
-    return [path for path in paths if _is_there(path)]
+    return wanted
 
 
 def _is_there(path: Path) -> bool:
@@ -131,30 +200,19 @@ def _schema(name: str, columns: Sequence[str] | None) -> Any:
     return schema if columns is None else pa.schema([schema.field(column) for column in columns])
 
 
-def _opened(path: Path, dictionaries: Sequence[str] | None) -> Any:
-    if dictionaries is None:
-        return pq.ParquetFile(path, page_checksum_verification=True)
+def _own(path: Path, asked: Asked) -> Any:
     try:
-        return pq.ParquetFile(path, read_dictionary=dictionaries, page_checksum_verification=True)
-    except KeyError:
-        return pq.ParquetFile(path, page_checksum_verification=True)  # older: columns had other names
+        return read_file(path, asked)
+    except UNREADABLE as error:
+        raise damaged(path, error) from error
 
 
-def read_part(path: Path, name: str, schema: Any, dictionaries: Sequence[str] | None = None) -> Any:
+def read_part(path: Path, name: str, schema: Any) -> Any:
     """The columns of ``schema`` in the file ``path`` of table ``name``, of whatever version it is.
 
     Raises :class:`DamagedTableError`.
     """
-    try:
-        file = _opened(path, dictionaries)
-        version = check_version(int((file.metadata.metadata or {}).get(VERSION_KEY, b"-1")), str(path))
-        there = set(file.schema_arrow.names)
-        some = version >= appended_since(name)
-        wanted = [column for column in schema.names if column in there] if some else None
-        part = file.read(wanted, use_threads=False)
-        return migrate_table(name, part, version).select(schema.names).cast(schema)
-    except (pa.ArrowException, OSError, KeyError, ValueError) as error:
-        raise damaged(path, error) from error
+    return _own(path, Asked(name, schema))
 
 
 def damaged(path: Path, error: Exception) -> DamagedTableError:

@@ -7,6 +7,7 @@ then has the same columns and no rows. Columns that come from a table are docume
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import pandas as pd
@@ -14,10 +15,12 @@ import pyarrow as pa
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.records import number_counts
-from torchgauge.results.dataset import Runs, read_table
-from torchgauge.results.latest import STALE_AFTER_S, in_time, standing
+from torchgauge.results.dataset import Runs, read_latest, read_table
+from torchgauge.results.latest import KEYS, STALE_AFTER_S, in_time, standing
 from torchgauge.results.row_case import WORKLOAD
 from torchgauge.results.store import Store
+from torchgauge.results.table_file import Where
+from torchgauge.results.tables import TABLES
 
 
 def results(store: Store, run: Runs = None) -> pd.DataFrame:
@@ -30,19 +33,22 @@ def results(store: Store, run: Runs = None) -> pd.DataFrame:
     return frame_of(read_table(store, "results", run))
 
 
-def summaries(store: Store, run: Runs = None) -> pd.DataFrame:
+def summaries(store: Store, run: Runs = None, where: Where = ()) -> pd.DataFrame:
     """One row per case, metric and run: the case's columns as in :func:`results`, status, metric, unit,
     better, n, median, low, high, confidence, method, provenance, stopped, absent, realised_hash,
     environment_id, torch_version, run_created_at, started_at (``tables.SUMMARIES``). ``modifiers`` are those
     of its row of :func:`results`: step times of an ``unsteady`` or ``unchecked`` row belong in no mean.
+    ``where``, such as ``(("case_key", frozenset({key})),)``, reads only rows with one of the words in it.
     """  # noqa: D205
-    return with_modifiers(store, frame_of(read_table(store, "summaries", run)), run)
+    return with_modifiers(store, frame_of(read_table(store, "summaries", run, where=where)), run)
 
 
 def with_modifiers(store: Store, numbers: pd.DataFrame, run: Runs = None) -> pd.DataFrame:
     """``numbers``, a frame with run_id and case_key, with the ``modifiers`` of the row of each."""
     keys = ["run_id", "case_key"]
-    rows = frame_of(read_table(store, "results", run, (*keys, "modifiers")))
+    cases = frozenset(numbers["case_key"].unique().tolist())
+    where = (("case_key", cases),) if len(cases) <= _FEW_CASES else ()
+    rows = frame_of(read_table(store, "results", run, (*keys, "modifiers"), where))
     return numbers.merge(rows, on=keys, how="left", validate="many_to_one")
 
 
@@ -70,13 +76,22 @@ def latest(
     one. ``age_s`` is in seconds since the case started (or was planned). ``stale`` is true where the row
     stands in for a newer one or is older than ``stale_after_s``.
     """
-    table = in_time(read_table(store, "results", run))
+    table = in_time(_may_stand(store, "results", run))
     stands, newest = (table.take(places) for places in standing(table, "case_key"))
     frame, when = frame_of(stands.drop_columns("when")), frame_of(stands.select(["when"]))["when"]
     age = (pd.Timestamp(clock.now(), unit="s", tz="UTC") - when).dt.total_seconds().astype("Float64")
     stands_in = when < frame_of(newest.select(["when"]))["when"]
     frame = frame.assign(age_s=age, stale=(stands_in | (age > stale_after_s)).astype("boolean"))
     return frame.sort_values("case_id").reset_index(drop=True)
+
+
+def _may_stand(
+    store: Store, name: str, run: Runs, columns: Sequence[str] | None = None, where: Where = ()
+) -> Any:
+    """Rows of a table, over ``run`` or all runs, of which those that stand for their case are taken."""
+    if run is not None:
+        return read_table(store, name, run, columns, where)
+    return read_latest(store, name, columns or TABLES[name].names, where)
 
 
 def matrix(store: Store, metric: str, run: Runs = None) -> pd.DataFrame:
@@ -87,9 +102,11 @@ def matrix(store: Store, metric: str, run: Runs = None) -> pd.DataFrame:
     no number, and where the row's modifiers keep it out of every comparison (``records.number_counts``).
     """
     keys = ["run_id", "case_key"]
-    chosen = latest(store, run)[keys]
-    frame = summaries(store, run)
-    frame = frame[(frame["metric"] == metric) & frame["median"].notna()].merge(chosen, on=keys)
+    rows = in_time(_may_stand(store, "results", run, (*KEYS, "modifiers")))
+    chosen = frame_of(rows.take(standing(rows, "case_key")[0]).select([*keys, "modifiers"]))
+    told = (*keys, *WORKLOAD, "device", "device_index", "configuration", "status", "median")
+    frame = frame_of(_may_stand(store, "summaries", run, told, (("metric", frozenset({metric})),)))
+    frame = frame[frame["median"].notna()].merge(chosen, on=keys)
     counts = [number_counts(metric, *row) for row in zip(frame["status"], frame["modifiers"], strict=True)]
     frame = frame[pd.Series(counts, index=frame.index, dtype=bool)]
     shown = frame["device"].where(
@@ -110,6 +127,9 @@ def frame_of(table: Any) -> pd.DataFrame:
             )
     return frame
 
+
+_FEW_CASES = 16
+"""Cases for which parts of the tables are looked for, in place of reading all of them."""
 
 _NULLABLE: dict[Any, Any] = {
     pa.string(): pd.StringDtype(),

@@ -8,41 +8,24 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass, field
-from enum import Enum
 from pathlib import Path
 from typing import Any
 
 from torchgauge.errors import DamagedJournalError, UsageError
 from torchgauge.records import SCHEMA_VERSION, Plan
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX
+from torchgauge.results.compacted.compacted_months import CompactedMonths
+from torchgauge.results.compacted.month_check import month_findings
 from torchgauge.results.comparing.comparison_store import ComparisonFolder, comparison_ids
 from torchgauge.results.comparing.comparison_tables import COMPARISON_TABLES
 from torchgauge.results.dataset import read_part
+from torchgauge.results.finding import Fault, Finding
 from torchgauge.results.held import is_held
 from torchgauge.results.journal import Kind, RunState, is_being_written, read_with_ends
 from torchgauge.results.planned_folder import PlannedFolder
 from torchgauge.results.seal import SEAL, SealedFile, publish_command, read_seal
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.results.tables import TABLES
-
-
-class Fault(str, Enum):
-    """What can be wrong with a file of a store."""
-
-    DAMAGED = "damaged"
-    MISSING = "missing"
-    FOREIGN = "foreign"
-    TORN = "torn"
-
-
-@dataclass(frozen=True)
-class Finding:
-    """A file that is not as it should be: its path in the store, what is wrong, and what to do."""
-
-    fault: Fault
-    path: str
-    problem: str
-    remedy: str
 
 
 @dataclass(frozen=True)
@@ -72,12 +55,13 @@ def check_store(store: Store) -> StoreCheck:
         if _in_use(folder):
             busy.append(folder.run_id)
             continue
-        check = _RunCheck(store.path, folder)
+        check = _RunCheck(store.path, folder, store.compacted)
         findings += check.findings()
         if check.sealed:
             sealed.append(folder.run_id)
     known = {folder.run_id for folder in folders}
     findings += _strangers(store.path, known, busy)
+    findings += month_findings(store)
     return StoreCheck(tuple(sorted(known)), tuple(sealed), tuple(busy), tuple(findings))
 
 
@@ -87,6 +71,7 @@ class _RunCheck:
 
     root: Path
     folder: RunFolder | ComparisonFolder
+    months: CompactedMonths
     sealed: bool = False
     keys: set[str] = field(default_factory=set)
     journal_is_sound: bool = True
@@ -148,7 +133,8 @@ class _RunCheck:
         kind = TABLES if isinstance(plan, Plan) else COMPARISON_TABLES
         last = "results" if isinstance(plan, Plan) else "verdicts"
         there = {name: self.root / "tables" / name / f"{plan.run_id}.parquet" for name in kind}
-        if not there[last].is_file():
+        compacted = isinstance(plan, Plan) and self.months.of(plan.run_id) is not None
+        if not there[last].is_file() and not compacted:
             if state is not None:
                 yield self.found(Fault.MISSING, there[last], "the run ended and is not published")
             return
@@ -159,14 +145,16 @@ class _RunCheck:
             found = None
         if found is not None:
             self.sealed = True
-            yield from (finding for file in found.files for finding in self.against(file, state))
+            own = there[last].is_file()  # else the check of its month is that of its tables
+            files = [file for file in found.files if own or not file.is_table]
+            yield from (finding for file in files for finding in self.against(file, state))
             names = {file.path for file in found.files}
             for path in there.values():
-                if path.is_file() and path.relative_to(self.root).as_posix() not in names:
+                if own and path.is_file() and path.relative_to(self.root).as_posix() not in names:
                     yield self.found(Fault.FOREIGN, path, "the run did not publish this file")
             return
         for name, path in there.items():
-            if path.is_file():
+            if path.is_file() and (not compacted or there[last].is_file()):
                 yield from self.readable(plan, name, path)
 
     def against(self, file: SealedFile, state: RunState | None) -> Iterator[Finding]:

@@ -12,7 +12,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -74,7 +74,7 @@ def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None, *, ag
     """
     with held(folder.plan_path):  # a second process waits, and then finds the run published
         version, plan = folder.schema_version(), plan or folder.plan()
-        there = store.table_path("results", folder.run_id).is_file()
+        there = store.has_tables(folder.run_id)
         if there and not again and not _interrupted_before(folder):
             return
         found = _survey(folder, version)
@@ -203,8 +203,12 @@ def check_finite(table: Table, chunk: Any) -> None:
 
 @dataclass
 class _Survey:
-    """What the first pass over a journal finds; ``versions`` of torch are by environment."""
+    """What the first pass over a journal finds; ``versions`` of torch are by environment.
 
+    ``lines`` has the case key of each line that is the first result of its case.
+    """
+
+    lines: dict[int, str] = field(default_factory=dict)
     statuses: dict[str, str] = field(default_factory=dict)
     versions: dict[str, str] = field(default_factory=dict)
     state: RunState | None = None
@@ -217,7 +221,9 @@ def _survey(folder: RunFolder, version: int) -> _Survey:
     for record in read(folder.journal_path):
         found.state = None
         if record.kind is Kind.RESULT:
-            found.statuses.setdefault(record.case_key, record.data["status"])
+            key = record.case_key
+            if key not in found.statuses:
+                found.statuses[key], found.lines[record.n] = record.data["status"], key
         elif record.kind is Kind.ATTEMPT:
             found.attempts.restore(record.payload(version))
         elif record.kind is Kind.ENVIRONMENT:
@@ -288,12 +294,12 @@ def _fill(
 ) -> None:
     context = RunContext(plan.run_id, plan.created_at, found.versions)
     seen: Counter[str] = Counter()
-    done: set[str] = set()
+    planned = {each.case.key: each.case for each in plan.cases}
     calibrations = 0
     for record in read(folder.journal_path):
-        if record.kind is Kind.RESULT and record.case_key not in done:
-            done.add(record.case_key)
-            _add_result(writers, record.payload(version), context)
+        if key := found.lines.get(record.n):
+            # the plan's case is the same, and has its hashes ready: they take as long as the rest of a row
+            _add_result(writers, replace(record.payload(version), case=planned[key]), context)
         elif record.kind is Kind.ENVIRONMENT:
             environment = record.payload(version)
             observation = seen[environment.id]

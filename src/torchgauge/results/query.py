@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import operator
 import re
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -23,6 +23,7 @@ from torchgauge.results import frames
 from torchgauge.results.dataset import Runs, read_table
 from torchgauge.results.frames import frame_of
 from torchgauge.results.store import Store
+from torchgauge.results.table_file import Where
 from torchgauge.results.tables import RESULTS, SUMMARIES, TABLES, Column, Table
 
 _CONDITION = re.compile(r"\s*([A-Za-z_][A-Za-z0-9_]*)\s*(==|!=|>=|<=|=|>|<)\s*(.*?)\s*", re.DOTALL)
@@ -45,9 +46,15 @@ class Condition:
 
 
 def query(
-    store: Store, conditions: Iterable[str] = (), table: str = "results", run: Runs = None
+    store: Store,
+    conditions: Iterable[str] = (),
+    table: str = "results",
+    run: Runs = None,
+    columns: Sequence[str] | None = None,
 ) -> pd.DataFrame:
-    """The rows of ``table`` that meet ``conditions``.
+    """The rows of ``table`` that meet ``conditions``, with all columns or only ``columns``.
+
+    Of a compacted month only its parts are read that may hold such rows.
 
     Raises :class:`UsageError` for a condition that cannot be read or a value that does not fit its field,
     and :class:`UnknownNameError`, with suggestions, for an unknown field or table.
@@ -55,10 +62,22 @@ def query(
     if table not in TABLES:
         raise UnknownNameError("table", table, TABLES)
     parsed = [parse_condition(text, TABLES[table]) for text in conditions]
-    frame = (
-        frames.summaries(store, run) if table == SUMMARIES.name else frame_of(read_table(store, table, run))
-    )
-    return frame[_mask(frame, parsed)].reset_index(drop=True)
+    shown = _shown(TABLES[table], columns)
+    read = tuple(dict.fromkeys((*shown, *(each.column.name for each in parsed))))
+    told = tuple(name for name in TABLES[table].names if name in read or name in ("run_id", "case_key"))
+    frame = frame_of(read_table(store, table, run, told, _where(parsed)))
+    if table == SUMMARIES.name and "modifiers" in read:
+        frame = frames.with_modifiers(store, frame, run)
+    return frame[_mask(frame, parsed)].reset_index(drop=True)[list(shown)]
+
+
+def _shown(table: Table, columns: Sequence[str] | None) -> tuple[str, ...]:
+    """``columns``, or all of them; raises :class:`UnknownNameError` for one that is not there."""
+    known = (*table.names, *(("modifiers",) if table is SUMMARIES else ()))
+    for name in columns or ():
+        if name not in known:
+            raise UnknownNameError("column", name, known)
+    return tuple(columns or known)
 
 
 def parse_condition(text: str, table: Table) -> Condition:
@@ -81,6 +100,19 @@ def parse_condition(text: str, table: Table) -> Condition:
     elif value and not _is_glob(value):
         _typed(column, value)
     return Condition(column, sign, value)
+
+
+def _where(conditions: Iterable[Condition]) -> Where:
+    """The columns that must hold one of some words: what of ``conditions`` spares reading other rows."""
+    words: dict[str, set[str]] = {}
+    open_ended = {"modifiers"}
+    for condition in conditions:
+        if condition.operator == "=":
+            words.setdefault(condition.column.name, set()).add(condition.value)
+            plain = pa.types.is_string(condition.column.type) and condition.value
+            if not plain or _is_glob(condition.value):
+                open_ended.add(condition.column.name)
+    return tuple((name, frozenset(of)) for name, of in sorted(words.items()) if name not in open_ended)
 
 
 def _mask(frame: pd.DataFrame, conditions: Iterable[Condition]) -> pd.Series[bool]:

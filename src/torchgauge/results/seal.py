@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 import shlex
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -26,7 +27,9 @@ SEAL = "seal.json"
 """The file in a run's folder that holds the seal."""
 _MAGIC = b"PAR1"
 """Four bytes at either end of a Parquet file."""
-_SAMPLES = "tables/samples/"
+_TABLES = ("tables/", "compacted/")
+"""Where readers look."""
+_SAMPLES = re.compile("tables/samples/|compacted/[^/]+/samples-")
 """Raw samples, which may be removed at any time."""
 
 
@@ -41,12 +44,12 @@ class SealedFile:
     @property
     def is_table(self) -> bool:
         """Whether readers look at it; the others are what it would be made of again."""
-        return self.path.startswith("tables/")
+        return self.path.startswith(_TABLES)
 
     @property
     def may_go(self) -> bool:
         """Whether it may be removed on purpose."""
-        return self.path.startswith(_SAMPLES) or not self.is_table
+        return bool(_SAMPLES.match(self.path)) or not self.is_table
 
     def differs(self, root: Path) -> str:
         """How the file in the store at ``root`` differs by what its folder says; empty where it does not."""
@@ -81,6 +84,11 @@ def publish_command(run_id: str, root: Path | None = None) -> str:
     return shlex.join(["torchgauge", "results", "publish", run_id, *where])
 
 
+def sealed(root: Path, path: Path) -> SealedFile:
+    """The file ``path`` of the store at ``root`` as it is now; raises ``OSError``."""
+    return SealedFile(path.relative_to(root).as_posix(), path.stat().st_size, _digest(path))
+
+
 def seal(root: Path, folder: PlannedFolder, tables: Iterable[Path], hint: str = REPEAT) -> None:
     """Write the seal of ``folder`` in the store at ``root`` over its ``tables``, durable on return.
 
@@ -88,11 +96,7 @@ def seal(root: Path, folder: PlannedFolder, tables: Iterable[Path], hint: str = 
     """
     with storage_errors(folder.path, hint):
         own = (folder.path / name for name in ("plan.json", "journal.jsonl", "run.json"))
-        files = tuple(
-            SealedFile(path.relative_to(root).as_posix(), path.stat().st_size, _digest(path))
-            for path in (*own, *tables)
-            if path.is_file()
-        )
+        files = tuple(sealed(root, path) for path in (*own, *tables) if path.is_file())
     data = to_plain(Seal(files))
     write_atomically(folder.path / SEAL, json.dumps(data, indent=1).encode() + b"\n", hint)
 

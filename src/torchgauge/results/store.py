@@ -10,6 +10,7 @@
     runs/<run_id>/seal.json                 sizes and digests of what it published, written last
     runs/<run_id>/logs/
     tables/<table>/<run_id>.parquet         written by ``finish``
+    compacted/<YYYY-MM>/                    the tables of older runs together: ``results/compacted``
 
 Runs share no file that changes, so any number of them may use one store at once, and stores are merged by
 copying files. Retention: rows and summaries are kept for good; raw samples may be deleted by removing files
@@ -22,21 +23,26 @@ import json
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import cached_property
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from torchgauge.errors import DamagedJournalError, DataFileError, UnknownNameError, UsageError
-from torchgauge.records import SCHEMA_VERSION, Group, Plan, RecordError, from_plain
-from torchgauge.results.atomic_file import (
-    storage_errors,
-    write_atomically,
-)
+from torchgauge.errors import DamagedJournalError, UnknownNameError, UsageError
+from torchgauge.records import SCHEMA_VERSION, Plan
+from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.compacted.compacted_months import CompactedMonths
+from torchgauge.results.compacted.manifest import MonthManifest
 from torchgauge.results.held import is_held
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
-from torchgauge.results.json_file import RESTORE, read_object
-from torchgauge.results.migrations import PLAN, check_version, migrate_record
+from torchgauge.results.json_file import read_object
+from torchgauge.results.migrations import check_version
+from torchgauge.results.plan_file import plan_version, read_plan
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
+from torchgauge.results.remote.store_url import is_url
 from torchgauge.results.seal import damage_seen, publish_command
+
+if TYPE_CHECKING:
+    from torchgauge.results.compacted.month_rows import MonthRows
 
 
 @dataclass(frozen=True)
@@ -106,15 +112,24 @@ class Store:
         """Use :meth:`open`."""
         self.path = path
         self.left_out: dict[str, str] = {}
+        self.unfinished: tuple[str, ...] = ()
+        self.compacted = CompactedMonths(path)
+
+    @cached_property
+    def month_rows(self) -> MonthRows:
+        """What was read of compacted months."""
+        from torchgauge.results.compacted.month_rows import MonthRows
+
+        return MonthRows(self.path)
 
     @classmethod
-    def open(cls, path: Path | str, create: bool = False) -> Store:
-        """The store at ``path``.
+    def open(cls, path: Path | str, create: bool = False, *, writes: bool = False) -> Store:
+        """The store at ``path``; for a URL, its copy on this machine, with what changed there.
 
-        Raises :class:`UsageError` where there is none and ``create`` is false, or where a newer torchgauge
-        wrote it.
+        Raises :class:`UsageError` where there is none and ``create`` is false, where a newer torchgauge
+        wrote it, and for a URL that something ``writes`` to.
         """
-        store = cls(Path(path))
+        store = cls(Path(path)) if not is_url(path) else cls._remote(str(path), create or writes)
         marker = store.path / "store.json"
         if marker.is_file():
             check_version(read_object(marker).get("schema_version"), str(marker))
@@ -128,6 +143,20 @@ class Store:
                 f"there is no store at {store.path}",
                 hint="torchgauge run SUITE --store DIR creates one",
             )
+        return store
+
+    @classmethod
+    def _remote(cls, url: str, writes: bool) -> Store:
+        if writes:
+            raise UsageError(
+                f"{url} is only read: a run is written into a folder, and copied when it is finished",
+                hint="--store DIR, then: torchgauge results push URL --store DIR",
+            )
+        from torchgauge.results.remote.pull import pull
+
+        copy = pull(url)
+        store = cls(copy.path)
+        store.unfinished = copy.sentences(url)
         return store
 
     def begin(self, plan: Plan) -> RunFolder:
@@ -189,18 +218,34 @@ class Store:
 
     def is_published(self, run_id: str) -> bool:
         """Whether the tables hold the run, and are not left out."""
-        return run_id not in self.left_out and self.table_path("results", run_id).is_file()
+        return run_id not in self.left_out and self.has_tables(run_id)
 
     def published(self) -> tuple[str, ...]:
-        """Ids of the runs that the tables hold, but for those that are left out, in order of their names."""
+        """Ids of the runs that the tables hold, but for those that are left out, in order of their names.
+
+        Raises :class:`DamagedTableError` where nobody can tell which runs a compacted month has.
+        """
+        runs = self.with_own_tables() | self.compacted.runs()
+        self.compacted.check_readable(self.left_out)
+        return tuple(sorted(runs - self.left_out.keys()))
+
+    def with_own_tables(self) -> set[str]:
+        """Ids of the runs that have tables of their own, outside of a compacted month."""
         files = (self.path / "tables" / "results").glob("[!.]*.parquet")
-        runs = (file.name.removesuffix(".parquet") for file in files)
-        return tuple(sorted(run for run in runs if run not in self.left_out))
+        return {file.name.removesuffix(".parquet") for file in files}
+
+    def month_of(self, run_id: str) -> MonthManifest | None:
+        """The compacted month that the run is read from; None where it has tables of its own, or none."""
+        own = self.table_path("results", run_id).is_file()
+        return None if own else self.compacted.of(run_id)
 
     def damage(self, run_id: str) -> str:
         """What is wrong with the tables of a run, as far as their sizes tell; empty for nothing."""
-        folder = RunFolder(self.path / "runs" / run_id)
-        return self.left_out.get(run_id) or damage_seen(self.path, folder)
+        if run_id in self.left_out:
+            return self.left_out[run_id]
+        if month := self.month_of(run_id):
+            return self.compacted.damage(month)
+        return damage_seen(self.path, RunFolder(self.path / "runs" / run_id))
 
     def leave_out(self, run_id: str, why: str) -> None:
         """Read the run no more: its tables are damaged, which ``why`` says."""
@@ -212,7 +257,7 @@ class Store:
 
     def _judged(self, info: RunInfo, folder: RunFolder) -> RunInfo:
         """``info`` with what is wrong with the run's tables."""
-        if self.table_path("results", info.run_id).is_file():
+        if self.has_tables(info.run_id):
             condition, problem = "damaged", self.damage(info.run_id)
         else:
             condition, problem = info.condition, "its tables are missing" if info.condition else ""
@@ -220,40 +265,15 @@ class Store:
             return replace(info, condition="")
         return replace(info, condition=condition, problem=problem) if problem else info
 
+    def has_tables(self, run_id: str) -> bool:
+        """Whether the tables hold the run, of its own or of its month, sound or not."""
+        return self.table_path("results", run_id).is_file() or self.compacted.of(run_id) is not None
+
     def _claim(self) -> None:
         """Say that files of today's schema are in the store, which older readers must refuse."""
         marker = self.path / "store.json"
         if not marker.is_file() or read_object(marker).get("schema_version") != SCHEMA_VERSION:
             write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
-
-
-def read_plan(path: Path) -> Plan:
-    """The plan in the file ``path``; raises :class:`DataFileError` where it does not fit its schema."""
-    data = read_object(path)
-    version = check_version(data.get("schema_version"), str(path))
-    data = migrate_record(PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
-    groups = data.get("groups")
-    try:
-        if not isinstance(groups, list):
-            return from_plain(Plan, data)
-        plan = from_plain(Plan, data | {"groups": []})
-        # one group after another, so that the records take the place of the values they are made of
-        decoded = tuple(from_plain(Group, item, f"Plan.groups[{i}]") for i, item in _drained(groups))
-        return replace(plan, groups=decoded)
-    except RecordError as error:
-        raise DataFileError(str(path), str(error), hint=RESTORE) from error
-
-
-def plan_version(path: Path) -> int:
-    """The schema version that wrote the plan in the file ``path``; raises as :func:`read_plan`."""
-    return check_version(read_object(path).get("schema_version"), str(path))
-
-
-def _drained(items: list[Any]) -> Iterator[tuple[int, Any]]:
-    """The items with their places, each of which the list then lacks."""
-    for place in range(len(items)):
-        item, items[place] = items[place], None
-        yield place, item
 
 
 def _planned(folder: RunFolder) -> tuple[float, int]:

@@ -79,7 +79,7 @@ def _fewer(store: Store, collected: Collection) -> Iterator[str]:
 
 
 def _rows_of_table(store: Store, run_id: str) -> int:
-    return row_count(store, "results", run_id) if store.table_path("results", run_id).is_file() else 0
+    return row_count(store, "results", run_id) if store.has_tables(run_id) else 0
 
 
 def _rows_of_journal(store: Store, run_id: str) -> int:

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from torchgauge.clock import DAY_S, SYSTEM_CLOCK, Clock
+from torchgauge.clock import DAY_S, SYSTEM_CLOCK, Clock, utc
 from torchgauge.errors import DataFileError, InfrastructureError
 from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
@@ -186,6 +186,7 @@ def forget(store: Store, retention: Retention, clock: Clock = SYSTEM_CLOCK) -> d
                 if file.is_file() and store.info(run).created_at < before:
                     file.unlink()
                     gone["samples"] += 1
+            gone["samples"] += store.compacted.forget_samples(utc(before).strftime("%Y-%m"))
         if retention.superseded_days is not None:
             for folder in _older(store.path / SUPERSEDED, now - retention.superseded_days * DAY_S):
                 shutil.rmtree(folder)

@@ -20,7 +20,8 @@ from torchgauge.harness.run.run_report import RunReport
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Plan, Result
 from torchgauge.results.journal import Journal, Kind, Part
-from torchgauge.results.store import Store, plan_version, read_plan
+from torchgauge.results.plan_file import plan_version, read_plan
+from torchgauge.results.store import Store
 
 NODE = "node"
 """The fact of a result, and the condition of an environment, that names the machine."""

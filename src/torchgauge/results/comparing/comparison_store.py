@@ -34,11 +34,12 @@ from torchgauge.results.dataset import read_part
 from torchgauge.results.journal import Journal, Kind, PlanStamp, RunState, is_being_written, read
 from torchgauge.results.json_file import as_record, read_object
 from torchgauge.results.migrations import COMPARISON_PLAN, check_version, migrate_record
+from torchgauge.results.plan_file import plan_version
 from torchgauge.results.planned_folder import PlannedFolder, write_plan
 from torchgauge.results.publication import TableWriter
 from torchgauge.results.runner_class import runner_class
 from torchgauge.results.seal import publish_command, seal, unseal
-from torchgauge.results.store import Store, plan_version
+from torchgauge.results.store import Store
 
 
 @dataclass(frozen=True)

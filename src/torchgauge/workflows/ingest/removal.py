@@ -112,6 +112,7 @@ def _replace_by_tombstone(store: Store, run_id: str, reason: str, clock: Clock, 
         # `results` first: what readers believe goes before what they would look for
         for table in sorted(TABLES, key=lambda name: name != "results"):
             store.table_path(table, run_id).unlink(missing_ok=True)
+    store.compacted.withdraw(run_id)
     return path
 
 

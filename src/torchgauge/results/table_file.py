@@ -1,0 +1,126 @@
+"""Reading one Parquet file of a store, whatever schema version wrote it: all rows, or those asked for.
+
+Why apart: a run's own file and that of a compacted month are read by the same rules.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from pathlib import Path
+from typing import Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from torchgauge.records import SCHEMA_VERSION
+from torchgauge.results.migrations import appended_since, check_version, migrate_table
+from torchgauge.results.publication import VERSION_KEY
+
+Where = tuple[tuple[str, frozenset[str]], ...]
+"""Columns of strings with the words of which a row has one; a row has to meet all."""
+
+UNREADABLE = (pa.ArrowException, OSError, KeyError, ValueError)
+"""What reading a damaged file raises."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What is read of a table: columns with their types, rows ``where``, strings as words or ``encoded``."""
+
+    table: str
+    schema: Any
+    where: Where = ()
+    encoded: bool = False
+
+    @property
+    def columns(self) -> tuple[str, ...]:
+        """The names of the columns."""
+        return tuple(self.schema.names)
+
+    @cached_property
+    def stored(self) -> Any:
+        """The schema with strings as dictionaries, where that is asked for."""
+        return encoded_schema(self.schema) if self.encoded else self.schema
+
+    def empty(self) -> Any:
+        """The table without rows."""
+        return pa.Table.from_batches([], schema=self.stored)
+
+
+def encoded_schema(schema: Any) -> Any:
+    """``schema`` with its strings as dictionaries: a word is decoded once, not once per row."""
+    return pa.schema(
+        [
+            field.with_type(pa.dictionary(pa.int32(), pa.string()))
+            if pa.types.is_string(field.type)
+            else field
+            for field in schema
+        ]
+    )
+
+
+def read_file(path: Path, asked: Asked) -> Any:
+    """What is ``asked`` of the table in the file ``path``; raises one of :data:`UNREADABLE`."""
+    file = _opened(path, asked)
+    version = check_version(int((file.metadata.metadata or {}).get(VERSION_KEY, b"-1")), str(path))
+    there = set(file.schema_arrow.names)
+    needed = [*asked.columns, *(name for name, _ in asked.where if name not in asked.columns)]
+    some = version >= appended_since(asked.table)
+    wanted = [column for column in needed if column in there] if some else None
+    if asked.where and version == SCHEMA_VERSION:  # an older file may hold other words than are asked for
+        part = file.read_row_groups(_groups(file, asked.where), wanted, use_threads=False)
+    else:
+        part = file.read(wanted, use_threads=False)
+    part = migrate_table(asked.table, part, version)
+    if asked.where:
+        part = part.filter(_mask(part, asked.where))
+    return part.select(asked.columns).cast(asked.stored)
+
+
+def _opened(path: Path, asked: Asked) -> Any:
+    if not asked.encoded:
+        return pq.ParquetFile(path, page_checksum_verification=True)
+    words = [field.name for field in asked.schema if pa.types.is_string(field.type)]
+    words += [name for name, _ in asked.where if name not in words]
+    try:
+        return pq.ParquetFile(path, read_dictionary=words, page_checksum_verification=True)
+    except KeyError:
+        return pq.ParquetFile(path, page_checksum_verification=True)  # older: columns had other names
+
+
+def _groups(file: Any, where: Where) -> list[int]:
+    """The row groups that may hold rows ``where``, by the smallest and largest word of each."""
+    places = {file.metadata.schema.column(i).path: i for i in range(file.metadata.num_columns)}
+    asked = [(places[name], words) for name, words in where if name in places]
+
+    def may(group: int) -> bool:
+        row_group = file.metadata.row_group(group)
+        for place, words in asked:
+            found = row_group.column(place).statistics
+            if (
+                found is not None
+                and found.has_min_max
+                and not any(found.min <= w <= found.max for w in words)
+            ):
+                return False
+        return True
+
+    return [group for group in range(file.metadata.num_row_groups) if may(group)]
+
+
+def _mask(table: Any, where: Where) -> Any:
+    found = None
+    for name, words in where:
+        met = _is_one_of(table[name], pa.array(sorted(words), pa.string()))
+        found = met if found is None else pc.and_(found, met)
+    return found
+
+
+def _is_one_of(column: Any, words: Any) -> Any:
+    """Which elements of a column are among ``words``; of a column of codes each word is looked at once."""
+    if not pa.types.is_dictionary(column.type):
+        return pc.is_in(column, value_set=words)
+    parts = [pc.is_in(part.dictionary, value_set=words).take(part.indices) for part in column.chunks]
+    return pc.fill_null(pa.chunked_array(parts, pa.bool_()), False)
