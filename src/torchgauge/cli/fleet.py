@@ -64,7 +64,7 @@ def kubernetes(plan: str, device: str | None, **options: Any) -> None:
 
     from torchgauge.errors import UsageError
     from torchgauge.harness.fleet.kubernetes_job import KubernetesOptions, kubernetes_job
-    from torchgauge.results.store import read_plan
+    from torchgauge.results.plan_file import read_plan
 
     found = read_plan(Path(plan))
     devices = sorted({str(group.device) for group in found.groups})
