@@ -22,7 +22,15 @@ REPEAT = "free disk space or fix the permissions, then repeat; what was there be
 
 
 def write_atomically(path: Path, data: bytes, hint: str = REPEAT) -> None:
-    """Put ``data`` at ``path``, durable on return; raises :class:`InfrastructureError` on a failing disk."""
+    """Put ``data`` at ``path``, durable on return; raises :class:`InfrastructureError` on a failing disk.
+
+    What is there and is no file, such as a pipe or /dev/null, is written to: a rename would put a file in its
+    place, for everybody on the machine.
+    """
+    if path.exists() and not path.is_file() and not path.is_dir():
+        with storage_errors(path, hint):
+            path.write_bytes(data)
+        return
     with writing_aside(path) as aside, storage_errors(path, hint):
         aside.write_bytes(data)
         fsync_path(aside)
