@@ -99,8 +99,11 @@ print('synchronized')
     assert (child.returncode, child.stdout) == (42, ""), child.stderr
 
 
-def test_out_of_memory(python):
-    """Too many live bytes raise a plain RuntimeError; freeing some makes room again."""
+@pytest.mark.parametrize(
+    ("fault", "kind"), [("", "OutOfMemoryError"), (",oom_is_runtime_error", "RuntimeError")]
+)
+def test_out_of_memory(python, fault, kind):
+    """Too many live bytes raise PyTorch's error, or a plain one; freeing some makes room again."""
     child = python(
         """
 import torch
@@ -112,10 +115,10 @@ except RuntimeError as error:
 del kept
 print(torch.zeros(1500, device='npusim').sum().item())
 """,
-        TORCHGAUGE_NPUSIM_FAULT="oom_after_bytes=10000",
+        TORCHGAUGE_NPUSIM_FAULT=f"oom_after_bytes=10000{fault}",
     )
     assert child.stdout.splitlines() == [
-        "RuntimeError npusim out of memory. Tried to allocate 6000 bytes; 6000 of 10000 bytes are in use.",
+        f"{kind} npusim out of memory. Tried to allocate 6000 bytes; 6000 of 10000 bytes are in use.",
         "0.0",
     ], child.stderr
 
