@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.answer import JSON, asides, say_json
 from torchgauge.cli.options import store_option
 
 if TYPE_CHECKING:
@@ -65,6 +65,7 @@ def compared(store: str, run_a: str, run_b: str | None, policy: str | None, word
     from torchgauge.results.comparing.run_names import resolve_run
     from torchgauge.results.comparing.run_pairs import RunSide
     from torchgauge.results.comparing.two_runs import compare_sides, history_of
+    from torchgauge.results.dataset import gaps_of
     from torchgauge.results.store import Store
 
     now = SYSTEM_CLOCK.now()
@@ -73,7 +74,7 @@ def compared(store: str, run_a: str, run_b: str | None, policy: str | None, word
     base = RunSide(resolve_run(opened, run_a), words["device_a"], words["config_a"])
     head = RunSide(resolve_run(opened, run_b or run_a), words["device_b"], words["config_b"])
     history = history_of(opened, head, now)
-    return compare_sides(
+    found = compare_sides(
         opened,
         base,
         head,
@@ -82,6 +83,8 @@ def compared(store: str, run_a: str, run_b: str | None, policy: str | None, word
         base_history=history_of(opened, base, now) if base.run_id != head.run_id else history,
         metric=words["metric"],
     )
+    asides((), gaps_of(opened))
+    return found
 
 
 def as_plain(found: TwoRuns) -> dict[str, Any]:

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.answer import JSON, asides, say_json
 from torchgauge.cli.options import since, store_option
 from torchgauge.errors import UsageError
 
@@ -37,6 +37,7 @@ def command(**options: Any) -> None:
     Example: torchgauge trend --since 90d --confirm --build 2.12.0=old/bin/python
     """
     from torchgauge.registry import metrics
+    from torchgauge.results.dataset import around_damage, gaps_of
     from torchgauge.results.store import Store
     from torchgauge.results.trends.trend import trend
     from torchgauge.results.trends.trend_findings import TrendFilter
@@ -59,10 +60,15 @@ def command(**options: Any) -> None:
         since=options["since"],
         reference=_reference(options["reference"]),
     )
-    found = trend(store, wanted)
+
+    def look() -> Any:
+        return around_damage(store, lambda: trend(store, wanted))
+
+    found = look()
+    asides((), gaps_of(store))
     if options["confirm"] and found.suspicions:
         _confirm(store, found, options)
-        found = trend(store, wanted)
+        found = look()
     if options["as_json"]:
         say_json(trend_plain(found))
     else:

@@ -48,7 +48,7 @@ from torchgauge.results.comparing.run_pairs import (
 from torchgauge.results.comparing.run_ratio import CONFIDENCE, adjusted, decided
 from torchgauge.results.comparing.run_suite import suite_of
 from torchgauge.results.comparing.status_verdict import judge_status, unfit, unlike, with_status
-from torchgauge.results.dataset import read_table
+from torchgauge.results.dataset import around_damage, read_table
 from torchgauge.results.environments import environments_of
 from torchgauge.results.log_ratio import ratio_of, variance_of
 from torchgauge.results.runner_class import runner_class
@@ -287,8 +287,10 @@ class _Comparison:
             for side in (pair.base, pair.head)
             if side is not None and side.row["environment_id"]
         }
-        without = {self.base.run_id, self.head.run_id}
-        return read_run_history(self.store, self.metric, environments, without)
+        without = {self.base.run_id, self.head.run_id}  # which are read already, and were not damaged
+        return around_damage(
+            self.store, lambda: read_run_history(self.store, self.metric, environments, without)
+        )
 
     def _blank(self, pair: RunPair) -> MetricVerdict:
         base = pair.base.case if pair.base is not None else None
