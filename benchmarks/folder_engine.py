@@ -127,6 +127,13 @@ class FolderEngine:
         """End ``jobs``."""
         self._end([job.name for job in jobs])
 
+    def notes(self) -> Sequence[str]:
+        """Nothing beside its states."""
+        return ()
+
+    def close(self) -> None:
+        """Nothing of it runs in the driver."""
+
     def _end(self, names: Sequence[str]) -> None:
         for name in names:
             (self.place.folder("queue") / name).unlink(missing_ok=True)
