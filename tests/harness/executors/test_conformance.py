@@ -48,7 +48,7 @@ def test_rows_come_as_they_are_measured_and_ctrl_c_keeps_them(sandbox: Any, plac
     command = started(sandbox, place)
     wait_for_rows(sandbox, 2)
     command.send_signal(signal.SIGINT)
-    _, said = command.communicate(timeout=120)
+    _, said = command.communicate(timeout=240)
     assert command.returncode == 130, said
     assert sandbox.survivors() == []
     assert len(sandbox.rows()) == 2
@@ -76,7 +76,7 @@ def test_a_budget_ends_the_run(sandbox: Any, place: Any) -> None:
     gate(sandbox, 2)
     budget, timeout = ("25s", "25") if place.executor == "ray" else ("8s", "4")  # Ray starts for seconds
     command = started(sandbox, place, "--budget", budget, "--timeout", timeout)
-    _, said = command.communicate(timeout=120)
+    _, said = command.communicate(timeout=240)
     assert command.returncode == 3, said
     assert sandbox.survivors() == []
     assert 0 < len(sandbox.rows()) < 6, said

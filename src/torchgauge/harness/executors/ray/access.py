@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import importlib.util
 import json
+import math
 import os
+import signal
 import socket
 import subprocess
 import sys
@@ -22,6 +24,8 @@ TOKEN = "RAY_AUTH_TOKEN"
 TOKEN_FILE = "RAY_AUTH_TOKEN_PATH"
 MODE = "RAY_AUTH_MODE"
 GENERATE = "ray get-auth-token --generate makes one; start every node with it and with RAY_AUTH_MODE=token"
+IMPORT_S = 60.0
+"""Seconds that importing Ray may take on a machine that does other things."""
 CONNECT_S = 5.0
 """Seconds that the port of a cluster's head may take to accept a connection."""
 
@@ -76,7 +80,8 @@ def ray_environment(access: Access) -> dict[str, str]:
     found = passed(declared=("RAY_*",))
     found |= {name: os.environ[name] for name in (TOKEN, TOKEN_FILE) if name in os.environ}
     found[MODE] = "token" if access.authentication == "token" else "disabled"
-    return {**found, "RAY_ENABLE_UV_RUN_RUNTIME_ENV": "0"}
+    patience = {"RAY_gcs_rpc_server_connect_timeout_s": str(math.ceil(access.answer_s))}
+    return {**found, **patience}
 
 
 def cluster(access: Access, *asked: str) -> dict[str, Any]:
@@ -85,7 +90,11 @@ def cluster(access: Access, *asked: str) -> dict[str, Any]:
     Raises :class:`InfrastructureError` with the reason, also where it does not answer in time.
     """
     command = [sys.executable, "-m", "torchgauge.harness.executors.ray.cluster_facts"]
-    patience_s = 2 * access.answer_s + 30  # Ray is imported first
+    patience_s = 3 * access.answer_s + IMPORT_S
+    silent = InfrastructureError(
+        f"the Ray cluster at {access.address} has not answered for {3 * access.answer_s:g} s",
+        hint="ray status, on the head, says whether it runs",
+    )
     try:
         done = run(
             [*command, access.address, access.authentication, str(access.answer_s), *asked],
@@ -93,10 +102,9 @@ def cluster(access: Access, *asked: str) -> dict[str, Any]:
             timeout=patience_s,
         )
     except subprocess.TimeoutExpired:
-        raise InfrastructureError(
-            f"the Ray cluster at {access.address} has not answered for {patience_s:g} s",
-            hint="ray status, on the head, says whether it runs",
-        ) from None
+        raise silent from None
+    if done.returncode == -signal.SIGALRM:
+        raise silent
     found = _last_line(done.stdout)
     if found is None:
         said = " ".join(done.stderr.split())[-500:] or f"exit status {done.returncode}"

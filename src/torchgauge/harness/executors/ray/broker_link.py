@@ -30,6 +30,7 @@ class BrokerLink:
     heard: float
     states: dict[str, JobState] = field(default_factory=dict)
     notes: list[str] = field(default_factory=list)
+    spoken: bool = False
     ended: bool = False
 
     @classmethod
@@ -68,7 +69,7 @@ class BrokerLink:
                     for name, (stage, words, again, told) in said["jobs"].items()
                 }
                 self.notes += said["notes"]
-                self.heard = self.clock.steady()
+                self.heard, self.spoken = self.clock.steady(), True
         self.ended = True
 
     def tell(self, **command: Any) -> None:

@@ -14,7 +14,7 @@ from torchgauge.devices.device import Device
 from torchgauge.harness.executors.executor import Submission
 from torchgauge.harness.executors.part_jobs import JobState, PartJob, PartOptions, Stage
 from torchgauge.harness.executors.ray import parity
-from torchgauge.harness.executors.ray.access import Access, ray_environment
+from torchgauge.harness.executors.ray.access import IMPORT_S, Access, ray_environment
 from torchgauge.harness.executors.ray.broker_link import BrokerLink
 from torchgauge.harness.executors.ray.order import DeviceOrder, Order
 from torchgauge.processes.passed_variables import passed
@@ -147,7 +147,8 @@ class RayJobs:
     @property
     def patience_s(self) -> float:
         """Seconds within which the broker must say something; it imports Ray first."""
-        return 2 * self.options.answer_s + 30
+        begun = self.link is not None and self.link.spoken
+        return 2 * self.options.answer_s + (0 if begun else IMPORT_S)
 
     def end(self, jobs: Sequence[PartJob]) -> None:
         """Stop ``jobs``; returns when all that they measured is here, or a deadline has passed."""
