@@ -5,10 +5,8 @@ The pages come from the store's tables only. The same store and the same ``now``
 
 from __future__ import annotations
 
-import gc
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import partial
 from importlib import resources
@@ -64,6 +62,7 @@ from torchgauge.records import Subject
 from torchgauge.results import units
 from torchgauge.results.dataset import around_damage, gaps_of
 from torchgauge.results.store import Store
+from torchgauge.results.uncollected import uncollected
 
 Files = Iterator[tuple[str, bytes]]
 Builder = Callable[[SiteContext], Files]
@@ -198,7 +197,7 @@ def build_site(
     store = Store.open(store_path)
     _check_target(target, store.path.resolve())
     try:
-        with _uncollected():
+        with uncollected():
             build = partial(_build, store, target, now, charts, address)
             return around_damage(store, build) if around_damaged else build()
     except OSError as error:
@@ -206,18 +205,6 @@ def build_site(
             f"the site cannot be written to {target}: {error.strerror or error}",
             hint="free disk space or fix the permissions; the site that was there is untouched",
         ) from error
-
-
-@contextmanager
-def _uncollected() -> Iterator[None]:
-    """Without searches for cycles: a build makes next to none, and they cost a tenth of its time."""
-    was = gc.isenabled()
-    gc.disable()
-    try:
-        yield
-    finally:
-        if was:
-            gc.enable()
 
 
 def _build(store: Store, target: Path, now: float | None, charts: Charts, base_url: str) -> SiteReport:

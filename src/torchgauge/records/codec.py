@@ -139,6 +139,8 @@ def _record_decoder(cls: type) -> Decoder:
     )
 
     def decode(data: Any) -> Any:
+        if type(data) is cls:
+            return data  # put there by who has it already
         if not isinstance(data, dict):
             raise RecordError(f"expected an object, found {type(data).__name__}")
         if not data.keys() <= fields.keys():

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import errno
 import fcntl
+import json
 import os
 import threading
 import time
@@ -27,6 +28,7 @@ from torchgauge.results.journal_record import (
     End,
     JournalRecord,
     Kind,
+    Loads,
     Note,
     Part,
     PlanStamp,
@@ -250,17 +252,21 @@ class Journal:
             os.close(aside)
 
 
-def read(path: Path | str) -> Iterator[JournalRecord]:
+def read(path: Path | str, loads: Loads = json.loads) -> Iterator[JournalRecord]:
     """The records of the journal at ``path``, also while a run writes it; a torn tail is left out.
+
+    ``loads`` makes values of their JSON.
 
     Raises :class:`UsageError` where there is none and :class:`DamagedJournalError` for damage before the
     tail.
     """
-    for record, _ in read_with_ends(path):
+    for record, _ in read_with_ends(path, loads=loads):
         yield record
 
 
-def read_with_ends(path: Path | str, end: int = 0, n: int = 0) -> Iterator[tuple[JournalRecord, int]]:
+def read_with_ends(
+    path: Path | str, end: int = 0, n: int = 0, loads: Loads = json.loads
+) -> Iterator[tuple[JournalRecord, int]]:
     """What :func:`read` yields, each record with the offset of its end in bytes; raises as it does.
 
     It goes on behind record ``n``, which ends at ``end``.
@@ -272,7 +278,7 @@ def read_with_ends(path: Path | str, end: int = 0, n: int = 0) -> Iterator[tuple
         raise UsageError(f"there is no journal {path}", hint="torchgauge results list") from error
     with stream:
         stream.seek(end)
-        yield from _records(stream, path, end, n)
+        yield from _records(stream, path, (end, n), loads)
 
 
 def results(path: Path | str, version: int = SCHEMA_VERSION) -> Iterator[Result]:
@@ -300,10 +306,16 @@ def is_being_written(path: Path | str) -> bool:
     return False
 
 
-def _records(stream: BinaryIO, path: Path, end: int = 0, n: int = 0) -> Iterator[tuple[JournalRecord, int]]:
-    """Good records with the offset of their end, until the torn tail, if there is one."""
+def _records(
+    stream: BinaryIO, path: Path, behind: tuple[int, int] = (0, 0), loads: Loads = json.loads
+) -> Iterator[tuple[JournalRecord, int]]:
+    """Good records with the offset of their end, until the torn tail, if there is one.
+
+    ``stream`` stands ``behind`` the byte at which a record ends and that record's number.
+    """
+    end, n = behind
     for number, line in enumerate(stream, start=n + 1):
-        record = decode_line(line, path)
+        record = decode_line(line, path, loads)
         if record is None:
             if any(decode_line(later, path) for later in stream):
                 raise _damage(path, number, "it does not match its checksum, and later lines do")

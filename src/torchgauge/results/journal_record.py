@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 import zlib
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from enum import Enum
 from pathlib import Path
+from types import MappingProxyType
 from typing import Any
 
 from torchgauge.errors import UsageError
@@ -122,9 +123,12 @@ class JournalRecord:
     kind: Kind
     data: dict[str, Any]
 
-    def payload(self, version: int = SCHEMA_VERSION) -> Any:
-        """The payload as the record of its kind; ``version`` is the schema version that wrote it."""
-        data = migrate_record(self.kind.value, self.data, version)
+    def payload(self, version: int = SCHEMA_VERSION, known: Mapping[str, Any] = MappingProxyType({})) -> Any:
+        """The payload as the record of its kind; ``version`` is the schema version that wrote it.
+
+        Fields that are ``known`` are taken as they are given, and not decoded.
+        """
+        data = {**migrate_record(self.kind.value, self.data, version), **known}
         return from_plain(PAYLOADS[self.kind], data, f"line {self.n}")
 
     @property
@@ -166,7 +170,11 @@ def split_line(line: bytes) -> tuple[int, bytes, bytes] | None:
     return int(number), kind, body
 
 
-def decode_line(line: bytes, path: Path) -> JournalRecord | None:
+Loads = Callable[[bytes], Any]
+"""What makes values of JSON."""
+
+
+def decode_line(line: bytes, path: Path, loads: Loads = json.loads) -> JournalRecord | None:
     """The record on ``line`` (with its newline), or None where it is damaged."""
     parts = split_line(line)
     if parts is None:
@@ -180,4 +188,4 @@ def decode_line(line: bytes, path: Path) -> JournalRecord | None:
             "it was written by a newer torchgauge",
             hint="upgrade torchgauge to read it",
         ) from None
-    return JournalRecord(number, known, json.loads(body))
+    return JournalRecord(number, known, loads(body))

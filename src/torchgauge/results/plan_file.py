@@ -9,6 +9,7 @@ from typing import Any
 
 from torchgauge.errors import DataFileError
 from torchgauge.records import SCHEMA_VERSION, Group, Plan, RecordError, from_plain
+from torchgauge.results import fast_json
 from torchgauge.results.json_file import RESTORE, read_object
 from torchgauge.results.migrations import PLAN, check_version, migrate_record
 
@@ -32,7 +33,7 @@ def read_plan(path: Path) -> Plan:
 
 def plan_version(path: Path) -> int:
     """The schema version that wrote the plan in the file ``path``; raises as :func:`read_plan`."""
-    return check_version(read_object(path).get("schema_version"), str(path))
+    return check_version(fast_json.field_of(path, "schema_version"), str(path))
 
 
 def _drained(items: list[Any]) -> Iterator[tuple[int, Any]]:

@@ -12,7 +12,7 @@ import shlex
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -41,6 +41,7 @@ from torchgauge.results.atomic_file import (
     writing_aside,
 )
 from torchgauge.results.attempts import Attempts
+from torchgauge.results.fast_json import loads
 from torchgauge.results.held import held
 from torchgauge.results.journal import Kind, RunState, is_being_written, read
 from torchgauge.results.json_file import object_if_any
@@ -48,6 +49,7 @@ from torchgauge.results.rows import Row, RunContext
 from torchgauge.results.seal import publish_command, seal, unseal
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.results.tables import TABLES, Table
+from torchgauge.results.uncollected import uncollected
 
 VERSION_KEY = b"torchgauge.schema_version"
 """Key of a Parquet file's metadata that holds the schema version which wrote it."""
@@ -77,12 +79,13 @@ def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None, *, ag
         there = store.has_tables(folder.run_id)
         if there and not again and not _interrupted_before(folder):
             return
-        found = _survey(folder, version)
+        with uncollected():
+            found = _survey(folder, version)
         if found.state in CUT_SHORT:
             found.never_reached = _never_reached(plan, found)
         _check_complete(plan, found)
         hint = f"free disk space or fix the permissions, then: {publish_command(folder.run_id, store.path)}"
-        with ExitStack() as stack, storage_errors(store.path / "tables", hint):
+        with uncollected(), ExitStack() as stack, storage_errors(store.path / "tables", hint):
             writers = {name: stack.enter_context(_writing(store, name, plan.run_id)) for name in TABLES}
             _fill(writers, folder, plan, found, version)
             for writer in writers.values():
@@ -218,7 +221,7 @@ class _Survey:
 
 def _survey(folder: RunFolder, version: int) -> _Survey:
     found = _Survey()
-    for record in read(folder.journal_path):
+    for record in read(folder.journal_path, loads):
         found.state = None
         if record.kind is Kind.RESULT:
             key = record.case_key
@@ -296,10 +299,10 @@ def _fill(
     seen: Counter[str] = Counter()
     planned = {each.case.key: each.case for each in plan.cases}
     calibrations = 0
-    for record in read(folder.journal_path):
+    for record in read(folder.journal_path, loads):
         if key := found.lines.get(record.n):
             # the plan's case is the same, and has its hashes ready: they take as long as the rest of a row
-            _add_result(writers, replace(record.payload(version), case=planned[key]), context)
+            _add_result(writers, record.payload(version, {"case": planned[key]}), context)
         elif record.kind is Kind.ENVIRONMENT:
             environment = record.payload(version)
             observation = seen[environment.id]
@@ -320,7 +323,8 @@ def _add_result(writers: dict[str, TableWriter], result: Result, context: RunCon
     long += len(said.traceback) + len(said.message) if said else 0
     writers["results"].add([to_rows.result_row(result, context)], long)
     writers["summaries"].add(to_rows.summary_rows(result, context))
-    writers["samples"].add_columns(to_rows.sample_columns(result))
+    if result.measurements:
+        writers["samples"].add_columns(to_rows.sample_columns(result))
 
 
 def _info(plan: Plan, found: _Survey) -> bytes:

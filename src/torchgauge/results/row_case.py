@@ -29,7 +29,8 @@ def workload_of(row: Mapping[str, Any]) -> Workload:
 
 def columns_of(workload: Workload) -> dict[str, Any]:
     """The columns :data:`WORKLOAD` of ``workload``."""
-    return {name: getattr(workload, name) for name in WORKLOAD} | {"shape": json.dumps(dict(workload.shape))}
+    shape = json.dumps(dict(workload.shape)) if workload.shape else "{}"
+    return {name: getattr(workload, name) for name in WORKLOAD} | {"shape": shape}
 
 
 def json_object(text: str | None) -> dict[str, Any]:

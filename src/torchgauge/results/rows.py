@@ -79,6 +79,8 @@ def result_row(result: Result, context: RunContext) -> Row:
 
 def summary_rows(result: Result, context: RunContext) -> Iterator[Row]:
     """The rows of ``summaries`` for ``result``."""
+    if not result.summaries:
+        return
     case = _case(result, context)
     realised_hash = result.realised.hash if result.realised else None
     for summary in result.summaries:
@@ -199,10 +201,10 @@ def _accuracy(result: Result) -> Row:
 
 
 def _object(pairs: tuple[tuple[str, Any], ...]) -> str | None:
-    return json.dumps(dict(pairs), allow_nan=False) if pairs else None
+    return _json(dict(pairs)) if pairs else None
 
 
 def _chosen(configuration: Configuration, names: tuple[str, ...]) -> str | None:
     """Those of the fields ``names`` that do not stand at their defaults."""
-    values = ((name, getattr(configuration, name)) for name in names)
+    values = [(name, getattr(configuration, name)) for name in names]
     return _object(tuple((name, value) for name, value in values if value != getattr(Configuration, name)))
