@@ -41,5 +41,5 @@ def test_what_is_no_package_is_a_users_mistake():
     for name in ("no_such_package", "../torch"):
         with pytest.raises(UsageError, match="no package"):
             cli.main(["census", "--refused", "--package", name], standalone_mode=False)
-    with pytest.raises(UsageError, match="three censuses"):
+    with pytest.raises(UsageError, match="three kinds of census"):
         cli.main(["census", "--refused", "--static", "--device", "cpu"], standalone_mode=False)
