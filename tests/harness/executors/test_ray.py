@@ -93,6 +93,7 @@ def test_a_node_that_dies_costs_no_row(sandbox: Any, place: Any) -> None:
         cluster.start_node(name, NODES[name])
 
 
+@pytest.mark.full  # minutes, as it waits for the cluster's own deadlines
 def test_a_node_that_comes_back_replaces_nothing(sandbox: Any, place: Any) -> None:
     """Its network was cut, by halting Ray there; its worker went on, and what that measured is nobody's."""
     cluster, opened = place.cluster, gate(sandbox, 1)
@@ -118,6 +119,7 @@ def test_a_node_that_comes_back_replaces_nothing(sandbox: Any, place: Any) -> No
     assert sorted(dict(row.facts)["attempt"] for row in rows) == [1, 1, 1, 1, 1, 2]
 
 
+@pytest.mark.full  # minutes, as it waits for the cluster's own deadlines
 def test_a_node_with_another_torch_is_refused(sandbox: Any, place: Any, odd_node: str) -> None:
     """Visibly; where others have the device they measure, else the cases say why nobody did."""
     done = sandbox.measure(*SLOW, *place.words(resource="mixed"))
@@ -155,6 +157,7 @@ def test_a_wrong_or_missing_token_is_refused(sandbox: Any, place: Any) -> None:
     assert not sandbox.store_path.exists()
 
 
+@pytest.mark.full  # minutes, as it waits for the cluster's own deadlines
 def test_an_address_that_does_not_answer_is_said(sandbox: Any, place: Any) -> None:
     """Nobody listens; or somebody who says nothing."""
     with socket.socket() as silent:
@@ -201,6 +204,7 @@ def test_a_killed_driver_leaves_no_process_on_the_nodes(sandbox: Any, place: Any
     assert list(place.cluster.temporary.glob("torchgauge-spool-*")) == []
 
 
+@pytest.mark.full  # minutes, as it waits for the cluster's own deadlines
 def test_a_head_that_dies_ends_the_run_in_time_and_keeps_its_rows(sandbox: Any, tmp_path: Path) -> None:
     """Ray's own get() would wait for ever. This cluster has no token, which has to be said."""
     gate(sandbox, 2)
