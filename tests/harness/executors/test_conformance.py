@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import signal
 from typing import Any
 
@@ -92,3 +93,24 @@ def test_an_option_that_is_none_is_refused_before_anything_is_written(sandbox: A
         wrong = sandbox.measure(*SLOW, *place.words(lost_s="soon"))
         assert wrong.returncode == 2
         assert "executor option lost_s='soon' is no float" in wrong.stderr
+
+
+def test_it_says_what_it_has_and_whose_run_is_there(sandbox: Any, place: Any) -> None:
+    """`fleet status`, for people and as JSON; a cluster names its nodes, and the run that measures on one."""
+    said = sandbox.run("fleet", "status", *place.words())
+    assert said.returncode == 0, said.stderr
+    assert said.stdout.strip()
+    if place.executor == "local":
+        return
+    opened = gate(sandbox, 1)
+    command = started(sandbox, place)
+    wait_for_rows(sandbox, 1)
+    told = sandbox.run("fleet", "status", *place.words(), "--json")
+    (opened / "open").touch()
+    _, words = command.communicate(timeout=240)
+    assert command.returncode == 0, words
+    assert told.returncode == 0, told.stderr
+    found = json.loads(told.stdout)
+    assert {each["node"] for each in found} >= {"one", "two"}
+    assert any(sandbox.folder().run_id in run for each in found for run in each["runs"]), found
+    assert [each["refused"] for each in found if each["refused"]] == []

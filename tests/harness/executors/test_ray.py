@@ -140,6 +140,7 @@ def test_what_no_node_has_is_said_at_once(sandbox: Any, place: Any) -> None:
     done = sandbox.measure(*SLOW, *place.words(resource="gold"))
     assert done.returncode == 3
     assert "no node of the Ray cluster has 'gold': it has 2 cpu, 2 fake" in done.stderr
+    assert sandbox.assert_accounted("") == []
     assert not sandbox.store_path.exists()
 
 

@@ -13,12 +13,9 @@ pytestmark = pytest.mark.long
 
 SLOW = ("slow", "--device", "fake", "--config", "eager", "--models", "slow_1,slow_2")
 SAID = "Too many open files"
-MORE = [pytest.param(each, marks=pytest.mark.full) for each in (12, 14, 16)]
 
 
-@pytest.mark.parametrize(
-    "most", [8, 20, *(pytest.param(each, marks=pytest.mark.full) for each in (12, 14, 16))]
-)
+@pytest.mark.parametrize("most", [8, 14, *(pytest.param(each, marks=pytest.mark.full) for each in (12, 16))])
 def test_too_few_are_said_and_lose_no_row(sandbox: Any, ending: Any, most: int) -> None:
     """It ends at once: with rows of the infrastructure, or with a run that goes on where there are more."""
     words = ("run", *SLOW, *sandbox.quick, "--store", str(sandbox.store_path))

@@ -50,7 +50,7 @@ def test_a_case_that_fails_one_time_in_three_is_flaky_and_no_pass(sandbox: Any) 
     words = ("--models", "moody,slow_1", "--device", "fake", "--attempts", "3", "--json")
     done = sandbox.measure(*WORDS, *words)
     assert done.returncode == 1, done.stderr
-    rows = {row.case.workload.model: row for row in sandbox.rows()}
+    rows = {row.case.workload.model: row for row in sandbox.assert_accounted()}
     moody, steady = rows["moody"], rows["slow_1"]
     assert (moody.status, moody.attempt, statuses(moody)) == (Status.ERROR, 2, ["pass", "error", "pass"])
     assert moody.flaky == "2 of 3 attempts pass: pass, error, pass"
@@ -82,7 +82,7 @@ def test_what_was_killed_is_tried_once_more_on_another_device(sandbox: Any) -> N
     done = sandbox.measure(*WORDS, "--models", "killed_once", "--device", "fake,fake.1")
     assert done.returncode == 0, done.stderr
     assert "slow/killed_once (inference) is tried once more: killed from outside" in done.stderr
-    (row,) = [row for row in sandbox.rows() if str(row.case.device) == "fake"]
+    (row,) = [row for row in sandbox.assert_accounted() if str(row.case.device) == "fake"]
     first, second = row.attempts
     assert (first.status, first.cause, first.device, first.again) == (
         Status.INFRA,
@@ -100,7 +100,7 @@ def test_without_another_device_it_is_the_same_and_never_a_third_time(sandbox: A
     """What is killed again ends as infra; what fails by itself is tried once."""
     done = sandbox.measure(*WORDS, "--models", "killed,broken", "--device", "fake")
     assert done.returncode == 3, done.stderr
-    rows = {row.case.workload.model: row for row in sandbox.rows()}
+    rows = {row.case.workload.model: row for row in sandbox.assert_accounted()}
     killed, broken = rows["killed"], rows["broken"]
     assert (killed.status, killed.cause, killed.attempt) == (Status.INFRA, Cause.KILLED, 2)
     assert [each.device for each in killed.attempts] == ["fake", "fake"]
