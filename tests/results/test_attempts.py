@@ -41,6 +41,12 @@ WAYS = {
     "fails in two ways": ([("error", ASKED), ("crash", ASKED)], "pass", ("crash", 2, 3, True)),
     "passes, then killed twice": ([("pass", ASKED), ("infra", BROKE)], "infra", ("pass", 1, 3, False)),
     "killed, and no device is left": ([("infra", BROKE)], "not_run", ("infra", 1, 0, False)),
+    "out of memory beside others, and no device is left": (
+        [("oom", ALONE)],
+        "not_run",
+        ("not_run", 2, 2, False),
+    ),
+    "passes beside others, and no device is left": ([("pass", ALONE)], "not_run", ("pass", 1, 0, False)),
     "passes, and no device is left": ([("pass", ASKED), ("pass", ASKED)], "not_run", ("pass", 2, 2, False)),
 }
 
@@ -106,3 +112,23 @@ def test_a_run_that_was_cut_short_between_attempts_tells_of_those_that_were_made
     store.finish("run-1")
     (row,) = read_table(store, "results").to_pylist()
     assert (row["status"], row["attempt"], row["attempts"]) == ("error", 1, None)
+
+
+def test_what_neighbours_may_be_to_blame_for_is_no_row_when_a_run_gives_up(ended) -> None:
+    """The case is not_run then; what passed beside them stands."""
+    oom, well = Attempts(), Attempts()
+    oom.add(ALONE, ended("oom"))
+    well.add(ALONE, ended("pass"))
+    key = ended("oom").case.key
+    assert oom.give_up(key) is None
+    given = well.give_up(key)
+    assert given is not None
+    assert given.status is Status.PASS
+
+
+def test_an_attempt_that_is_read_again_is_known(ended) -> None:
+    """A resumed run reads the folder of a part from its start."""
+    attempts, broke = Attempts(), replace(ended("infra"), log="logs/part-1/a.log", started_at=7.0)
+    attempts.add(BROKE, broke)
+    assert attempts.has(broke)
+    assert not attempts.has(replace(broke, started_at=8.0))

@@ -37,7 +37,7 @@ class Attempts:
             first = min(each.number for each in last.attempts)
             before = (attempt_of(each.result, each.again) for each in earlier if each.result.attempt < first)
             return replace(last, attempts=(*before, *last.attempts)), None
-        if earlier and last.status is Status.NOT_RUN:  # it never came to another attempt
+        if earlier and last.status is Status.NOT_RUN and _says(earlier[-1]):  # it came to no other attempt
             last = earlier.pop().result
         if not earlier:
             return last, None
@@ -59,7 +59,14 @@ class Attempts:
     def give_up(self, key: str) -> Result | None:
         """The row of a case of which no further attempt was made; None where there was none at all."""
         earlier = self.earlier.get(key)
-        return self.close(earlier.pop().result)[0] if earlier else None
+        return self.close(earlier.pop().result)[0] if earlier and _says(earlier[-1]) else None
+
+    def has(self, result: Result) -> bool:
+        """Whether this attempt is known: a resumed run reads again what the job of a part had told."""
+        known = (each.result for each in self.earlier.get(result.case.key, ()))
+        return any(
+            (each.log, each.started_at) == (result.log, result.started_at) for each in known if each.log
+        )
 
     def _numbered(self, result: Result) -> Result:
         return _next(result, self.earlier.get(result.case.key, []))
@@ -79,6 +86,11 @@ def attempt_of(result: Result, again: Again | None = None) -> Attempt:
         log=result.log,
         again=again,
     )
+
+
+def _says(attempt: EarlierAttempt) -> bool:
+    """Whether an attempt may stand: what neighbours may be to blame for says nothing of its case."""
+    return attempt.again is not Again.ALONE or attempt.result.status is Status.PASS
 
 
 def _next(result: Result, earlier: list[EarlierAttempt]) -> Result:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -13,6 +14,7 @@ import kubernetes_validate
 import pytest
 import yaml
 
+from torchgauge.harness.fleet.kubernetes_job import QUEUE_S, _name
 from torchgauge.records import Status
 
 MODELS = ("slow_1", "slow_2", "slow_3")
@@ -69,8 +71,19 @@ def test_a_pod_may_take_as_long_as_its_cases_and_the_job_as_its_pods(sandbox: An
     job = job_of(sandbox, plan, "--device", "fake", "--groups-per-job", "2")["spec"]
     one = job_of(sandbox, plan, "--device", "fake", "--groups-per-job", "1")["spec"]
     of_two = job["template"]["spec"]["activeDeadlineSeconds"]
-    assert job["activeDeadlineSeconds"] == 4 * of_two
+    assert job["activeDeadlineSeconds"] == 4 * of_two + QUEUE_S
     assert 0 < one["template"]["spec"]["activeDeadlineSeconds"] < of_two
+
+
+def test_names_are_labels_with_their_pods_behind_them_and_no_two_alike() -> None:
+    """A pod's host name is the Job's with its number, of at most 63 characters (RFC 1123)."""
+    campaign = "20261122t031500z-cloud-npu-pool-of-the-large-machine-in-the-cellar-0001"
+    names = [_name(run, device, 12) for run in ("run_1", campaign) for device in ("npu", "npu.1")]
+    assert len(set(names)) == 4
+    assert names[0] == "torchgauge-run-1-npu"
+    for name in names:
+        assert re.fullmatch("[a-z0-9]([-a-z0-9]*[a-z0-9])?", f"{name}-11")
+        assert len(f"{name}-11") <= 63
 
 
 def test_its_pods_measure_the_plan(sandbox: Any, plan: Path) -> None:

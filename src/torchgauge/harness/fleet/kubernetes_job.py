@@ -5,7 +5,9 @@ Fields: https://kubernetes.io/docs/reference/kubernetes-api/workload-resources/j
 
 from __future__ import annotations
 
+import hashlib
 import math
+import re
 import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -19,6 +21,10 @@ MOST_SCRIPT = 100_000
 """Bytes of the script; Linux takes 128 KiB in one argument."""
 USAGE = 2
 """Exit code of a command that is wrong whoever runs it: it is not tried again."""
+QUEUE_S = 86_400
+"""Seconds that pods may wait for their places: the Job's own clock runs meanwhile."""
+LABEL = 63
+"""Characters of a DNS label (RFC 1123)."""
 USER = 1000
 SCRATCH = "/tmp"  # noqa: S108  of the container, where nobody else is
 SHARED_MEMORY = "/dev/shm"  # noqa: S108  where torch expects it
@@ -68,7 +74,7 @@ def kubernetes_job(plan: Plan, device: str, options: KubernetesOptions) -> dict[
     parts = [groups[first : first + size] for first in range(0, len(groups), size)]
     longest = math.ceil(max(longest_s(plan, part) for part in parts))
     rounds = math.ceil(len(parts) / max(1, options.parallel)) * max(1, options.attempts)
-    name = f"torchgauge-{plan.run_id}-{device}".lower().replace(".", "-").replace("_", "-")[:63].rstrip("-")
+    name = _name(plan.run_id, device, len(parts))
     return {
         "apiVersion": "batch/v1",
         "kind": "Job",
@@ -79,7 +85,7 @@ def kubernetes_job(plan: Plan, device: str, options: KubernetesOptions) -> dict[
             "parallelism": min(max(1, options.parallel), len(parts)),
             "backoffLimitPerIndex": max(1, options.attempts) - 1,
             "maxFailedIndexes": len(parts),
-            "activeDeadlineSeconds": longest * rounds,
+            "activeDeadlineSeconds": longest * rounds + QUEUE_S,
             "podFailurePolicy": {
                 "rules": [
                     {"action": "Ignore", "onPodConditions": [{"type": "DisruptionTarget", "status": "True"}]},
@@ -89,6 +95,16 @@ def kubernetes_job(plan: Plan, device: str, options: KubernetesOptions) -> dict[
             "template": {"spec": _pod(plan_script(device, parts, options), longest, options)},
         },
     }
+
+
+def _name(run_id: str, device: str, parts: int) -> str:
+    """A name that no other Job has; with the number of a pod behind it, it is still that pod's host name."""
+    whole = re.sub("[^a-z0-9-]", "-", f"torchgauge-{run_id}-{device}".lower()).rstrip("-")
+    most = LABEL - len(f"-{parts - 1}")
+    if len(whole) <= most:
+        return whole
+    told = hashlib.sha256(f"{run_id} {device}".encode()).hexdigest()[:8]
+    return f"{whole[: most - len(told) - 1].rstrip('-')}-{told}"
 
 
 def plan_script(device: str, parts: Sequence[Sequence[Group]], options: KubernetesOptions) -> str:

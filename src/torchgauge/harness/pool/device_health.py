@@ -37,6 +37,8 @@ class DeviceHealth:
     clock: Clock
     only_checks: bool = False
     losses: int = 0
+    lost_at: float = 0.0
+    was_open: bool = False
     gone: str = ""
     notes: list[str] = field(default_factory=list)
     _mutex: threading.Lock = field(default_factory=threading.Lock, repr=False)
@@ -53,13 +55,22 @@ class DeviceHealth:
         """Where the machine keeps what is known of the device; None for the host and what is no hardware."""
         return place_of(self.device, self.target)
 
-    def lost(self, reason: str) -> None:
-        """A group lost the device."""
+    def lost(self, reason: str, *, began: float, opened: bool) -> None:
+        """A group that ``began`` then (seconds since the epoch) lost the device, or had not ``opened`` it.
+
+        Groups that ran at once lose it once. One that nobody opened may be somebody else's for a while: it
+        leaves this run only.
+        """
         with self._mutex:
+            self.was_open = self.was_open or opened
+            if self.losses and began <= self.lost_at:
+                return
             self.losses += 1
+            self.lost_at = self.clock.now()
             twice = self.losses >= MOST_LOSSES
         if twice:
-            self.leave(f"lost {self.losses} times, the last time: {reason}", lasting=True)
+            said = f"lost {self.losses} times, the last time: {reason}"
+            self.leave(said, lasting=self.was_open)
 
     def said(self) -> list[str]:
         """What became of the device since this was last asked."""

@@ -117,7 +117,7 @@ def _open(path: Path) -> int:
     """The lock file, made for all; in a sticky folder, that of another user must not be created anew."""
     shared_folder(path.parent)
     try:
-        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK)
     except FileNotFoundError:
         lock = os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CREAT, 0o644)
         os.fchmod(lock, 0o644)

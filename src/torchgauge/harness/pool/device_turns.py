@@ -186,7 +186,8 @@ class DeviceTurns:
 
     def place_for(self, each: Waiting) -> DeviceTarget | None:
         """The device that is to run what waits; None where none can."""
-        others = self.others(each.on) if each.failed and each.group.workload.processes == 1 else []
+        elsewhere = each.failed or bool(self.health[each.on].gone)
+        others = self.others(each.on) if elsewhere and each.group.workload.processes == 1 else []
         if others:
             return others[0]
         return None if self.health[each.on].gone else each.on

@@ -7,8 +7,12 @@ the machine restarts: most of what ails a device does, too.
 from __future__ import annotations
 
 import json
+import os
+import shlex
+import stat
 from collections.abc import Iterator
-from dataclasses import dataclass
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchgauge.clock import utc
@@ -16,8 +20,12 @@ from torchgauge.errors import InfrastructureError, UnknownNameError
 from torchgauge.harness.pool.device_lease import lease_folder, shared_folder
 from torchgauge.records import from_plain, to_json
 from torchgauge.results.atomic_file import write_atomically
+from torchgauge.results.hostile_text import first_line
 
 SUFFIX = ".quarantine"
+READ = os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK | os.O_CLOEXEC
+"""Anybody may put a pipe or a link there, and it must stop nobody's run."""
+MOST_BYTES = 10_000
 
 
 @dataclass(frozen=True)
@@ -35,7 +43,7 @@ class Quarantine:
     @property
     def lift(self) -> str:
         """What to type to have it back."""
-        return f"torchgauge devices --release {self.device}"
+        return f"torchgauge devices --release {shlex.quote(self.device)}"
 
     @property
     def words(self) -> str:
@@ -51,7 +59,10 @@ def keep(place: Path, found: Quarantine) -> str:
         shared_folder(place.parent)
         path.unlink(missing_ok=True)  # another user's could not be replaced in a sticky folder
         write_atomically(path, to_json(found).encode())
-        path.chmod(0o644)
+        with suppress(OSError):
+            lock = os.open(path, READ)
+            os.fchmod(lock, 0o644)
+            os.close(lock)
     except (OSError, InfrastructureError) as error:
         return f"the next run is not told: {error}"
     return found.lift
@@ -60,12 +71,23 @@ def keep(place: Path, found: Quarantine) -> str:
 def read(place: Path) -> Quarantine | None:
     """The quarantine of the device whose lease lies at ``place``; None where it is in none."""
     path = _file_of(place)
+    broken = Quarantine(place.name, f"{path} cannot be read", 0.0, "unknown")
     try:
-        return from_plain(Quarantine, json.loads(path.read_bytes()))
+        with os.fdopen(os.open(path, READ), "rb") as file:
+            if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+                return broken
+            found = from_plain(Quarantine, json.loads(file.read(MOST_BYTES)))
+        utc(found.at)
+        return replace(
+            found,
+            device=place.name,
+            reason=first_line(found.reason, MOST_BYTES),
+            run_id=first_line(found.run_id),
+        )
     except (FileNotFoundError, NotADirectoryError):
         return None
-    except (OSError, ValueError):
-        return Quarantine(place.name, f"{path} cannot be read", 0.0, "unknown")
+    except (OSError, ValueError, OverflowError, RecursionError):
+        return broken
 
 
 def everything() -> Iterator[Quarantine]:

@@ -32,14 +32,16 @@ def mark_of(leases: Sequence[int]) -> str:
 
 def of_the_dead(lease: int) -> list[int]:
     """Processes of other commands that were started under the ``lease``, which this one has now."""
-    name = _file_of(lease)
-    return [pid for pid, (token, *files) in _marked() if token != _TOKEN and name in files]
+    name, ours = _file_of(lease), _line_of(os.getpid())  # we may have been started below a dead run ourselves
+    found = [pid for pid, (token, *files) in _marked() if token != _TOKEN and name in files]
+    return [pid for pid in found if pid not in ours]
 
 
 def escaped() -> list[int]:
     """Processes that this command started and that are not below it any more."""
-    below = {os.getpid(), *process_tree.descendants(os.getpid())}
-    return [pid for pid, (token, *_) in _marked() if token == _TOKEN and pid not in below]
+    found = [pid for pid, (token, *_) in _marked() if token == _TOKEN]
+    lines = [(pid, _line_of(pid)) for pid in found]  # after that: our other hosts start processes meanwhile
+    return [pid for pid, line in lines if line and os.getpid() not in line]
 
 
 def end(pids: Sequence[int]) -> tuple[list[str], list[str]]:
@@ -61,7 +63,19 @@ def command_of(pid: int) -> str:
         text = Path(f"/proc/{pid}/cmdline").read_bytes().replace(b"\0", b" ").decode("utf-8", "replace")
     except OSError:
         return "?"
-    return text.strip()[:80]
+    return " ".join(text.split())[:80]
+
+
+def _line_of(pid: int) -> list[int]:
+    """``pid`` and its parents; nothing where one of them ends meanwhile."""
+    line = []
+    while pid > 0:
+        line.append(pid)
+        try:
+            pid = int(process_tree.stat_of(pid)[1])
+        except (OSError, IndexError, ValueError):
+            return []
+    return line
 
 
 def _file_of(lease: int) -> str:

@@ -29,7 +29,7 @@ from torchgauge.harness.pool.pace import Pace
 from torchgauge.harness.pool.side_by_side import side_by_side
 from torchgauge.harness.pool.timing_lock import TimingLock
 from torchgauge.harness.pool.worker_setup import WorkerSetup, variables_of
-from torchgauge.records import INCOMPLETE, Again, Calibration, Cause, Group, Result
+from torchgauge.records import INCOMPLETE, Again, Calibration, Cause, Group, Phase, Result
 
 
 @dataclass
@@ -173,7 +173,7 @@ class WorkerPool:
         may = not self.never_there and not done.group.checks  # whose answer it is that the device is ill
         lost = next((row for row in done.rows if row.cause is Cause.NO_DEVICE), None)
         if lost is not None and may:
-            self.health.lost(lost.reason)
+            self.health.lost(lost.reason, began=lost.started_at, opened=lost.phase is not Phase.START)
         broken = [row for row in done.rows if may and is_broken(row) and row.case.key not in self.retried]
         keys = {row.case.key for row in broken}
         if broken:

@@ -45,7 +45,7 @@ class RowKeeper:
             self.note(item.text)
         elif isinstance(item, Attempted):
             self._refuse_unknown(item.rows)
-            said = [self.attempts.add(item.again, each) for each in item.rows]
+            said = [self.attempts.add(item.again, each) for each in item.rows if not self.attempts.has(each)]
             self.journal.append(Kind.ATTEMPT, said)
         elif not isinstance(item, list) or not all(isinstance(each, Result) for each in item):
             raise TypeError(f"a {type(item).__name__} is nothing that an executor yields")

@@ -24,7 +24,7 @@ from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.row_keeper import RowKeeper
 from torchgauge.harness.run.run_report import RunReport
 from torchgauge.processes.kept_process import leave
-from torchgauge.records import Group, Plan, Status
+from torchgauge.records import Again, Group, Plan, Status
 from torchgauge.registry import load
 from torchgauge.results.attempts import Attempts
 from torchgauge.results.hostile_text import visible
@@ -151,7 +151,9 @@ class Campaign:
             on_event=on_event,
             crew=self.crew,
             options=self.options,
-            made={key: len(each) for key, each in attempts.earlier.items()},
+            made={
+                key: sum(said.again is Again.ASKED for said in each) for key, each in attempts.earlier.items()
+            },
         )
         return executor.submit(submission)
 

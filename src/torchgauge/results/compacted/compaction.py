@@ -266,13 +266,14 @@ class _Month:
                 if path.stem != name:
                     path.unlink()
             fsync_path(folder)
+            # first: as long as a run has tables of its own they count, whatever the mark says
+            for run in {run for each in self.before for run in each.by_run} & self.store.compacted.withdrawn:
+                (root / FOLDER / WITHDRAWN / run).unlink(missing_ok=True)
             for run in manifest.by_run if manifest else ():
                 remove_own(self.store, run, marks.get(run))
             for path in (*folder.glob("*.parquet"), *folder.glob(f".*{TEMPORARY_SUFFIX}")):
                 if not name or not path.name.endswith(f"-{name}.parquet"):
                     path.unlink(missing_ok=True)
-            for run in {run for each in self.before for run in each.by_run} & self.store.compacted.withdrawn:
-                (root / FOLDER / WITHDRAWN / run).unlink(missing_ok=True)
             if manifest is None:
                 folder.rmdir()
         self.store.compacted.look()

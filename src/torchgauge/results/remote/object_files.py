@@ -59,13 +59,21 @@ class ObjectFiles:
 
     def get(self, name: str, to: Path) -> None:
         """Copy an object to the file ``to``, whole or not at all; ``FileNotFoundError`` where it is gone."""
-        to.parent.mkdir(parents=True, exist_ok=True)
+        with storage_errors(to):
+            to.parent.mkdir(parents=True, exist_ok=True)
         with writing_aside(to) as aside:
-            with storage_errors(to), aside.open("wb") as file:
-                for piece in self._pieces(name):
-                    file.write(piece)
-            fsync_path(aside)
-            publish(aside, to)
+            pieces = self._pieces(name)  # what is gone on the server is no error of the disk
+            piece = next(pieces, b"")
+            with storage_errors(to):
+                file = aside.open("wb")
+            with file:
+                while piece:
+                    with storage_errors(to):
+                        file.write(piece)
+                    piece = next(pieces, b"")
+            with storage_errors(to):
+                fsync_path(aside)
+                publish(aside, to)
 
     def _pieces(self, name: str) -> Iterator[bytes]:
         with self._errors("read"), self._filesystem.open_input_stream(self._path(name)) as source:

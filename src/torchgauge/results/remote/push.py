@@ -108,8 +108,15 @@ def _check_same_run(files: ObjectFiles, name: str, mine: bytes) -> None:
     """Raise :class:`UsageError` where the seals are not of one journal."""
 
     def journal(seal: bytes) -> str:
-        found = json.loads(seal)["files"]
-        return next((str(each["sha256"]) for each in found if each["path"] == f"{name}/journal.jsonl"), "")
+        try:
+            found = json.loads(seal)["files"]
+            return next(
+                (str(each["sha256"]) for each in found if each["path"] == f"{name}/journal.jsonl"), ""
+            )
+        except (ValueError, KeyError, TypeError):
+            raise UsageError(
+                f"{files.url}: {name}/{SEAL} is damaged", hint="remove it there, then push again"
+            ) from None
 
     if journal(files.read(f"{name}/{SEAL}")) != journal(mine):
         raise UsageError(

@@ -64,5 +64,11 @@ def read_url(text: str, variables: Mapping[str, str] = os.environ) -> StoreUrl:
     if "://" in endpoint:
         said, endpoint = endpoint.split("://", 1)
         scheme = scheme or said
+    if "@" in endpoint:
+        raise UsageError(
+            "the endpoint of a store holds no credentials", hint="set AWS_ACCESS_KEY_ID and its kin"
+        )
+    if scheme not in ("", "http", "https"):
+        raise UsageError(f"{scheme!r} is no scheme of a store's server", hint="it is http or https")
     region = options.get("region") or variables.get("AWS_REGION") or variables.get("AWS_DEFAULT_REGION", "")
     return StoreUrl(parts.netloc, parts.path.strip("/"), endpoint.strip("/"), scheme or "https", region)

@@ -105,6 +105,7 @@ class Agent:
     jobs: dict[str, _Job] = field(default_factory=dict)
     queue: list[_Job] = field(default_factory=list)
     heard: float = field(default_factory=time.monotonic)
+    failed: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.changed = threading.Condition()
@@ -134,8 +135,14 @@ class Agent:
 
     def take(self, name: str, plan: bytes, groups: Sequence[str]) -> None:
         """Measure ``groups`` of ``plan``, after what was taken before."""
-        scratch = Path(new_scratch(SPOOL))
-        job = _Job(plan, groups, scratch, _locked(scratch))
+        try:
+            scratch = Path(new_scratch(SPOOL))
+            job = _Job(plan, groups, scratch, _locked(scratch))
+        except OSError as error:  # nobody looks at what this call raises: the next answer says it
+            with self.changed:
+                self.failed[name] = f"it could not be started: {error}"
+                self.changed.notify_all()
+            return
         with self.changed:
             self.jobs[name] = job
             self.queue.append(job)
@@ -166,6 +173,7 @@ class Agent:
         job that the caller does not know yet.
         """
         for name in forget:
+            self.failed.pop(name, None)
             if (job := self.jobs.pop(name, None)) is not None:
                 _remove(job)
         until = time.monotonic() + wait_s
@@ -175,6 +183,11 @@ class Agent:
                 name: told
                 for name, each in known.items()
                 if (job := self.jobs.get(name)) and (told := _told(job, each))
+            }
+            found |= {
+                name: Told([], began=False, code=1, words=self.failed[name], whole=True)
+                for name in known
+                if name in self.failed
             }
             if found or time.monotonic() > until or self.jobs.keys() - known.keys():
                 return found

@@ -5,6 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Mapping
 from concurrent.futures import Future
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -92,8 +93,11 @@ class Agents:
         if self.nodes is None and now - self.surveyed > SURVEY_S:
             self.nodes, self.surveyed = self.head.ask(ray.nodes), now
         if self.nodes is not None and self.nodes.done():
-            self.places = self._places(self.nodes.result())
-            self.seen |= dict.fromkeys({place.device for place in self.places}, now)
+            with suppress(
+                ray.exceptions.RayError, RuntimeError, OSError
+            ):  # asked again; what was there stays
+                self.places = self._places(self.nodes.result())
+                self.seen |= dict.fromkeys({place.device for place in self.places}, now)
             self.nodes = None
         for place in self.places:
             if place.device in wanted and place not in {*self.hired, *self.hiring, *self.refused}:

@@ -132,7 +132,12 @@ class Broker:
             job = self.jobs.get(name)
             if job is None or job.agent is not agent:
                 continue  # it was given up: what it still says is nobody's
-            job.fetched.take(told.pieces)
+            try:
+                job.fetched.take(told.pieces)
+            except (OSError, ValueError) as error:
+                self.agents.strike(agent)
+                self.leave(agent, f"what its agent told cannot be kept: {error}")
+                return
             job.known = Known(told.began, dict(job.fetched.had))
             if told.code is not None and told.whole:
                 agent.jobs.remove(name)

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import os
+import queue
 import subprocess
 import sys
 import threading
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -32,6 +34,8 @@ class BrokerLink:
     notes: list[str] = field(default_factory=list)
     spoken: bool = False
     ended: bool = False
+    sayer: threading.Thread | None = None
+    unsaid: queue.SimpleQueue[bytes | None] = field(default_factory=queue.SimpleQueue)
 
     @classmethod
     def begin(
@@ -58,7 +62,13 @@ class BrokerLink:
             os.close(writes)
         link = cls(process, clock, log, clock.steady())
         threading.Thread(target=link._listen, args=(reads,), name="broker", daemon=True).start()
+        link.begin_to_say()
         return link
+
+    def begin_to_say(self) -> None:
+        """Write what is told in a thread: the broker may read late, or never."""
+        self.sayer = threading.Thread(target=self._say, name="to the broker", daemon=True)
+        self.sayer.start()
 
     def _listen(self, reads: int) -> None:
         with os.fdopen(reads, "rb") as lines:
@@ -73,13 +83,20 @@ class BrokerLink:
         self.ended = True
 
     def tell(self, **command: Any) -> None:
-        """Say ``command``; a broker that is gone is found out elsewhere."""
+        """Say ``command``; a broker that is gone is found out elsewhere, and one that hangs delays nobody."""
+        self.unsaid.put(json.dumps(command).encode() + b"\n")
+
+    def _say(self) -> None:
         assert self.process.stdin is not None
         try:
-            self.process.stdin.write(json.dumps(command).encode() + b"\n")
-            self.process.stdin.flush()
-        except OSError:
+            while (line := self.unsaid.get()) is not None:
+                self.process.stdin.write(line)
+                self.process.stdin.flush()
+        except (OSError, ValueError):
             self.ended = True
+        finally:
+            with suppress(OSError):
+                self.process.stdin.close()
 
     def trouble(self, patience_s: float) -> str:
         """Why nothing more is to be expected of it; "" where it is well."""
@@ -91,13 +108,12 @@ class BrokerLink:
 
     def close(self, patience_s: float = 5.0) -> None:
         """Let it end, or end it."""
-        assert self.process.stdin is not None
-        try:
-            self.process.stdin.close()
+        self.unsaid.put(None)
+        with suppress(OSError, subprocess.TimeoutExpired):
             self.process.wait(patience_s)
-        except (OSError, subprocess.TimeoutExpired):
-            pass
         self.process.end()
+        if self.sayer is not None:
+            self.sayer.join(patience_s)
 
     def _last_words(self) -> str:
         try:
