@@ -29,7 +29,7 @@ ROOT = Path(torchgauge.__file__).parent
 DEVICE = torch.device("asyncsim")
 TRIES = 3
 """A busy machine may make a right number late, and never a late number right."""
-BUSY_S, STEP_S = 0.6, 0.15
+BUSY_S, STEP_S = 0.5, 0.1
 """What the device is busy with before, and what a step of it takes."""
 MOST_NOISE_S = BUSY_S / 2
 """By how much a busy machine may make a number longer, or hide of what the device was busy with."""
