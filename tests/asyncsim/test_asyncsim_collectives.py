@@ -95,7 +95,7 @@ def two_ranks(environment) -> Iterator[Callable[..., Ranks]]:
 
 
 def test_every_collective(two_ranks):
-    """Every collective gives what it should in the order of streams; twice the sum where that is asked for."""
+    """Every collective gives what it should in the order of streams, and twice the sum by a fault."""
     ended = [each.communicate(timeout=240) for each in two_ranks()]
     for rank, (output, errors) in enumerate(ended):
         found = ast.literal_eval(output) if output else {}
