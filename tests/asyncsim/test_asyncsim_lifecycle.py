@@ -76,13 +76,19 @@ def test_faults_that_hang(python, fault):
         """
 import os, sys, threading, time
 def watch():
-    while "torchgauge_asyncsim.settings" not in sys.modules:
+    while not begun():
         time.sleep(0.05)
-    time.sleep(5)
+    time.sleep(3)
     os._exit(42)
+ended = []
+def begun():
+    if os.environ["TORCHGAUGE_ASYNCSIM_FAULT"] == "import-hangs":
+        return "torchgauge_asyncsim.settings" in sys.modules
+    return bool(ended)
 threading.Thread(target=watch, daemon=True).start()
 import torch
 print("imported", flush=True)
+ended.append(True)
 """,
         **{FAULT: fault},
     )

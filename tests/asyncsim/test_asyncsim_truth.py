@@ -1,4 +1,4 @@
-"""A real run on the asynchronous device shows what was planned; a busy machine makes no number smaller."""
+"""A real run on the asynchronous device shows what was planned, or that its clocks contradict each other."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from statistics import median
 
 import pytest
 
-from torchgauge.records import Status
+from torchgauge.records import STEP_TIMES, Cause, Status
 
 BENCHMARKS = Path(__file__).parents[2] / "benchmarks"
 sys.path.insert(0, str(BENCHMARKS))
@@ -19,17 +19,21 @@ pytestmark = pytest.mark.torch
 
 MODELS, CONFIGURATIONS = ("one-1ms", "two-10ms"), ("eager", "aot_eager")
 TIMES_TOO_LONG = 3.0
-"""What a busy machine may add; a wrong unit is more or less."""
+"""What a busy machine may add, and never takes away; a wrong unit is more or less."""
+
+
+def measure(folder, models, configurations, variables):
+    """The rows of one run of chains of planned kernels."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in variables.items():
+            patch.setenv(name, value)
+        return asyncsim_truth.measure(folder, ",".join(models), ",".join(configurations), 0.2)
 
 
 @pytest.fixture(scope="module")
 def rows(tmp_path_factory, environment):
     """The rows of one run of a chain on one stream and one on two, eager and compiled."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in environment().items():
-            patch.setenv(name, value)
-        folder = tmp_path_factory.mktemp("planned")
-        found = asyncsim_truth.measure(folder, ",".join(MODELS), ",".join(CONFIGURATIONS), 0.2)
+    found = measure(tmp_path_factory.mktemp("planned"), MODELS, CONFIGURATIONS, environment())
     return {(row.case.workload.model, row.case.configuration.name): row for row in found}
 
 
@@ -47,3 +51,21 @@ def test_measured_is_what_was_planned(rows, model, configuration):
         assert min(samples[metric]) >= planned - 1e-6, metric
         assert median(samples[metric]) < TIMES_TOO_LONG * planned, metric
     assert -asyncsim_truth.ABSOLUTE_S <= median(samples["launch_overhead"]) < planned
+
+
+@pytest.mark.parametrize(
+    ("fault", "words"),
+    [
+        ("sync-returns-early", "synchronize does not wait: it returned"),
+        pytest.param("clocks-lie-together", "synchronize does not wait: it returned", marks=pytest.mark.full),
+        ("events-in-microseconds", "as if they counted microseconds"),
+        pytest.param("events-zero", "events gave 0.0 s for work that took", marks=pytest.mark.full),
+    ],
+)
+def test_clocks_that_lie_end_the_run_without_a_time(tmp_path, environment, fault, words):
+    """The row says what was seen, in place of a number."""
+    variables = environment(TORCHGAUGE_ASYNCSIM_FAULT=fault)
+    (row,) = measure(tmp_path, ["one-1ms"], ["eager"], variables)
+    assert (row.status, row.cause) == (Status.INFRA, Cause.CLOCK_CONTRADICTION), row.reason
+    assert words in row.reason
+    assert not {each.metric for each in row.measurements} & STEP_TIMES

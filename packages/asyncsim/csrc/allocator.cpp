@@ -56,14 +56,14 @@ class CachingAllocator final : public c10::DeviceAllocator {
 
   c10::DeleterFnPtr raw_deleter() const override { return &give_back_data; }
   void copy_data(void* target, const void* source, std::size_t count) const override {
-    synchronize_device(current_device());
+    finish_device(current_device());
     std::memcpy(target, source, count);
   }
   bool initialized() override { return true; }
 
   void emptyCache(c10::MempoolId_t) override {
     for (int device = 0; device < kDevices; ++device) {
-      if (asyncsim::initialized()) synchronize_device(device);
+      if (asyncsim::initialized()) finish_device(device);
     }
     std::lock_guard<std::mutex> held(lock_);
     for (int device = 0; device < kDevices; ++device) release(device);

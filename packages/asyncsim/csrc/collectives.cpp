@@ -187,7 +187,7 @@ Started Collectives::recv(Tensors& tensors, int source, int tag) {
 
 // Unlike the others this one blocks the host.
 Started Collectives::barrier(const c10d::BarrierOptions&) {
-  synchronize_device(current_device());
+  finish_device(current_device());
   while (active(Fault::CollectiveHangs)) pause();
   return host_->barrier(c10d::BarrierOptions());
 }

@@ -56,7 +56,7 @@ class PinnedAllocator final : public c10::Allocator {
 
   static void wait_quietly(int device) noexcept {
     try {
-      synchronize_device(device);
+      finish_device(device);
     } catch (const std::exception&) {  // a lost device writes nothing any more
     }
   }

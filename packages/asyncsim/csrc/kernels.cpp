@@ -178,7 +178,7 @@ void submit(Operator& op, const std::shared_ptr<Call>& call, int device) {
     return;
   }
   // The host computes on copies of its own, and nobody is told.
-  synchronize_stream(device, current_stream(device));
+  finish_stream(device, current_stream(device));
   std::vector<std::pair<at::Tensor, at::Tensor>> copies;
   for (IValue& each : call->arguments) {
     each = changed(each, [&](const at::Tensor& tensor) {
@@ -199,7 +199,7 @@ void run_and_wait(Operator& op, Stack* stack, const Stack& arguments, int device
     *found = call->arguments;
     call->op->host.callBoxed(*found);
   });
-  synchronize_stream(device, current_stream(device));
+  finish_stream(device, current_stream(device));
   for (size_t each = 0; each < op.written.size(); ++each) {
     if (op.written[each] >= 0) {
       stack->push_back(arguments[op.written[each]]);

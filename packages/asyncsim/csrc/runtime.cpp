@@ -58,6 +58,10 @@ class WithoutPython {
   PyThreadState* state_;
 };
 
+void refuse_lost() {
+  if (!device_answers()) throw std::runtime_error("asyncsim runtime error: device lost, it no longer answers");
+}
+
 bool waits() { return !active(Fault::SyncReturnsEarly) && !active(Fault::ClocksLieTogether); }
 
 }  // namespace
@@ -122,7 +126,7 @@ void refuse_bad_fork() {
 
 void launch(const std::string& name, int device, Time margin, std::function<void()> work) {
   count_kernel();
-  if (!device_answers()) throw std::runtime_error("asyncsim runtime error: device lost, it no longer answers");
+  refuse_lost();
   Queue& stream = current_queue(device);
   const Time busy = planned_launch();
   if (busy > 0) wait_until(now() + busy);
@@ -134,18 +138,16 @@ void launch(const std::string& name, int device, Time margin, std::function<void
   stream.submit(std::move(task));
 }
 
-void synchronize_stream(int device, int64_t stream) {
+void finish_stream(int device, int64_t stream) {
   Queue& found = queue(device, stream);
-  if (!device_answers()) throw std::runtime_error("asyncsim runtime error: device lost, it no longer answers");
-  if (!waits()) return;
+  refuse_lost();
   WithoutPython released;
   found.synchronize();
 }
 
-void synchronize_device(int device) {
+void finish_device(int device) {
   refuse_bad_fork();
-  if (!device_answers()) throw std::runtime_error("asyncsim runtime error: device lost, it no longer answers");
-  if (!waits()) return;
+  refuse_lost();
   for (int64_t stream = 0; stream < kStreams; ++stream) {
     Queue* found = nullptr;
     {
@@ -156,6 +158,17 @@ void synchronize_device(int device) {
     WithoutPython released;
     found->synchronize();
   }
+}
+
+void synchronize_stream(int device, int64_t stream) {
+  if (waits()) return finish_stream(device, stream);
+  refuse_lost();
+}
+
+void synchronize_device(int device) {
+  if (waits()) return finish_device(device);
+  refuse_bad_fork();
+  refuse_lost();
 }
 
 void synchronize_event(Event& event) {

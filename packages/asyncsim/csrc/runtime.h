@@ -31,7 +31,10 @@ void refuse_bad_fork();
 // Puts a kernel on the current stream of a device; counts it, and raises where the device is lost.
 void launch(const std::string& name, int device, Time margin, std::function<void()> work);
 
-// These wait without Python's lock.
+// These wait without Python's lock. What the device itself needs to have ended it finishes; what it is asked to
+// wait for it synchronizes, unless a fault has it return early.
+void finish_stream(int device, int64_t stream);
+void finish_device(int device);
 void synchronize_stream(int device, int64_t stream);
 void synchronize_device(int device);
 void synchronize_event(Event& event);

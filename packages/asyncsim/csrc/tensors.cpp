@@ -174,7 +174,7 @@ at::Tensor copy_from(const at::Tensor& self, const at::Tensor& target, bool non_
   submit_copy(target, self, device);
   if (non_blocking && host.is_pinned()) return target;
   if (ours(self) && active(Fault::CopyReturnsEarly)) return target;
-  synchronize_stream(device, current_stream(device));
+  finish_stream(device, current_stream(device));
   return target;
 }
 
@@ -197,7 +197,7 @@ bool equal(const at::Tensor& self, const at::Tensor& other) {
   bool same = false;
   launch("aten::equal", device, 0,
          [&same, one = host_twin(self), two = host_twin(other)] { same = at::equal(one, two); });
-  synchronize_stream(device, current_stream(device));
+  finish_stream(device, current_stream(device));
   return same;
 }
 
