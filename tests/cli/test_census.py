@@ -107,7 +107,7 @@ def test_json_holds_models_and_the_whole_ranking(invoke: Callable[..., Any], own
         (("--record", "--out", "x"), "no device is named"),
         (("--record", "--device", "cpu"), "no file is named"),
         (("--record", "--device", "cpu,fake", "--out", "x"), "recorded on one device"),
-        (("--record", "--static", "--device", "cpu"), "two kinds of census"),
+        (("--record", "--static", "--device", "cpu"), "three kinds of census"),
         (("--static",), "no device is named"),
         (("--suite", "tom"), "tom"),
         (("--model", "resnet1888"), "resnet1888"),
