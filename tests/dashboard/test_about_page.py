@@ -65,7 +65,7 @@ def test_the_markdown_of_a_badge_leads_to_its_image(built: Path) -> None:
         r"\[!\[([^]]+)\]\(https://example\.org/results/(\S+?\.svg)\)\]\(https://example\.org/results/index\.html\)",
         page,
     )
-    assert len(found) == 8
+    assert len(found) == 10
     for _, image in found:
         assert (built / image).is_file()
 
