@@ -321,6 +321,7 @@ def _results(
             for c in cases
         ],
         "status": [name.value for name in names],
+        "attempt": [1] * len(cases),
         "phase": [
             "done" if name is Status.PASS else "compile" if r else "start"
             for name, r in zip(names, ran, strict=True)

@@ -43,7 +43,7 @@ def test_the_first_screen_of_a_night(site: Path) -> None:
     assert (
         "Works 70/96 pass \N{MINUS SIGN}24 since 2025-12-29. 70/84 of those attempted; 6 not measured" in text
     )
-    assert re.search(rf"Geomean latency {percent} since the results before \(n = 24.*\)\.", text)
+    assert re.search(rf"Geomean latency {percent} since the results before \(n = 22.*\)\.", text)
     assert "Changed on 2026-01-01 12 broke, 0 fixed The night before, 2025-12-29: 0 broke, 0 fixed." in text
     devices = _part(text, "newest result", "New failures")
     assert re.search(r"cpu 41/48.*2 broke, 0 fixed 1\.\d+\S ±\d", devices)
