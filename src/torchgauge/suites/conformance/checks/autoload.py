@@ -30,11 +30,25 @@ def _only_extensions(context: CheckContext) -> None:
         context.unsupported(f"not applicable: {context.type} is part of torch itself and needs no autoload")
 
 
+def _may_be_of(point: metadata.EntryPoint, context: CheckContext) -> bool:
+    """Whether ``point`` has the device's name, or the package that its module ``torch.NAME`` comes from.
+
+    Other devices may be installed beside it. A module that shows no package of its own is anybody's.
+    """
+    package = getattr(getattr(torch, context.type, None), "__name__", "").partition(".")[0]
+    if point.name == context.type or package in ("", "torch", context.type):
+        return True
+    others = metadata.packages_distributions()
+    mine = point.module.partition(".")[0]
+    return mine == package or bool(set(others.get(mine, ())) & set(others.get(package, ())))
+
+
 @check("torch.backends (entry points)")
 def entry_point(context: CheckContext) -> None:
     """An installed package registers the device under torch.backends."""
     _only_extensions(context)
-    found = [f"{point.name} = {point.value}" for point in metadata.entry_points(group="torch.backends")]
+    points = metadata.entry_points(group="torch.backends")
+    found = [f"{point.name} = {point.value}" for point in points if _may_be_of(point, context)]
     context.facts["entry_points"] = ", ".join(found)
     context.expect(
         found,
