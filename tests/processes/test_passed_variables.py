@@ -125,6 +125,7 @@ def test_the_list_is_told_in_the_documentation() -> None:
 IN_THE_MEASURED_PROCESS = {
     "devices/fingerprint.py",
     "devices/probe_child.py",
+    "harness/executors/ray/cluster_facts.py",
     "harness/worker/compilation.py",
     "harness/worker/host.py",
     "suites/conformance/check_context.py",

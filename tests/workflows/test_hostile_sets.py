@@ -374,7 +374,7 @@ SETS: dict[str, tuple[Reason, Callable[[Files], Files]]] = {
     ),
     "command with a tail": (
         Reason.TEXT,
-        lambda f: in_row(f, b'eager@fake","schema', b'eager@fake; rm -rf .","schema'),
+        lambda f: in_row(f, b'eager@fake","attempt', b'eager@fake; rm -rf .","attempt'),
     ),
     "log elsewhere": (Reason.TEXT, lambda f: in_row(f, b'"log":""', b'"log":"../../x"')),
     "other device": (

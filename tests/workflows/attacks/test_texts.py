@@ -72,7 +72,7 @@ def test_a_command_with_more_than_settings_is_refused(
     tmp_path: Path,
 ) -> None:
     """A reader pastes it: no option that names a file, a program or a folder, and nothing of a shell."""
-    spoilt = in_row(good, b'eager@fake","schema', b"eager@fake" + TAILS[tail].encode() + b'","schema')
+    spoilt = in_row(good, b'eager@fake","attempt', b"eager@fake" + TAILS[tail].encode() + b'","attempt')
     assert refusal(night, write_folder(tmp_path / "set", spoilt)) is Reason.TEXT
 
 

@@ -10,7 +10,7 @@ from typing import ClassVar
 from torchgauge.devices.discover import parse_target
 from torchgauge.harness.executors.executor import Submission, Yield
 from torchgauge.harness.executors.fleet import FleetDevice
-from torchgauge.harness.pool.device_turns import DeviceTurns
+from torchgauge.harness.pool.devices_at_once import DevicesAtOnce
 from torchgauge.results.atomic_file import storage_errors
 
 
@@ -50,7 +50,7 @@ class LocalExecutor:
         with storage_errors(work):
             work.mkdir(parents=True)
         try:
-            yield from DeviceTurns(
+            yield from DevicesAtOnce(
                 submission,
                 work,
                 options.devices_at_once or submission.plan.settings.prefetch,

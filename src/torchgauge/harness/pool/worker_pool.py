@@ -6,7 +6,7 @@ that the journal has one writer. A pool of one runner needs neither threads nor 
 
 A group whose worker ran out of memory, or was killed from outside, may have done so because of its
 neighbours: it is run again at the end with nothing beside it, and only that counts. What the environment
-broke is left to whoever started the pool, to be tried once more (:mod:`.device_turns`).
+broke is left to whoever started the pool, to be tried once more (:mod:`.devices_at_once`).
 """
 
 from __future__ import annotations

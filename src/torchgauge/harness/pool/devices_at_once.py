@@ -37,7 +37,7 @@ class Waiting:
 
 
 @dataclass
-class DeviceTurns:
+class DevicesAtOnce:
     """Runs the groups of ``submission`` on their devices, ``at_once`` of them side by side.
 
     Of these ``timed_at_once`` may time at the same time. ``spares`` are further devices that may take what

@@ -16,7 +16,7 @@ import pytest
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.devices.device import DeviceDescriptor
 from torchgauge.harness.executors.executor import Submission
-from torchgauge.harness.pool.device_turns import DeviceTurns, Waiting
+from torchgauge.harness.pool.devices_at_once import DevicesAtOnce, Waiting
 from torchgauge.harness.pool.host_process import HostOptions, worker_environment
 from torchgauge.harness.pool.strays import MARK, mark_of
 from torchgauge.records import (
@@ -47,7 +47,7 @@ def _own_leases(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("TORCHGAUGE_LEASES", str(tmp_path / "leases"))
 
 
-def turns(*devices: str, processes: int = 1, spares: tuple[DeviceTarget, ...] = ()) -> DeviceTurns:
+def turns(*devices: str, processes: int = 1, spares: tuple[DeviceTarget, ...] = ()) -> DevicesAtOnce:
     """The turns of a run with a group on each of ``devices``."""
     shape = (("processes", processes),) if processes > 1 else ()
     groups = []
@@ -60,7 +60,7 @@ def turns(*devices: str, processes: int = 1, spares: tuple[DeviceTarget, ...] = 
     submission = Submission(
         plan, tuple(groups), Path(), DEVICES, {}, sys.executable, SYSTEM_CLOCK, lambda: False, lambda *_: None
     )
-    return DeviceTurns(submission, Path(), 4, spares=spares)
+    return DevicesAtOnce(submission, Path(), 4, spares=spares)
 
 
 def told(stages: list[list[DeviceTarget]]) -> list[str]:
