@@ -6,7 +6,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from torchgauge.records import Result
+from torchgauge.records import Cause, Result, Status
 from torchgauge.results import journal
 
 GATE = "TORCHGAUGE_FAULTS_GATE"
@@ -19,6 +19,13 @@ def assert_whole(sandbox: Any) -> list[Result]:
     """The rows of the only run: each planned case once, published, and nothing left of those who measured."""
     rows: list[Result] = sandbox.assert_accounted()
     return rows
+
+
+def lost(rows: list[Any]) -> list[Any]:
+    """The rows of cases that nobody measured."""
+    found = [row for row in rows if row.status is Status.INFRA]
+    assert {row.cause for row in found} == {Cause.LOST_WORKER}
+    return found
 
 
 def gate(sandbox: Any, tickets: int) -> Path:

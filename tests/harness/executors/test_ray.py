@@ -12,11 +12,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import PATIENCE_S, SLOW, assert_whole, gate, running_worker, started, wait_for_rows
+from commands import PATIENCE_S, SLOW, assert_whole, gate, lost, running_worker, started, wait_for_rows
 from ray_cluster import NODES, PYTHONPATH, RayCluster, ray_cluster
 
 from torchgauge.processes.process_tree import signal_one
-from torchgauge.records import Cause, Status
+from torchgauge.records import Status
 
 pytestmark = pytest.mark.long
 
@@ -54,13 +54,6 @@ def until(found: Callable[[], Any]) -> Any:
         assert time.monotonic() < deadline
         time.sleep(0.05)
     return answer
-
-
-def lost(rows: list[Any]) -> list[Any]:
-    """The rows of cases that nobody measured."""
-    found = [row for row in rows if row.status is Status.INFRA]
-    assert {row.cause for row in found} == {Cause.LOST_WORKER}
-    return found
 
 
 def test_both_nodes_measure_and_rows_say_which(sandbox: Any, place: Any) -> None:

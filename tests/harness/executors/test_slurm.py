@@ -8,11 +8,11 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import SLOW, assert_whole, gate, running_worker, started, wait_for_rows
+from commands import SLOW, assert_whole, gate, lost, running_worker, started, wait_for_rows
 
 from torchgauge.harness.executors.part_jobs import Stage
 from torchgauge.harness.executors.slurm import state_of
-from torchgauge.records import Cause, Status
+from torchgauge.records import Status
 
 
 @pytest.fixture
@@ -34,13 +34,6 @@ def running_job(place: Any) -> str:
     return place.cluster.run("squeue", "--noheader", "--array", "--states=R", "--Format=JobArrayID:").split()[
         0
     ]
-
-
-def lost(rows: list[Any]) -> list[Any]:
-    """The rows of cases that nobody measured."""
-    found = [row for row in rows if row.status is Status.INFRA]
-    assert {row.cause for row in found} == {Cause.LOST_WORKER}
-    return found
 
 
 def test_rows_say_which_job_of_which_attempt_measured_them(sandbox: Any, place: Any) -> None:
