@@ -163,6 +163,18 @@ def stat_of(pid: int) -> list[str]:
     return said.rpartition(")")[2].split()  # the name may hold anything
 
 
+def with_parents(pid: int) -> list[int]:
+    """``pid`` and its parents up to the first process (Linux); nothing where one of them ends meanwhile."""
+    line = []
+    while pid > 0:
+        line.append(pid)
+        try:
+            pid = int(stat_of(pid)[1])
+        except (OSError, IndexError, ValueError):
+            return []
+    return line
+
+
 def alive(pids: list[int]) -> list[int]:
     """Those of ``pids`` that still run: neither gone nor waiting to be taken note of."""
     found = []

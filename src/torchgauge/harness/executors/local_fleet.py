@@ -13,6 +13,7 @@ from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.interpreter.staging import environment_for
 from torchgauge.harness.pool import quarantine
 from torchgauge.harness.pool.device_lease import holders, lease_files
+from torchgauge.processes import process_tree
 from torchgauge.suites.suite import HOST
 
 _PID = re.compile(r"pid (\d+)")
@@ -49,20 +50,10 @@ def local_fleet() -> list[FleetDevice]:
 def _with_run(holder: str) -> str:
     """``holder`` with the run whose journal it has open, where /proc shows that."""
     found = _PID.search(holder)
-    runs = set() if found is None else {run for pid in _line_of(int(found[1])) for run in _runs(pid)}
+    # the command that has the journal is a parent of those that measure
+    line = [] if found is None else process_tree.with_parents(int(found[1]))
+    runs = {run for pid in line for run in _runs(pid)}
     return f"{holder}: run {', '.join(sorted(runs))}" if runs else holder
-
-
-def _line_of(pid: int) -> list[int]:
-    """``pid`` and whoever started it: the command that has the journal is a parent of those that measure."""
-    line = []
-    while pid > 1 and pid not in line:
-        line.append(pid)
-        try:
-            pid = int(Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()[1])
-        except (OSError, ValueError, IndexError):
-            break
-    return line
 
 
 def _runs(pid: int) -> list[str]:

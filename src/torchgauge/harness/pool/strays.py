@@ -32,7 +32,8 @@ def mark_of(leases: Sequence[int]) -> str:
 
 def of_the_dead(lease: int) -> list[int]:
     """Processes of other commands that were started under the ``lease``, which this one has now."""
-    name, ours = _file_of(lease), _line_of(os.getpid())  # we may have been started below a dead run ourselves
+    # we may have been started below a dead run ourselves
+    name, ours = _file_of(lease), process_tree.with_parents(os.getpid())
     found = [pid for pid, (token, *files) in _marked() if token != _TOKEN and name in files]
     return [pid for pid in found if pid not in ours]
 
@@ -40,7 +41,8 @@ def of_the_dead(lease: int) -> list[int]:
 def escaped() -> list[int]:
     """Processes that this command started and that are not below it any more."""
     found = [pid for pid, (token, *_) in _marked() if token == _TOKEN]
-    lines = [(pid, _line_of(pid)) for pid in found]  # after that: our other hosts start processes meanwhile
+    # after that: our other hosts start processes meanwhile
+    lines = [(pid, process_tree.with_parents(pid)) for pid in found]
     return [pid for pid, line in lines if line and os.getpid() not in line]
 
 
@@ -64,18 +66,6 @@ def command_of(pid: int) -> str:
     except OSError:
         return "?"
     return " ".join(text.split())[:80]
-
-
-def _line_of(pid: int) -> list[int]:
-    """``pid`` and its parents; nothing where one of them ends meanwhile."""
-    line = []
-    while pid > 0:
-        line.append(pid)
-        try:
-            pid = int(process_tree.stat_of(pid)[1])
-        except (OSError, IndexError, ValueError):
-            return []
-    return line
 
 
 def _file_of(lease: int) -> str:
