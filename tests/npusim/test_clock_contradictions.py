@@ -84,7 +84,10 @@ def test_events_that_cannot_be_are_named(tmp_path: Path, clock: str, words: str)
 
 
 def test_a_slow_device_that_is_waited_for_is_not_accused(tmp_path: Path) -> None:
-    """The same device without the lies passes, and both clocks have the time that its operators take."""
+    """The same device without the lies passes, and both clocks have the time that its operators take.
+
+    A busy host adds to one of them, but far less than any lie.
+    """
     done = measure(tmp_path, f"{SLOW},events=right", "toy/mlp", "--no-calibration")
     row = done.row()
     assert row.status is Status.PASS, done.text
@@ -93,7 +96,7 @@ def test_a_slow_device_that_is_waited_for_is_not_accused(tmp_path: Path) -> None
     assert found["latency_device"] is not None
     operators = found["latency"] / 8e-3
     assert operators > 1.9, "a step has at least two operators that compute"
-    assert found["latency_device"] == pytest.approx(found["latency"], rel=0.05)
+    assert found["latency_device"] == pytest.approx(found["latency"], rel=0.4)
 
 
 @pytest.mark.parametrize(
