@@ -46,6 +46,7 @@ def known(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Nights]:
     registry._installed.cache_clear()
 
 
+@pytest.mark.full  # minutes; test_nights_confirm.py goes the same way
 def test_a_slower_token_is_suspected_measured_again_and_red(known: Nights, tmp_path: Path) -> None:
     """A wait of 30 ms before each token, in the later build alone: the confirmation finds it."""
     nights = copied(known, tmp_path / "repository")

@@ -88,9 +88,9 @@ def local() -> Place:
     return Place("local")
 
 
-@pytest.fixture(params=["local", "slurm", "ray"])
+@pytest.fixture
 def place(request: pytest.FixtureRequest, sandbox: Any) -> Place:
-    """Each executor in turn, for whatever must hold for all; the sandbox's commands can reach it."""
+    """The executor that a test is given as parameter; the sandbox's commands can reach it."""
     found: Place = request.getfixturevalue(request.param)
     sandbox.environment.update(found.environment)
     return found

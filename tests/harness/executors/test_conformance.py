@@ -13,6 +13,12 @@ from torchgauge.records import Status
 
 pytestmark = pytest.mark.long
 
+EVERYWHERE = pytest.mark.parametrize("place", ["local", "slurm", "ray"], indirect=True)
+RAY_BY_NIGHT = pytest.mark.parametrize(
+    "place", ["local", "slurm", pytest.param("ray", marks=pytest.mark.full)], indirect=True
+)
+"""Half a minute each on Ray, which takes seconds to start."""
+
 ENDINGS = {
     "healthy": ("pass", None, "done"),
     "raises": ("error", None, "eager"),
@@ -27,6 +33,7 @@ ENDINGS = {
 
 
 @pytest.mark.torch
+@EVERYWHERE
 def test_each_case_ends_as_it_does_anywhere(sandbox: Any, place: Any) -> None:
     """Pass, crash, hang, no result, a killed worker, a daemon: statuses, causes and phases are the same."""
     words = ("--device", "cpu", "--config", "eager", "--timeout", "12", "--models", ",".join(ENDINGS))
@@ -43,6 +50,7 @@ def test_each_case_ends_as_it_does_anywhere(sandbox: Any, place: Any) -> None:
         assert (sandbox.folder().path / row.log).is_file(), row.case_id
 
 
+@RAY_BY_NIGHT
 def test_rows_come_as_they_are_measured_and_ctrl_c_keeps_them(sandbox: Any, place: Any) -> None:
     """Two are there while a third is built; the command then ends everything, and --resume does the rest."""
     opened = gate(sandbox, 2)
@@ -59,6 +67,7 @@ def test_rows_come_as_they_are_measured_and_ctrl_c_keeps_them(sandbox: Any, plac
     assert {row.status for row in assert_whole(sandbox)} == {Status.PASS}
 
 
+@EVERYWHERE
 def test_a_killed_command_loses_nothing(sandbox: Any, place: Any) -> None:
     """What was measured is kept, whoever had it; nothing is measured beside the resumed run, or twice."""
     opened = gate(sandbox, 2)
@@ -72,6 +81,7 @@ def test_a_killed_command_loses_nothing(sandbox: Any, place: Any) -> None:
     assert {row.status for row in assert_whole(sandbox)} == {Status.PASS}
 
 
+@RAY_BY_NIGHT
 def test_a_budget_ends_the_run(sandbox: Any, place: Any) -> None:
     """What there was no time for has no row, and is said to be left."""
     gate(sandbox, 2)
@@ -83,6 +93,7 @@ def test_a_budget_ends_the_run(sandbox: Any, place: Any) -> None:
     assert 0 < len(sandbox.rows()) < 6, said
 
 
+@EVERYWHERE
 def test_an_option_that_is_none_is_refused_before_anything_is_written(sandbox: Any, place: Any) -> None:
     """With the ones that there are; and where one has the wrong type, with an example."""
     done = sandbox.measure(*SLOW, *place.words(groups_per_jobb="3"))
@@ -95,6 +106,7 @@ def test_an_option_that_is_none_is_refused_before_anything_is_written(sandbox: A
         assert "executor option lost_s='soon' is no float" in wrong.stderr
 
 
+@RAY_BY_NIGHT
 def test_it_says_what_it_has_and_whose_run_is_there(sandbox: Any, place: Any) -> None:
     """`fleet status`, for people and as JSON; a cluster names its nodes, and the run that measures on one."""
     said = sandbox.run("fleet", "status", *place.words())

@@ -169,6 +169,7 @@ def test_an_address_that_does_not_answer_is_said(sandbox: Any, place: Any) -> No
     assert not sandbox.store_path.exists()
 
 
+@pytest.mark.full  # half a minute
 def test_two_drivers_of_one_run(sandbox: Any, place: Any) -> None:
     """The second is refused while the first one lives."""
     opened = gate(sandbox, 1)

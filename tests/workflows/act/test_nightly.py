@@ -158,6 +158,7 @@ def test_a_night_that_somebody_starts_by_hand_uses_no_cache_of_the_git_host(nigh
     assert not [step for step in night.first.steps if "compiled code" in step[1]]
 
 
+@pytest.mark.full  # three nights
 def test_a_night_that_begins_by_itself_hands_compiled_code_to_the_next(tmp_path, github):
     """A fresh machine gets what the night before kept, the run uses it, and the next night gets both."""
     git_host = make_git_host(tmp_path, ONE, "noop")
@@ -352,6 +353,7 @@ def test_an_empty_plan_is_red_and_starts_no_device(tmp_path, github):
 BUILD = "python -c 'import sys; print(sys.prefix)' # build {number}\n"
 
 
+@pytest.mark.full  # minutes; test_nights_confirm.py goes the same way by its commands
 def test_a_suspicion_is_measured_again_by_a_job_of_the_night(tmp_path, github):
     """On the pool, with the builds of both commits; the answer is kept, and then the night is judged."""
     git_host = GitHost(tmp_path / "git_host", "owner/project")

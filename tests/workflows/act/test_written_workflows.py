@@ -137,6 +137,7 @@ def test_the_written_comment_job_misses_a_pool(written: Written, tmp_path: Path)
     assert [each["conclusion"] for each in github.check_runs] == ["action_required"]
 
 
+@pytest.mark.full  # minutes; test_pr_gate.py runs the same jobs
 def test_a_written_pull_request_is_measured_and_commented(written: Written, tmp_path: Path) -> None:
     """From the untrusted job, which plans by the file of the base, to the one comment about its cases."""
     git_host = written.git_host
