@@ -41,7 +41,7 @@ class Place:
         ]
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def slurm_of_this_machine() -> Iterator[SlurmCluster]:
     """Slurm with two nodes; skipped where Debian's programs are not installed."""
     if lacking := missing():
@@ -62,7 +62,7 @@ def slurm(slurm_of_this_machine: SlurmCluster) -> Iterator[Place]:
     cluster.wait_until_empty()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")
 def ray_of_this_machine() -> Iterator[RayCluster]:
     """Ray with two nodes."""
     if importlib.util.find_spec("ray") is None:
