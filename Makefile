@@ -9,7 +9,8 @@ STORE ?= demo-results
 SITE ?= site
 SITE_DOCS ?= site-docs
 PYTEST_WORKERS ?= 2
-SPREAD := -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder
+# A test that hangs ends with its stacks and its worker, instead of taking all the time that there is with it.
+SPREAD := -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --timeout 1200 --timeout-method thread
 export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-chrome || echo /usr/bin/chromium)
 
 .PHONY: demo test test-full faults bench lint static docs changelog lock dist clean help chromium axe slurm

@@ -7,10 +7,11 @@ import http.server
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
 
@@ -41,13 +42,23 @@ def site(store: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 class _Quiet(http.server.SimpleHTTPRequestHandler):
+    def __init__(self, *args: Any, absent: Collection[str], **options: Any) -> None:
+        self._absent = absent
+        super().__init__(*args, **options)
+
+    def send_head(self) -> Any:
+        """Answer 404 for what is absent, though the folder has it."""
+        if urlsplit(self.path).path.lstrip("/") in self._absent:
+            return self.send_error(404)
+        return super().send_head()
+
     def log_message(self, *args: Any) -> None:
         """Say nothing."""
 
 
 @contextmanager
-def _serving(folder: Path) -> Iterator[str]:
-    handler = functools.partial(_Quiet, directory=str(folder))
+def _serving(folder: Path, absent: Collection[str] = ()) -> Iterator[str]:
+    handler = functools.partial(_Quiet, directory=str(folder), absent=absent)
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
@@ -57,10 +68,10 @@ def _serving(folder: Path) -> Iterator[str]:
 
 
 @pytest.fixture(scope="session")
-def serve() -> Iterator[Callable[[Path], str]]:
-    """The address under which a folder is served."""
+def serve() -> Iterator[Callable[..., str]]:
+    """The address under which a folder is served, but for the files whose paths are in ``absent`` then."""
     with ExitStack() as stack:
-        yield lambda folder: stack.enter_context(_serving(folder))
+        yield lambda folder, absent=(): stack.enter_context(_serving(folder, absent))
 
 
 @pytest.fixture(scope="session")
