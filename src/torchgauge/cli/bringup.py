@@ -20,6 +20,7 @@ from torchgauge.cli.options import PYTHON, CommaList, Seconds
 @click.option("--parts", type=CommaList(), default=(), help="only these parts (default: all)")
 @click.option("--checks", type=CommaList(), default=(), help="only these checks: names, globs or /regex/")
 @click.option("--ops", type=CommaList(), default=(), help="only these operators")
+@click.option("--suites", type=CommaList(), default=(), help="models of these (toy,timm,huggingface)")
 @click.option("--models", type=CommaList(), default=(), help="only these models")
 @click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
 @PYTHON
@@ -31,6 +32,7 @@ def command(
     parts: tuple[str, ...],
     checks: tuple[str, ...],
     ops: tuple[str, ...],
+    suites: tuple[str, ...],
     models: tuple[str, ...],
     threads: int | None,
     python: str | None,
@@ -60,7 +62,9 @@ def command(
     def after(state: Bringup) -> None:
         write_pages(folder, report_of(folder, state))
 
-    run = bringup_run(folder, Asked(device, python or "", parts, checks, ops, models, threads), budget, after)
+    run = bringup_run(
+        folder, Asked(device, python or "", parts, checks, ops, suites, models, threads), budget, after
+    )
     state = run.run()
     report = report_of(folder, state)
     write_pages(folder, report)

@@ -58,7 +58,7 @@ from torchgauge.workflows.set_signature import check_signature
 BUNDLE_SCHEMA = 1
 BUNDLE = "bundle"
 CAMPAIGN = "campaign.json"
-MEASURED = tuple(part for part in Part if part not in (Part.IDENTITY, Part.IMPORT))
+MEASURED: tuple[Part, ...] = tuple(part for part in Part if part not in (Part.IDENTITY, Part.IMPORT))
 """Parts that have a run."""
 SET_FILES = (MANIFEST, PLAN_FILE, JOURNAL_FILE)
 OWN_FILES = {

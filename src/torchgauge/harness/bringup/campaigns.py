@@ -48,7 +48,7 @@ def campaign_of(part: Part, asked: Asked, there: Interpreter, store: str, left_s
         selection = Selection(suites=(DISTRIBUTED.name,), devices=(asked.device,))
         settings = _settings(left_s, threads, 1)
     else:
-        available = suites_of(there, MODEL_SUITES)
+        available = suites_of(there, asked.suites or MODEL_SUITES)
         named = tuple(name for name, suite in available.items() if suite.unavailable is None)
         selection = Selection(
             suites=named,

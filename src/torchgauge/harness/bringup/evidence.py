@@ -19,7 +19,6 @@ from torchgauge.harness.bringup.question import (
     decides,
     question_of,
 )
-from torchgauge.harness.checks.ops_matrix import fingerprint
 from torchgauge.records import Cause, Result, Status
 from torchgauge.results.document import counted
 from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
@@ -122,7 +121,8 @@ def _failures(rows: Iterable[Result]) -> Iterator[Finding]:
         if row.status is Status.SKIPPED and row.cause is Cause.DECLARED:
             continue  # no function of inputs that a test could pass on
         kind = Kind.UNKNOWN if row.status is Status.PASS else kind_of(row)
-        groups.setdefault((_about(row), kind, f"{row.status.value} {fingerprint(row)}"), []).append(row)
+        alike = row.failure.fingerprint if row.failure is not None else ""
+        groups.setdefault((_about(row), kind, f"{row.status.value} {alike or row.reason}"), []).append(row)
     for (about, kind, _), found in sorted(groups.items(), key=lambda item: -len(item[1])):
         first = found[0]
         names = list(dict.fromkeys(row.case.workload.model for row in found))

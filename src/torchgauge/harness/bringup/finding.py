@@ -19,8 +19,8 @@ class Kind(str, Enum):
 class Finding:
     """``subject`` is a short sentence, ``detail`` what the device or a row says; ``count`` are its cases.
 
-    ``part`` is the name of the part that found it. ``about`` is the key of a question, or empty. One that does not ``decide`` is listed and changes no
-    answer: a device may do without it.
+    ``part`` is the name of the part that found it, ``about`` the key of a question, or empty. One that does
+    not ``decide`` is listed and changes no answer: a device may do without it.
     """
 
     kind: Kind

@@ -23,7 +23,7 @@ class Question:
     text: str
     parts: tuple[Part, ...]
     checks: tuple[str, ...]
-    needed: frozenset[str] = frozenset()
+    needed: tuple[str, ...] = ()
 
 
 QUESTIONS = (
@@ -46,14 +46,14 @@ QUESTIONS = (
              (Part.MODELS, Part.CHECK), ("operators.fallback", "operators.fallback_families")),
     Question(MEMORY, "Is memory counted, and a full one survived?",
              (Part.CHECK,), ("allocator", "errors.out_of_memory"),
-             frozenset({"allocator.peak", "errors.out_of_memory"})),
+             ("allocator.peak", "errors.out_of_memory")),
     Question(COMPILE, "Does torch.compile work on it?",
-             (Part.CHECK,), ("compiler", "export"), frozenset({"compiler.capture", "compiler.inductor"})),
+             (Part.CHECK,), ("compiler", "export"), ("compiler.capture", "compiler.inductor")),
 )  # fmt: skip
 """The ten that come first."""
 SEVERAL = Question(
     DEVICES, "Do several devices work together?", (Part.COLLECTIVES, Part.CHECK), ("distributed",),
-    frozenset({"distributed.collectives"}),
+    ("distributed.collectives",),
 )  # fmt: skip
 """Asked as well where there are two devices."""
 

@@ -168,8 +168,8 @@ def _verified(
     models = [each for each in found if each.kind is Kind.WORKS and each.subject.startswith("models")]
     if not any(each.about in (INFERENCE, TRAINING) for each in models):
         return "nothing to say yet: no model gave right numbers on it", ""
-    if next(each for each in answers if each.question.key == HERE).word is Word.NO:
-        return "nothing to say yet: the device does not answer as it should", ""
+    if next(each for each in answers if each.question.key == HERE).word is not Word.YES:
+        return "nothing to say yet: it is not known that the device answers as it should", ""
     facts, day = state.facts, utc(at).date().isoformat()
     machine = f"{facts.count} x {facts.model or facts.label}"
     parts = [

@@ -27,13 +27,20 @@ class Asked:
     parts: tuple[str, ...] = ()
     checks: tuple[str, ...] = ()
     ops: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
     models: tuple[str, ...] = ()
     threads: int | None = None
 
     @property
     def words(self) -> tuple[str, ...]:
         """The options that ask for this."""
-        lists = {"--parts": self.parts, "--checks": self.checks, "--ops": self.ops, "--models": self.models}
+        lists = {
+            "--parts": self.parts,
+            "--checks": self.checks,
+            "--ops": self.ops,
+            "--suites": self.suites,
+            "--models": self.models,
+        }
         chosen = [word for name, found in lists.items() if found for word in (name, ",".join(found))]
         python = ("--python", self.python) if self.python else ()
         threads = ("--threads", str(self.threads)) if self.threads else ()
