@@ -7,12 +7,15 @@ from dataclasses import replace
 import pytest
 
 from torchgauge.harness.bringup.answer import Word, answers_of
+from torchgauge.harness.bringup.bringup_run import BringupRun, bringup_run
 from torchgauge.harness.bringup.finding import Finding, Kind
+from torchgauge.harness.bringup.machine import NO_ANSWER
 from torchgauge.harness.bringup.page import html_of, markdown_of
 from torchgauge.harness.bringup.part import SHARES_S, TEN_ANSWERS_S, Part, PartRecord, PartState
-from torchgauge.harness.bringup.question import COPIES, QUESTIONS, SEVERAL, question_of
+from torchgauge.harness.bringup.question import COPIES, HERE, QUESTIONS, SEVERAL, question_of
 from torchgauge.harness.bringup.report import report_of
 from torchgauge.harness.bringup.state import Asked, Bringup, DeviceFacts, begin, save
+from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.suites.conformance.catalogue import groups
 
 NEW = Bringup(Asked("dev"), 1_700_000_000.0)
@@ -81,6 +84,21 @@ def test_each_group_of_checks_is_of_a_question_or_known_to_be_of_none() -> None:
     assert set(groups()) - asked == {"profiler", "quantization", "interop", "data"}
     assert question_of("operators.fallback") == "fallbacks"
     assert question_of("operators.basics") == "operators"
+
+
+def test_a_device_that_does_not_answer_is_not_measured_and_is_asked_again_later(tmp_path) -> None:
+    """Parts that would hang as the first did are not tried; the next command looks whether it answers now."""
+    hung = Finding(Kind.DANGER, HERE, NO_ANSWER, "timeout: it hangs")
+    asked = Asked("fake", parts=("models",))
+    state = replace(NEW, asked=asked).having(PartRecord(Part.DOCTOR, PartState.DONE, findings=(hung,)))
+    seen: list[Bringup] = []
+    run = BringupRun(tmp_path, state, interpreter(None), None, 0.0, float("inf"), seen.append)
+    ended = run.run().of(Part.MODELS)
+    assert (ended.state, ended.reason) == (PartState.NOT_TRIED, "no answer: timeout: it hangs")
+    assert seen[-1].of(Part.MODELS) == ended
+    again = bringup_run(tmp_path, asked, 60.0, seen.append)
+    assert again.state.of(Part.DOCTOR).state is PartState.NOT_BEGUN
+    assert again.silent == ""
 
 
 def test_a_folder_of_another_bringup_is_refused(tmp_path) -> None:

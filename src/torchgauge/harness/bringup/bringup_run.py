@@ -13,16 +13,15 @@ from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import InfrastructureError, TorchgaugeError, UnknownNameError, UsageError
 from torchgauge.harness.bringup.campaigns import CASE_S, campaign_of
-from torchgauge.harness.bringup.finding import Finding
 from torchgauge.harness.bringup.machine import (
     ailments,
     calibrated_findings,
     identity,
     imports,
-    silent_reason,
+    unusable,
 )
 from torchgauge.harness.bringup.part import ENDED, LATER, SHARES_S, Part, PartRecord, PartState
-from torchgauge.harness.bringup.state import STORE, Asked, Bringup, begin, save
+from torchgauge.harness.bringup.state import STATE_FILE, STORE, Asked, Bringup, begin, save
 from torchgauge.harness.doctor.doctor_run import calibration_campaign, run_calibration
 from torchgauge.harness.interpreter.foreign_plugins import device_of
 from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter
@@ -54,7 +53,6 @@ class BringupRun:
     until: float
     after: Callable[[Bringup], None]
     clock: Clock = SYSTEM_CLOCK
-    silent: str = ""
     interrupted: bool = False
 
     def run(self) -> Bringup:
@@ -76,9 +74,14 @@ class BringupRun:
         whole = float("inf")
         yield from SHARES_S.items()
         for part in SHARES_S:
-            if self.state.of(part).state is PartState.OUT_OF_BUDGET:
+            if self.state.of(part).state is PartState.OUT_OF_BUDGET and not self.silent:
                 yield part, whole
         yield from ((part, whole) for part in LATER)
+
+    @property
+    def silent(self) -> str:
+        """Why nothing can be measured on the device; empty where something can."""
+        return unusable((*self.state.of(Part.IDENTITY).findings, *self.state.of(Part.DOCTOR).findings))
 
     def _keep(self, record: PartRecord) -> None:
         now = self.clock.steady()
@@ -130,6 +133,8 @@ class BringupRun:
         """The diagnosis, and a calibration that begins anew where it was interrupted."""
         asked, ends = self.state.asked, self.clock.steady() + left_s
         findings = list(ailments(self.there, parse_target(asked.device).name, left_s / 2))
+        if unusable((*self.state.of(Part.IDENTITY).findings, *findings)):
+            return replace(done, findings=tuple(findings))
         options = {
             "device": asked.device,
             "store": str(self.folder / STORE),
@@ -141,7 +146,6 @@ class BringupRun:
         campaign = replace(calibration_campaign(options, Progress()), until=ends)
         self._keep(replace(self.state.of(Part.DOCTOR), run_id=campaign.plan.run_id))
         found = run_calibration(campaign)
-        self.silent = silent_reason(found)
         rows = results_of(campaign.store, found.run_id)
         findings += calibrated_findings(asked.device, found, rows)
         record = replace(done, run_id=found.run_id, findings=tuple(findings))
@@ -203,20 +207,11 @@ def bringup_run(folder: Path, asked: Asked, budget_s: float, after: Callable[[Br
     except InfrastructureError:
         device = None  # its package is broken: the parts say how
     state = begin(folder, asked, SYSTEM_CLOCK.now())
-    if folder.exists() and not (folder / STORE).is_dir() and any(folder.iterdir()):
+    if folder.exists() and not (folder / STATE_FILE).is_file() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty and holds no bringup", hint="--out NEW-FOLDER")
+    save(folder, state)
     Store.open(folder / STORE, create=True)
     found = BringupRun(folder, state, there, device, began, began + budget_s, after)
-    found.silent = _silent_before(state)
+    for part in (Part.IDENTITY, Part.DOCTOR) if found.silent else ():  # it may answer by now
+        found.state = found.state.having(PartRecord(part, seconds=state.of(part).seconds))
     return found
-
-
-def _silent_before(state: Bringup) -> str:
-    """What an earlier command knew of a device that does not answer."""
-    return next(
-        (each.detail for each in _of_doctor(state) if each.subject == "the device does not answer"), ""
-    )
-
-
-def _of_doctor(state: Bringup) -> tuple[Finding, ...]:
-    return state.of(Part.DOCTOR).findings

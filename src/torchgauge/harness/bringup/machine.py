@@ -20,6 +20,12 @@ from torchgauge.harness.interpreter.staging import environment_for
 from torchgauge.records import Cause, Result, Status
 from torchgauge.suites.calibration import ANSWER
 
+NOT_FOUND, NOT_USABLE, NO_ANSWER = (
+    "the device was not found",
+    "the device is not usable",
+    "the device does not answer",
+)
+"""What is said of a device on which nothing can be measured: each case would end as the first did."""
 SILENT = frozenset({Status.TIMEOUT, Status.CRASH, Status.INFRA})
 """How the first part of a calibration ends on a device that does not answer at all."""
 
@@ -32,7 +38,7 @@ def identity(there: Interpreter, name: str, deadline_s: float) -> tuple[DeviceFa
     entry = next((each for each in listed if each.name == name), None)
     if entry is None:
         trouble = report.trouble.cause if report.trouble is not None else "no torch device has this name"
-        found = Finding(Kind.DANGER, HERE, "the device was not found", trouble, command)
+        found = Finding(Kind.DANGER, HERE, NOT_FOUND, trouble, command)
         return DeviceFacts(Presence.ABSENT.value), (found,)
     facts = DeviceFacts(
         entry.presence.value,
@@ -45,8 +51,8 @@ def identity(there: Interpreter, name: str, deadline_s: float) -> tuple[DeviceFa
         entry.torch.version if entry.torch is not None else "",
     )
     if entry.presence is not Presence.PRESENT:
-        why = f"{entry.reason}; try: {entry.fix}" if entry.fix else entry.reason
-        return facts, (Finding(Kind.DANGER, HERE, f"the device is {entry.presence.value}", why, command),)
+        why = f"{entry.presence.value}: {entry.reason}" + (f"; try: {entry.fix}" if entry.fix else "")
+        return facts, (Finding(Kind.DANGER, HERE, NOT_USABLE, why, command),)
     told = f"torch counts {entry.count} of it"
     return facts, (Finding(Kind.WORKS, HERE, told, entry.model or entry.label, command),)
 
@@ -86,7 +92,8 @@ def ailments(there: Interpreter, name: str, deadline_s: float) -> tuple[Finding,
         told = f"{check.message}; try: {check.fix}" if check.fix else check.message
         ours = check.name.startswith(f"device {name}")
         if check.state is CheckState.FAIL:
-            found.append(Finding(Kind.DANGER, HERE if ours else "", check.name, told, command))
+            subject = NO_ANSWER if check.name == f"device {name} answers" else check.name
+            found.append(Finding(Kind.DANGER, HERE if ours else "", subject, told, command))
         elif check.state is CheckState.WARN and not check.name.startswith("device "):
             found.append(Finding(Kind.UNKNOWN, "", check.name, told, command, decides=False))
     return tuple(found)
@@ -99,7 +106,7 @@ def calibrated_findings(name: str, found: Calibrated, rows: Iterable[Result]) ->
     lying = {row.case.workload.model for row in rows if row.cause is Cause.CLOCK_CONTRADICTION}
     findings = []
     if silent:
-        findings.append(Finding(Kind.DANGER, HERE, "the device does not answer", silent, command))
+        findings.append(Finding(Kind.DANGER, HERE, NO_ANSWER, silent, command))
     for gap in found.gaps:
         label = part_label(gap.part, gap.dtype)
         if gap.part in lying:
@@ -126,3 +133,9 @@ def silent_reason(found: Calibrated) -> str:
     """How the device failed to answer at all; empty where it answered, rightly or not."""
     gap = next((each for each in found.gaps if each.part == ANSWER and each.status in SILENT), None)
     return "" if gap is None else f"{gap.status.value}: {gap.reason}"
+
+
+def unusable(findings: Iterable[Finding]) -> str:
+    """Why nothing can be measured on the device, as identity and doctor found; empty where something can."""
+    subjects = (NOT_FOUND, NOT_USABLE, NO_ANSWER)
+    return next((each.detail for each in findings if each.subject in subjects), "")

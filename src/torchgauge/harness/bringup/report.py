@@ -72,7 +72,7 @@ class Report:
     @property
     def exit_code(self) -> int:
         """1 where something was found, 3 where the device is not here or a question has no answer, else 0."""
-        here = self.state.facts.presence == Presence.PRESENT.value
+        here = self.state.facts.presence not in ("", Presence.ABSENT.value)
         danger = any(each.title == TITLES[Kind.DANGER] and each.findings for each in self.lists)
         if here and (danger or self.count("no")):
             return 1
