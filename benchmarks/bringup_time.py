@@ -1,7 +1,8 @@
 """How long a bringup of the simulated device takes: until the ten answers, and in all.
 
-``python benchmarks/bringup_time.py --work DIR [--budget 30m] [--kernel-us 200]``: one bringup of `npusim`, whose kernels occupy
-the device, in a new folder below DIR. Prints one JSON object with the seconds of each part and the answers.
+``python benchmarks/bringup_time.py --work DIR [--budget 30m] [--kernel-us 200]``: one bringup of `npusim`,
+whose kernels occupy the device, in a new folder below DIR. Prints one JSON object: seconds of each part, and
+answers.
 """
 
 from __future__ import annotations

@@ -70,9 +70,11 @@ class BringupRun:
         return self.state
 
     def _order(self) -> Iterator[tuple[Part, float]]:
-        """The first parts within their shares, what they left, and the later ones."""
-        whole = float("inf")
-        yield from SHARES_S.items()
+        """The first parts within their shares, less where the budget is, what they left, and the later ones."""
+        whole, wanted = float("inf"), self.state.asked.parts
+        needed = sum(share for part, share in SHARES_S.items() if not wanted or part.value in wanted)
+        less = min(1.0, (self.until - self.clock.steady()) / needed) if needed else 1.0
+        yield from ((part, less * share) for part, share in SHARES_S.items())
         for part in SHARES_S:
             if self.state.of(part).state is PartState.OUT_OF_BUDGET and not self.silent:
                 yield part, whole
