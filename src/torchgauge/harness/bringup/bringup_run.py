@@ -70,7 +70,7 @@ class BringupRun:
         return self.state
 
     def _order(self) -> Iterator[tuple[Part, float]]:
-        """The first parts within their shares, less where the budget is, what they left, and the later ones."""
+        """The first parts within their shares (less of a short budget), what they left, the later ones."""
         whole, wanted = float("inf"), self.state.asked.parts
         needed = sum(share for part, share in SHARES_S.items() if not wanted or part.value in wanted)
         less = min(1.0, (self.until - self.clock.steady()) / needed) if needed else 1.0
