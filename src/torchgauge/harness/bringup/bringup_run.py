@@ -20,7 +20,7 @@ from torchgauge.harness.bringup.machine import (
     imports,
     unusable,
 )
-from torchgauge.harness.bringup.part import ENDED, LATER, SHARES_S, Part, PartRecord, PartState
+from torchgauge.harness.bringup.part import LATER, SHARES_S, Part, PartRecord, PartState
 from torchgauge.harness.bringup.state import STATE_FILE, STORE, Asked, Bringup, begin, save
 from torchgauge.harness.doctor.doctor_run import calibration_campaign, run_calibration
 from torchgauge.harness.interpreter.foreign_plugins import device_of
@@ -59,14 +59,15 @@ class BringupRun:
         """Every part that is not done, in order, for as long as there is time."""
         for part, share in self._order():
             before = self.state.of(part)
-            if before.state in ENDED or self.interrupted:
+            if before.state is PartState.DONE or self.interrupted:
                 continue
             left = min(share, self.until - self.clock.steady())
             self._keep(self._tried(before, left))
             if self.state.answered_s is None and self.state.first_ended and not self.interrupted:
                 self.state = replace(self.state, answered_s=self.state.spent_s)
                 save(self.folder, self.state)
-            self.after(self.state)
+            if self.state.of(part).state is not PartState.NOT_ASKED:
+                self.after(self.state)
         return self.state
 
     def _order(self) -> Iterator[tuple[Part, float]]:

@@ -14,7 +14,7 @@ from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.bringup.answer import Answer, Word, answers_of
 from torchgauge.harness.bringup.evidence import findings_of, plain
 from torchgauge.harness.bringup.finding import Finding, Kind
-from torchgauge.harness.bringup.part import ENDED, PartRecord
+from torchgauge.harness.bringup.part import ENDED, Part, PartRecord
 from torchgauge.harness.bringup.question import HERE, INFERENCE, TRAINING
 from torchgauge.harness.bringup.state import STORE, Bringup
 from torchgauge.records import Result
@@ -118,7 +118,7 @@ def report_of(folder: Path, state: Bringup, now: float | None = None) -> Report:
 
 def _rows(store: Store, state: Bringup) -> list[Result]:
     """The rows of all parts; those of doctor are its findings already."""
-    runs = [each.run_id for each in state.parts if each.run_id and not each.findings]
+    runs = [each.run_id for each in state.parts if each.run_id and each.part is not Part.DOCTOR]
     known = set(store.run_ids())
     return [row for run in runs if run in known for row in results_of(store, run)]
 
