@@ -27,6 +27,7 @@ COMMANDS = {
         "devices": ("torchgauge.cli.devices", "what devices are here, and why others are not"),
         "fleet": ("torchgauge.cli.fleet", "devices of a cluster, who has them, and a Job for Kubernetes"),
         "doctor": ("torchgauge.cli.doctor", "what is missing on this machine and what to type"),
+        "bringup": ("torchgauge.cli.bringup", "bring a device up: ten answers, a report, a bundle"),
         "check": ("torchgauge.cli.check", "check what a device can do, and print its capability card"),
         "compat": ("torchgauge.cli.compat", "what devices can do, side by side, from stores"),
         "scorecard": ("torchgauge.cli.scorecard", "a device's points in PyTorch's quality levels"),

@@ -41,7 +41,10 @@ SHOW_CURSOR = b"\x1b[?25h"
 
 @dataclass(frozen=True)
 class Campaign:
-    """Everything that running a plan needs."""
+    """Everything that running a plan needs.
+
+    At ``until``, a moment of ``clock.steady()``, what runs is ended: the budget is spent (None: never).
+    """
 
     plan: Plan
     store: Store
@@ -53,6 +56,7 @@ class Campaign:
     clock: Clock = SYSTEM_CLOCK
     crew: Crew | None = None
     options: Any = None
+    until: float | None = None
     instead: ClassVar[str] = "start a new run"
     """What to do where nothing is left to resume."""
 
@@ -114,9 +118,13 @@ class Campaign:
             except BaseException as error:  # noqa: BLE001  a stranger's executor: its cases end by it
                 how, report.out_of_budget = f"raised {type(error).__name__}: {error}", False
             report.interrupted = stop.is_set()
+            report.out_of_budget |= bool(self._spent() and keeper.left) and not report.interrupted
             if not (report.interrupted or report.out_of_budget):
                 keeper.lose(f"executor {self.executor!r} {how}")
             journal.append(Kind.END, [End(_state(report), self.clock.now())])
+
+    def _spent(self) -> bool:
+        return self.until is not None and self.clock.steady() >= self.until
 
     def _begin(self, journal: Journal) -> None:
         """Say what is not in the plan, before anything runs."""
@@ -131,7 +139,7 @@ class Campaign:
     ) -> Iterator[Yield]:
         def cancelled() -> bool:
             silence.heard()
-            return stop.is_set()
+            return stop.is_set() or self._spent()
 
         def on_event(group: Group, event: dict[str, Any]) -> None:
             silence.heard()

@@ -1,0 +1,79 @@
+"""``torchgauge bringup``."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+import click
+
+from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.options import PYTHON, CommaList, Seconds
+
+
+@click.command("bringup")
+@click.option("--device", required=True, metavar="D", help="the device to bring up")
+@click.option(
+    "--out", required=True, metavar="FOLDER", help="a new folder, or that of a bringup to go on with"
+)
+@click.option("--budget", type=Seconds(), default="30m", show_default=True, help="time of this command")
+@click.option("--parts", type=CommaList(), default=(), help="only these parts (default: all)")
+@click.option("--checks", type=CommaList(), default=(), help="only these checks: names, globs or /regex/")
+@click.option("--ops", type=CommaList(), default=(), help="only these operators")
+@click.option("--suites", type=CommaList(), default=(), help="models of these (toy,timm,huggingface)")
+@click.option("--models", type=CommaList(), default=(), help="only these models")
+@click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
+@PYTHON
+@JSON
+def command(
+    device: str,
+    out: str,
+    budget: float,
+    parts: tuple[str, ...],
+    checks: tuple[str, ...],
+    ops: tuple[str, ...],
+    suites: tuple[str, ...],
+    models: tuple[str, ...],
+    threads: int | None,
+    python: str | None,
+    as_json: bool,
+) -> None:
+    """Bring a device up: ten answers first, then all that there is time for, and a report of one page.
+
+    In order, with the most that each takes before the ten answers: identity 30 s, import 60 s, doctor 60 s,
+    check 150 s, ops 90 s, models 180 s; then what they left, collectives where there are two devices, and
+    all_ops. The same command goes on where it ended: what is done is not repeated. FOLDER holds report.html,
+    report.md, bundle for a maintainer (torchgauge ci receive), and the store.
+
+    Exit codes: 0 all answers are yes, 1 something was found, 2 usage, 3 no device or an answer is unknown,
+    130 interrupted.
+
+    Example: torchgauge bringup --device DEVICE --out bringup
+    """
+    from torchgauge.harness.bringup.bringup_run import bringup_run
+    from torchgauge.harness.bringup.page import terminal_of, write_pages
+    from torchgauge.harness.bringup.report import report_of
+    from torchgauge.harness.bringup.state import Asked, Bringup
+    from torchgauge.records import to_plain
+    from torchgauge.workflows.bringup_bundle import write_bundle
+
+    folder = Path(out)
+
+    def after(state: Bringup) -> None:
+        write_pages(folder, report_of(folder, state))
+
+    run = bringup_run(
+        folder, Asked(device, python or "", parts, checks, ops, suites, models, threads), budget, after
+    )
+    state = run.run()
+    report = report_of(folder, state)
+    write_pages(folder, report)
+    write_bundle(folder, state)
+    if as_json:
+        say_json({**to_plain(report), "exit_code": report.exit_code})
+    else:
+        click.echo(terminal_of(report), nl=False)
+    click.echo(
+        f"{folder / 'report.html'}, {folder / 'report.md'}; for a maintainer: {folder / 'bundle'}", err=True
+    )
+    sys.exit(130 if run.interrupted else report.exit_code)

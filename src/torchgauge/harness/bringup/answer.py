@@ -1,0 +1,72 @@
+"""Answers of a bringup: yes, no or unknown, each with its reason, and never yes by absence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from enum import Enum
+
+from torchgauge.harness.bringup.finding import Finding, Kind
+from torchgauge.harness.bringup.part import PartState
+from torchgauge.harness.bringup.question import CLOCKS, FALLBACKS, QUESTIONS, SEVERAL, Question
+from torchgauge.harness.bringup.state import Bringup
+from torchgauge.suites.suite import HOST
+
+ON_HOST = {
+    CLOCKS: "host and device are one, and have one clock",
+    FALLBACKS: "the device is the host itself",
+}
+"""What follows for the host where no row can show it."""
+
+
+class Word(str, Enum):
+    """What is answered."""
+
+    YES = "yes"
+    NO = "no"
+    UNKNOWN = "unknown"
+
+
+@dataclass(frozen=True)
+class Answer:
+    """The answer to one question; ``command`` shows its evidence, or gets it."""
+
+    question: Question
+    word: Word
+    reason: str
+    command: str
+
+
+def answers_of(state: Bringup, findings: Sequence[Finding], again: str) -> tuple[Answer, ...]:
+    """The ten answers, and one more where there are two devices; ``again`` is the command itself."""
+    asked = (*QUESTIONS, SEVERAL) if state.facts.count > 1 else QUESTIONS
+    return tuple(_answer(each, state, findings, again) for each in asked)
+
+
+def _answer(question: Question, state: Bringup, findings: Iterable[Finding], again: str) -> Answer:
+    of_it = [each for each in findings if each.about == question.key and each.decides]
+    bad = sorted(
+        (each for each in of_it if each.kind in (Kind.DANGER, Kind.NEXT)),
+        key=lambda each: each.kind is not Kind.DANGER,
+    )
+    good = [each for each in of_it if each.kind is Kind.WORKS]
+    unsure = [each for each in of_it if each.kind is Kind.UNKNOWN]
+    unfinished = [state.of(part) for part in question.parts if state.of(part).state is not PartState.DONE]
+    if bad:
+        more = f" (and {len(bad) - 1} more)" if len(bad) > 1 else ""
+        return Answer(question, Word.NO, bad[0].text + more, bad[0].command)
+    if unfinished:
+        why = "; ".join(each.said for each in unfinished)
+        so_far = f"so far nothing against it; {why}" if good else why
+        return Answer(question, Word.UNKNOWN, so_far, again)
+    if unsure:
+        return Answer(question, Word.UNKNOWN, unsure[0].text, unsure[0].command)
+    shown = {each.part for each in good}
+    silent = [part.value for part in question.parts if part.value not in shown]
+    if silent:
+        told = ON_HOST.get(question.key) if state.facts.torch_type == HOST else None
+        if told:
+            return Answer(question, Word.YES, told, again)
+        why = f"nothing that {' and '.join(silent)} measured answers it"
+        return Answer(question, Word.UNKNOWN, why, again)
+    return Answer(question, Word.YES, "; ".join(each.text for each in good), good[0].command)

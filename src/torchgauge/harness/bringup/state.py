@@ -1,0 +1,119 @@
+"""What a bringup knows between two commands: ``bringup.json``, written anew after each step."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, replace
+from pathlib import Path
+
+from torchgauge.errors import UsageError
+from torchgauge.harness.bringup.part import SHARES_S, Part, PartRecord, PartState
+from torchgauge.records import to_plain
+from torchgauge.results.atomic_file import write_atomically
+from torchgauge.results.json_file import read_record
+
+STATE_FILE, STORE = "bringup.json", "store"
+BRINGUP_SCHEMA = 1
+MOST_REVISIONS = 500
+"""As many seconds may a bundle's campaign seem to begin late, by which a newer one is known."""
+
+
+@dataclass(frozen=True)
+class Asked:
+    """What a bringup is of: its device, the workers' interpreter and threads, and selectors; empty is all."""
+
+    device: str
+    python: str = ""
+    parts: tuple[str, ...] = ()
+    checks: tuple[str, ...] = ()
+    ops: tuple[str, ...] = ()
+    suites: tuple[str, ...] = ()
+    models: tuple[str, ...] = ()
+    threads: int | None = None
+
+    @property
+    def words(self) -> tuple[str, ...]:
+        """The options that ask for this."""
+        lists = {
+            "--parts": self.parts,
+            "--checks": self.checks,
+            "--ops": self.ops,
+            "--suites": self.suites,
+            "--models": self.models,
+        }
+        chosen = [word for name, found in lists.items() if found for word in (name, ",".join(found))]
+        python = ("--python", self.python) if self.python else ()
+        threads = ("--threads", str(self.threads)) if self.threads else ()
+        return ("--device", self.device, *python, *threads, *chosen)
+
+
+@dataclass(frozen=True)
+class DeviceFacts:
+    """What the probe says of the device and its torch; empty where it does not say."""
+
+    presence: str = ""
+    label: str = ""
+    torch_type: str = ""
+    count: int = 0
+    model: str = ""
+    provider: str = ""
+    driver: str = ""
+    torch: str = ""
+
+
+@dataclass(frozen=True)
+class Bringup:
+    """The state of one bringup; ``created_at`` is in seconds since the epoch (UTC).
+
+    ``spent_s`` are the seconds of all its commands, ``answered_s`` those after which the first ten questions
+    had their answers (None before).
+    ``revision`` counts the commands that went on with it.
+    """
+
+    asked: Asked
+    created_at: float
+    facts: DeviceFacts = DeviceFacts()
+    parts: tuple[PartRecord, ...] = tuple(PartRecord(part) for part in Part)
+    spent_s: float = 0.0
+    answered_s: float | None = None
+    revision: int = 0
+    schema: int = BRINGUP_SCHEMA
+
+    def of(self, part: Part) -> PartRecord:
+        """The record of ``part``."""
+        return next(each for each in self.parts if each.part is part)
+
+    def having(self, record: PartRecord) -> Bringup:
+        """The same with ``record`` in its place."""
+        parts = tuple(record if each.part is record.part else each for each in self.parts)
+        return replace(self, parts=parts)
+
+    @property
+    def first_ended(self) -> bool:
+        """Whether every part of the first ten answers was tried, however it ended."""
+        return all(self.of(part).state not in (PartState.NOT_BEGUN, PartState.BEGUN) for part in SHARES_S)
+
+
+def begin(folder: Path, asked: Asked, now: float) -> Bringup:
+    """The bringup in ``folder``, or a new one; raises :class:`UsageError` where it is one of something else.
+
+    Raises :class:`DataFileError` for a state that cannot be read.
+    """
+    file = folder / STATE_FILE
+    if not file.is_file():
+        return Bringup(asked, now)
+    found = read_record(Bringup, file, "name a new folder with --out")
+    if found.schema != BRINGUP_SCHEMA:
+        raise UsageError(f"{file} is of schema {found.schema}, not {BRINGUP_SCHEMA}", hint="--out NEW-FOLDER")
+    if found.asked != asked:
+        raise UsageError(
+            f"{folder} holds a bringup with {' '.join(found.asked.words)}",
+            hint="repeat it with these words, or name a new folder with --out",
+        )
+    return replace(found, revision=min(found.revision + 1, MOST_REVISIONS))
+
+
+def save(folder: Path, state: Bringup) -> None:
+    """Write ``state`` into ``folder``, durable on return."""
+    folder.mkdir(parents=True, exist_ok=True)
+    write_atomically(folder / STATE_FILE, json.dumps(to_plain(state), indent=1).encode() + b"\n")

@@ -1,0 +1,110 @@
+"""Answers are yes, no or unknown by what was measured, and never yes where nothing was."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from torchgauge.harness.bringup.answer import Word, answers_of
+from torchgauge.harness.bringup.bringup_run import BringupRun, bringup_run
+from torchgauge.harness.bringup.finding import Finding, Kind
+from torchgauge.harness.bringup.machine import NO_ANSWER
+from torchgauge.harness.bringup.page import html_of, markdown_of
+from torchgauge.harness.bringup.part import SHARES_S, TEN_ANSWERS_S, Part, PartRecord, PartState
+from torchgauge.harness.bringup.question import COPIES, HERE, QUESTIONS, SEVERAL, question_of
+from torchgauge.harness.bringup.report import report_of
+from torchgauge.harness.bringup.state import Asked, Bringup, DeviceFacts, begin, save
+from torchgauge.harness.interpreter.interpreter import interpreter
+from torchgauge.suites.conformance.catalogue import groups
+
+NEW = Bringup(Asked("dev"), 1_700_000_000.0)
+DONE = replace(NEW, parts=tuple(PartRecord(part, PartState.DONE) for part in Part))
+GOOD = Finding(Kind.WORKS, COPIES, "tensor: 8 of 8 checks pass", command="look", part="check")
+
+
+def copies(state: Bringup, *findings: Finding) -> tuple[Word, str]:
+    """The answer to one question and why."""
+    (found,) = [each for each in answers_of(state, findings, "again") if each.question.key == COPIES]
+    return found.word, found.reason
+
+
+def test_a_report_of_nothing_has_no_yes_and_nothing_green(tmp_path) -> None:
+    """Where nothing was measured each of the ten answers is unknown and says which part has not begun."""
+    report = report_of(tmp_path, NEW)
+    assert [each.word for each in report.answers] == [Word.UNKNOWN] * 10
+    assert all("not begun" in each.reason for each in report.answers)
+    assert report.exit_code == 3
+    page = html_of(report)
+    assert 'class="word yes"' not in page
+    assert page.count('class="word unknown"') == 10
+    assert "**yes**" not in markdown_of(report)
+    assert "nothing was found so far" in page
+
+
+def test_a_yes_needs_every_part_of_its_question_to_be_done_and_to_show_it() -> None:
+    """Without evidence, or with a part that ended early, there is no yes; with both there is."""
+    assert copies(DONE) == (Word.UNKNOWN, "nothing that check measured answers it")
+    assert copies(DONE, GOOD) == (Word.YES, GOOD.subject)
+    late = DONE.having(PartRecord(Part.CHECK, PartState.OUT_OF_BUDGET, "9 cases are left"))
+    word, why = copies(late, GOOD)
+    assert (word, why) == (
+        Word.UNKNOWN,
+        "so far nothing against it; check: out of budget (9 cases are left)",
+    )
+    assert copies(DONE, replace(GOOD, part="models"))[0] is Word.UNKNOWN
+
+
+@pytest.mark.parametrize("kind", [Kind.DANGER, Kind.NEXT])
+def test_what_is_wrong_or_missing_says_no_also_where_much_is_right(kind) -> None:
+    """A no stands whatever else was found, unless a device may do without what it lacks."""
+    bad = Finding(kind, COPIES, "error tensor.copy", "the tail is lost", "look", part="check")
+    assert copies(DONE, GOOD, bad) == (Word.NO, "error tensor.copy: the tail is lost")
+    assert copies(NEW, bad)[0] is Word.NO
+    assert copies(DONE, GOOD, replace(bad, decides=False))[0] is Word.YES
+
+
+def test_several_devices_are_asked_about_where_there_are_two() -> None:
+    """The eleventh question stands in the report of a machine with two devices only."""
+    assert SEVERAL not in [each.question for each in answers_of(DONE, (), "again")]
+    two = replace(DONE, facts=DeviceFacts("present", count=2))
+    assert answers_of(two, (), "again")[-1].question is SEVERAL
+
+
+def test_the_shares_of_the_first_parts_leave_ten_minutes_for_ten_answers() -> None:
+    """Each question is answered by first parts, whose times are less than ten minutes together."""
+    assert sum(SHARES_S.values()) < TEN_ANSWERS_S
+    assert len(QUESTIONS) == 10
+    assert {part for each in QUESTIONS for part in each.parts} == set(SHARES_S)
+
+
+def test_each_group_of_checks_is_of_a_question_or_known_to_be_of_none() -> None:
+    """A group that somebody adds is noticed here, as no answer would rest on it."""
+    asked = {group for group in groups() if question_of(f"{group}.")}
+    assert set(groups()) - asked == {"profiler", "quantization", "interop", "data"}
+    assert question_of("operators.fallback") == "fallbacks"
+    assert question_of("operators.basics") == "operators"
+
+
+def test_a_device_that_does_not_answer_is_not_measured_and_is_asked_again_later(tmp_path) -> None:
+    """Parts that would hang as the first did are not tried; the next command looks whether it answers now."""
+    hung = Finding(Kind.DANGER, HERE, NO_ANSWER, "timeout: it hangs")
+    asked = Asked("fake", parts=("models",))
+    state = replace(NEW, asked=asked).having(PartRecord(Part.DOCTOR, PartState.DONE, findings=(hung,)))
+    seen: list[Bringup] = []
+    run = BringupRun(tmp_path, state, interpreter(None), None, 0.0, float("inf"), seen.append)
+    ended = run.run().of(Part.MODELS)
+    assert (ended.state, ended.reason) == (PartState.NOT_TRIED, "no answer: timeout: it hangs")
+    assert seen[-1].of(Part.MODELS) == ended
+    again = bringup_run(tmp_path, asked, 60.0, seen.append)
+    assert again.state.of(Part.DOCTOR).state is PartState.NOT_BEGUN
+    assert again.silent == ""
+
+
+def test_a_folder_of_another_bringup_is_refused(tmp_path) -> None:
+    """The same folder goes on with the same words only; what it holds is read as it was written."""
+    save(tmp_path, DONE)
+    found = begin(tmp_path, DONE.asked, 0.0)
+    assert replace(found, revision=0) == DONE
+    with pytest.raises(Exception, match="holds a bringup with --device dev"):
+        begin(tmp_path, Asked("other"), 0.0)
