@@ -48,7 +48,11 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, help="repeats orders, CPUs, hash seeds and A/A pairs (default: random)")
 @measuring
 @store_option("where results go")
-@click.option("--resume", metavar="DIR", help="go on with the comparison in this folder")
+@click.option(
+    "--resume",
+    metavar="COMPARISON",
+    help="go on with this comparison: STORE/comparisons/ID, an id or `latest`",
+)
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure base and head alternately on one machine, and say whether head is slower.
@@ -62,11 +66,14 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     from torchgauge.harness.ab.judging import judge_for, read_policy
     from torchgauge.harness.ab.progress import AbProgress
     from torchgauge.harness.ab.run_comparison import run_comparison
+    from torchgauge.results.lookup import resumed_folder
 
     progress = AbProgress()
     folder = None
     if options["resume"]:
-        comparison, folder = resumed_comparison(options["resume"], progress)
+        comparison, folder = resumed_comparison(
+            resumed_folder(options["store"], options["resume"], "comparisons"), progress
+        )
         policy = read_policy(comparison.plan.policy)
     else:
         request = _request(suite, options)

@@ -39,7 +39,7 @@ from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
 @EXPECTATIONS
 @PYTHON
 @store_option("where results go")
-@click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")
+@click.option("--resume", metavar="RUN", help="go on with this run: STORE/runs/ID, an id or `latest`")
 @click.option(
     "--script", metavar="CASE", help="only print a script that shows a case (an id, as rows have it)"
 )
@@ -54,11 +54,13 @@ def command(**options: Any) -> None:
     from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
-    from torchgauge.results.lookup import results_of
+    from torchgauge.results.lookup import results_of, resumed_folder
 
     if options["script"]:
         click.echo(case_script(options["script"]), nl=False)
         return
+    if options["resume"]:
+        options["resume"] = resumed_folder(options["store"], options["resume"], "runs")
     campaign, folder = ops_campaign(options, Progress())
     report = campaign.run(folder)
     results = results_of(campaign.store, report.run_id)

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @store_option("where results go")
 @click.option("--executor", default="local", show_default=True, help="where workers run")
 @EXECUTOR_OPTION
-@click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")
+@click.option("--resume", metavar="RUN", help="go on with this run: STORE/runs/ID, an id or `latest`")
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure SUITE... on devices; every planned case ends in exactly one row of the store.
@@ -80,11 +80,12 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
     from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
+    from torchgauge.results.lookup import resumed_folder
 
     progress = Progress()
     if options["resume"]:
         campaign, folder = resumed_campaign(
-            options["resume"],
+            resumed_folder(options["store"], options["resume"], "runs"),
             progress,
             options["executor"],
             executor_words=options["executor_words"],
