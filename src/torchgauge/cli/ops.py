@@ -10,10 +10,12 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
+from torchgauge.cli.verbosity import run_progress, verbosity
 
 
-@click.command("ops")
+@click.command("ops", cls=GroupedCommand)
 @click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2 or D.1")
 @click.option("--tier", default="smoke", show_default=True, help="smoke (fifty operators) or full (all)")
 @click.option(
@@ -43,6 +45,7 @@ from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
 @click.option(
     "--script", metavar="CASE", help="only print a script that shows a case (an id, as rows have it)"
 )
+@verbosity
 @JSON
 def command(**options: Any) -> None:
     """Judge PyTorch's operators on devices against the host, with PyTorch's own samples and tolerances.
@@ -51,7 +54,6 @@ def command(**options: Any) -> None:
     """
     from torchgauge.harness.checks.ops_matrix import causes, matrix, matrix_lines
     from torchgauge.harness.checks.ops_run import case_script, ops_campaign
-    from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
     from torchgauge.results.lookup import results_of, resumed_folder
@@ -61,7 +63,7 @@ def command(**options: Any) -> None:
         return
     if options["resume"]:
         options["resume"] = resumed_folder(options["store"], options["resume"], "runs")
-    campaign, folder = ops_campaign(options, Progress())
+    campaign, folder = ops_campaign(options, run_progress(options))
     report = campaign.run(folder)
     results = results_of(campaign.store, report.run_id)
     aside((*matrix_lines(results), *summary_lines(report, Path(campaign.store.path))))

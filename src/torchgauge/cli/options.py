@@ -31,6 +31,10 @@ class CommaList(click.ParamType[tuple[str, ...]]):
         return tuple(item.strip() for item in str(value).split(",") if item.strip())
 
 
+LEAST_WORKER = 32 << 20
+"""Bytes; a Python that has imported nothing of ours takes a third of it, and torch several times as much."""
+
+
 def store_option(what: str) -> Callable[[Command], Command]:
     """The one store of a command; ``what`` says what it is to it."""
     return click.option("--store", default="./torchgauge-results", show_default=True, help=what)
@@ -175,6 +179,26 @@ class Seconds(click.ParamType[float]):
         return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 
+class Bytes(click.ParamType[int]):
+    """An amount of memory such as ``4G``, ``512MiB`` or a number of bytes, in bytes; G is 1024^3."""
+
+    name = "SIZE"
+
+    def __init__(self, least: int) -> None:
+        """Refuse less than ``least`` bytes."""
+        self.least = least
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Read a positive number with or without a unit."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:iB|B)?", str(value).strip(), re.IGNORECASE)
+        if found is None:
+            self.fail(f"{value!r} is not an amount of memory; try: 4G, 512M or a number of bytes", param, ctx)
+        size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+        if size < self.least:
+            self.fail(f"{value!r} is {size} bytes, less than any worker takes; try: 4G or 512M", param, ctx)
+        return size
+
+
 def moment_of(text: str) -> float | None:
     """A date, or days back such as ``90d``, in seconds since the epoch; None for what is neither."""
     from datetime import datetime, timezone
@@ -224,8 +248,8 @@ def measuring(command: Command) -> Command:
         ),
         click.option(
             "--memory-limit",
-            type=click.IntRange(1),
-            help="bytes at which a worker is killed (default: 90 % of what is free)",
+            type=Bytes(LEAST_WORKER),
+            help="memory at which a worker is killed, such as 4G (default: 90 % of what is free)",
         ),
         click.option("--no-accuracy", is_flag=True, help="do not check results before timing"),
         click.option("--no-memory-probe", is_flag=True, help="do not measure peak memory"),

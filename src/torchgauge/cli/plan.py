@@ -7,6 +7,7 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, say
+from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.options import (
     DURATIONS,
     EXPECTATIONS,
@@ -19,7 +20,7 @@ from torchgauge.cli.options import (
 )
 
 
-@click.command("plan")
+@click.command("plan", cls=GroupedCommand)
 @selectors
 @EXPECTATIONS
 @campaigning

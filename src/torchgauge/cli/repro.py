@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.options import (
     EXPECTATIONS,
     NO_FALLBACK_CHECK,
@@ -18,9 +19,10 @@ from torchgauge.cli.options import (
     sources,
     store_option,
 )
+from torchgauge.cli.verbosity import run_progress, verbosity
 
 
-@click.command("repro")
+@click.command("repro", cls=GroupedCommand)
 @click.argument("case")
 @sources
 @EXPECTATIONS
@@ -29,6 +31,7 @@ from torchgauge.cli.options import (
 @QUIET_WAIT
 @NO_FALLBACK_CHECK
 @store_option("where results go")
+@verbosity
 @JSON
 def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     """Run one CASE again exactly, with eager beside it, and print its numbers or its traceback.
@@ -36,13 +39,14 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     Example: torchgauge repro 'timm/resnet18:inference:float32:b2:eager@DEVICE'
     """
     from torchgauge.harness.run.campaigns import repro_campaign
-    from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import result_lines, summary_lines
     from torchgauge.results.journal import results
 
     settings, _ = settings_of(options)
-    campaign = repro_campaign(case, settings, store=store, progress=Progress(), python=options["python"])
+    campaign = repro_campaign(
+        case, settings, store=store, progress=run_progress(options), python=options["python"]
+    )
     report = campaign.run()
     folder = campaign.store.run(report.run_id)
     found = list(results(folder.journal_path))

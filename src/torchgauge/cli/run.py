@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.options import (
     DURATIONS,
     EXECUTOR_OPTION,
@@ -19,12 +20,13 @@ from torchgauge.cli.options import (
     settings_of,
     store_option,
 )
+from torchgauge.cli.verbosity import run_progress, verbosity
 
 if TYPE_CHECKING:
     from torchgauge.harness.launched.crew import Crew
 
 
-@click.command("run")
+@click.command("run", cls=GroupedCommand)
 @selectors
 @EXPECTATIONS
 @campaigning
@@ -41,6 +43,7 @@ if TYPE_CHECKING:
 @click.option("--executor", default="local", show_default=True, help="where workers run")
 @EXECUTOR_OPTION
 @click.option("--resume", metavar="RUN", help="go on with this run: STORE/runs/ID, an id or `latest`")
+@verbosity
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure SUITE... on devices; every planned case ends in exactly one row of the store.
@@ -77,12 +80,11 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
     from torchgauge.harness.planning.order_text import left_lines, order_lines
     from torchgauge.harness.planning.sharding import other_shardings
     from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
-    from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
     from torchgauge.results.lookup import resumed_folder
 
-    progress = Progress()
+    progress = run_progress(options)
     if options["resume"]:
         campaign, folder = resumed_campaign(
             resumed_folder(options["store"], options["resume"], "runs"),
@@ -109,7 +111,9 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
             crew=crew,
         )
         folder = None
-        if settings.budget_s is not None or campaign.plan.shard != "1/1":
+        if options["quiet"]:
+            pass
+        elif settings.budget_s is not None or campaign.plan.shard != "1/1":
             aside(order_lines(campaign.plan))
         if others := other_shardings(campaign.store, campaign.plan):
             trouble = (
