@@ -63,6 +63,12 @@ NO_FALLBACK_CHECK = click.option(
 )
 
 
+ATTEMPTS = click.option(
+    "--attempts",
+    type=click.IntRange(1, 100),
+    help="attempt each case this often; one that ends differently is flaky, and no pass (1)",
+)
+
 DURATIONS = click.option(
     "--durations",
     metavar="PATH",
@@ -337,8 +343,10 @@ def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
     )
 
 
-def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance, ...]]:
-    """Run settings, and where each one that is not a default came from."""
+def settings_of(
+    options: dict[str, Any], before: RunSettings | None = None
+) -> tuple[RunSettings, tuple[Provenance, ...]]:
+    """Run settings, and where each one that is not a default came from; what is not typed is as ``before``."""
     from dataclasses import fields, replace
 
     from torchgauge.harness.run.defaults import CAMPAIGN_MEASURE_S, default_prefetch, sources_of
@@ -367,7 +375,9 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
     given = {name: value for name, value in flags.items() if value is not None}
     machine: dict[str, Any] = {"prefetch": default_prefetch()} if options.get("prefetch", 0) is None else {}
     campaign = {"measure_budget_s": CAMPAIGN_MEASURE_S} if "prefetch" in options else {}
-    settings = replace(RunSettings(), **{**campaign, **machine, **_compilation_of(options), **given})
+    settings = replace(
+        before or RunSettings(), **{**campaign, **machine, **_compilation_of(options), **given}
+    )
     typed = {*given, *(name for name in ("cold_compile", "compile_cache") if options.get(name))}
     return settings, sources_of(settings, typed, timeout, machine)
 

@@ -10,6 +10,7 @@ import click
 from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.options import (
+    ATTEMPTS,
     EXPECTATIONS,
     NO_FALLBACK_CHECK,
     PYTHON,
@@ -30,20 +31,29 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 @measuring
 @QUIET_WAIT
 @NO_FALLBACK_CHECK
+@ATTEMPTS
 @store_option("where results go")
 @verbosity
 @JSON
 def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     """Run one CASE again exactly, with eager beside it, and print its numbers or its traceback.
 
+    What no option says is as it was when the newest row of CASE in the store was measured.
+
     Example: torchgauge repro 'timm/resnet18:inference:float32:b2:eager@DEVICE'
     """
     from torchgauge.harness.run.campaigns import repro_campaign
+    from torchgauge.harness.run.recorded_settings import recorded_settings
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import result_lines, summary_lines
     from torchgauge.results.journal import results
 
-    settings, _ = settings_of(options)
+    recorded = recorded_settings(store, case)
+    if recorded is not None and options["python"] is None and recorded.python:
+        options["python"] = recorded.python
+    settings, _ = settings_of(options, recorded.settings if recorded else None)
+    if recorded is not None and not options["quiet"]:
+        aside([f"as in run {recorded.run_id}: {recorded.command}"])
     campaign = repro_campaign(
         case, settings, store=store, progress=run_progress(options), python=options["python"]
     )

@@ -10,6 +10,7 @@ import click
 from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.options import (
+    ATTEMPTS,
     DURATIONS,
     EXECUTOR_OPTION,
     EXPECTATIONS,
@@ -34,11 +35,7 @@ if TYPE_CHECKING:
 @click.option(
     "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), most valuable cases first"
 )
-@click.option(
-    "--attempts",
-    type=click.IntRange(1, 100),
-    help="attempt each case this often; one that ends differently is flaky, and no pass (1)",
-)
+@ATTEMPTS
 @store_option("where results go")
 @click.option("--executor", default="local", show_default=True, help="where workers run")
 @EXECUTOR_OPTION
