@@ -10,15 +10,8 @@ import click
 
 from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
-from torchgauge.cli.options import (
-    Seconds,
-    measuring,
-    selection_of,
-    selectors,
-    settings_of,
-    sources,
-    store_option,
-)
+from torchgauge.cli.option_values import Seconds
+from torchgauge.cli.options import measuring, selection_of, selectors, settings_of, sources, store_option
 from torchgauge.cli.verbosity import ab_progress, verbosity
 from torchgauge.errors import UsageError
 

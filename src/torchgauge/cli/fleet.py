@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, say, say_json
-from torchgauge.cli.options import EXECUTOR_OPTION, pairs
+from torchgauge.cli.option_values import pairs
+from torchgauge.cli.options import EXECUTOR_OPTION
 
 
 @click.group("fleet")

@@ -11,7 +11,8 @@ import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
-from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
+from torchgauge.cli.option_values import CommaList
+from torchgauge.cli.options import EXPECTATIONS, PYTHON, store_option
 from torchgauge.cli.verbosity import run_progress, verbosity
 
 

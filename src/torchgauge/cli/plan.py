@@ -8,10 +8,10 @@ import click
 
 from torchgauge.cli.answer import JSON, say
 from torchgauge.cli.grouped_command import GroupedCommand
+from torchgauge.cli.option_values import Seconds
 from torchgauge.cli.options import (
     DURATIONS,
     EXPECTATIONS,
-    Seconds,
     campaigning,
     selection_of,
     selectors,

@@ -49,11 +49,9 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     from torchgauge.results.journal import results
 
     recorded = recorded_settings(store, case)
-    if recorded is not None and options["python"] is None and recorded.python:
-        options["python"] = recorded.python
     settings, _ = settings_of(options, recorded.settings if recorded else None)
     if recorded is not None and not options["quiet"]:
-        aside([f"as in run {recorded.run_id}: {recorded.command}"])
+        aside([f"settings as in run {recorded.run_id}, which was measured by: {recorded.command}"])
     campaign = repro_campaign(
         case, settings, store=store, progress=run_progress(options), python=options["python"]
     )

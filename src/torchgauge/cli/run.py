@@ -9,12 +9,12 @@ import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
+from torchgauge.cli.option_values import Seconds
 from torchgauge.cli.options import (
     ATTEMPTS,
     DURATIONS,
     EXECUTOR_OPTION,
     EXPECTATIONS,
-    Seconds,
     campaigning,
     selection_of,
     selectors,

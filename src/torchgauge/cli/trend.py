@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, asides, say_json
-from torchgauge.cli.options import since, store_option
+from torchgauge.cli.option_values import since
+from torchgauge.cli.options import store_option
 from torchgauge.errors import UsageError
 
 

@@ -7,7 +7,8 @@ import sys
 import click
 
 from torchgauge.cli.answer import asides, forms, say_json
-from torchgauge.cli.options import STORES, CommaList, moment_of
+from torchgauge.cli.option_values import CommaList, moment_of
+from torchgauge.cli.options import STORES
 
 
 @click.command("triage")

@@ -125,7 +125,7 @@ def _deciding(prior: Prior, levels: Levels, launches: int) -> int | None:
 
 def _evidence(launches: int, prior: Prior) -> Moderated:
     """``launches`` that find no change and scatter as earlier ones did."""
-    return Moderated(launches, np.float64(0.0), np.float64(prior.spread), np.float64(launches - 1 + prior.df))
+    return Moderated(launches, np.array(0.0), np.array(prior.spread), np.array(launches - 1 + prior.df))
 
 
 def _launch_seconds(store: Store) -> Mapping[str, float]:

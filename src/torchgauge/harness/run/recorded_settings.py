@@ -1,4 +1,8 @@
-"""How the newest row of a case was measured, for whoever wants to measure it again."""
+"""How the newest row of a case was measured, for whoever wants to measure it again.
+
+Numbers and switches alone: an interpreter, a checkout or a file that a row names would be run or read, and
+rows come from other people's machines too. Those are said and not taken.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchgauge.errors import DamagedJournalError, UsageError
-from torchgauge.harness.interpreter.interpreter import is_own
 from torchgauge.harness.run.rows import REPEATED, reproduce_command
 from torchgauge.records import RunSettings
 from torchgauge.results.lookup import find_results
@@ -15,11 +18,10 @@ from torchgauge.results.store import Store
 
 @dataclass(frozen=True)
 class RecordedSettings:
-    """The settings of the run that has the row, its interpreter (empty: torchgauge's own), and the command."""
+    """The settings of the run that has the row, and the command that it would be measured again by."""
 
     run_id: str
     settings: RunSettings
-    python: str
     command: str
 
 
@@ -33,6 +35,9 @@ def recorded_settings(store: str, case_id: str) -> RecordedSettings | None:
         plan = Store.open(store).run(run_id).plan()
     except (UsageError, DamagedJournalError):
         return None
-    settings = replace(RunSettings(), **{name: getattr(plan.settings, name) for name in REPEATED})
-    python = "" if not plan.python or is_own(plan.python) else plan.python
-    return RecordedSettings(run_id, settings, python, reproduce_command(found[0].case, settings, python))
+    taken = {name: getattr(plan.settings, name) for name in REPEATED if name not in _OF_A_MACHINE}
+    command = reproduce_command(found[0].case, plan.settings, plan.python)
+    return RecordedSettings(run_id, replace(RunSettings(), **taken), command)
+
+
+_OF_A_MACHINE = frozenset({"configuration_file", "torchbench"})
