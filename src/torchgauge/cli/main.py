@@ -107,7 +107,7 @@ def run_command(arguments: list[str]) -> int:
     except click.ClickException as error:
         from torchgauge.cli.mistake import mistake_text
 
-        click.echo(mistake_text(error), err=True)
+        click.echo(mistake_text(error, arguments), err=True)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         os.write(2, b"interrupted\n")

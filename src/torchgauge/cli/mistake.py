@@ -2,18 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import click
 
 
-def mistake_text(error: click.ClickException) -> str:
+def mistake_text(error: click.ClickException, arguments: Sequence[str] = ()) -> str:
     """``error: --threads: 'x' is not a valid integer``, and in the next line what to try.
 
     A message may bring its own advice after ``; try: ``.
     """
     context = getattr(error, "ctx", None)
-    message, _, advice = _message(error, context).partition("; try: ")
+    message, _, advice = " ".join(_message(error, context).split()).partition("; try: ")
     message = message[:1].lower() + message[1:] if message[1:2].islower() else message
-    helps = f"{context.command_path if context is not None else 'torchgauge'} --help"
+    command = context.command_path if context is not None else " ".join(("torchgauge", *arguments[:1]))
+    helps = f"{command} --help"
     return f"error: {message.rstrip('.')}\n  try: {advice or helps}"
 
 

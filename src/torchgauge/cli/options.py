@@ -147,6 +147,11 @@ def _use_torchbench(_context: click.Context, _parameter: click.Parameter, value:
     from torchgauge.suites.torchbench.checkout import VARIABLE
 
     path = _absolute(value)
+    if path is not None and not os.path.isdir(path):  # noqa: PTH112  links are kept as typed
+        raise UsageError(
+            f"--torchbench {value}: there is no such folder",
+            hint="torchgauge suites fetch torchbench --into DIR, then --torchbench DIR",
+        )
     if path is not None:
         os.environ[VARIABLE] = path
     return os.environ.get(VARIABLE)

@@ -85,6 +85,7 @@ def _statuses(words: tuple[str, ...]):  # type: ignore[no-untyped-def]
 
 def _since(text: str | None, stores: tuple[str, ...]) -> str | float | None:
     """A run as it is, a date or a number of days back as seconds since the epoch."""
+    from torchgauge.errors import UnknownNameError
     from torchgauge.results.lookup import resolve
     from torchgauge.results.store import Store
 
@@ -98,7 +99,10 @@ def _since(text: str | None, stores: tuple[str, ...]) -> str | float | None:
         return text if moment is None else moment
     published = {run.run_id: run for store in opened for run in store.runs() if run.published}
     in_time = sorted(published.values(), key=lambda run: (run.created_at, run.run_id))
-    return resolve(text, [run.run_id for run in in_time], "finished run")
+    try:
+        return resolve(text, [run.run_id for run in in_time], "finished run")
+    except UnknownNameError:
+        return text  # neither: whoever reads the rows says so
 
 
 def _plain_name(text: str) -> bool:

@@ -34,7 +34,7 @@ def resolve(name: str, known: Sequence[str], kind: str = "run", plural: str = ""
         back = int(found[1] or 0)
         if back >= len(known):
             there = f"there is 1 {kind}" if len(known) == 1 else f"there are {len(known) or 'no'} {kinds}"
-            raise UsageError(f"{name}: {there} in the store", hint="torchgauge results list shows them")
+            raise UsageError(f"{name}: {there} in the store", hint=_hint(kind, known))
         return known[-1 - back]
     matching = [each for each in known if name and (each.startswith(name) or each.endswith(name))]
     if len(matching) == 1 and len(name) >= _SHORTEST:
@@ -42,7 +42,20 @@ def resolve(name: str, known: Sequence[str], kind: str = "run", plural: str = ""
     if len(matching) > 1:
         listed = ", ".join(matching[:5]) + (", ..." if len(matching) > 5 else "")
         raise UsageError(f"{name!r} means {len(matching)} {kinds}", hint=f"one of: {listed}")
-    raise UnknownNameError(kind, name, known)
+    raise UnknownNameError(kind.removeprefix("finished "), name, known, hint="" if known else _hint(kind, ()))
+
+
+def _hint(kind: str, known: Sequence[str]) -> str:
+    """What to type for what there is of a kind, and how the first one comes about where there is none."""
+    listing = "torchgauge matrix --show latest" if kind == "matrix" else "torchgauge results list"
+    return f"{listing} shows them" if known else f"{_MAKERS.get(kind, _MAKERS['run'])} makes one"
+
+
+_MAKERS = {
+    "run": "torchgauge run SUITE --device DEVICE",
+    "comparison": "torchgauge ab --base PYTHON --head PYTHON SUITE --device DEVICE",
+    "matrix": "torchgauge matrix SUITE --torch VERSION,VERSION --device DEVICE",
+}
 
 
 def is_latest(name: str) -> bool:
@@ -81,7 +94,9 @@ def resolve_comparison(store: Store, name: str) -> str:
 
 def resolve_either(store: Store, name: str) -> str:
     """The run or the A/B run of ``store`` that ``name`` means; their ids are in order of time."""
-    return resolve(name, sorted({*store.run_ids(), *comparison_ids(store)}), "comparison or run")
+    return resolve(
+        name, sorted({*store.run_ids(), *comparison_ids(store)}), "comparison or run", "comparisons and runs"
+    )
 
 
 def resumed_folder(store: str, name: str, folder: str) -> str:

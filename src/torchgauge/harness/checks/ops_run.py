@@ -29,17 +29,18 @@ def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campai
     if not options["device"]:
         raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
     there = interpreter(options["python"])
+    targets = expand_devices(options["device"], there)
+    devices = find_devices(targets, there)
     suite = OpsSuite(python=None if there.own else there.path, samples=options["samples"])
     selection = Selection(
         suites=(suite.name,),
-        devices=expand_devices(options["device"], there),
+        devices=targets,
         models=options["patterns"],
         modes=variants_named(options["variant"]),
         dtypes=options["dtype"] or every_dtype(suite),
         tier=options["tier"],
         shard=options["shard"],
     )
-    devices = find_devices(selection.devices, there)
     groups = select_groups(selection, devices, {suite.name: suite})
     settings, provenance = check_settings(options, calibrate=False, warm_compile=False)
     plan = placed(plan_of(groups, settings, [suite], selection.shard, provenance), there)

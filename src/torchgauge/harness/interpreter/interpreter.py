@@ -100,7 +100,7 @@ def locate(text: str, option: str = "--python") -> str:
         found = next((path / name for name in ("bin/python", "bin/python3") if (path / name).exists()), None)
         if found is None:
             raise UsageError(
-                f"{option} {text}: this folder is no virtual environment, it holds no bin/python",
+                f"{_typed(option, text)}: this folder is no virtual environment, it holds no bin/python",
                 hint="name a python executable, or make one: python3 -m venv FOLDER",
             )
         path = found
@@ -109,12 +109,19 @@ def locate(text: str, option: str = "--python") -> str:
     if not path.exists():
         gone = f" (a link to {path.readlink()}, which is gone)" if path.is_symlink() else ""
         raise UsageError(
-            f"{option} {text}: there is no such file{gone}",
+            f"{_typed(option, text)}: there is no such file{gone}",
             hint="name a python executable or the folder of a virtual environment",
         )
     if not os.access(path, os.X_OK):
-        raise UsageError(f"{option} {text}: this file may not be executed", hint="name a python executable")
+        raise UsageError(
+            f"{_typed(option, text)}: this file may not be executed", hint="name a python executable"
+        )
     return os.path.abspath(path)  # noqa: PTH100  links are kept: one out of a virtual environment is not followed
+
+
+def _typed(option: str, text: str) -> str:
+    """``--python PATH`` or ``--build LABEL=PATH``, as a person typed it."""
+    return f"{option}{text}" if option.endswith("=") else f"{option} {text}"
 
 
 def ask_version(python: str, timeout: float = START_TIMEOUT_S, option: str = "--python") -> str:
