@@ -137,7 +137,7 @@ def _spec(side: str, options: dict[str, Any]) -> SideSpec:
     from torchgauge.records.comparison import SideSpec
 
     python, configuration = options[side], options[f"{side}_config"] or ""
-    variables = tuple(sorted(_variable(text) for text in options[f"{side}_env"]))
+    variables = tuple(sorted(_variable(f"--{side}-env", text) for text in options[f"{side}_env"]))
     typed = [f"{name}={value}" for name, value in variables]
     shown = [hide_told(word) for word in typed]
     words = [
@@ -149,9 +149,9 @@ def _spec(side: str, options: dict[str, Any]) -> SideSpec:
     return SideSpec(" ".join(words) or side, python or "", variables, configuration)
 
 
-def _variable(text: str) -> tuple[str, str]:
+def _variable(option: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         shown = f"{name}=***" if equals else text  # a value may be a secret, whatever its name
-        raise UsageError(f"{shown!r} is no environment variable", hint="write NAME=VALUE")
+        raise UsageError(f"{option} {shown!r} is no environment variable", hint="write NAME=VALUE")
     return name, value

@@ -57,7 +57,11 @@ class Bytes(click.ParamType[int]):
             self.fail(f"{value!r} is not an amount of memory; try: 4G, 512M or a number of bytes", param, ctx)
         size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
         if size < self.least:
-            self.fail(f"{value!r} is {size} bytes, less than any worker takes; try: 4G or 512M", param, ctx)
+            self.fail(
+                f"{value!r} is less than the {self.least >> 20} MiB that any worker takes; try: 4G or 512M",
+                param,
+                ctx,
+            )
         return size
 
 

@@ -77,9 +77,7 @@ def _refuse_missing(paths: Sequence[Path]) -> None:
     """Raise :class:`UsageError` for a file that is not there: its name says nothing of a format."""
     for path in paths:
         if not path.exists():
-            raise UsageError(
-                f"{path}: there is no such file", hint="name files that another tool has written"
-            )
+            raise UsageError(f"{path}: there is no such file", hint="name files of another tool")
 
 
 def _guess(paths: Sequence[Path]) -> str:
