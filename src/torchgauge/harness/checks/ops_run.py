@@ -8,7 +8,7 @@ from typing import Any
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.plan import select_groups
-from torchgauge.harness.planning.selection import Selection, parse_case_id
+from torchgauge.harness.planning.selection import TIERS, Selection, parse_case_id
 from torchgauge.harness.run.campaigns import expand_devices, find_devices, placed, plan_of, resumed_campaign
 from torchgauge.harness.run.defaults import check_settings
 from torchgauge.harness.run.progress import Progress
@@ -31,6 +31,8 @@ def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campai
     there = interpreter(options["python"])
     targets = expand_devices(options["device"], there)
     devices = find_devices(targets, there)
+    if options["tier"] not in TIERS:  # known before torch is asked for its operators, which takes seconds
+        raise UnknownNameError("tier", options["tier"], TIERS)
     suite = OpsSuite(python=None if there.own else there.path, samples=options["samples"])
     selection = Selection(
         suites=(suite.name,),
