@@ -8,7 +8,7 @@ GROUPS = {
     "What": (
         "more_suites device models mode config dtype tier size batch_profile processes pretrained shard "
         "expectations config_file torchbench base head base_env head_env base_config head_config control "
-        "no_control variant patterns samples"
+        "no_control groups group checks patterns ops variant samples"
     ),
     "How": (
         "threads precision measure_seconds no_accuracy no_memory_probe no_warm_compile no_calibration "
@@ -16,7 +16,7 @@ GROUPS = {
     ),
     "Where": "python executor executor_words store resume durations into node",
     "Limits": "budget max_time max_launches timeout memory_limit",
-    "Output": "estimate quiet verbose as_json save_durations script help",
+    "Output": "estimate quiet verbose as_json save_durations script only_list help",
 }
 """Names of parameters by heading, in the order in which they are shown."""
 
@@ -27,9 +27,9 @@ class GroupedCommand(click.Command):
     def format_options(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Write each group that the command has options of."""
         records = {
-            each.name: record
+            "help" if "--help" in each.opts else each.name: record
             for each in self.get_params(ctx)
-            if (record := each.get_help_record(ctx)) is not None
+            if isinstance(each, click.Option) and (record := each.get_help_record(ctx)) is not None
         }
         for heading, names in GROUPS.items():
             rows = [records.pop(name) for name in names.split() if name in records]

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
+import io
 from collections.abc import Callable, Mapping
-from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
@@ -34,7 +33,7 @@ def run_progress(options: Mapping[str, Any]) -> Progress:
     from torchgauge.harness.run.verbose_progress import VerboseProgress
 
     if _checked(options, "quiet"):
-        return Progress(_nowhere())
+        return Progress(Silence())
     return VerboseProgress() if options["verbose"] else Progress()
 
 
@@ -44,7 +43,7 @@ def ab_progress(options: Mapping[str, Any]) -> AbProgress:
     from torchgauge.harness.ab.verbose_progress import VerboseAbProgress
 
     if _checked(options, "quiet"):
-        return AbProgress(_nowhere())
+        return AbProgress(Silence())
     return VerboseAbProgress() if options["verbose"] else AbProgress()
 
 
@@ -54,6 +53,9 @@ def _checked(options: Mapping[str, Any], name: str) -> bool:
     return bool(options[name])
 
 
-def _nowhere() -> Any:
-    """A stream that keeps nothing, open until this process ends."""
-    return Path(os.devnull).open("w", encoding="utf-8")
+class Silence(io.TextIOBase):
+    """A stream that keeps nothing of what is written to it."""
+
+    def write(self, text: str) -> int:
+        """Forget ``text``."""
+        return len(text)

@@ -18,11 +18,12 @@ from torchgauge.suites.document import Document, parse_document
 MOST = 50
 """Mistakes of one file after which nobody reads on."""
 _ENTRY = re.compile(r"\$\.(?P<section>[^.\[]+)(?:\[\d+\]|\.[^.\[]+)")
+_ITEM = re.compile(r"[^.\[]+\[\d+\]")
 _SECTION = re.compile(r"\$\.[^.\[]+")
 
 
 def mistakes_in(path: Path, check: Callable[[Path], None]) -> list[DataFileError]:
-    """The mistakes that ``check`` finds in the file ``path``, in the order in which it meets them."""
+    """The mistakes that ``check`` finds in the file ``path``, from the first line to the last."""
     found: list[DataFileError] = []
     with tempfile.TemporaryDirectory(prefix="torchgauge-validate-") as folder:
         looked_at, copy = path, Path(folder) / path.name
@@ -31,27 +32,36 @@ def mistakes_in(path: Path, check: Callable[[Path], None]) -> list[DataFileError
                 check(looked_at)
             except DataFileError as error:
                 if any(each.line == error.line and each.field == error.field for each in found):
-                    return found  # what is left rests on what was taken out
-                found.append(_of_file(error, str(looked_at), str(path)))
+                    return _sorted(found)  # what is left rests on what was taken out
+                found.append(error if looked_at == path else _of_file(error, str(looked_at), path))
             else:
-                return found
+                return _sorted(found)
             try:
                 rest = _without_entry(looked_at, found[-1].line)
             except (DataFileError, OSError, UnicodeDecodeError):
-                return found  # not even YAML
+                return _sorted(found)  # not even YAML
             if rest is None:
-                return found
+                return _sorted(found)
             copy.write_text(rest, encoding="utf-8")
             looked_at = copy
-    return found
+    return _sorted(found)
 
 
-def _of_file(error: DataFileError, looked_at: str, file: str) -> DataFileError:
-    """``error`` about ``file``, of which ``looked_at`` is a copy."""
-    if looked_at == file:
-        return error
-    again = DataFileError(file, "", line=error.line, field=error.field, hint=error.hint)
-    again.message = error.message.replace(looked_at, file)
+def _sorted(found: list[DataFileError]) -> list[DataFileError]:
+    return sorted(found, key=lambda each: each.line or 0)
+
+
+def _of_file(error: DataFileError, looked_at: str, path: Path) -> DataFileError:
+    """``error`` about the file ``path``, of which ``looked_at`` is a copy that lacks items of its lists."""
+    document = parse_document(path.read_text(encoding="utf-8"), str(path))
+    there = {at: name for name, at in document.lines.items() if _ENTRY.fullmatch(name)}
+    start = max((at for at in there if error.line is not None and at <= error.line), default=None)
+    entry = _ITEM.match(error.field)
+    field = error.field
+    if start is not None and entry is not None:
+        field = there[start].removeprefix("$.") + field.removeprefix(entry[0])
+    again = DataFileError(str(path), "", line=error.line, field=field, hint=error.hint)
+    again.message = error.message.replace(looked_at, str(path)).replace(f"`{error.field}`", f"`{field}`")
     again.args = (again.message,)
     return again
 
