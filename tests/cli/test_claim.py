@@ -14,7 +14,7 @@ sys.path.insert(0, str(Path(__file__).parents[1] / "results"))
 import claim_store as made
 import stored_runs as stored
 
-from torchgauge.cli.options import moment_of
+from torchgauge.cli.option_values import moment_of
 from torchgauge.results.claims.claim_file import DATA, load_claims
 from torchgauge.results.store import Store
 

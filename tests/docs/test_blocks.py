@@ -91,12 +91,19 @@ def problem_of_yaml(text: str, folder: Path) -> str:
             for model in whole["models"]:
                 model.pop("recipe", None)
             path.write_text(yaml.safe_dump(whole), encoding="utf-8")
-            validate([str(path)])
+            validate_all(path)
         else:
-            validate([str(path)])
+            validate_all(path)
     except DataFileError as error:
         return str(error)
     return ""
+
+
+def validate_all(path: Path) -> None:
+    """Raise the first mistake in the file, if there is one."""
+    _, mistakes = validate([str(path)])
+    if mistakes:
+        raise mistakes[0]
 
 
 @pytest.mark.parametrize("block", all_blocks("python"), ids=str)

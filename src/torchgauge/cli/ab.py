@@ -8,24 +8,20 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torchgauge.cli.answer import JSON, aside
-from torchgauge.cli.options import (
-    Seconds,
-    measuring,
-    selection_of,
-    selectors,
-    settings_of,
-    sources,
-    store_option,
-)
+from torchgauge.cli.answer import JSON, aside, say, say_json
+from torchgauge.cli.grouped_command import GroupedCommand
+from torchgauge.cli.option_values import Seconds
+from torchgauge.cli.options import measuring, selection_of, selectors, settings_of, sources, store_option
+from torchgauge.cli.verbosity import ab_progress, verbosity
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
     from torchgauge.harness.ab.comparison import Request
     from torchgauge.records.comparison import SideSpec
+    from torchgauge.results.comparing.policy import Policy
 
 
-@click.command("ab")
+@click.command("ab", cls=GroupedCommand)
 @selectors
 @sources
 @click.option("--base", metavar="PYTHON", help="interpreter of the base (default: torchgauge's own)")
@@ -48,7 +44,13 @@ if TYPE_CHECKING:
 @click.option("--seed", type=int, help="repeats orders, CPUs, hash seeds and A/A pairs (default: random)")
 @measuring
 @store_option("where results go")
-@click.option("--resume", metavar="DIR", help="go on with the comparison in this folder")
+@click.option(
+    "--resume",
+    metavar="COMPARISON",
+    help="go on with this comparison: STORE/comparisons/ID, an id or `latest`",
+)
+@click.option("--estimate", is_flag=True, help="say how long it takes and what it could see; measure nothing")
+@verbosity
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure base and head alternately on one machine, and say whether head is slower.
@@ -60,23 +62,53 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     from torchgauge.harness.ab.comparison import new_comparison, resumed_comparison
     from torchgauge.harness.ab.ending_text import ending_as_json, ending_lines
     from torchgauge.harness.ab.judging import judge_for, read_policy
-    from torchgauge.harness.ab.progress import AbProgress
+    from torchgauge.harness.ab.outlook import outlook, outlook_lines
     from torchgauge.harness.ab.run_comparison import run_comparison
+    from torchgauge.results.lookup import resumed_folder
 
-    progress = AbProgress()
+    progress = ab_progress(options)
     folder = None
+    if options["resume"] and options["estimate"]:
+        raise UsageError("--estimate is of a new comparison", hint="leave --resume away")
     if options["resume"]:
-        comparison, folder = resumed_comparison(options["resume"], progress)
+        comparison, folder = resumed_comparison(
+            resumed_folder(options["store"], options["resume"], "comparisons"), progress
+        )
         policy = read_policy(comparison.plan.policy)
     else:
         request = _request(suite, options)
         policy = read_policy(request.policy)
+        if options["estimate"]:
+            _estimate(request, policy, options)
+            return
         comparison = new_comparison(request, store=options["store"], progress=progress)
+    if options["max_time"] is not None and not options["quiet"]:
+        found = outlook(comparison.plan, policy, comparison.store, options["max_time"])
+        aside(f"  {line}" for line in outlook_lines(found))
     ending = run_comparison(comparison, judge_for(comparison, policy), folder, max_time_s=options["max_time"])
     aside(ending_lines(ending))
     if options["as_json"]:
         click.echo(ending_as_json(ending))
     sys.exit(ending.exit_code)
+
+
+def _estimate(request: Request, policy: Policy, options: dict[str, Any]) -> None:
+    """Say what the comparison would take and could see; nothing is measured, and nothing written."""
+    from pathlib import Path
+
+    from torchgauge.harness.ab.comparison import planned_comparison
+    from torchgauge.harness.ab.outlook import outlook, outlook_lines, outlook_plain
+    from torchgauge.results.comparing.verdict_words import pairs
+    from torchgauge.results.store import Store
+
+    plan, _ = planned_comparison(request)
+    there = (Path(options["store"]) / "store.json").is_file()
+    store = Store.open(options["store"]) if there else None
+    found = outlook(plan, policy, store, options["max_time"])
+    if options["as_json"]:
+        say_json(outlook_plain(found))
+    else:
+        say([f"{pairs(len(plan.pairs))}, up to {plan.max_launches} launches", *outlook_lines(found)])
 
 
 def _request(suite: tuple[str, ...], options: dict[str, Any]) -> Request:
@@ -105,7 +137,7 @@ def _spec(side: str, options: dict[str, Any]) -> SideSpec:
     from torchgauge.records.comparison import SideSpec
 
     python, configuration = options[side], options[f"{side}_config"] or ""
-    variables = tuple(sorted(_variable(text) for text in options[f"{side}_env"]))
+    variables = tuple(sorted(_variable(f"--{side}-env", text) for text in options[f"{side}_env"]))
     typed = [f"{name}={value}" for name, value in variables]
     shown = [hide_told(word) for word in typed]
     words = [
@@ -117,9 +149,9 @@ def _spec(side: str, options: dict[str, Any]) -> SideSpec:
     return SideSpec(" ".join(words) or side, python or "", variables, configuration)
 
 
-def _variable(text: str) -> tuple[str, str]:
+def _variable(option: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         shown = f"{name}=***" if equals else text  # a value may be a secret, whatever its name
-        raise UsageError(f"{shown!r} is no environment variable", hint="write NAME=VALUE")
+        raise UsageError(f"{option} {shown!r} is no environment variable", hint="write NAME=VALUE")
     return name, value

@@ -5,7 +5,7 @@ from __future__ import annotations
 import click
 
 from torchgauge.cli.answer import forms, say_json
-from torchgauge.cli.options import CommaList
+from torchgauge.cli.option_values import CommaList
 from torchgauge.cli.results import STORE
 
 

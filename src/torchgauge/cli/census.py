@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, aside
-from torchgauge.cli.options import PYTHON, CommaList, Seconds, store_option
+from torchgauge.cli.option_values import CommaList, Seconds
+from torchgauge.cli.options import PYTHON, store_option
 
 
 @click.command("census")

@@ -8,10 +8,13 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
-from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
+from torchgauge.cli.grouped_command import GroupedCommand
+from torchgauge.cli.option_values import CommaList
+from torchgauge.cli.options import EXPECTATIONS, PYTHON, store_option
+from torchgauge.cli.verbosity import run_progress, verbosity
 
 
-@click.command("check")
+@click.command("check", cls=GroupedCommand)
 @click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2 or D.1")
 @click.option("--group", "groups", type=CommaList(), default=(), help="capability groups (default: all)")
 @click.option("--checks", type=CommaList(), default=(), help="names, globs or /regex/ of checks")
@@ -22,6 +25,7 @@ from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
 @PYTHON
 @store_option("where results go")
 @click.option("--list", "only_list", is_flag=True, help="only list the checks")
+@verbosity
 @JSON
 def command(**options: Any) -> None:
     """Run device-generic checks on devices and print a capability card of each.
@@ -30,7 +34,6 @@ def command(**options: Any) -> None:
     """
     from torchgauge.harness.checks.check_campaign import check_campaign
     from torchgauge.harness.checks.check_card import card_lines, card_of, catalogue_lines
-    from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
     from torchgauge.records import to_plain
@@ -39,7 +42,7 @@ def command(**options: Any) -> None:
     if options["only_list"]:
         click.echo("\n".join(catalogue_lines(options["groups"], options["checks"])))
         return
-    campaign = check_campaign(options, Progress())
+    campaign = check_campaign(options, run_progress(options))
     report = campaign.run()
     results, _ = find_results(str(campaign.store.path), report.run_id)
     cards = [

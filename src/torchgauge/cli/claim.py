@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torchgauge.cli.answer import forms, say, say_json
-from torchgauge.cli.options import STORES, CommaList, since
+from torchgauge.cli.option_values import CommaList, since
+from torchgauge.cli.options import STORES
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:

@@ -62,10 +62,10 @@ def compared(store: str, run_a: str, run_b: str | None, policy: str | None, word
     """The comparison that the arguments ask for."""
     from torchgauge.clock import SYSTEM_CLOCK, utc
     from torchgauge.results.comparing.policy import policy_of
-    from torchgauge.results.comparing.run_names import resolve_run
     from torchgauge.results.comparing.run_pairs import RunSide
     from torchgauge.results.comparing.two_runs import compare_sides, history_of
     from torchgauge.results.dataset import gaps_of
+    from torchgauge.results.lookup import resolve_run
     from torchgauge.results.store import Store
 
     now = SYSTEM_CLOCK.now()

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torchgauge.cli.answer import asides
-from torchgauge.cli.options import STORES, CommaList
+from torchgauge.cli.option_values import CommaList
+from torchgauge.cli.options import STORES
 
 if TYPE_CHECKING:
     from torchgauge.results.compat.table import Table

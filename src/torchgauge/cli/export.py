@@ -25,9 +25,11 @@ def command(run: str, form: str, out: str, benchmark: str, store: str) -> None:
     Example: torchgauge export RUN --format dynamo-csv --out ./csv
     """
     from torchgauge.results.interchange.formats import export_run
+    from torchgauge.results.lookup import resolve_run
     from torchgauge.results.store import Store
 
-    written = export_run(Store.open(store), run, form, Path(out), benchmark)
+    opened = Store.open(store)
+    written = export_run(opened, resolve_run(opened, run), form, Path(out), benchmark)
     say(written.files)
     for case, reason in written.left_out:
         click.echo(f"left out: {case}: {reason}", err=True)

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, say, say_json
-from torchgauge.cli.options import EXECUTOR_OPTION, pairs
+from torchgauge.cli.option_values import pairs
+from torchgauge.cli.options import EXECUTOR_OPTION
 
 
 @click.group("fleet")
@@ -64,9 +65,9 @@ def kubernetes(plan: str, device: str | None, **options: Any) -> None:
 
     from torchgauge.errors import UsageError
     from torchgauge.harness.fleet.kubernetes_job import KubernetesOptions, kubernetes_job
-    from torchgauge.results.plan_file import read_plan
+    from torchgauge.results.plan_file import PLANNED_BY, read_plan
 
-    found = read_plan(Path(plan))
+    found = read_plan(Path(plan), PLANNED_BY)
     devices = sorted({str(group.device) for group in found.groups})
     if device is None and len(devices) != 1:
         raise UsageError(

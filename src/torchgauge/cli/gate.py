@@ -74,8 +74,8 @@ def _of_comparison(store: str, name: str, rules: Policy | None) -> tuple[GateRes
     from torchgauge.errors import UsageError
     from torchgauge.results.comparing.comparison_store import comparison
     from torchgauge.results.comparing.gate import gate
-    from torchgauge.results.comparing.run_names import resolve_comparison
     from torchgauge.results.journal import RunState
+    from torchgauge.results.lookup import resolve_comparison
     from torchgauge.results.store import Store
 
     opened = Store.open(store)

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import click
 
-from torchgauge.cli.options import CommaList, store_option
+from torchgauge.cli.option_values import CommaList
+from torchgauge.cli.options import store_option
 
 
 @click.command("import")

@@ -95,10 +95,20 @@ def main() -> None:
         from torchgauge.workflows.guarded_log import guard_log
 
         guard_log()
+    sys.exit(run_command(sys.argv[1:]))
+
+
+def run_command(arguments: list[str]) -> int:
+    """The exit code of the command line ``arguments``; a mistake in it is one message on standard error."""
     try:
-        code = cli.main(standalone_mode=False)
-    except click.ClickException as error:
+        code = cli.main(arguments, prog_name="torchgauge", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:  # no mistake: a person looks around
         error.show()
+        code = error.exit_code
+    except click.ClickException as error:
+        from torchgauge.cli.mistake import mistake_text
+
+        click.echo(mistake_text(error, arguments), err=True)
         code = error.exit_code
     except (click.Abort, KeyboardInterrupt):
         os.write(2, b"interrupted\n")
@@ -110,7 +120,7 @@ def main() -> None:
         code = error.exit_code
     except BrokenPipeError:
         code = 0
-    sys.exit(code if isinstance(code, int) else 0)
+    return code if isinstance(code, int) else 0
 
 
 if __name__ == "__main__":

@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torchgauge.cli.answer import JSON, aside
+from torchgauge.cli.option_values import CommaList, Seconds
 from torchgauge.cli.options import (
-    CommaList,
     Command,
-    Seconds,
     measuring,
     selection_of,
     selectors,

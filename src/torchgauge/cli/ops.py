@@ -10,10 +10,13 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
-from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
+from torchgauge.cli.grouped_command import GroupedCommand
+from torchgauge.cli.option_values import CommaList
+from torchgauge.cli.options import EXPECTATIONS, PYTHON, store_option
+from torchgauge.cli.verbosity import run_progress, verbosity
 
 
-@click.command("ops")
+@click.command("ops", cls=GroupedCommand)
 @click.option("--device", type=CommaList(), default=(), help="devices, for example D or D1,D2 or D.1")
 @click.option("--tier", default="smoke", show_default=True, help="smoke (fifty operators) or full (all)")
 @click.option(
@@ -39,10 +42,11 @@ from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
 @EXPECTATIONS
 @PYTHON
 @store_option("where results go")
-@click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")
+@click.option("--resume", metavar="RUN", help="go on with this run: STORE/runs/ID, an id or `latest`")
 @click.option(
     "--script", metavar="CASE", help="only print a script that shows a case (an id, as rows have it)"
 )
+@verbosity
 @JSON
 def command(**options: Any) -> None:
     """Judge PyTorch's operators on devices against the host, with PyTorch's own samples and tolerances.
@@ -51,15 +55,16 @@ def command(**options: Any) -> None:
     """
     from torchgauge.harness.checks.ops_matrix import causes, matrix, matrix_lines
     from torchgauge.harness.checks.ops_run import case_script, ops_campaign
-    from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
-    from torchgauge.results.lookup import results_of
+    from torchgauge.results.lookup import results_of, resumed_folder
 
     if options["script"]:
         click.echo(case_script(options["script"]), nl=False)
         return
-    campaign, folder = ops_campaign(options, Progress())
+    if options["resume"]:
+        options["resume"] = resumed_folder(options["store"], options["resume"], "runs")
+    campaign, folder = ops_campaign(options, run_progress(options))
     report = campaign.run(folder)
     results = results_of(campaign.store, report.run_id)
     aside((*matrix_lines(results), *summary_lines(report, Path(campaign.store.path))))

@@ -3,32 +3,18 @@
 from __future__ import annotations
 
 import os
-import re
 from collections.abc import Callable
 from typing import Any, TypeVar
 
 import click
 
+from torchgauge.cli.option_values import LEAST_WORKER, Bytes, CommaList, pairs
 from torchgauge.errors import UsageError
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import PRETRAINED, RANDOM_WEIGHTS, Provenance, RunSettings
 from torchgauge.records.case import MOST_PROCESSES
 
 Command = TypeVar("Command", bound=Callable[..., Any])
-
-
-class CommaList(click.ParamType[tuple[str, ...]]):
-    """``a,b,c`` as a tuple."""
-
-    name = "LIST"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        """Split at commas; white space around items is dropped."""
-        if isinstance(value, tuple):
-            return value
-        if len(str(value)) > 2 and str(value)[0] == str(value)[-1] == "/":
-            return (str(value),)  # one regular expression, whatever commas it holds
-        return tuple(item.strip() for item in str(value).split(",") if item.strip())
 
 
 def store_option(what: str) -> Callable[[Command], Command]:
@@ -58,6 +44,12 @@ NO_FALLBACK_CHECK = click.option(
     help="do not profile one step for operators that fall back to the host",
 )
 
+
+ATTEMPTS = click.option(
+    "--attempts",
+    type=click.IntRange(1, 100),
+    help="attempt each case this often; one that ends differently is flaky, and no pass (1)",
+)
 
 DURATIONS = click.option(
     "--durations",
@@ -155,47 +147,14 @@ def _use_torchbench(_context: click.Context, _parameter: click.Parameter, value:
     from torchgauge.suites.torchbench.checkout import VARIABLE
 
     path = _absolute(value)
+    if path is not None and not os.path.isdir(path):  # noqa: PTH112  links are kept as typed
+        raise UsageError(
+            f"--torchbench {value}: there is no such folder",
+            hint="torchgauge suites fetch torchbench --into DIR, then --torchbench DIR",
+        )
     if path is not None:
         os.environ[VARIABLE] = path
     return os.environ.get(VARIABLE)
-
-
-class Seconds(click.ParamType[float]):
-    """A duration such as ``90``, ``90s``, ``30m`` or ``1.5h`` in seconds."""
-
-    name = "DURATION"
-
-    def convert(self, value: Any, param: Any, ctx: Any) -> float:
-        """Read a positive number with or without a unit."""
-        if isinstance(value, (int, float)):
-            return float(value)
-        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(value).strip())
-        if found is None or float(found[1]) <= 0:
-            self.fail(f"{value!r} is no duration; try: 90s, 30m or 1.5h", param, ctx)
-        return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
-
-
-def moment_of(text: str) -> float | None:
-    """A date, or days back such as ``90d``, in seconds since the epoch; None for what is neither."""
-    from datetime import datetime, timezone
-
-    from torchgauge.clock import DAY_S, SYSTEM_CLOCK
-
-    if re.fullmatch("[0-9]{1,9}d?", text):
-        return max(0.0, SYSTEM_CLOCK.now() - DAY_S * int(text.removesuffix("d")))
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
-
-
-def since(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float:
-    """The option of that name where it is nothing but a time; 0 where it is not given."""
-    found = moment_of(value) if value else 0.0
-    if found is None:
-        raise click.BadParameter(f"{value!r} is neither a date nor a number of days; try: 90d")
-    return found
 
 
 def measuring(command: Command) -> Command:
@@ -224,8 +183,8 @@ def measuring(command: Command) -> Command:
         ),
         click.option(
             "--memory-limit",
-            type=click.IntRange(1),
-            help="bytes at which a worker is killed (default: 90 % of what is free)",
+            type=Bytes(LEAST_WORKER),
+            help="memory at which a worker is killed, such as 4G (default: 90 % of what is free)",
         ),
         click.option("--no-accuracy", is_flag=True, help="do not check results before timing"),
         click.option("--no-memory-probe", is_flag=True, help="do not measure peak memory"),
@@ -313,8 +272,10 @@ def selection_of(suite: tuple[str, ...], options: dict[str, Any]) -> Selection:
     )
 
 
-def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance, ...]]:
-    """Run settings, and where each one that is not a default came from."""
+def settings_of(
+    options: dict[str, Any], before: RunSettings | None = None
+) -> tuple[RunSettings, tuple[Provenance, ...]]:
+    """Run settings, and where each that is no default came from; what is not typed is as ``before``."""
     from dataclasses import fields, replace
 
     from torchgauge.harness.run.defaults import CAMPAIGN_MEASURE_S, default_prefetch, sources_of
@@ -343,7 +304,9 @@ def settings_of(options: dict[str, Any]) -> tuple[RunSettings, tuple[Provenance,
     given = {name: value for name, value in flags.items() if value is not None}
     machine: dict[str, Any] = {"prefetch": default_prefetch()} if options.get("prefetch", 0) is None else {}
     campaign = {"measure_budget_s": CAMPAIGN_MEASURE_S} if "prefetch" in options else {}
-    settings = replace(RunSettings(), **{**campaign, **machine, **_compilation_of(options), **given})
+    settings = replace(
+        before or RunSettings(), **{**campaign, **machine, **_compilation_of(options), **given}
+    )
     typed = {*given, *(name for name in ("cold_compile", "compile_cache") if options.get(name))}
     return settings, sources_of(settings, typed, timeout, machine)
 
@@ -357,15 +320,6 @@ def _apply(options: list[Any], command: Command) -> Command:
     for option in reversed(options):
         command = option(command)
     return command
-
-
-def pairs(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
-    """NAME=VALUE, each name once, as a dictionary."""
-    found = [each.partition("=") for each in value]
-    for name, sign, _ in found:
-        if not (name and sign) or [each[0] for each in found].count(name) > 1:
-            raise click.BadParameter("give each option once, as NAME=VALUE")
-    return {name: text for name, _, text in found}
 
 
 EXECUTOR_OPTION = click.option(

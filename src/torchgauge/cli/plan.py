@@ -7,10 +7,11 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, say
+from torchgauge.cli.grouped_command import GroupedCommand
+from torchgauge.cli.option_values import Seconds
 from torchgauge.cli.options import (
     DURATIONS,
     EXPECTATIONS,
-    Seconds,
     campaigning,
     selection_of,
     selectors,
@@ -19,7 +20,7 @@ from torchgauge.cli.options import (
 )
 
 
-@click.command("plan")
+@click.command("plan", cls=GroupedCommand)
 @selectors
 @EXPECTATIONS
 @campaigning

@@ -8,7 +8,9 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.options import (
+    ATTEMPTS,
     EXPECTATIONS,
     NO_FALLBACK_CHECK,
     PYTHON,
@@ -18,9 +20,10 @@ from torchgauge.cli.options import (
     sources,
     store_option,
 )
+from torchgauge.cli.verbosity import run_progress, verbosity
 
 
-@click.command("repro")
+@click.command("repro", cls=GroupedCommand)
 @click.argument("case")
 @sources
 @EXPECTATIONS
@@ -28,21 +31,30 @@ from torchgauge.cli.options import (
 @measuring
 @QUIET_WAIT
 @NO_FALLBACK_CHECK
+@ATTEMPTS
 @store_option("where results go")
+@verbosity
 @JSON
 def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     """Run one CASE again exactly, with eager beside it, and print its numbers or its traceback.
 
+    What no option says is as it was when the newest row of CASE in the store was measured.
+
     Example: torchgauge repro 'timm/resnet18:inference:float32:b2:eager@DEVICE'
     """
     from torchgauge.harness.run.campaigns import repro_campaign
-    from torchgauge.harness.run.progress import Progress
+    from torchgauge.harness.run.recorded_settings import recorded_settings
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import result_lines, summary_lines
     from torchgauge.results.journal import results
 
-    settings, _ = settings_of(options)
-    campaign = repro_campaign(case, settings, store=store, progress=Progress(), python=options["python"])
+    recorded = recorded_settings(store, case)
+    settings, _ = settings_of(options, recorded.settings if recorded else None)
+    if recorded is not None and not options["quiet"]:
+        aside([f"settings as in run {recorded.run_id}, which was measured by: {recorded.command}"])
+    campaign = repro_campaign(
+        case, settings, store=store, progress=run_progress(options), python=options["python"]
+    )
     report = campaign.run()
     folder = campaign.store.run(report.run_id)
     found = list(results(folder.journal_path))

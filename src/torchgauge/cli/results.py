@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import sys
 from pathlib import Path
-from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, aside, asides, say, say_json
+from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.options import store_option
+from torchgauge.cli.stored_rows import export_rows, query_rows
 
 STORE = store_option("the store")
 
@@ -20,30 +20,28 @@ def command() -> None:
 
 
 @command.command("list")
+@click.option(
+    "--kind", type=click.Choice(("run", "comparison", "bisection")), help="only these (default: all of them)"
+)
 @STORE
 @JSON
-def list_runs(store: str, as_json: bool) -> None:
-    """All runs, also those that are running, were interrupted, or whose tables are missing or damaged.
+def list_runs(kind: str | None, store: str, as_json: bool) -> None:
+    """All runs, comparisons and bisections, also those that are running, were interrupted or are damaged.
 
     Example: torchgauge results list
     """
-    from torchgauge.results.seal import publish_command
+    from torchgauge.harness.store_list import store_entries
     from torchgauge.results.store import Store
 
     opened = Store.open(store)
-    runs = opened.runs()
+    entries = [each for each in store_entries(opened) if kind in (None, each.kind)]
     aside(opened.unfinished)
     if as_json:
-        say_json([{**vars(run), "state": run.state.value} for run in runs])
+        say_json([each.plain for each in entries])
         return
-    for run in runs:
-        counts = ", ".join(f"{n} {status}" for status, n in run.counts.items())
-        remedy = f"; try: {publish_command(run.run_id, opened.path)}" if run.remedy else ""
-        problem = f"  {run.problem}{remedy}" if run.problem else ""
-        state = run.condition or run.state.value
-        click.echo(f"{run.run_id}  {state:<11}  {run.recorded}/{run.planned}  {counts}{problem}")
-    if not runs:
-        click.echo("no runs yet; try: torchgauge run SUITE --device DEVICE", err=True)
+    say(each.line for each in entries)
+    if not entries:
+        click.echo(f"no {kind or 'run'}s yet; try: torchgauge run SUITE --device DEVICE", err=True)
 
 
 @command.command("publish")
@@ -55,12 +53,13 @@ def publish(runs: tuple[str, ...], store: str) -> None:
     Example: torchgauge results publish RUN_ID
     """
     from torchgauge.results.comparing.comparison_store import comparison_ids, publish_comparison_again
+    from torchgauge.results.lookup import resolve_either
     from torchgauge.results.publication import publish_again
     from torchgauge.results.store import Store
 
     opened = Store.open(store, writes=True)
     comparisons = comparison_ids(opened)
-    for run in runs:
+    for run in dict.fromkeys(resolve_either(opened, name) for name in runs):
         (publish_comparison_again if run in comparisons else publish_again)(opened, run)
         click.echo(f"{run}: its tables are written again")
 
@@ -217,49 +216,5 @@ def show(name: str, store: str, as_json: bool) -> None:
         say(result_lines(result))
 
 
-@command.command("query")
-@click.argument("conditions", nargs=-1)
-@click.option("--table", default="results", show_default=True, help="results, summaries or samples")
-@click.option("--run", "run_id", help="only this run")
-@click.option("--columns", help="columns to show, separated by commas")
-@STORE
-@JSON
-def query_rows(
-    conditions: tuple[str, ...],
-    table: str,
-    run_id: str | None,
-    columns: str | None,
-    store: str,
-    as_json: bool,
-) -> None:
-    """Rows that meet all CONDITIONS (field=value, field!=value, field>number; globs).
-
-    Example: torchgauge results query status!=pass suite=timm
-    """
-    from torchgauge.results.dataset import around_damage, gaps_of
-    from torchgauge.results.query import query
-    from torchgauge.results.store import Store
-
-    opened = Store.open(store)
-
-    wanted = [name.strip() for name in columns.split(",")] if columns else None
-    if wanted is None and not as_json:
-        wanted = list(DEFAULT_COLUMNS.get(table, ())) or None
-
-    def asked() -> Any:
-        return query(opened, conditions, table, run_id, wanted)
-
-    frame = asked() if run_id else around_damage(opened, asked)
-    asides((), gaps_of(opened))
-    if as_json:
-        click.echo(frame.to_json(orient="records", date_format="iso", indent=1))
-    elif frame.empty:
-        click.echo("no row meets the conditions", err=True)
-    else:
-        click.echo(frame.to_string(index=False, max_colwidth=80))
-
-
-DEFAULT_COLUMNS = {
-    "results": ("case_id", "status", "phase", "cause", "reason"),
-    "summaries": ("case_id", "metric", "median", "low", "high", "unit", "n", "modifiers"),
-}
+command.add_command(query_rows)
+command.add_command(export_rows)

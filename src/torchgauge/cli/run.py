@@ -8,23 +8,26 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.grouped_command import GroupedCommand
+from torchgauge.cli.option_values import Seconds
 from torchgauge.cli.options import (
+    ATTEMPTS,
     DURATIONS,
     EXECUTOR_OPTION,
     EXPECTATIONS,
-    Seconds,
     campaigning,
     selection_of,
     selectors,
     settings_of,
     store_option,
 )
+from torchgauge.cli.verbosity import run_progress, verbosity
 
 if TYPE_CHECKING:
     from torchgauge.harness.launched.crew import Crew
 
 
-@click.command("run")
+@click.command("run", cls=GroupedCommand)
 @selectors
 @EXPECTATIONS
 @campaigning
@@ -32,15 +35,12 @@ if TYPE_CHECKING:
 @click.option(
     "--budget", type=Seconds(), help="stop after about this long (90s, 30m, 2h), most valuable cases first"
 )
-@click.option(
-    "--attempts",
-    type=click.IntRange(1, 100),
-    help="attempt each case this often; one that ends differently is flaky, and no pass (1)",
-)
+@ATTEMPTS
 @store_option("where results go")
 @click.option("--executor", default="local", show_default=True, help="where workers run")
 @EXECUTOR_OPTION
-@click.option("--resume", metavar="DIR", help="go on with the run in this folder (STORE/runs/ID)")
+@click.option("--resume", metavar="RUN", help="go on with this run: STORE/runs/ID, an id or `latest`")
+@verbosity
 @JSON
 def command(suite: tuple[str, ...], **options: Any) -> None:
     """Measure SUITE... on devices; every planned case ends in exactly one row of the store.
@@ -77,14 +77,14 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
     from torchgauge.harness.planning.order_text import left_lines, order_lines
     from torchgauge.harness.planning.sharding import other_shardings
     from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
-    from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import summary_lines
+    from torchgauge.results.lookup import resumed_folder
 
-    progress = Progress()
+    progress = run_progress(options)
     if options["resume"]:
         campaign, folder = resumed_campaign(
-            options["resume"],
+            resumed_folder(options["store"], options["resume"], "runs"),
             progress,
             options["executor"],
             executor_words=options["executor_words"],
@@ -108,7 +108,9 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
             crew=crew,
         )
         folder = None
-        if settings.budget_s is not None or campaign.plan.shard != "1/1":
+        if options["quiet"]:
+            pass
+        elif settings.budget_s is not None or campaign.plan.shard != "1/1":
             aside(order_lines(campaign.plan))
         if others := other_shardings(campaign.store, campaign.plan):
             trouble = (

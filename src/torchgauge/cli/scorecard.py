@@ -7,7 +7,8 @@ import sys
 import click
 
 from torchgauge.cli.answer import asides, forms, say_json
-from torchgauge.cli.options import STORES, CommaList
+from torchgauge.cli.option_values import CommaList
+from torchgauge.cli.options import STORES
 
 
 @click.command("scorecard")

@@ -79,8 +79,7 @@ def show(name: str, as_json: bool) -> None:
         )
         tiers, sizes = ",".join(model.tiers), ",".join(model.sizes)
         click.echo(f"{model.name:<44} {tiers:<16} {sizes:<11} {modes}{_own_words(model)}")
-    click.echo(f"needs: {suite.install_hint or 'nothing more'}", err=True)
-    aside(_state(suite))
+    aside([_needs(suite), *_state(suite)])
 
 
 @command.command("fetch")
@@ -162,6 +161,29 @@ def _own_words(model: ModelEntry) -> str:
     dtypes = () if model.framework == "check" else model.dtypes
     parts = [("in", model.configurations), ("as", dtypes), ("of", (model.of,) if model.of else ())]
     return "".join(f"; {word} {', '.join(said)}" for word, said in parts if said)
+
+
+def _needs(suite: Suite) -> str:
+    """What its models need beside torch, and what of it is not installed for this Python."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    from torchgauge.suites.install_needs import needs_of
+
+    there, missing = [], []
+    for need in needs_of(suite.name, suite.models()):
+        try:
+            there.append(f"{need.name} {version(need.name)}")
+        except PackageNotFoundError:
+            missing.append(need.name)
+    if missing:
+        beside = f"; installed: {', '.join(there)}" if there else ""
+        return f"needs: {', '.join(missing)}{beside}; try: torchgauge suites install {suite.name}"
+    if there:
+        return f"needs: {', '.join(there)}, all installed"
+    try:
+        return f"needs: nothing more; torch {version('torch')} is installed"
+    except PackageNotFoundError:
+        return f"needs: {suite.install_hint or 'nothing more'}"
 
 
 def _state(suite: Suite) -> list[str]:

@@ -8,7 +8,8 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, asides, say_json
-from torchgauge.cli.options import since, store_option
+from torchgauge.cli.option_values import since
+from torchgauge.cli.options import store_option
 from torchgauge.errors import UsageError
 
 
@@ -50,6 +51,7 @@ def command(**options: Any) -> None:
         raise UnknownNameError("metric", options["metric"], known)
     if options["builds"] and not options["confirm"]:
         raise UsageError("--build is for --confirm", hint="add --confirm")
+    builds = _builds(options["builds"])
     store = Store.open(options["store"])
     wanted = TrendFilter(
         metric=options["metric"],
@@ -67,7 +69,7 @@ def command(**options: Any) -> None:
     found = look()
     asides((), gaps_of(store))
     if options["confirm"] and found.suspicions:
-        _confirm(store, found, options)
+        _confirm(store, found, builds, options["most"])
         found = look()
     if options["as_json"]:
         say_json(trend_plain(found))
@@ -103,18 +105,24 @@ def _reference(text: str) -> str:
     return locate(text) if text and Path(text).expanduser().exists() else text
 
 
-def _confirm(store: Any, found: Any, options: dict[str, Any]) -> None:
+def _builds(named: tuple[str, ...]) -> dict[str, str]:
+    """Interpreters by the version of torch that is built there; raises for what is no build."""
+    from torchgauge.harness.bisect.builds import named_build
+
+    return dict(named_build(text) for text in named)
+
+
+def _confirm(store: Any, found: Any, builds: dict[str, str], most: int) -> None:
     from torchgauge.harness.ab.confirmation import Confirmer, open_suspicions
     from torchgauge.harness.ab.quick_measure import measure_suspicion
-    from torchgauge.harness.bisect.builds import named_build
     from torchgauge.results.trends.trend_outcomes import append_outcome
 
     confirmer = Confirmer(
         measure_suspicion(store),
-        builds=dict(named_build(text) for text in options["builds"]),
+        builds=builds,
         reference=found.reference_of,
     )
-    for suspicion in open_suspicions(found.suspicions, options["most"]):
+    for suspicion in open_suspicions(found.suspicions, most):
         click.echo(f"confirming {suspicion.series.case_id} {suspicion.change.size:+.1%}", err=True)
         outcome = confirmer.confirm(suspicion)
         append_outcome(store, outcome)

@@ -7,7 +7,8 @@ import sys
 import click
 
 from torchgauge.cli.answer import asides, forms, say_json
-from torchgauge.cli.options import STORES, CommaList, moment_of
+from torchgauge.cli.option_values import CommaList, moment_of
+from torchgauge.cli.options import STORES
 
 
 @click.command("triage")
@@ -84,12 +85,24 @@ def _statuses(words: tuple[str, ...]):  # type: ignore[no-untyped-def]
 
 def _since(text: str | None, stores: tuple[str, ...]) -> str | float | None:
     """A run as it is, a date or a number of days back as seconds since the epoch."""
+    from torchgauge.errors import UnknownNameError
+    from torchgauge.results.lookup import resolve
     from torchgauge.results.store import Store
 
-    if not text or any(Store.open(path).is_published(text) for path in stores if _plain_name(text)):
-        return text or None
+    if not text:
+        return None
+    opened = [Store.open(path) for path in stores if _plain_name(text)]
+    if any(store.is_published(text) for store in opened):
+        return text
     moment = moment_of(text)
-    return text if moment is None else moment
+    if moment is not None or not opened:
+        return text if moment is None else moment
+    published = {run.run_id: run for store in opened for run in store.runs() if run.published}
+    in_time = sorted(published.values(), key=lambda run: (run.created_at, run.run_id))
+    try:
+        return resolve(text, [run.run_id for run in in_time], "finished run")
+    except UnknownNameError:
+        return text  # neither: whoever reads the rows says so
 
 
 def _plain_name(text: str) -> bool:

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 import click
 
-from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.answer import JSON, aside, say, say_json
 
 
 @click.command("validate")
 @click.argument("files", nargs=-1, type=click.Path())
 @JSON
 def command(files: tuple[str, ...], as_json: bool) -> None:
-    """Check FILES, or every data file of torchgauge's own; exit 2 with file, line and field of a mistake.
+    """Check FILES, or every data file of torchgauge's own; exit 2 with file, line and field of each mistake.
 
     Exceptions to tolerances that have expired, or that no model needs, are named on stderr.
 
@@ -19,11 +21,12 @@ def command(files: tuple[str, ...], as_json: bool) -> None:
     """
     from torchgauge.harness.validation import notes, validate
 
-    checked = validate(files)
-    for note in notes(files):
-        click.echo(f"note  {note}", err=True)
+    checked, mistakes = validate(files)
     if as_json:
         say_json(checked)
-        return
-    for name in checked:
-        click.echo(f"ok  {name}")
+    else:
+        say(f"ok  {name}" for name in checked)
+    aside(f"error: {mistake}" for mistake in mistakes)
+    if mistakes:
+        sys.exit(2)
+    aside(f"note  {note}" for note in notes(files))

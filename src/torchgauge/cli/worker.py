@@ -8,10 +8,12 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.options import PYTHON
+from torchgauge.cli.verbosity import run_progress, verbosity
 
 
-@click.command("worker")
+@click.command("worker", cls=GroupedCommand)
 @click.argument("plan", type=click.Path(dir_okay=False))
 @click.argument("groups", metavar="GROUP...", nargs=-1, required=True)
 @click.option(
@@ -21,6 +23,7 @@ from torchgauge.cli.options import PYTHON
     "--node", metavar="NAME", help="what rows, logs and calibration call this machine (default: its name)"
 )
 @PYTHON
+@verbosity
 @JSON
 def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **options: Any) -> None:
     """Measure GROUP... of a PLAN file on this machine, for `torchgauge results merge` to make one run of.
@@ -30,12 +33,11 @@ def command(plan: str, groups: tuple[str, ...], into: str, node: str | None, **o
     from pathlib import Path
 
     from torchgauge.harness.parts.part_run import node_name, part_campaign, run_part
-    from torchgauge.harness.run.progress import Progress
     from torchgauge.harness.run.run_report import report_plain
     from torchgauge.harness.run.summary import report_lines
 
     campaign, whole = part_campaign(
-        Path(plan), groups, node=node_name(node), progress=Progress(), python=options["python"]
+        Path(plan), groups, node=node_name(node), progress=run_progress(options), python=options["python"]
     )
     report = run_part(campaign, whole, Path(into))
     aside(report_lines(report))

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import IO, Any
 
 from torchgauge.devices.native_isa import instruction_sets
+from torchgauge.errors import UsageError
 from torchgauge.records import Configuration, Environment, Outcome, Scalar, digest, to_plain
 
 if sys.platform != "win32":
@@ -59,9 +60,17 @@ def default_folder() -> Path:
 
 
 def chosen_folder(named: str | None) -> str | None:
-    """The folder of kept caches that ``named``, the variable or the default says; None for ``none``."""
+    """The folder of kept caches that ``named``, the variable or the default says; None for ``none``.
+
+    Raises :class:`UsageError` where a file is there.
+    """
     text = named or os.environ.get(VARIABLE) or str(default_folder())
-    return None if text == NONE else str(Path(text).expanduser().absolute())
+    if text == NONE:
+        return None
+    folder = Path(text).expanduser().absolute()
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"--compile-cache {text}: this is a file", hint="name a folder, or none")
+    return str(folder)
 
 
 def folder_name(configuration: Configuration) -> str:

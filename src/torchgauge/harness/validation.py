@@ -9,6 +9,7 @@ from typing import Any
 from torchgauge import registry
 from torchgauge.clock import SYSTEM_CLOCK, utc
 from torchgauge.errors import DataFileError
+from torchgauge.harness.data_mistakes import mistakes_in
 from torchgauge.harness.planning.configurations import BUNDLED, load_configurations
 from torchgauge.harness.planning.entry_words import check_file
 from torchgauge.results.claims.claim_file import DATA as CLAIMS
@@ -28,16 +29,17 @@ from torchgauge.suites.tolerances import load_tolerances
 DATA = Path(__file__).resolve().parent.parent / "suites" / "data"
 
 
-def validate(files: Sequence[str]) -> list[str]:
-    """Names of the files that are right: ``files``, or every bundled data file.
-
-    Raises :class:`DataFileError` with file, line and field at the first mistake.
-    """
+def validate(files: Sequence[str]) -> tuple[list[str], list[DataFileError]]:
+    """Names of the files that are right, of ``files`` or all bundled ones, and every mistake in others."""
     paths = _paths(files)
-    own = [str(path) for path in paths if path != BUNDLED and "configurations" in _keys(path)]
+    own = [str(path) for path in paths if path != BUNDLED and "configurations" in _keys_if_any(path)]
+    right: list[str] = []
+    mistakes: list[DataFileError] = []
     for path in paths:
-        _validate_one(path, own)
-    return [str(path) for path in paths]
+        found = mistakes_in(path, lambda each: _validate_one(each, own))
+        mistakes += found
+        right += [str(path)] * (not found)
+    return right, mistakes
 
 
 def notes(files: Sequence[str]) -> list[str]:
@@ -47,7 +49,7 @@ def notes(files: Sequence[str]) -> list[str]:
     """
     found: list[str] = []
     for path in _paths(files):
-        if "classes" not in _keys(path):
+        if "classes" not in _keys_if_any(path):
             continue
         suites = registry.names(registry.SUITES)
         models = {name: registry.load(registry.SUITES, name).models() for name in suites}
@@ -64,6 +66,14 @@ def _keys(path: Path) -> set[str]:
     """The top-level keys, which say what kind of file it is."""
     top = read_document(path).value
     return set(top) if isinstance(top, dict) else set()
+
+
+def _keys_if_any(path: Path) -> set[str]:
+    """The same; none of a file that cannot be read, which is a mistake of its own."""
+    try:
+        return _keys(path)
+    except DataFileError:
+        return set()
 
 
 def _recipe_type(top: Any) -> type[Any]:

@@ -54,6 +54,8 @@ def storage_errors(path: Path, hint: str = REPEAT) -> Iterator[None]:
     try:
         yield
     except OSError as error:
+        if isinstance(error, FileNotFoundError | NotADirectoryError) and not path.parent.is_dir():
+            hint = f"make the folder {path.parent} first, or name another"
         raise InfrastructureError(
             f"{path} cannot be written: {error.strerror or error}", hint=hint
         ) from error

@@ -9,7 +9,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from torchgauge.results.json_file import read_object
+from torchgauge.results.json_file import RESTORE, read_object
 
 
 def loads(body: bytes) -> Any:
@@ -22,7 +22,7 @@ def loads(body: bytes) -> Any:
         return json.loads(body)
 
 
-def field_of(path: Path, name: str) -> Any:
+def field_of(path: Path, name: str, hint: str = RESTORE) -> Any:
     """One field of the object in the file ``path``, None where it has none; raises as :func:`read_object`."""
     import msgspec
 
@@ -30,4 +30,4 @@ def field_of(path: Path, name: str) -> Any:
         found = msgspec.json.decode(path.read_bytes(), type=dict[str, msgspec.Raw]).get(name)
         return None if found is None else msgspec.json.decode(found)
     except (OSError, msgspec.MsgspecError, ValueError):
-        return read_object(path).get(name)
+        return read_object(path, hint).get(name)

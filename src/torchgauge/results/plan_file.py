@@ -13,10 +13,13 @@ from torchgauge.results import fast_json
 from torchgauge.results.json_file import RESTORE, read_object
 from torchgauge.results.migrations import PLAN, check_version, migrate_record
 
+PLANNED_BY = "torchgauge plan SUITE... --json > plan.json makes one"
+"""What to try where somebody names a file of a plan that is none."""
 
-def read_plan(path: Path) -> Plan:
+
+def read_plan(path: Path, hint: str = RESTORE) -> Plan:
     """The plan in the file ``path``; raises :class:`DataFileError` where it does not fit its schema."""
-    data = read_object(path)
+    data = read_object(path, hint)
     version = check_version(data.get("schema_version"), str(path))
     data = migrate_record(PLAN, data, version) | {"schema_version": SCHEMA_VERSION}
     groups = data.get("groups")
@@ -31,9 +34,9 @@ def read_plan(path: Path) -> Plan:
         raise DataFileError(str(path), str(error), hint=RESTORE) from error
 
 
-def plan_version(path: Path) -> int:
+def plan_version(path: Path, hint: str = RESTORE) -> int:
     """The schema version that wrote the plan in the file ``path``; raises as :func:`read_plan`."""
-    return check_version(fast_json.field_of(path, "schema_version"), str(path))
+    return check_version(fast_json.field_of(path, "schema_version", hint), str(path))
 
 
 def _drained(items: list[Any]) -> Iterator[tuple[int, Any]]:

@@ -131,6 +131,7 @@ class Store:
         """
         store = cls(Path(path)) if not is_url(path) else cls._remote(str(path), create or writes)
         marker = store.path / "store.json"
+        _refuse_file(store.path)
         if marker.is_file():
             check_version(read_object(marker).get("schema_version"), str(marker))
         elif create:
@@ -274,6 +275,14 @@ class Store:
         marker = self.path / "store.json"
         if not marker.is_file() or read_object(marker).get("schema_version") != SCHEMA_VERSION:
             write_atomically(marker, json.dumps({"schema_version": SCHEMA_VERSION}).encode() + b"\n")
+
+
+def _refuse_file(path: Path) -> None:
+    """Raise :class:`UsageError` where ``path``, or a folder above it, is a file."""
+    found = next((each for each in (path, *path.parents) if each.exists()), None)
+    if found is not None and not found.is_dir():
+        of = "" if found == path else f", so nothing can be at {path}"
+        raise UsageError(f"{found} is a file, and a store is a folder{of}", hint="--store DIR names a folder")
 
 
 def _planned(folder: RunFolder) -> tuple[float, int]:

@@ -19,6 +19,7 @@ import yaml
 from torchgauge.errors import DataFileError
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+_NAME_ONE = "name a file of YAML; docs/reference/yaml.md says what each kind holds"
 _NULL = frozenset({"", "~", "null"})
 _BOOLEANS = {"true": True, "false": False}
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -65,9 +66,9 @@ def read_document(path: Path) -> Document:
     try:
         text = path.read_text(encoding="utf-8")
     except OSError as error:
-        raise DataFileError(str(path), f"cannot be read: {error.strerror}") from error
+        raise DataFileError(str(path), f"cannot be read: {error.strerror}", hint=_NAME_ONE) from error
     except UnicodeDecodeError as error:
-        raise DataFileError(str(path), f"is not UTF-8: {error.reason}") from error
+        raise DataFileError(str(path), f"is not UTF-8: {error.reason}", hint=_NAME_ONE) from error
     return parse_document(text, str(path))
 
 
@@ -85,7 +86,7 @@ def parse_document(text: str, file: str) -> Document:
             hint="indent with spaces, and quote a text that contains ': ' or '#'",
         ) from error
     except yaml.YAMLError as error:
-        raise DataFileError(file, f"not valid YAML: {error}") from error
+        raise DataFileError(file, f"not valid YAML: {error}", hint=_NAME_ONE) from error
     return Document(file, value, reader.lines)
 
 
@@ -99,7 +100,7 @@ class _Reader:
         self._expect(yaml.StreamStartEvent)
         event = next(self.events)
         if isinstance(event, yaml.StreamEndEvent):
-            raise DataFileError(self.file, "is empty")
+            raise DataFileError(self.file, "is empty", hint=_NAME_ONE)
         value = self._value(next(self.events), "$")
         self._expect(yaml.DocumentEndEvent)
         event = next(self.events)

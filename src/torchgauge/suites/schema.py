@@ -48,6 +48,9 @@ def refuse(
     return kind(document.file, problem, line=document.line_of(path), field=field, hint=hint)
 
 
+_KINDS = "docs/reference/yaml.md says what each field takes"
+
+
 def _explained(document: Document, kind: Any, message: str) -> DataFileError:
     match = _AT.match(message)
     problem, path = (match["problem"], match["path"]) if match else (message, "$")
@@ -61,8 +64,10 @@ def _explained(document: Document, kind: Any, message: str) -> DataFileError:
             document, f"{at}.{name}", f"unknown field {name!r}{meant}", f"one of: {', '.join(known)}"
         )
     if missing := _MISSING.match(problem):
-        return refuse(document, path, f"the field {missing['name']!r} is missing")
-    return refuse(document, _with_keys(document, kind, message, path), problem[:1].lower() + problem[1:])
+        return refuse(document, path, f"the field {missing['name']!r} is missing", _KINDS)
+    return refuse(
+        document, _with_keys(document, kind, message, path), problem[:1].lower() + problem[1:], _KINDS
+    )
 
 
 def _with_keys(document: Document, kind: Any, message: str, path: str) -> str:

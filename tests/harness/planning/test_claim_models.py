@@ -27,6 +27,17 @@ def test_all_means_the_suites_of_models():
     assert suites == {"torchbench", "huggingface", "timm"}
 
 
+def test_all_is_the_population_of_pytorch():
+    """A private suite of the store does not decide what is claimed of PyTorch's; it is named, and can be."""
+    stored = {"timm": ["resnet18"], "ours": ["net"], "toy": ["sum"]}
+    found = list_models(Select(), stored)
+    assert {suite for suite, _ in found.models} == {"torchbench", "huggingface", "timm"}
+    assert found.notes == ("suite ours is not PyTorch's and not counted; --suite ours counts it",)
+    both = list_models(Select(suites=("all", "ours")), stored)
+    assert ("ours", "net") in both.models
+    assert not any("not counted" in note for note in both.notes)
+
+
 def test_patterns_select_by_name_and_by_suite():
     """A glob over names, and suite/model."""
     assert names("timm", models=("timm/resnet18*",)) or names("timm", models=("*resnet*",))

@@ -19,10 +19,10 @@ from torchgauge.records.comparison import Verdict
 from torchgauge.results.comparing.gate import gate
 from torchgauge.results.comparing.noise import NoiseHistory, Prior
 from torchgauge.results.comparing.policy import Policy
-from torchgauge.results.comparing.run_names import resolve_run
 from torchgauge.results.comparing.run_pairs import Difference, RunSide
 from torchgauge.results.comparing.two_runs import compare_sides, history_of
 from torchgauge.results.journal import RunState
+from torchgauge.results.lookup import resolve_run
 
 NONE = NoiseHistory.empty()
 SIDES = RunSide("a"), RunSide("b")

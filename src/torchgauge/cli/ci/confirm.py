@@ -10,7 +10,8 @@ from typing import Any
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
-from torchgauge.cli.options import Seconds, store_option
+from torchgauge.cli.option_values import Seconds
+from torchgauge.cli.options import store_option
 
 
 @click.command("confirm")

@@ -11,7 +11,8 @@ import click
 
 from torchgauge.cli.answer import JSON, say_json
 from torchgauge.cli.ci.campaign_option import campaign
-from torchgauge.cli.options import CommaList, Seconds, measuring, settings_of, sources, store_option
+from torchgauge.cli.option_values import CommaList, Seconds
+from torchgauge.cli.options import measuring, settings_of, sources, store_option
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:

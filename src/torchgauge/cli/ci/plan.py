@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from torchgauge.cli.options import CommaList
+from torchgauge.cli.option_values import CommaList
 
 if TYPE_CHECKING:
     from torchgauge.workflows.campaign import CampaignPlan

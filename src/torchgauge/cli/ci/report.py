@@ -62,11 +62,13 @@ def command(**options: Any) -> None:
 
 def _runs(options: dict[str, Any]) -> tuple[Any, list[str]]:
     from torchgauge.errors import NothingSelectedError
+    from torchgauge.results.lookup import resolve_run
     from torchgauge.results.run_id import of_one_campaign
     from torchgauge.results.store import Store
 
     store = Store.open(options["store"])
-    names = list(options["runs"]) or of_one_campaign([info.run_id for info in store.runs()])
+    given = [resolve_run(store, name) for name in options["runs"]]
+    names = given or of_one_campaign([info.run_id for info in store.runs()])
     if not names:
         raise NothingSelectedError("the store has no run", hint="torchgauge run makes one")
     return store, names

@@ -9,12 +9,8 @@ import click
 
 from torchgauge.cli.answer import aside, say_json
 from torchgauge.cli.ci.campaign_option import campaign
-from torchgauge.cli.options import (
-    Seconds,
-    campaigning,
-    settings_of,
-    store_option,
-)
+from torchgauge.cli.option_values import Seconds
+from torchgauge.cli.options import campaigning, settings_of, store_option
 from torchgauge.results.run_id import MOST_ATTEMPTS
 
 

@@ -11,7 +11,7 @@ from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
-from torchgauge.errors import UsageError
+from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.harness.ab.either_side import SideParts, devices_of_either, groups_of_either, suites_of_either
 from torchgauge.harness.ab.pair_launch import refusal
 from torchgauge.harness.ab.progress import AbProgress
@@ -20,6 +20,7 @@ from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.plan import make_group
 from torchgauge.harness.planning.refusals import missing_suite
 from torchgauge.harness.planning.selection import Selection
+from torchgauge.harness.run.absent_devices import refuse_absent
 from torchgauge.harness.run.campaigns import find_devices
 from torchgauge.harness.run.rank_devices import refuse_launched
 from torchgauge.processes.known_secrets import own_command
@@ -101,10 +102,20 @@ class Comparison:
 def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Comparison:
     """The comparison that ``request`` asks for; nothing is written before all names are known to be right.
 
+    Raises what :func:`planned_comparison` raises.
+    """
+    plan, setups = planned_comparison(request)
+    return Comparison(plan, Store.open(store, create=True), setups, progress)
+
+
+def planned_comparison(request: Request) -> tuple[ComparisonPlan, dict[Side, SideSetup]]:
+    """The plan that ``request`` asks for, and what each side runs with; writes nothing.
+
     Raises :class:`UsageError` where both sides are the same and nobody asked for that, or the reverse.
     """
     refuse_launched(os.environ)
-    base_there, head_there = (interpreter(each.python or None) for each in (request.base, request.head))
+    base_there = interpreter(request.base.python or None, option="--base")
+    head_there = interpreter(request.head.python or None, option="--head")
     base = replace(request.base, python=base_there.path)
     head = replace(request.head, python=head_there.path)
     _check_difference(base, head, control=request.control)
@@ -126,6 +137,7 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
         check_scenarios(there[side], selection.modes)
         parts[side] = SideParts(there[side], suites[side], find_devices(selection.devices, there[side]))
     groups = groups_of_either(selection, parts)
+    refuse_absent_on_both(groups, parts)
     setups = {
         Side.HEAD: _side(head, parts[Side.HEAD], groups),
         Side.BASE: _side(base, parts[Side.BASE], groups),
@@ -145,7 +157,7 @@ def new_comparison(request: Request, *, store: str, progress: AbProgress) -> Com
         suite_digests=tuple(digests_of(suites[Side.HEAD].values(), setups[Side.HEAD].groups).items()),
         provenance=request.provenance,
     )
-    return Comparison(plan, Store.open(store, create=True), setups, progress)
+    return plan, setups
 
 
 def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, ComparisonFolder]:
@@ -180,6 +192,14 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
             )
     store = Store.open(folder.path.parent.parent)
     return Comparison(plan, store, setups, progress), folder
+
+
+def refuse_absent_on_both(groups: Sequence[Group], parts: Mapping[Side, SideParts]) -> None:
+    """Raise :class:`InfrastructureError` where neither side has a device of ``groups``; one may lack it."""
+    try:
+        refuse_absent(parts[Side.BASE].there, groups, parts[Side.BASE].devices)
+    except InfrastructureError:
+        refuse_absent(parts[Side.HEAD].there, groups, parts[Side.HEAD].devices)
 
 
 def _published(spec: SideSpec, side: str, other: SideSpec) -> SideSpec:

@@ -28,6 +28,8 @@ from torchgauge.results.store import Store
 
 Compare = Callable[[SideSpec, SideSpec], Reading]
 """Measures a first build against another one."""
+FOLDER = "bisect"
+"""The folder of bisections in a store."""
 EXIT_CODES = {Ending.FOUND: 0, Ending.NOT_REPRODUCED: 1, Ending.INCOMPLETE: 3, Ending.SEARCHING: 3}
 
 
@@ -56,7 +58,7 @@ class Bisection:
     def path(self) -> Path:
         """Where the state is."""
         name = digest([self.builds.digest, self.case, self.metric])
-        return self.store.path / "bisect" / name / "state.json"
+        return self.store.path / FOLDER / name / "state.json"
 
     def load(self) -> Search:
         """The search as it was left, or a new one; raises :class:`DataFileError` for a damaged state."""
@@ -87,7 +89,7 @@ class Bisection:
         pair = []
         for build in (self.builds.builds[0], self.builds.builds[place]):
             try:
-                python = make_build(self.builds, build, self.store.path / "bisect" / "builds")
+                python = make_build(self.builds, build, self.store.path / FOLDER / "builds")
             except BuildFailedError as error:
                 return Reading(Answer.UNUSABLE, reason=f"{build.label} cannot be built: {error.message}")
             pair.append(SideSpec(build.label, python))

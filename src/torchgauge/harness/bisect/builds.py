@@ -148,7 +148,7 @@ def named_build(argument: str) -> tuple[str, str]:
     label, equals, python = argument.partition("=")
     if not (label and equals and python):
         raise UsageError(f"{argument!r} is no build", hint="--build LABEL=PYTHON, such as --build 2.12=old")
-    return label, locate(python)
+    return label, locate(python, f"--build {label}=")
 
 
 def make_build(builds: Builds, build: Build, folder: Path) -> str:

@@ -8,7 +8,7 @@ from typing import Any
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.plan import select_groups
-from torchgauge.harness.planning.selection import Selection, parse_case_id
+from torchgauge.harness.planning.selection import TIERS, Selection, parse_case_id
 from torchgauge.harness.run.campaigns import expand_devices, find_devices, placed, plan_of, resumed_campaign
 from torchgauge.harness.run.defaults import check_settings
 from torchgauge.harness.run.progress import Progress
@@ -29,17 +29,20 @@ def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campai
     if not options["device"]:
         raise UsageError("no device is named", hint="--device NAME; torchgauge devices lists them")
     there = interpreter(options["python"])
+    targets = expand_devices(options["device"], there)
+    devices = find_devices(targets, there)
+    if options["tier"] not in TIERS:  # known before torch is asked for its operators, which takes seconds
+        raise UnknownNameError("tier", options["tier"], TIERS)
     suite = OpsSuite(python=None if there.own else there.path, samples=options["samples"])
     selection = Selection(
         suites=(suite.name,),
-        devices=expand_devices(options["device"], there),
+        devices=targets,
         models=options["patterns"],
         modes=variants_named(options["variant"]),
         dtypes=options["dtype"] or every_dtype(suite),
         tier=options["tier"],
         shard=options["shard"],
     )
-    devices = find_devices(selection.devices, there)
     groups = select_groups(selection, devices, {suite.name: suite})
     settings, provenance = check_settings(options, calibrate=False, warm_compile=False)
     plan = placed(plan_of(groups, settings, [suite], selection.shard, provenance), there)

@@ -72,32 +72,35 @@ class Interpreter:
         return f"{self.path} -m pip {arguments}"
 
 
-def interpreter(text: str | None = None, *, timeout: float = START_TIMEOUT_S) -> Interpreter:
+def interpreter(
+    text: str | None = None, *, option: str = "--python", timeout: float = START_TIMEOUT_S
+) -> Interpreter:
     """The interpreter that ``text`` names (an executable or the folder of a virtual environment), or our own.
 
-    Raises :class:`UsageError` where that is no Python of at least the minimum.
+    ``option`` is what a person named it with. Raises :class:`UsageError` where that is no Python of at least
+    the minimum.
     """
-    path = sys.executable if text is None else locate(text)
+    path = sys.executable if text is None else locate(text, option)
     if is_own(path):
         return Interpreter(path, ".".join(map(str, sys.version_info[:3])))
-    version = ask_version(path, timeout)
+    version = ask_version(path, timeout, option)
     if release(version) < OLDEST_PYTHON:
         raise UsageError(
             f"{path} is Python {version}; workers need {spelled(OLDEST_PYTHON)} or later",
-            hint=f"name a Python {spelled(OLDEST_PYTHON)} or later with --python PATH",
+            hint=f"name a Python {spelled(OLDEST_PYTHON)} or later with {option} PATH",
         )
     listed = ask_plugins(path, "plugins")
     return Interpreter(path, version, tuple(from_plain(Plugin, item) for item in listed))
 
 
-def locate(text: str) -> str:
+def locate(text: str, option: str = "--python") -> str:
     """The executable that ``text`` names, from the root; raises :class:`UsageError` where there is none."""
     path = Path(text).expanduser()
     if path.is_dir():
         found = next((path / name for name in ("bin/python", "bin/python3") if (path / name).exists()), None)
         if found is None:
             raise UsageError(
-                f"--python {text}: this folder is no virtual environment, it holds no bin/python",
+                f"{_typed(option, text)}: this folder is no virtual environment, it holds no bin/python",
                 hint="name a python executable, or make one: python3 -m venv FOLDER",
             )
         path = found
@@ -106,15 +109,22 @@ def locate(text: str) -> str:
     if not path.exists():
         gone = f" (a link to {path.readlink()}, which is gone)" if path.is_symlink() else ""
         raise UsageError(
-            f"--python {text}: there is no such file{gone}",
+            f"{_typed(option, text)}: there is no such file{gone}",
             hint="name a python executable or the folder of a virtual environment",
         )
     if not os.access(path, os.X_OK):
-        raise UsageError(f"--python {text}: this file may not be executed", hint="name a python executable")
+        raise UsageError(
+            f"{_typed(option, text)}: this file may not be executed", hint="name a python executable"
+        )
     return os.path.abspath(path)  # noqa: PTH100  links are kept: one out of a virtual environment is not followed
 
 
-def ask_version(python: str, timeout: float = START_TIMEOUT_S) -> str:
+def _typed(option: str, text: str) -> str:
+    """``--python PATH`` or ``--build LABEL=PATH``, as a person typed it."""
+    return f"{option}{text}" if option.endswith("=") else f"{option} {text}"
+
+
+def ask_version(python: str, timeout: float = START_TIMEOUT_S, option: str = "--python") -> str:
     """The version of ``python`` as it says itself; raises :class:`UsageError` where it is no Python."""
     variables = {**passed(), **environment_for(python)}
     with scratch("python") as folder:
@@ -122,7 +132,7 @@ def ask_version(python: str, timeout: float = START_TIMEOUT_S) -> str:
             ending = spawn([python, "-c", _QUESTION], variables, timeout, folder / "output")
         except OSError as error:
             raise UsageError(
-                f"--python {python}: it cannot be started: {error.strerror or error}",
+                f"{option} {python}: it cannot be started: {error.strerror or error}",
                 hint="name a python executable",
             ) from error
     lines = [line for line in ending.output.splitlines() if line.startswith(_ANSWER)]
@@ -133,7 +143,7 @@ def ask_version(python: str, timeout: float = START_TIMEOUT_S) -> str:
         how = "ended without a word of it"
     said = f"\n  it said: {ending.output.splitlines()[-1][:200]}" if ending.output else ""
     raise UsageError(
-        f"--python {python}: this is no working Python: asked for its version, it {how}{said}",
+        f"{option} {python}: this is no working Python: asked for its version, it {how}{said}",
         hint="name a python executable or the folder of a virtual environment",
     )
 

@@ -20,7 +20,7 @@ from torchgauge.harness.run.run_report import RunReport
 from torchgauge.harness.run.runner import Campaign
 from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Plan, Result
 from torchgauge.results.journal import Journal, Kind, Part
-from torchgauge.results.plan_file import plan_version, read_plan
+from torchgauge.results.plan_file import PLANNED_BY, plan_version, read_plan
 from torchgauge.results.store import Store
 
 NODE = "node"
@@ -59,14 +59,14 @@ def part_campaign(
     :class:`UsageError` for a plan of another version, for what is not there and for an unknown group, and
     :class:`DataFileError` for a damaged file.
     """
-    found = plan_version(plan_file)
+    found = plan_version(plan_file, PLANNED_BY)
     if found != SCHEMA_VERSION:
         raise UsageError(
             f"{plan_file} was planned by an older torchgauge: schema version {found}, and this one measures "
             f"version {SCHEMA_VERSION}",
             hint="plan again with this version: torchgauge plan SUITE... --json > plan.json",
         )
-    plan = read_plan(plan_file)
+    plan = read_plan(plan_file, PLANNED_BY)
     known = {group.id: group for group in plan.groups}
     keys = {planned.case.key for group in plan.groups for planned in group.cases}
     if len(keys) < len(plan.cases) or len(known) < len(plan.groups):

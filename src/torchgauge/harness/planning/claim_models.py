@@ -28,7 +28,9 @@ def list_models(select: Select, stored: Mapping[str, Collection[str]]) -> Listin
     unlisted: list[tuple[str, str]] = []
     notes = _strange_names(select)
     offers: dict[str, Sequence[ModelEntry]] = {}
-    for suite in _suites(select, installed, stored):
+    suites, private = _suites(select, installed, stored)
+    notes += [f"suite {name} is not PyTorch's and not counted; --suite {name} counts it" for name in private]
+    for suite in suites:
         entries: tuple[ModelEntry, ...] = ()
         if suite in installed:
             entries = registry.load(registry.SUITES, suite).models()
@@ -72,12 +74,28 @@ def _strange_names(select: Select) -> list[str]:
     ]
 
 
-def _suites(select: Select, installed: tuple[str, ...], stored: Mapping[str, Collection[str]]) -> list[str]:
-    """The suites that are meant; ``all`` also stands for suites of models that only the store has."""
+def _suites(
+    select: Select, installed: tuple[str, ...], stored: Mapping[str, Collection[str]]
+) -> tuple[list[str], list[str]]:
+    """The suites that are meant, and those that ``all`` leaves out though the store has rows of them.
+
+    ``all`` is what torchgauge ships, which is PyTorch's own benchmarks: a claim about PyTorch is not decided
+    by the models of one house.
+    """
     if "all" in select.suites:
-        strangers = sorted(set(stored) - set(installed) - set(MODEL_SUITES_ONLY))
-        return [*wanted_suites(installed, ("all",)), *strangers]
-    for name in select.suites:
+        points = registry.entry_points(registry.SUITES)
+        shipped = [name for name in wanted_suites(installed, ("all",)) if points[name].dist is None]
+        named = [name for name in select.suites if name != "all"]
+        private = sorted(set(stored) - set(shipped) - set(MODEL_SUITES_ONLY) - set(named))
+        _check_suites(named, installed, stored)
+        return list(dict.fromkeys((*shipped, *named))), private
+    _check_suites(select.suites, installed, stored)
+    return list(dict.fromkeys(select.suites)), []
+
+
+def _check_suites(
+    names: Sequence[str], installed: tuple[str, ...], stored: Mapping[str, Collection[str]]
+) -> None:
+    for name in names:
         if name not in installed and name not in stored:
             raise UnknownNameError("suite", name, {"all", *installed, *stored})
-    return list(dict.fromkeys(select.suites))

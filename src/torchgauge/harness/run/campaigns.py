@@ -231,6 +231,7 @@ def repro_campaign(
     target = parse_target(name.device)
     group = group_of_case(name, devices[target.name], suites[name.suite], settings.configuration_file)
     groups = refuse_too_many(there, refuse(there, [group], devices), devices)
+    refuse_absent(there, groups, devices)
     plan = placed(plan_of(groups, settings, suites.values()), there)
     return Campaign(plan, Store.open(store, create=True), devices, suites, progress, there.path)
 

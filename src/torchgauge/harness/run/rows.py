@@ -235,9 +235,13 @@ _FLAGS: dict[str, Callable[[Any], list[str]]] = {
     "deadlines": lambda value: ["--timeout", f"{value.start_s:g}"],
     "memory_limit_bytes": lambda value: ["--memory-limit", str(value)],
     "memory_probe": lambda value: [] if value else ["--no-memory-probe"],
+    "warm_compile": lambda value: [] if value else ["--no-warm-compile"],
+    "fallback_check": lambda value: [] if value else ["--no-fallback-check"],
+    "attempts": lambda value: ["--attempts", str(value)],
     "calibrate": lambda value: [] if value else ["--no-calibration"],
     "configuration_file": lambda value: ["--config-file", value],
     "torchbench": lambda value: ["--torchbench", value],
-    "warm_compile": lambda value: [] if value else ["--no-warm-compile"],
-    "fallback_check": lambda value: [] if value else ["--no-fallback-check"],
 }
+
+REPEATED = tuple(_FLAGS)
+"""Names of the settings that are part of how a case is measured; the others are of a whole run."""

@@ -8,7 +8,16 @@ from typing import Any
 
 from torchgauge.harness.run.code_origin import CodeOrigin, code_origin
 from torchgauge.processes.kept_process import INTERRUPTED
-from torchgauge.records import INCOMPLETE, Result, Status, Subject, says_something
+from torchgauge.records import INCOMPLETE, Modifier, Result, Status, Subject, Summary, says_something
+
+
+@dataclass(frozen=True)
+class CaseLatency:
+    """The step time of one case: its summary, and the modifiers that keep it from being compared."""
+
+    case_id: str
+    summary: Summary
+    modifiers: tuple[Modifier, ...]
 
 
 @dataclass
@@ -33,6 +42,7 @@ class RunReport:
     unsteady: list[Result] = field(default_factory=list)
     interrupted: bool = False
     out_of_budget: bool = False
+    latencies: list[CaseLatency] = field(default_factory=list)
 
     @property
     def incomplete(self) -> bool:
@@ -54,6 +64,11 @@ class RunReport:
         self.passed += result.counted
         of_a_model = result.case.workload.subject is Subject.MODELS
         self.telling += says_something(result.status, result.modifiers, of_a_model=of_a_model)
+        self.latencies += [
+            CaseLatency(result.case_id, each, result.modifiers)
+            for each in result.summaries
+            if each.metric == "latency"
+        ]
         origin = code_origin(result)
         if origin is not None:
             self.compiled[origin] += 1
@@ -85,8 +100,16 @@ def report_plain(report: RunReport) -> dict[str, Any]:
         "other_models": [{"case": r.case_id, "how": r.other_model} for r in report.other_models],
         "unchecked": [{"case": r.case_id, "why": r.unchecked} for r in report.unchecked],
         "unsteady": [{"case": r.case_id, "why": r.unsteady} for r in report.unsteady],
+        "latencies": [_latency(each) for each in report.latencies],
         "interrupted": report.interrupted,
         "out_of_budget": report.out_of_budget,
         "incomplete": report.incomplete,
         "exit_code": report.exit_code,
     }
+
+
+def _latency(told: CaseLatency) -> dict[str, Any]:
+    """Median and interval in ``unit``, or why there are none; what has modifiers is in doubt."""
+    fields = {name: getattr(told.summary, name) for name in ("median", "low", "high", "unit", "n")}
+    absent = {"absent": told.summary.absent} if told.summary.median is None else {}
+    return {"case": told.case_id, **fields, **absent, "modifiers": [each.value for each in told.modifiers]}

@@ -13,6 +13,7 @@ from torchgauge.harness.run.run_report import RunReport
 from torchgauge.records import (
     ATTEMPTED,
     Accuracy,
+    Again,
     Plan,
     Result,
     Status,
@@ -82,7 +83,7 @@ def result_lines(result: Result) -> list[str]:
         lines.append(f"  reason     {result.reason}")
     if result.other_model:
         lines.append(f"  not it     {result.other_model}")
-    lines += [f"  {name:<10} {why}" for name, why in _in_doubt(result)]
+    lines += [f"  {name:<10} {why}" for name, why in (*_in_doubt(result), *_earlier(result))]
     if result.teardown:
         lines.append(f"  teardown   {result.teardown}")
     lines += [f"  {each.metric:<16} {describe_summary(each, result.modifiers)}" for each in result.summaries]
@@ -107,7 +108,7 @@ def _quoted(text: str) -> list[str]:
 def brief_text(rows: Sequence[Result]) -> str:
     """Each row in one line, and in a further one where there is a reason or where it is degraded."""
     return document.terminal(
-        "harness/run/brief_rows", rows=rows, numbers=_brief_numbers, passed_but=passed_but, in_doubt=_in_doubt
+        "harness/run/brief_rows", rows=rows, numbers=_brief_numbers, passed_but=passed_but, in_doubt=_notes
     )
 
 
@@ -123,6 +124,30 @@ def _in_doubt(result: Result) -> list[tuple[str, str]]:
     """Why nothing says that its numbers are right, and why its step times are compared with nothing."""
     found = (("unchecked", result.unchecked), ("unsteady", result.unsteady))
     return [(name, why) for name, why in found if why]
+
+
+def _earlier(result: Result) -> list[tuple[str, str]]:
+    """How earlier attempts ended, such as one whose worker was killed, and why there was another."""
+    return [
+        (
+            f"attempt {each.number}",
+            f"{each.status.value} on {each.device}: {each.reason or 'no reason'}; {_WHY_AGAIN[each.again]}",
+        )
+        for each in result.attempts
+        if each.again is not None and each.number != result.attempt
+    ]
+
+
+_WHY_AGAIN = {
+    Again.INFRASTRUCTURE: "tried again, since the environment broke",
+    Again.ALONE: "tried again alone, since what ran beside it may be to blame",
+    Again.ASKED: "one of several that were asked for",
+}
+
+
+def _notes(result: Result) -> list[tuple[str, str]]:
+    """What a line on a row must not leave out."""
+    return [*_in_doubt(result), *_earlier(result)]
 
 
 def describe_summary(summary: Summary, modifiers: Collection[str] = ()) -> str:

@@ -17,6 +17,7 @@ from torchgauge.errors import UnknownNameError
 from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
 from torchgauge.results.json_file import read_record
+from torchgauge.results.lookup import resolve
 from torchgauge.results.store import Store
 
 FOLDER = "matrix"
@@ -90,10 +91,10 @@ def matrix_ids(store: Store) -> tuple[str, ...]:
 
 
 def find_state(store: Store, name: str) -> MatrixState:
-    """The matrix called ``name``, or the last one for ``latest``; raises :class:`UnknownNameError`."""
+    """The matrix that ``name`` means (``latest``, ``latest~1``); raises as :func:`resolve` does."""
     known = matrix_ids(store)
-    chosen = known[-1] if name == "latest" and known else name
-    state = read_state(store, chosen) if chosen in known else None
+    chosen = resolve(name, known, "matrix", "matrices")
+    state = read_state(store, chosen)
     if state is None:
-        raise UnknownNameError("matrix", name, known)
+        raise UnknownNameError("matrix", chosen, known)
     return state

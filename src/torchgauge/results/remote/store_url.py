@@ -57,7 +57,7 @@ def read_url(text: str, variables: Mapping[str, str] = os.environ) -> StoreUrl:
     if unknown := options.keys() - set(_OPTIONS):
         raise UsageError(f"{min(unknown)} is no option of an address of a store", hint=_EXAMPLE)
     if not _BUCKET.fullmatch(parts.netloc):
-        raise UsageError(f"{parts.netloc!r} is no name of a bucket", hint=_EXAMPLE)
+        raise UsageError(f"{str(text)!r} names no bucket", hint=_EXAMPLE)
     endpoint = options.get("endpoint_override", "")
     endpoint = endpoint or variables.get("AWS_ENDPOINT_URL_S3", "") or variables.get("AWS_ENDPOINT_URL", "")
     scheme = options.get("scheme", "")

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from torchgauge.errors import UnknownNameError, UsageError
+from torchgauge.errors import UsageError
 from torchgauge.results.comparing.comparison_store import comparison, comparison_ids
+from torchgauge.results.lookup import resolve_either
 from torchgauge.results.reports.publisher import Report
 from torchgauge.results.reports.report import comparison_report
 from torchgauge.results.reports.run_report import run_report
@@ -23,8 +24,7 @@ def named_report(store: Store, name: str | None) -> Report:
                 hint="torchgauge ab makes one; torchgauge report RUN reports a run",
             )
         name = comparisons[-1]
+    name = resolve_either(store, name)
     if name in comparisons:
         return comparison_report(store, comparison(store, name))
-    if name not in store.run_ids():
-        raise UnknownNameError("comparison or run", name, [*comparisons, *store.run_ids()])
     return run_report(store, store.run(name))

@@ -7,7 +7,7 @@ from typing import Any
 from torchgauge.records import left_out
 from torchgauge.records.codec import to_plain
 from torchgauge.results import document
-from torchgauge.results.trends.trend import SeriesTrend, Suspicion, Trend
+from torchgauge.results.trends.trend import Series, SeriesTrend, Suspicion, Trend
 
 _DIRECTIONS = {True: "worse", False: "better", None: "changed"}
 
@@ -21,6 +21,7 @@ def trend_text(found: Trend, *, every_series: bool = False) -> str:
         directions=_DIRECTIONS,
         summary=summary_line,
         beside=_beside,
+        nights_of=nights_of,
     )
 
 
@@ -28,17 +29,33 @@ def summary_line(found: Trend) -> str:
     """How much was looked at: silence is never success."""
     ready = [each for each in found.series if each.findings.ready]
     short = len(found.series) - len(ready)
-    nights = sum(each.findings.nights for each in found.series)
+    points = [night for each in found.series for night in each.series.nights if night.value is not None]
+    nights, runs = ({getattr(point, name) for point in points} for name in ("date", "run_id"))
     states: dict[str, int] = {}
     for each in found.suspicions:
         states[each.state.value] = states.get(each.state.value, 0) + 1
     counts = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in states.items())
-    parts = [f"{len(found.series)} series", f"{nights} nights", f"changes: {counts or 'none'}"]
+    parts = [
+        f"{len(found.series)} series",
+        f"{_nights(len(nights), len(runs))}",
+        f"changes: {counts or 'none'}",
+    ]
     if short:
         parts.append(f"{short} series too short to say anything")
     if apart := left_out(night.doubt for each in found.series for night in each.series.nights):
         parts.append(apart)
     return "; ".join(parts)
+
+
+def _nights(nights: int, runs: int) -> str:
+    """``3 nights``, or ``3 nights with 7 runs``: several runs of one day are one night."""
+    counted = document.counted(nights, "night")
+    return counted if runs <= nights else f"{counted} with {runs} runs"
+
+
+def nights_of(series: Series) -> int:
+    """The dates on which ``series`` has a number; several runs of one day are one night."""
+    return len({night.date for night in series.nights if night.value is not None})
 
 
 def _beside(trend: SeriesTrend) -> str:
@@ -62,7 +79,8 @@ def trend_plain(found: Trend) -> dict[str, Any]:
                 "metric": each.series.metric,
                 "unit": each.series.unit,
                 "machine": each.series.machine,
-                "nights": each.findings.nights,
+                "nights": nights_of(each.series),
+                "runs": each.findings.nights,
                 "missing": each.findings.missing,
                 "doubts": {night.run_id: night.doubt for night in each.series.nights if night.doubt},
                 "unusable": each.findings.unusable,

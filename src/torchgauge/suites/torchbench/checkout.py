@@ -95,6 +95,8 @@ def fetch(into: Path | None = None, url: str = URL, commit: str = COMMIT) -> tup
     folder = (into or default_folder()).expanduser().absolute()
     if commit_of(folder) == commit and not missing_parts(folder):
         return folder, False
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file", hint="name an empty folder with --into")
     if folder.exists() and any(folder.iterdir()) and not _is_unfinished(folder):
         raise UsageError(
             f"{folder} is not empty and not a checkout at {commit[:12]}",

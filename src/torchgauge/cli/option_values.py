@@ -1,0 +1,97 @@
+"""What options take that is more than a word: lists, times, amounts of memory, and pairs."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+import click
+
+
+class CommaList(click.ParamType[tuple[str, ...]]):
+    """``a,b,c`` as a tuple."""
+
+    name = "LIST"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
+        """Split at commas; white space around items is dropped."""
+        if isinstance(value, tuple):
+            return value
+        if len(str(value)) > 2 and str(value)[0] == str(value)[-1] == "/":
+            return (str(value),)  # one regular expression, whatever commas it holds
+        return tuple(item.strip() for item in str(value).split(",") if item.strip())
+
+
+LEAST_WORKER = 32 << 20
+"""Bytes; a Python that has imported nothing of ours takes a third of it, and torch several times as much."""
+
+
+class Seconds(click.ParamType[float]):
+    """A duration such as ``90``, ``90s``, ``30m`` or ``1.5h`` in seconds."""
+
+    name = "DURATION"
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Read a positive number with or without a unit."""
+        if isinstance(value, (int, float)):
+            return float(value)
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(value).strip())
+        if found is None or float(found[1]) <= 0:
+            self.fail(f"{value!r} is no duration; try: 90s, 30m or 1.5h", param, ctx)
+        return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+class Bytes(click.ParamType[int]):
+    """An amount of memory such as ``4G``, ``512MiB`` or a number of bytes, in bytes; G is 1024^3."""
+
+    name = "SIZE"
+
+    def __init__(self, least: int) -> None:
+        """Refuse less than ``least`` bytes."""
+        self.least = least
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> int:
+        """Read a positive number with or without a unit."""
+        found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([KMGT]?)(?:iB|B)?", str(value).strip(), re.IGNORECASE)
+        if found is None:
+            self.fail(f"{value!r} is not an amount of memory; try: 4G, 512M or a number of bytes", param, ctx)
+        size = int(float(found[1]) * 1024 ** " KMGT".index(found[2].upper() or " "))
+        if size < self.least:
+            self.fail(
+                f"{value!r} is less than the {self.least >> 20} MiB that any worker takes; try: 4G or 512M",
+                param,
+                ctx,
+            )
+        return size
+
+
+def moment_of(text: str) -> float | None:
+    """A date, or days back such as ``90d``, in seconds since the epoch; None for what is neither."""
+    from datetime import datetime, timezone
+
+    from torchgauge.clock import DAY_S, SYSTEM_CLOCK
+
+    if re.fullmatch("[0-9]{1,9}d?", text):
+        return max(0.0, SYSTEM_CLOCK.now() - DAY_S * int(text.removesuffix("d")))
+    try:
+        found = datetime.fromisoformat(text)
+    except ValueError:
+        return None
+    return (found if found.tzinfo else found.replace(tzinfo=timezone.utc)).timestamp()
+
+
+def since(_context: click.Context, _parameter: click.Parameter, value: str | None) -> float:
+    """The option of that name where it is nothing but a time; 0 where it is not given."""
+    found = moment_of(value) if value else 0.0
+    if found is None:
+        raise click.BadParameter(f"{value!r} is neither a date nor a number of days; try: 90d")
+    return found
+
+
+def pairs(_context: click.Context, _parameter: click.Parameter, value: tuple[str, ...]) -> dict[str, str]:
+    """NAME=VALUE, each name once, as a dictionary."""
+    found = [each.partition("=") for each in value]
+    for name, sign, _ in found:
+        if not (name and sign) or [each[0] for each in found].count(name) > 1:
+            raise click.BadParameter("give each option once, as NAME=VALUE")
+    return {name: text for name, _, text in found}

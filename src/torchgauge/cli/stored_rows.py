@@ -1,0 +1,110 @@
+"""``torchgauge results query`` and ``results export``: rows of a store, on a screen or in a file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from torchgauge.cli.answer import JSON, asides, say_json
+from torchgauge.cli.options import store_option
+from torchgauge.errors import UsageError
+
+STORE = store_option("the store")
+RUN = click.option("--run", "run", metavar="RUN", help="only this run: an id, its end, `latest`, `latest~1`")
+DIGITS = 5
+"""Significant digits of a number on a screen; --json, --csv and --parquet have all of them."""
+DEFAULT_COLUMNS = {
+    "results": ("run_id", "case_id", "status", "phase", "cause", "reason"),
+    "summaries": ("run_id", "case_id", "metric", "median", "low", "high", "unit", "n", "modifiers"),
+}
+
+
+@click.command("query")
+@click.argument("conditions", nargs=-1)
+@click.option("--table", default="results", show_default=True, help="results, summaries or samples")
+@RUN
+@click.option("--columns", help="columns to show, separated by commas")
+@STORE
+@JSON
+def query_rows(conditions: tuple[str, ...], **options: Any) -> None:
+    """Rows that meet all CONDITIONS (field=value, field!=value, field>number; globs).
+
+    Example: torchgauge results query status!=pass suite=timm
+    """
+    from torchgauge.results.dataset import around_damage, gaps_of
+    from torchgauge.results.lookup import resolve_run
+    from torchgauge.results.query import query
+    from torchgauge.results.store import Store
+
+    opened, table = Store.open(options["store"]), options["table"]
+    run = resolve_run(opened, options["run"]) if options["run"] else None
+    columns = options["columns"]
+    wanted = [name.strip() for name in columns.split(",")] if columns else None
+    if wanted is None and not options["as_json"]:
+        wanted = list(DEFAULT_COLUMNS.get(table, ())) or None
+
+    def asked() -> Any:
+        return query(opened, conditions, table, run, wanted)
+
+    frame = asked() if run else around_damage(opened, asked)
+    asides((), gaps_of(opened))
+    if options["as_json"]:
+        click.echo(frame.to_json(orient="records", date_format="iso", indent=1))
+    elif frame.empty:
+        click.echo("no row meets the conditions", err=True)
+    else:
+        click.echo(frame.astype(object).map(_shown).to_string(index=False, max_colwidth=80))
+
+
+def _shown(value: Any) -> object:
+    """A number with :data:`DIGITS` significant digits, however small; ``-`` for none."""
+    if isinstance(value, float):
+        return f"{value:.0f}" if value.is_integer() and value < 1e15 else f"{value:.{DIGITS}g}"
+    return "-" if value is None or type(value).__name__ == "NAType" else value
+
+
+@click.command("export")
+@click.argument("conditions", nargs=-1)
+@click.option("--csv", metavar="PATH", help="a file called *.csv, or a folder: a file for each table")
+@click.option("--parquet", metavar="PATH", help="a file called *.parquet, or a folder: a file for each table")
+@click.option(
+    "--table", "tables", multiple=True, help="results, summaries, samples, environments or calibrations"
+)
+@RUN
+@STORE
+@JSON
+def export_rows(conditions: tuple[str, ...], as_json: bool, **options: Any) -> None:
+    """Write rows that meet all CONDITIONS as CSV or Parquet, with every column, in base units.
+
+    A file has the results, unless --table names another table.
+
+    Example: torchgauge results export --csv rows.csv --run latest
+    """
+    from torchgauge.results.dataset import around_damage, gaps_of
+    from torchgauge.results.lookup import resolve_run
+    from torchgauge.results.store import Store
+    from torchgauge.results.table_export import CSV, PARQUET, Wanted, export_table, places
+
+    given = [(form, options[form]) for form in (CSV, PARQUET) if options[form]]
+    if len(given) != 1:
+        what = "no file is named" if not given else "two places are named"
+        raise UsageError(what, hint="--csv PATH or --parquet PATH")
+    form, out = given[0]
+    opened = Store.open(options["store"])
+    run = resolve_run(opened, options["run"]) if options["run"] else None
+    wanted = Wanted(tuple(dict.fromkeys(options["tables"])), conditions, run)
+    written = {}
+    for table, path in places(Path(out), form, wanted).items():
+
+        def ask(table: str = table, path: Path = path) -> int:
+            return export_table(opened, table, path, form, wanted)
+
+        written[str(path)] = ask() if run else around_damage(opened, ask)
+    asides((), gaps_of(opened))
+    if as_json:
+        say_json(written)
+        return
+    for name, rows in written.items():
+        click.echo(f"{name}: {rows} row{'' if rows == 1 else 's'}")

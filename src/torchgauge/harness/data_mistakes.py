@@ -1,0 +1,89 @@
+"""All mistakes of a data file at once: what is wrong is taken out, and the rest is read again.
+
+A loader stops at the first mistake, since what follows may rest on it. Entries (the items of a list, or the
+keys of a mapping, at the top of a file) mostly do not rest on each other: the one with the mistake is made
+blank, which keeps every other line where it is.
+"""
+
+from __future__ import annotations
+
+import re
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+
+from torchgauge.errors import DataFileError
+from torchgauge.suites.document import Document, parse_document
+
+MOST = 50
+"""Mistakes of one file after which nobody reads on."""
+_ENTRY = re.compile(r"\$\.(?P<section>[^.\[]+)(?:\[\d+\]|\.[^.\[]+)")
+_ITEM = re.compile(r"[^.\[]+\[\d+\]")
+_SECTION = re.compile(r"\$\.[^.\[]+")
+
+
+def mistakes_in(path: Path, check: Callable[[Path], None]) -> list[DataFileError]:
+    """The mistakes that ``check`` finds in the file ``path``, from the first line to the last."""
+    found: list[DataFileError] = []
+    with tempfile.TemporaryDirectory(prefix="torchgauge-validate-") as folder:
+        looked_at, copy = path, Path(folder) / path.name
+        while len(found) < MOST:
+            try:
+                check(looked_at)
+            except DataFileError as error:
+                if any(each.line == error.line and each.field == error.field for each in found):
+                    return _sorted(found)  # what is left rests on what was taken out
+                found.append(error if looked_at == path else _of_file(error, str(looked_at), path))
+            else:
+                return _sorted(found)
+            try:
+                rest = _without_entry(looked_at, found[-1].line)
+            except (DataFileError, OSError, UnicodeDecodeError):
+                return _sorted(found)  # not even YAML
+            if rest is None:
+                return _sorted(found)
+            copy.write_text(rest, encoding="utf-8")
+            looked_at = copy
+    return _sorted(found)
+
+
+def _sorted(found: list[DataFileError]) -> list[DataFileError]:
+    return sorted(found, key=lambda each: each.line or 0)
+
+
+def _of_file(error: DataFileError, looked_at: str, path: Path) -> DataFileError:
+    """``error`` about the file ``path``, of which ``looked_at`` is a copy that lacks items of its lists."""
+    document = parse_document(path.read_text(encoding="utf-8"), str(path))
+    there = {at: name for name, at in document.lines.items() if _ENTRY.fullmatch(name)}
+    start = max((at for at in there if error.line is not None and at <= error.line), default=None)
+    entry = _ITEM.match(error.field)
+    field = error.field
+    if start is not None and entry is not None:
+        field = there[start].removeprefix("$.") + field.removeprefix(entry[0])
+    again = DataFileError(str(path), "", line=error.line, field=field, hint=error.hint)
+    again.message = error.message.replace(looked_at, str(path)).replace(f"`{error.field}`", f"`{field}`")
+    again.args = (again.message,)
+    return again
+
+
+def _without_entry(path: Path, line: int | None) -> str | None:
+    """The text of ``path`` with the entry that ``line`` is in made blank; None where it is in none alone."""
+    text = path.read_text(encoding="utf-8")
+    document = parse_document(text, str(path))
+    begins = {at: name for name, at in document.lines.items() if _ENTRY.fullmatch(name)}
+    start = max((at for at in begins if line is not None and at <= line), default=None)
+    if line is None or start is None or _alone(document, begins[start]):
+        return None
+    heads = {at for name, at in document.lines.items() if _SECTION.fullmatch(name)}
+    if any(start < at <= line for at in heads):
+        return None  # the mistake is a section's own
+    lines = text.splitlines(keepends=True)
+    end = min((at for at in (*begins, *heads) if at > start), default=len(lines) + 1)
+    lines[start - 1 : end - 1] = ["\n"] * (end - start)
+    return "".join(lines)
+
+
+def _alone(document: Document, name: str) -> bool:
+    """Whether nothing of its section would be left without the entry ``name``."""
+    section = name[: len("$.") + len(_ENTRY.fullmatch(name)["section"])]  # type: ignore[index]
+    return sum(bool(_ENTRY.fullmatch(each)) and each.startswith(section) for each in document.lines) < 2
