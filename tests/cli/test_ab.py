@@ -95,8 +95,8 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
     [
         ((*TOYS,), "base and head are the same"),
         ((*TOYS, "--control", "--head-env", "A=1"), "base and head differ"),
-        ((*TOYS, "--head-env", "=1"), "'=***' is no environment variable"),
-        ((*TOYS, "--head-env", "MY-TOKEN=s3cret"), "'MY-TOKEN=***' is no environment variable"),
+        ((*TOYS, "--head-env", "=1"), "'=***' is not an environment variable"),
+        ((*TOYS, "--head-env", "MY-TOKEN=s3cret"), "'MY-TOKEN=***' is not an environment variable"),
         ((*TOYS, "--head-env", "A"), "write NAME=VALUE"),
         ((*TOYS, "--base-config", "eager"), "only one side has a configuration"),
         ((*TOYS, "--base", "/no/such/python"), "/no/such/python"),

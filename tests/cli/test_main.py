@@ -133,9 +133,9 @@ def test_the_store_is_shown_to_people(invoke, store) -> None:
         (("results", "query", "colour=red", "--store", "STORE"), 2, "colour"),
         (("results", "query", "--table", "resluts", "--store", "STORE"), 2, "did you mean results"),
         (("suites", "show", "toi"), 2, "did you mean toy"),
-        (("repro", "nonsense", "--store", "nowhere"), 2, "is no case id"),
+        (("repro", "nonsense", "--store", "nowhere"), 2, "is not a case id"),
         (("validate", "nowhere.yaml"), 2, "cannot be read"),
-        (("run", "--resume", "nowhere"), 2, "is no run folder"),
+        (("run", "--resume", "nowhere"), 2, "is not a run folder"),
     ],
     ids=lambda value: " ".join(value) if isinstance(value, tuple) else "",
 )

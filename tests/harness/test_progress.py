@@ -50,7 +50,7 @@ def test_a_log_has_lines_and_no_phases() -> None:
     _campaign(stream)
     _comparison(stream)
     lines = stream.getvalue().splitlines()
-    assert lines[:2] == ["run run: 1 cases in 1 groups, 0 done before", "note: [bold]it is warm[/bold]"]
+    assert lines[:2] == ["run run: 1 case in 1 group, 0 done before", "note: [bold]it is warm[/bold]"]
     assert lines[2].startswith("[1/1] toy/noop inference float32 @fake: eager pass | took ")
     assert lines[3].startswith("launch 3: 1 pair, after ")
     assert len(lines) == 4

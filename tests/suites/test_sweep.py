@@ -68,7 +68,7 @@ def test_a_point_is_named_by_its_case_id(tmp_path: Path) -> None:
     ("fields", "problem"),
     [("", "mask is not given"), ("[mask=none]", "seq is not given"),
      ("[mask=slidding,seq=128]", "mask of mine/att"),
-     ("[mask=none,seq=long]", "seq=long of mine/attention is no number")],
+     ("[mask=none,seq=long]", "seq=long of mine/attention is not a number")],
 )  # fmt: skip
 def test_a_point_that_is_none_is_refused(tmp_path: Path, fields: str, problem: str) -> None:
     """An axis that is left out and a word that is on no axis are usage errors."""

@@ -121,5 +121,5 @@ def _variable(text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         shown = f"{name}=***" if equals else text  # a value may be a secret, whatever its name
-        raise UsageError(f"{shown!r} is no environment variable", hint="write NAME=VALUE")
+        raise UsageError(f"{shown!r} is not an environment variable", hint="write NAME=VALUE")
     return name, value

@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from torchgauge.cli.answer import JSON, asides, say_json
+from torchgauge.counted import counted
 
 
 @click.group("dashboard")
@@ -56,7 +57,7 @@ def build(
         say_json({**vars(report), "out": str(report.out)})
         return
     counts = ", ".join(f"{passed}/{planned} {subject}" for subject, passed, planned in report.subjects)
-    click.echo(f"{out}/index.html: {counts or 'no case'} pass, {report.pages} pages")
+    click.echo(f"{out}/index.html: {counts or 'no case'} pass, {counted(report.pages, 'page')}")
 
 
 def _seconds(text: str) -> float:

@@ -9,6 +9,7 @@ import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.options import PYTHON
+from torchgauge.counted import counted
 
 if TYPE_CHECKING:
     from torchgauge.suites.suite import ModelEntry, Suite
@@ -149,7 +150,7 @@ def install(name: str, models: str | None, python: str | None, **flags: bool) ->
     if not flags["yes"]:
         if not sys.stdin.isatty():
             raise UsageError("nothing is installed without a yes", hint="add --yes, or --dry-run to look")
-        click.confirm(f"install {len(planned.needs)} packages?", abort=True, err=True)
+        click.confirm(f"install {counted(len(planned.needs), 'package')}?", abort=True, err=True)
     ended = pip.install(planned, lambda line: click.echo(line, err=True))
     click.echo(json.dumps(to_plain(ended), indent=1) if as_json else "\n".join(pip.report_text(ended)))
     if suite.unavailable is not None:

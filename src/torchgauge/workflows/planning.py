@@ -58,11 +58,11 @@ class Occasion:
 
     def __post_init__(self) -> None:
         if self.repository and _REPOSITORY.fullmatch(self.repository) is None:
-            raise UsageError(f"{self.repository!r} is no repository", hint="--repository OWNER/NAME")
+            raise UsageError(f"{self.repository!r} is not a repository", hint="--repository OWNER/NAME")
         if self.sha and _SHA.fullmatch(self.sha) is None:
-            raise UsageError(f"{self.sha!r} is no full commit id", hint="--sha with 40 hex digits")
+            raise UsageError(f"{self.sha!r} is not a full commit id", hint="--sha with 40 hex digits")
         if self.torch and _BUILD.fullmatch(self.torch) is None:
-            raise UsageError(f"{self.torch!r} is no version of torch", hint="--torch 2.13.0")
+            raise UsageError(f"{self.torch!r} is not a version of torch", hint="--torch 2.13.0")
 
 
 @dataclass(frozen=True)

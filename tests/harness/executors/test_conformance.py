@@ -92,7 +92,7 @@ def test_an_option_that_is_none_is_refused_before_anything_is_written(sandbox: A
     if place.executor != "local":
         wrong = sandbox.measure(*SLOW, *place.words(lost_s="soon"))
         assert wrong.returncode == 2
-        assert "executor option lost_s='soon' is no float" in wrong.stderr
+        assert "executor option lost_s='soon' is not a float" in wrong.stderr
 
 
 def test_it_says_what_it_has_and_whose_run_is_there(sandbox: Any, place: Any) -> None:

@@ -84,7 +84,7 @@ def test_what_is_no_case_id_is_refused(text) -> None:
 def test_a_word_where_a_size_belongs_is_refused() -> None:
     """Words are values of an axis; a model without that axis takes numbers."""
     name = parse_case_id("toy/mlp:inference:float32:b1:eager@fake[seq=long]")
-    with pytest.raises(UsageError, match="seq=long of toy/mlp is no number"):
+    with pytest.raises(UsageError, match="seq=long of toy/mlp is not a number"):
         group_of_case(name, DEVICE, registry.load("torchgauge.suites", "toy"))
 
 

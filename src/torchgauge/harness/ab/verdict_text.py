@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from torchgauge.counted import counted
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing import gate_verdict
 from torchgauge.results.comparing import verdict_words as words
@@ -49,7 +50,7 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
     pairs = {each.pair_key for each in judged or verdicts if each.pair_key}
     if verdicts and not judged:
         wrong = sum(each.verdict in words.CHANGED for each in verdicts)
-        return f"A/A: {wrong} false alarm{'' if wrong == 1 else 's'} in {words.pairs(len(pairs))}"
+        return f"A/A: {counted(wrong, 'false alarm')} in {words.pairs(len(pairs))}"
     counts = report.count(len(pairs), judged, 0)
     silent = counts.undecided + counts.not_comparable
     texts = {
@@ -70,7 +71,7 @@ def counts_text(verdicts: Sequence[MetricVerdict]) -> str:
     """How many verdicts of each kind there are, over all metrics."""
     counts = Counter(each.verdict for each in verdicts)
     found = ", ".join(f"{counts[each]} {words.name(each)}" for each in Verdict if counts[each])
-    return f"{len(verdicts)} verdicts over all metrics: {found or 'none'}"
+    return f"{counted(len(verdicts), 'verdict')} over all metrics: {found or 'none'}"
 
 
 def _capital(text: str) -> str:

@@ -97,7 +97,7 @@ def locate(text: str) -> str:
         found = next((path / name for name in ("bin/python", "bin/python3") if (path / name).exists()), None)
         if found is None:
             raise UsageError(
-                f"--python {text}: this folder is no virtual environment, it holds no bin/python",
+                f"--python {text}: this folder is not a virtual environment, it holds no bin/python",
                 hint="name a python executable, or make one: python3 -m venv FOLDER",
             )
         path = found
@@ -133,7 +133,7 @@ def ask_version(python: str, timeout: float = START_TIMEOUT_S) -> str:
         how = "ended without a word of it"
     said = f"\n  it said: {ending.output.splitlines()[-1][:200]}" if ending.output else ""
     raise UsageError(
-        f"--python {python}: this is no working Python: asked for its version, it {how}{said}",
+        f"--python {python}: this is not a working Python: asked for its version, it {how}{said}",
         hint="name a python executable or the folder of a virtual environment",
     )
 

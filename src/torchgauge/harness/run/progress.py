@@ -8,9 +8,9 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, TextIO
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.counted import counted
 from torchgauge.records import ATTEMPTED, Group, Plan, Result, Status, Subject, Workload, inexact
 from torchgauge.results import units
-from torchgauge.results.document import counted
 from torchgauge.results.hostile_text import visible
 
 if TYPE_CHECKING:
@@ -93,7 +93,8 @@ class Progress(LiveLines):
         self.total, self.before = report.planned, sum(report.counts.values())
         self.begin(self.total)
         self.say(
-            f"run {plan.run_id}: {self.total} cases in {len(plan.groups)} groups, {self.before} done before"
+            f"run {plan.run_id}: {counted(self.total, 'case')} in "
+            f"{counted(len(plan.groups), 'group')}, {self.before} done before"
         )
         self.show(completed=self.before)
 

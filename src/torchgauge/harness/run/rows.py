@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.harness.interpreter.interpreter import hint_for
 from torchgauge.harness.interpreter.staging import is_own
 from torchgauge.harness.run.steadiness import doubts
@@ -209,7 +210,10 @@ def _reason(plan: Plan, planned: PlannedCase, outcome: Outcome) -> str:
     Where memory ran out, it also says what the parameters alone take: models are built in float32.
     """
     if outcome.status is Status.OOM and planned.parameters is not None:
-        size = f"{planned.parameters:,} parameters alone are {planned.parameters * 4 / 1e9:.1f} GB in float32"
+        size = (
+            f"{counted(planned.parameters, 'parameter')} alone are "
+            f"{planned.parameters * 4 / 1e9:.1f} GB in float32"
+        )
         return f"{outcome.reason}; its {size}"
     packages = outcome.cause in (Cause.MISSING_PACKAGE, Cause.CONFLICTING_PACKAGE)
     return hint_for(plan.python, outcome.reason) if packages else outcome.reason

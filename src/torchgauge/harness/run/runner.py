@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.counted import counted
 from torchgauge.devices.device import Device
 from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.executors.executor import Executor, Submission, Yield
@@ -95,7 +96,9 @@ class Campaign:
             self.progress.start(self.plan, report)
             self._begin(journal)
             if done:
-                journal.append(Kind.NOTE, [Note(f"resumed with {len(done)} cases done", self.clock.now())])
+                journal.append(
+                    Kind.NOTE, [Note(f"resumed with {counted(len(done), 'case')} done", self.clock.now())]
+                )
             left = {each.case.key: each for each in self.plan.cases if each.case.key not in done}
             keeper = RowKeeper(self.plan, journal, report, self.progress, self.clock, left)
             for text in (note for suite in self.suites.values() for note in suite.notes):

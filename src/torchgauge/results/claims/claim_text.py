@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from torchgauge.clock import utc
+from torchgauge.counted import counted
 from torchgauge.results import document
 from torchgauge.results.claims.answer import Answer, Answers, Part, Where
 from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Expect, Over, Question
 from torchgauge.results.claims.member import COUNTED, Member, MemberState
-from torchgauge.results.document import Ours, counted
+from torchgauge.results.document import Ours
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.units import integer, interval, quantity, shortened
 

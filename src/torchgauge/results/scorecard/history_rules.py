@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from torchgauge.clock import DAY_S
+from torchgauge.counted import counted
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.scorecard.evidence import Evidence, Moment
 from torchgauge.results.scorecard.finding import Finding
@@ -37,7 +38,7 @@ def flaky(item: Item, rule: Measured, evidence: Evidence) -> Finding:
         because = f"no case was seen {rule.minimum} times in one environment in the last {rule.days} days"
         return Finding(None, item.points, because, (), _NIGHTS)
     changed = sum(len(set(said)) > 1 for said in often.values())
-    because = f"{changed} of {len(often)} cases ended differently in one environment"
+    because = f"{changed} of {counted(len(often), 'case')} ended differently in one environment"
     points = item.points if changed < (rule.share or 0.0) * len(often) else 0
     return Finding(points, points, because)
 

@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torchgauge import registry
-from torchgauge.results.document import counted as numbered
+from torchgauge.counted import counted as numbered
 from torchgauge.results.scorecard.evidence import Evidence, Says, Seen
 from torchgauge.results.scorecard.finding import Finding, counted, listed
 from torchgauge.results.scorecard.history_rules import builds, flaky, outages
