@@ -456,7 +456,7 @@ def test_small_models_do_not_pose_as_full_ones(tmp_path):
     path = made.store_of(tmp_path / "store", rows)
     answer = ask(made.claim(), path)
     assert answer.counts == {"yes": 2}
-    assert "1 models have rows of size full, which are not counted: --size full" in answer.notes
+    assert "1 model has rows of size full, which are not counted: --size full" in answer.notes
     full = ask(made.claim(select=Select(suites=("zoo",), size="full")), path, made.listing("a", "b"))
     assert full.counts == {"no": 1, "not measured": 1}
     assert "--size full" in full.commands[0]

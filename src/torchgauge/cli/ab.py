@@ -71,7 +71,8 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     else:
         request = _request(suite, options)
         policy = read_policy(request.policy)
-        comparison = new_comparison(request, store=options["store"], progress=progress)
+        with progress.during():
+            comparison = new_comparison(request, store=options["store"], progress=progress)
     ending = run_comparison(comparison, judge_for(comparison, policy), folder, max_time_s=options["max_time"])
     aside(ending_lines(ending))
     if options["as_json"]:

@@ -39,7 +39,9 @@ def command(**options: Any) -> None:
     if options["only_list"]:
         click.echo("\n".join(catalogue_lines(options["groups"], options["checks"])))
         return
-    campaign = check_campaign(options, Progress())
+    progress = Progress()
+    with progress.during():
+        campaign = check_campaign(options, progress)
     report = campaign.run()
     results, _ = find_results(str(campaign.store.path), report.run_id)
     cards = [

@@ -59,7 +59,9 @@ def command(**options: Any) -> None:
     if options["script"]:
         click.echo(case_script(options["script"]), nl=False)
         return
-    campaign, folder = ops_campaign(options, Progress())
+    progress = Progress()
+    with progress.during():
+        campaign, folder = ops_campaign(options, progress)
     report = campaign.run(folder)
     results = results_of(campaign.store, report.run_id)
     aside((*matrix_lines(results), *summary_lines(report, Path(campaign.store.path))))

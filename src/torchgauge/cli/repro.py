@@ -42,7 +42,9 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     from torchgauge.results.journal import results
 
     settings, _ = settings_of(options)
-    campaign = repro_campaign(case, settings, store=store, progress=Progress(), python=options["python"])
+    progress = Progress()
+    with progress.during():
+        campaign = repro_campaign(case, settings, store=store, progress=progress, python=options["python"])
     report = campaign.run()
     folder = campaign.store.run(report.run_id)
     found = list(results(folder.journal_path))

@@ -22,6 +22,8 @@ from torchgauge.cli.options import (
 
 if TYPE_CHECKING:
     from torchgauge.harness.launched.crew import Crew
+    from torchgauge.harness.run.runner import Campaign
+    from torchgauge.results.store import RunFolder
 
 
 @click.command("run")
@@ -72,43 +74,17 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
 
 def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None = None) -> int:
     """The exit code of the run; of several processes of a launcher, ``crew`` are all of them."""
-    from dataclasses import replace
+    from torchgauge.harness.run.live_lines import LiveLines
 
-    from torchgauge.harness.planning.order_text import left_lines, order_lines
-    from torchgauge.harness.planning.sharding import other_shardings
-    from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
-    from torchgauge.harness.run.progress import Progress
-    from torchgauge.harness.run.run_report import report_plain
-    from torchgauge.harness.run.summary import summary_lines
+    with LiveLines().during():  # importing takes a second, too
+        from torchgauge.harness.planning.order_text import left_lines, order_lines
+        from torchgauge.harness.planning.sharding import other_shardings
+        from torchgauge.harness.run.run_report import report_plain
+        from torchgauge.harness.run.summary import summary_lines
 
-    progress = Progress()
-    if options["resume"]:
-        campaign, folder = resumed_campaign(
-            options["resume"],
-            progress,
-            options["executor"],
-            executor_words=options["executor_words"],
-            python=options["python"],
-        )
-    else:
-        settings, provenance = settings_of(options)
-        selection = selection_of(suite, options)
-        if crew is not None:
-            selection = replace(selection, processes=selection.processes or crew.launch.count)
-        campaign = new_campaign(
-            selection,
-            settings,
-            provenance,
-            store=options["store"],
-            progress=progress,
-            executor=options["executor"],
-            executor_words=options["executor_words"],
-            python=options["python"],
-            durations=options["durations"],
-            crew=crew,
-        )
-        folder = None
-        if settings.budget_s is not None or campaign.plan.shard != "1/1":
+        campaign, folder = _campaign(suite, options, crew)
+    if folder is None:
+        if campaign.plan.settings.budget_s is not None or campaign.plan.shard != "1/1":
             aside(order_lines(campaign.plan))
         if others := other_shardings(campaign.store, campaign.plan):
             trouble = (
@@ -122,3 +98,40 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
     if options["as_json"]:
         say_json(report_plain(report))
     return report.exit_code
+
+
+def _campaign(
+    suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None
+) -> tuple[Campaign, RunFolder | None]:
+    """What is to be run, and the folder of the run where it goes on."""
+    from dataclasses import replace
+
+    from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
+    from torchgauge.harness.run.progress import Progress
+
+    progress = Progress()
+    if options["resume"]:
+        return resumed_campaign(
+            options["resume"],
+            progress,
+            options["executor"],
+            executor_words=options["executor_words"],
+            python=options["python"],
+        )
+    settings, provenance = settings_of(options)
+    selection = selection_of(suite, options)
+    if crew is not None:
+        selection = replace(selection, processes=selection.processes or crew.launch.count)
+    campaign = new_campaign(
+        selection,
+        settings,
+        provenance,
+        store=options["store"],
+        progress=progress,
+        executor=options["executor"],
+        executor_words=options["executor_words"],
+        python=options["python"],
+        durations=options["durations"],
+        crew=crew,
+    )
+    return campaign, None

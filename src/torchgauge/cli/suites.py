@@ -49,7 +49,7 @@ def list_suites(as_json: bool = False) -> None:
         if as_json:
             continue
         smoke = sum("smoke" in model.tiers for model in models)
-        click.echo(f"{name:<14} {len(models):>4} models, {smoke} in tier smoke  {suite.doc}")
+        click.echo(f"{name:<14} {counted(len(models), 'model'):>12}, {smoke} in tier smoke  {suite.doc}")
         if suite.unavailable is not None:
             click.echo(f"{'':<14} not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}")
     if as_json:

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchgauge.counted import counted
-from torchgauge.harness.run.progress import LiveLines
+from torchgauge.harness.run.live_lines import LiveLines
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict, Pair, Side
 from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words as words

@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.errors import NotOfferedError, TorchgaugeError, add_note
 from torchgauge.harness.backends import executorch_delegates as delegates
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of
@@ -235,7 +236,7 @@ def _judge_delegation(prepared: Prepared, program: Program, delegate: str) -> No
     )
     prepared.measurements.append(single("delegated_share", share, "get_delegation_info, without getitem"))
     if not given:
-        said = f"asked for {delegate}: 0 of {kept} operators were delegated to it"
+        said = f"asked for {delegate}: 0 of {counted(kept, 'operator')} were delegated to it"
         prepared.degraded.append(said)
     prepared.measurements.append(delegated_time(program))
 

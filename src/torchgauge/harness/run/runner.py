@@ -24,6 +24,7 @@ from torchgauge.harness.run.disk_space import require_space
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.row_keeper import RowKeeper
 from torchgauge.harness.run.run_report import RunReport
+from torchgauge.processes.cursor import show_cursor
 from torchgauge.processes.kept_process import leave
 from torchgauge.records import Again, Group, Plan, Status
 from torchgauge.registry import load
@@ -35,9 +36,6 @@ from torchgauge.suites.suite import Suite
 
 if TYPE_CHECKING:
     from torchgauge.harness.launched.crew import Crew
-
-SHOW_CURSOR = b"\x1b[?25h"
-"""What a live line has hidden on a terminal."""
 
 
 @dataclass(frozen=True)
@@ -176,8 +174,7 @@ def stop_on_interrupt(
         if stop.is_set():
             if folder is not None:
                 shutil.rmtree(folder / "work", ignore_errors=True)
-            if os.isatty(2):
-                os.write(2, SHOW_CURSOR)
+            show_cursor()
             leave()
         stop.set()
         said = (
