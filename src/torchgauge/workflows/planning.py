@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from torchgauge import registry
+from torchgauge.counted import counted
 from torchgauge.devices.device import Device, DeviceDescriptor
 from torchgauge.devices.discover import GROUP as DEVICES
 from torchgauge.devices.discover import find_device
@@ -300,7 +301,7 @@ def notes_of(plan: CampaignPlan, config: Config) -> list[str]:
         pool = config.pool(planned.name)
         if len(planned.shards) < pool.shards:
             notes.append(
-                f"pool {pool.name} gets {len(planned.shards)} of {pool.shards} shards:"
+                f"pool {pool.name} gets {len(planned.shards)} of {counted(pool.shards, 'shard')}:"
                 " it has no more cases that can run apart"
             )
         longest = max(shard.expected_s for shard in planned.shards)

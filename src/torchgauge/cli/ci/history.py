@@ -72,7 +72,7 @@ def add(source: Path, folder: Path) -> None:
 def save(branch: str, folder: Path, message: str) -> None:
     """Push the folder as one commit on top of what was fetched, never over what came meanwhile.
 
-    Nothing new is no error. A push that is no fast-forward ends with 3 and is not tried again; one that the
+    Nothing new is fine. A push that is not a fast-forward ends with 3 and is not tried again; one that the
     network broke is tried three times.
 
     Example: torchgauge ci history save --branch results --path history --message "Results of 2026-05-28"

@@ -54,15 +54,15 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
     counts = report.count(len(pairs), judged, 0)
     silent = counts.undecided + counts.not_comparable
     texts = {
-        Headline.REGRESSION: f"REGRESSION: {words.worse(judged)}",
-        Headline.NOTHING_COMPARED: "UNDECIDED: nothing was compared",
-        Headline.INCOMPLETE: f"INCOMPLETE: no regression was found, and {silent} could not be decided so far",
-        Headline.IN_DOUBT: "IN DOUBT: what did not change was called changed, see below",
-        Headline.NOTHING_GATES: "UNDECIDED: nothing that was compared gates, as the policy says",
-        Headline.UNDECIDED: f"UNDECIDED: no regression was found, but {silent} could not be decided",
+        Headline.REGRESSION: f"Regression: {words.worse(judged)}",
+        Headline.NOTHING_COMPARED: "Undecided: nothing was compared",
+        Headline.INCOMPLETE: f"Incomplete: no regression was found, and {silent} could not be decided so far",
+        Headline.IN_DOUBT: "In doubt: what did not change was called changed, see below",
+        Headline.NOTHING_GATES: "Undecided: nothing that was compared gates, as the policy says",
+        Headline.UNDECIDED: f"Undecided: no regression was found, but {silent} could not be decided",
         Headline.REPORTED: _capital(words.let_pass(judged)),
-        Headline.IMPROVEMENT: f"IMPROVEMENT: {counts.changed} better, none worse",
-        Headline.UNCHANGED: f"UNCHANGED within the tolerance: {words.pairs(len(pairs))}",
+        Headline.IMPROVEMENT: f"Improvement: {counts.changed} better, none worse",
+        Headline.UNCHANGED: f"Unchanged within the tolerance: {words.pairs(len(pairs))}",
     }
     return texts[gate_verdict.headline(verdicts, incomplete=state is not RunState.COMPLETE)]
 
@@ -77,7 +77,7 @@ def counts_text(verdicts: Sequence[MetricVerdict]) -> str:
 def _capital(text: str) -> str:
     """``text`` with its first word as the other headlines have it."""
     first, comma, rest = text.partition(",")
-    return first.upper() + comma + rest
+    return first.capitalize() + comma + rest
 
 
 def _is_news(verdict: MetricVerdict) -> bool:

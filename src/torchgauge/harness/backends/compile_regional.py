@@ -105,7 +105,7 @@ def extra_graphs(asked: int, counts: compilation.CompileCounters) -> str:
     if counts.graphs <= asked + min(known, 1):
         return ""
     why = "; ".join((*counts.recompile_reasons, *counts.break_reasons)) or "the compiler gives no reason"
-    return f"{counts.graphs} graphs where {asked} would do: {why}"
+    return f"{counted(counts.graphs, 'graph')} where {asked} would do: {why}"
 
 
 @dataclass
@@ -138,7 +138,7 @@ class Regions:
                 f"call a region that is compiled once: {IN_PLACE}"
             )
         if regions > len(self.alike):
-            return f"{regions} regions where {len(self.alike)} would do: {WHY}"
+            return f"{counted(regions, 'region')} where {len(self.alike)} would do: {WHY}"
         return ""
 
 

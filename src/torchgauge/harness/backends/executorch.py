@@ -231,7 +231,7 @@ def _judge_delegation(prepared: Prepared, program: Program, delegate: str) -> No
     share = given / (given + kept) if given + kept else 0.0
     prepared.evidence.update(
         delegate=delegate,
-        delegated_operators=f"{given} of {given + kept} in {program.subgraphs} subgraphs",
+        delegated_operators=f"{given} of {given + kept} in {counted(program.subgraphs, 'subgraph')}",
         not_delegated=", ".join(f"{name} x{count}" for name, count in program.kept.most_common(8)) or "none",
     )
     prepared.measurements.append(single("delegated_share", share, "get_delegation_info, without getitem"))

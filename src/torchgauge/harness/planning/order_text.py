@@ -18,7 +18,7 @@ def order_lines(plan: Plan) -> list[str]:
     if schedule is None:
         return []
     groups = len(schedule.expected_s)
-    basis = f"recorded durations of {schedule.known} of {groups} groups"
+    basis = f"recorded durations of {schedule.known} of {counted(groups, 'group')}"
     lines = [f"order: {_BY.get(schedule.order, schedule.order)}, {basis}"]
     if schedule.source:
         lines[0] += f" (from {schedule.source})"

@@ -131,7 +131,10 @@ def other_model(planned: PlannedCase, outcome: Outcome) -> str:
     declared, realised = planned.parameters, outcome.realised
     if declared is None or realised is None or realised.parameters == declared:
         return ""
-    return f"{realised.parameters:,} parameters were built, and its suite declares {declared:,}"
+    return (
+        f"{counted(realised.parameters, 'parameter was', 'parameters were')} "
+        f"built, and its suite declares {declared:,}"
+    )
 
 
 def unattempted(plan: Plan, planned: PlannedCase, status: Status, cause: Cause | None, reason: str) -> Result:

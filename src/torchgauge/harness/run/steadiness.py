@@ -115,7 +115,9 @@ def _taken(facts: Mapping[str, Scalar]) -> list[str]:
         share = facts.get(name)
         if isinstance(share, float) and share > MOST_TAKEN:
             found.append(f"{who} took its cores for {share:.0%} of the time")
-    counted, blocks, why = (facts.get(name) for name in ("throttled_counted", "blocks", "throttled_for"))
-    if isinstance(counted, int) and counted:  # they count where there are too few others
-        found.append(f"the device had lowered its clock ({why}) in {counted} of {blocks} blocks")
+    slowed, blocks, why = (facts.get(name) for name in ("throttled_counted", "blocks", "throttled_for"))
+    if (
+        isinstance(slowed, int) and isinstance(blocks, int) and slowed
+    ):  # they count where there are too few others
+        found.append(f"the device had lowered its clock ({why}) in {slowed} of {counted(blocks, 'block')}")
     return found

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.records import left_out
 from torchgauge.records.codec import to_plain
 from torchgauge.results import document
@@ -33,7 +34,7 @@ def summary_line(found: Trend) -> str:
     for each in found.suspicions:
         states[each.state.value] = states.get(each.state.value, 0) + 1
     counts = ", ".join(f"{count} {state.replace('_', ' ')}" for state, count in states.items())
-    parts = [f"{len(found.series)} series", f"{nights} nights", f"changes: {counts or 'none'}"]
+    parts = [f"{len(found.series)} series", counted(nights, "night"), f"changes: {counts or 'none'}"]
     if short:
         parts.append(f"{short} series too short to say anything")
     if apart := left_out(night.doubt for each in found.series for night in each.series.nights):

@@ -89,7 +89,7 @@ def _from_folder(path: Path, caps: Caps) -> dict[str, bytes]:
     with os.scandir(path) as found:
         entries = list(islice(found, caps.files + 1))
     if len(entries) > caps.files:
-        raise RefusedSetError(Reason.TOO_MANY_FILES, f"more than {caps.files} files")
+        raise RefusedSetError(Reason.TOO_MANY_FILES, f"more than {counted(caps.files, 'file')}")
     for entry in entries:
         name = entry.name
         _check_name(name, caps)
