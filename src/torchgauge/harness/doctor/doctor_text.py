@@ -65,6 +65,6 @@ def _machine(environment: Environment | None) -> list[str]:
     parts = (
         str(facts.get("device.model") or ""),
         f"torch {facts['torch.version']}" if "torch.version" in facts else "",
-        "" if threads is None else counted(threads, "thread"),
+        counted(threads, "thread") if isinstance(threads, int) else "",
     )
     return [part for part in parts if part]

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import MutableMapping
 from dataclasses import dataclass
 
-from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 
 _FOR_EACH = ("RANK", "LOCAL_RANK", "MASTER_PORT")
@@ -52,7 +51,7 @@ def taken_from(environ: MutableMapping[str, str]) -> Launch | None:
     if wrong or not said["MASTER_ADDR"]:
         name = wrong[0] if wrong else "MASTER_ADDR"
         raise UsageError(
-            f"launched as one of {counted(count, 'process')}, and {name} is {said[name] or 'not set'}",
+            f"launched with WORLD_SIZE={count}, and {name} is {said[name] or 'not set'}",
             hint=f"a launcher sets WORLD_SIZE, MASTER_ADDR, {', '.join(_FOR_EACH)}, as torchrun does",
         )
     run, again = environ.get("TORCHELASTIC_RUN_ID", ""), environ.get("TORCHELASTIC_RESTART_COUNT", "")

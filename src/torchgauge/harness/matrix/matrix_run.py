@@ -310,7 +310,7 @@ class CellProgress(AbProgress):
         super().__init__()
         self._label = label
 
-    def begin(self, total: int | None = None) -> None:
+    def begin(self, total: int | None = None, doing: str = "") -> None:
         """Start the clock; several cells share the terminal, so that no line of it is live."""
         self.began = self.clock.steady()
 

@@ -89,12 +89,12 @@ def outcome(result: Result, eager: Result | None) -> str:
     """Status, latency and ratio to ``eager`` of one case, and the names of what puts them in doubt."""
     grave = [each for each in reversed(GRAVEST) if each in result.modifiers]  # the reason is of the last one
     marks = "".join(f", {each.value}" for each in (*sorted({*result.modifiers} - {*grave}), *grave))
+    text: str = result.status.value
     if result.status is not Status.PASS:
-        return result.status.value + marks
-    found = {each.metric: each for each in result.summaries}
-    latency, text = found.get("latency"), result.status.value
-    if latency is not None and latency.median is not None:
-        text += f" {units.told(latency.median, 's', inexact('latency', result.modifiers))}"
+        return text + marks
+    latency = _median(result)
+    if latency is not None:
+        text += f" {units.told(latency, 's', inexact('latency', result.modifiers))}"
     ratio = ratio_text(result, eager)
     return text + (f", {ratio}" if ratio else "") + marks
 

@@ -72,8 +72,8 @@ class Progress(LiveLines):
         if not results:
             return []
         if len({result.case.workload for result in results}) > 1:  # checks: many share a process
-            first = results[0].case
-            named = f"{first.workload.suite} @{first.device}"
+            checked = results[0].case
+            named = f"{checked.workload.suite} @{checked.device}"
             return [f"[{done}/{self.total}] {named}: {describe_counts(results)}"]
         eager = next((each for each in results if each.case.configuration.name == EAGER), None)
         idle = [each for each in results if each.status not in ATTEMPTED]

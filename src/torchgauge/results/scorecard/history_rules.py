@@ -22,7 +22,9 @@ def builds(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     kinds = {each.release.final for each in recent if each.counts and each.release is not None}
     missing = [word for final, word in ((True, "a release"), (False, "a nightly")) if final not in kinds]
     if missing:
-        because = f"no case passed with {' and with '.join(missing)} in the last {counted(rule.days, 'day')}"
+        because = (
+            f"no case passed with {' and with '.join(missing)} in the last {counted(rule.days or 1, 'day')}"
+        )
         return Finding(None, item.points, because, (), _NIGHTS)
     return Finding(item.points, item.points, "cases passed with a nightly and with a release")
 
@@ -37,7 +39,7 @@ def flaky(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     if not often:
         because = (
             f"no case was seen {rule.minimum} times in one "
-            f"environment in the last {counted(rule.days, 'day')}"
+            f"environment in the last {counted(rule.days or 1, 'day')}"
         )
         return Finding(None, item.points, because, (), _NIGHTS)
     changed = sum(len(set(said)) > 1 for said in often.values())
