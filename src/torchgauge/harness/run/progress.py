@@ -39,8 +39,9 @@ class Progress(LiveLines):
         self.begin(self.total, "workers import torch, then the machine is calibrated")
         size = f"{counted(self.total, 'case')} in {counted(len(plan.groups), 'group')}"
         before = f", {self.before} done before" if self.before else ""
-        shared = self.naming.shared(plan)
-        self.say(f"run {plan.run_id}: {size}{before}{f': {shared}' if shared else ''}")
+        self.say(f"run {plan.run_id}: {size}{before}")
+        if shared := self.naming.shared(plan):
+            self.say(f"shared by all: {shared}")
         names = {planned.case.configuration.name for group in plan.groups for planned in group.cases}
         if EAGER in names and len(names) > 1:
             self.say(RATIOS.format(plan.settings.confidence))

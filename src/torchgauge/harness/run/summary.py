@@ -40,7 +40,7 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
         lines.append("incomplete: some cases are infra or not_run")
     elif not report.telling:
         lines.append("nothing was measured, so this run says nothing of any model")
-    lines.append(f"run {report.run_id} in {store}; logs in {folder / 'logs'}")
+    lines += [f"run {report.run_id} in {store}", f"logs in {folder / 'logs'}"]
     return lines
 
 

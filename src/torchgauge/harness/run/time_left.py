@@ -39,8 +39,8 @@ class TimeLeft:
         if schedule is None:
             return cls({group.id: 1.0 for group in plan.groups}, share=share)
         trust = FULL_TRUST * schedule.known / max(1, len(schedule.expected_s))
-        checks = all(group.checks for group in plan.groups)
-        return cls(dict(schedule.expected_s), trust, 0.0 if checks else schedule.closing_s, share)
+        calibrates = plan.settings.calibrate and not all(group.checks for group in plan.groups)
+        return cls(dict(schedule.expected_s), trust, schedule.closing_s if calibrates else 0.0, share)
 
     def heard(self, group: Group, now: float) -> None:
         """Something of ``group`` runs ``now``."""
