@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.options import EXPECTATIONS, PYTHON, CommaList, store_option
 
 
@@ -37,7 +37,7 @@ def command(**options: Any) -> None:
     from torchgauge.results.lookup import find_results
 
     if options["only_list"]:
-        click.echo("\n".join(catalogue_lines(options["groups"], options["checks"])))
+        say(catalogue_lines(options["groups"], options["checks"]))
         return
     progress = Progress()
     with progress.during():
@@ -52,5 +52,5 @@ def command(**options: Any) -> None:
     if options["as_json"]:
         say_json({**report_plain(report), "cards": to_plain(cards)})
     else:
-        click.echo("\n".join(line for card in cards for line in card_lines(card)))
+        say(line for card in cards for line in card_lines(card))
     sys.exit(report.exit_code)

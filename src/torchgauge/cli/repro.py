@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.options import (
     EXPECTATIONS,
     NO_FALLBACK_CHECK,
@@ -50,8 +50,7 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     found = list(results(folder.journal_path))
     for result in found:
         if result.case_id == case or len(found) == 1:
-            for line in result_lines(result):
-                click.echo(line, err=as_json)
+            (aside if as_json else say)(result_lines(result))
     aside(summary_lines(report, campaign.store.path))
     if as_json:
         say_json(report_plain(report))

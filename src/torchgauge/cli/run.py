@@ -74,9 +74,11 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
 
 def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None = None) -> int:
     """The exit code of the run; of several processes of a launcher, ``crew`` are all of them."""
+    from contextlib import nullcontext
+
     from torchgauge.harness.run.live_lines import LiveLines
 
-    with LiveLines().during():  # importing takes a second, too
+    with nullcontext() if options.get("quiet") else LiveLines().during():  # importing takes a second, too
         from torchgauge.harness.planning.order_text import left_lines, order_lines
         from torchgauge.harness.planning.sharding import other_shardings
         from torchgauge.harness.run.run_report import report_plain

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.options import PYTHON
 from torchgauge.counted import counted
 
@@ -49,9 +49,9 @@ def list_suites(as_json: bool = False) -> None:
         if as_json:
             continue
         smoke = sum("smoke" in model.tiers for model in models)
-        click.echo(f"{name:<14} {counted(len(models), 'model'):>12}, {smoke} in tier smoke  {suite.doc}")
+        say([f"{name:<14} {counted(len(models), 'model'):>12}, {smoke} in tier smoke", f"  {suite.doc}"])
         if suite.unavailable is not None:
-            click.echo(f"{'':<14} not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}")
+            say([f"  not here: {suite.unavailable.reason}", f"  try: {suite.unavailable.hint}"])
     if as_json:
         say_json(listed)
     sys.exit(3 if None in listed.values() else 0)
@@ -74,12 +74,13 @@ def show(name: str, as_json: bool) -> None:
     if as_json:
         say_json([asdict(model) for model in suite.models()])
         return
+    longest = max((len(model.name) for model in suite.models()), default=0)
     for model in suite.models():
         modes = ", ".join(
             mode if model.framework == CHECK else f"{mode} b{batch}" for mode, batch in model.batch.items()
         )
         tiers, sizes = ",".join(model.tiers), ",".join(model.sizes)
-        click.echo(f"{model.name:<44} {tiers:<16} {sizes:<11} {modes}{_own_words(model)}")
+        say([f"{model.name:<{longest}}  {tiers}  {sizes}  {modes}{_own_words(model)}"])
     click.echo(f"needs: {suite.install_hint or 'nothing more'}", err=True)
     aside(_state(suite))
 
