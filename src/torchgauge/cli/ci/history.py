@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from torchgauge.counted import counted
+
 _BRANCH = click.option("--branch", default="results", show_default=True, help="the branch with the store")
 _PATH = click.option(
     "--path",
@@ -62,7 +64,7 @@ def add(source: Path, folder: Path) -> None:
     """
     from torchgauge.workflows.history_files import add_files
 
-    click.echo(f"{add_files(source, folder)} files")
+    click.echo(counted(add_files(source, folder), "file"))
 
 
 @command.command("save")
