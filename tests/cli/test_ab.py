@@ -101,7 +101,7 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
         ((*TOYS, "--base-config", "eager"), "only one side has a configuration"),
         ((*TOYS, "--base", "/no/such/python"), "/no/such/python"),
         ((*TOYS, "--control", "--policy", "/no/such/file"), "/no/such/file"),
-        (("--resume", "/no/such/folder"), "no folder of a comparison"),
+        (("--resume", "/no/such/folder"), "not a folder of a comparison"),
         (("toy", "--control"), "no device is named"),
         (("nosuch", "--control", "--device", "fake"), "unknown suite 'nosuch'"),
     ],

@@ -509,7 +509,7 @@ def test_the_text_has_the_published_number_beside_the_answer(tmp_path):
     path = made.store_of(tmp_path / "store", made.speedups(FASTER | SLOWER))
     found = answer_claim(made.claim(threshold=0.9), [path], made.whatever_is_stored)
     text = terminal_of(found)
-    assert "REFUTED fake, inductor: 80.0 % [67.0 %, 88.8 %] over 50 models" in text
+    assert "Refuted on fake, inductor: 80.0 % [67.0 %, 88.8 %] over 50 models" in text
     assert "published: 50 % of 193 models" in text
     assert "40 yes + 10 no = 50 counted" in text
     assert "inference, float32, size small (50), batch 1, 72 parameters" in text

@@ -92,7 +92,7 @@ def test_a_damaged_run_does_not_hide_the_others(store, build):
     build.published(store)
     store.begin(build.plan("run-2")).plan_path.write_text("{")
     infos = {info.run_id: info for info in store.runs()}
-    assert "no JSON" in infos["run-2"].problem
+    assert "not JSON" in infos["run-2"].problem
     assert infos["run-1"].recorded == 2
 
 

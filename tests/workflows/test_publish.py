@@ -114,7 +114,7 @@ def test_a_truncated_history_file_is_refused(night: Night) -> None:
     whole = guard.read_bytes()
     for length in range(0, len(whole) - 1, 7):
         guard.write_bytes(whole[:length])
-        with pytest.raises(DataFileError, match=r"no JSON|digest"):
+        with pytest.raises(DataFileError, match=r"not JSON|digest"):
             publish(night.store, guard, Built())
     data = json.loads(whole)
     del data["runs"][night.run_id(1, 1)]

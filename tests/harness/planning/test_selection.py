@@ -77,7 +77,7 @@ def test_fields_in_brackets_change_the_case() -> None:
 )  # fmt: skip
 def test_what_is_no_case_id_is_refused(text) -> None:
     """A malformed id is a usage error that shows the form."""
-    with pytest.raises(UsageError, match=r"case id|no number"):
+    with pytest.raises(UsageError, match=r"case id|not a number"):
         parse_case_id(text)
 
 
@@ -116,7 +116,7 @@ def test_shards_are_disjoint_and_together_the_plan(shards) -> None:
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])
 def test_what_is_no_shard_is_refused(text) -> None:
     """A shard lies between 1 and their number."""
-    with pytest.raises(UsageError, match="no shard"):
+    with pytest.raises(UsageError, match="not a shard"):
         parse_shard(text)
 
 

@@ -241,7 +241,7 @@ def test_bad_input_is_refused_with_its_place(tmp_path, name) -> None:
         (b" \n\n", "is empty"),
         (f"{PERFORMANCE}\n{ROW}\n".encode("utf-16"), "is not UTF-8"),
         (f"{PERFORMANCE}\n".encode() + b"fake,caf\xe9,2\n", r"csv:2: byte \d+ is not UTF-8"),
-        (PERFORMANCE.encode() + b"\n\x00\x00", "is not a CSV|cells"),
+        (PERFORMANCE.encode() + b"\n\x00\x00", "is not a CSV|1 cell"),
     ],
 )
 def test_bytes_that_are_no_csv_are_refused(tmp_path, data, message) -> None:

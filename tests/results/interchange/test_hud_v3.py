@@ -188,7 +188,7 @@ BAD = {
     "twice": (json.dumps([upstream(), upstream()]), "has speedup twice"),
     "no suite": (json.dumps(upstream(model=NO_SUITE)), "says no suite"),
     "hostile name": (json.dumps(upstream(model=HOSTILE)), "cannot be the name"),
-    "unknown verdict": (json.dumps(upstream(metric=FINE)), "no verdict"),
+    "unknown verdict": (json.dumps(upstream(metric=FINE)), "not a verdict"),
     "changed workload": (json.dumps(with_info(workload_hash="0" * 16)), "the workload's hash is"),
     "endless time": (json.dumps(upstream(timestamp=10**400)), "expected `int`"),
     "half a character": (json.dumps(upstream(timestamp="\ud800")), "surrogates not allowed"),
