@@ -5,11 +5,10 @@
 # A case that fails is a result, not a broken demo: only usage errors and interrupts stop it.
 set -u
 torchgauge=$1 store=$2 site=$3
-durations=$(dirname "$0")/demo-durations.json
 
 measure() {
     "$torchgauge" run timm huggingface --device "$1" --models "$2" --config eager,inductor --mode inference \
-        --store "$store" --measure-seconds 1 --durations "$durations"
+        --store "$store" --measure-seconds 1
     code=$?
     case $code in
         0 | 1 | 3) ;;
