@@ -177,7 +177,7 @@ def declared_metric(name: str) -> Metric | str:
         return error.message
     if name in METRICS:
         return "a package declares a metric that torchgauge has"
-    return found if isinstance(found, Metric) else f"what a package declares as {name} is no Metric"
+    return found if isinstance(found, Metric) else f"what a package declares as {name} is not a Metric"
 
 
 def preload() -> None:

@@ -90,7 +90,7 @@ def test_the_working_copy_gets_the_settings_that_the_checkout_lacks(tmp_path: Pa
 
 def test_a_folder_that_is_no_checkout_is_named(tmp_path: Path) -> None:
     """A wrong path ends with what is wrong with it."""
-    with pytest.raises(FileNotFoundError, match="is no checkout of pytorch/benchmark"):
+    with pytest.raises(FileNotFoundError, match="is not a checkout of pytorch/benchmark"):
         campaign_peer.prepare(tmp_path, tmp_path / "copy")
 
 

@@ -45,8 +45,8 @@ def test_a_slower_head_ends_with_one_and_says_so_first(slowed: Any) -> None:
     _, done = slowed
     assert done.returncode == 1, done.stderr
     lines = done.stderr.splitlines()
-    (at,) = [number for number, line in enumerate(lines) if line.startswith("REGRESSION: 1 worse")]
-    assert all(not line.startswith("REGRESSION") for line in lines[:at])
+    (at,) = [number for number, line in enumerate(lines) if line.startswith("Regression: 1 worse")]
+    assert all(not line.startswith("Regression") for line in lines[:at])
     row = lines[at + 1]
     assert "racers/steady" in row
     assert "regression" in row
@@ -80,7 +80,7 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
     """Exit 3, the command to go on with, and more launches when it is typed."""
     done = ab(tmp_path, *RACERS, "--head-env", "RACERS_FACTOR=1", "--max-time", "0.1s", "--no-control")
     assert done.returncode == 3, done.stderr
-    assert "INCOMPLETE" in done.stderr
+    assert "Incomplete" in done.stderr
     (hint,) = [line for line in done.stderr.splitlines() if "go on with: torchgauge ab --resume" in line]
     folder = hint.partition("--resume ")[2]
     again = ab(tmp_path, "--resume", folder, "--max-time", "0.1s")
@@ -95,13 +95,13 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
     [
         ((*TOYS,), "base and head are the same"),
         ((*TOYS, "--control", "--head-env", "A=1"), "base and head differ"),
-        ((*TOYS, "--head-env", "=1"), "'=***' is no environment variable"),
-        ((*TOYS, "--head-env", "MY-TOKEN=s3cret"), "'MY-TOKEN=***' is no environment variable"),
+        ((*TOYS, "--head-env", "=1"), "'=***' is not an environment variable"),
+        ((*TOYS, "--head-env", "MY-TOKEN=s3cret"), "'MY-TOKEN=***' is not an environment variable"),
         ((*TOYS, "--head-env", "A"), "write NAME=VALUE"),
         ((*TOYS, "--base-config", "eager"), "only one side has a configuration"),
         ((*TOYS, "--base", "/no/such/python"), "/no/such/python"),
         ((*TOYS, "--control", "--policy", "/no/such/file"), "/no/such/file"),
-        (("--resume", "/no/such/folder"), "no folder of a comparison"),
+        (("--resume", "/no/such/folder"), "not a folder of a comparison"),
         (("toy", "--control"), "no device is named"),
         (("nosuch", "--control", "--device", "fake"), "unknown suite 'nosuch'"),
     ],
@@ -122,7 +122,7 @@ def test_a_head_that_silently_stops_compiling_is_broken(tmp_path: Path) -> None:
     words = ("toy", "--models", "mlp", "--device", "cpu", "--config", "aot_eager", "--threads", "1")
     done = ab(tmp_path, *words, "--head-env", "TORCH_COMPILE_DISABLE=1", "--no-control", "--json")
     assert done.returncode == 1, done.stderr
-    assert "REGRESSION: 1 broken" in done.stderr
+    assert "Regression: 1 broken" in done.stderr
     said = {each["metric"]: each for each in json.loads(done.stdout)["verdicts"]}
     assert {name: each["verdict"] for name, each in said.items()} == {
         "latency": "not_comparable",

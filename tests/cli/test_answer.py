@@ -8,7 +8,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from torchgauge.cli.answer import asides, forms, say, say_json
+from torchgauge.cli.answer import asides, fitted, forms, say, say_json
 from torchgauge.errors import UsageError
 
 
@@ -50,3 +50,14 @@ def test_what_is_beside_the_answer_is_on_standard_error(capsys: pytest.CaptureFi
     asides(["n"], ["g"])
     told = capsys.readouterr()
     assert (told.out, told.err) == ("answer\n", "note: n\ngap: g\n")
+
+
+def test_a_line_is_broken_between_words_and_a_command_stays_whole() -> None:
+    """What goes on is indented; a command or a path is copied as it stands, however long."""
+    long = "  latency  " + "words and more words " * 6
+    broken = fitted(long, 80).split("\n")
+    assert len(broken) > 1
+    assert all(len(each) <= 80 for each in broken)
+    assert all(each.startswith("    ") for each in broken[1:])
+    for whole in (f"  try: torchgauge run {'x' * 90} b", f"logs in /{'y' * 90} z", "short"):
+        assert fitted(whole, 80) == whole

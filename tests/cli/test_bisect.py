@@ -23,7 +23,7 @@ TWICE = ("--build", f"a={sys.executable}", "--build", f"b={sys.executable}")
         (["toy/sum", "--build", f"a={sys.executable}", "--builds", "x"], "two lists of builds"),
         (["toy/sum", "--build", f"a={sys.executable}"], "needs two builds"),
         (["toy/sum", *TWICE], "are the same build"),
-        (["sum", "--build", f"a={sys.executable}"], "is no SUITE/MODEL"),
+        (["sum", "--build", f"a={sys.executable}"], "is not a SUITE/MODEL"),
         (["toy/sum", "--builds", "/no/such/file"], "cannot be read"),
     ],
 )

@@ -112,7 +112,7 @@ def test_json_holds_models_and_the_whole_ranking(invoke: Callable[..., Any], own
         (("--suite", "tom"), "tom"),
         (("--model", "resnet1888"), "resnet1888"),
         (("--mode", "sleeping"), "sleeping"),
-        (("--data", "/nowhere/x.json.gz"), "is no census"),
+        (("--data", "/nowhere/x.json.gz"), "is not a census"),
     ],
 )
 def test_mistakes_say_what_and_what_to_try(

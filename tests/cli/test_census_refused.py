@@ -39,7 +39,7 @@ def test_every_form_has_the_same_places():
 def test_what_is_no_package_is_a_users_mistake():
     """Neither a name that nobody has nor a path."""
     for name in ("no_such_package", "../torch"):
-        with pytest.raises(UsageError, match="no package"):
+        with pytest.raises(UsageError, match="not a package"):
             cli.main(["census", "--refused", "--package", name], standalone_mode=False)
     with pytest.raises(UsageError, match="three kinds of census"):
         cli.main(["census", "--refused", "--static", "--device", "cpu"], standalone_mode=False)

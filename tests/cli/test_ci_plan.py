@@ -100,8 +100,8 @@ def test_an_empty_plan_says_so_and_ends_with_five(here, process):
     "case",
     [
         ("", "", ("--pool", "tow"), "did you mean two"),
-        ("", "", ("--night", "tonight"), "no date"),
-        ("", "", ("--sha", "abc"), "no full commit"),
+        ("", "", ("--night", "tonight"), "not a date"),
+        ("", "", ("--sha", "abc"), "not a full commit"),
         ("suites: [toy]", "suites: [toyy]", (), "toyy"),
         ("[ubuntu-latest]", "[ubuntu-old]", (), "torchgauge.yml:4"),
         ("[ubuntu-latest]", "[]", (), "no runner labels"),

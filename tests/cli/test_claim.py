@@ -41,7 +41,7 @@ def test_the_founding_claim_is_answered_in_one_command(invoke, store):
     """On 16 models of 100 it is undecided, with what they would say; with a lower minimum it is refuted."""
     shown = invoke(*FOUNDING, *store)
     assert shown.exit_code == 3, shown.output
-    assert "UNDECIDED fake, inductor: 75.0 % [50.5 %, 89.8 %] over 16 models" in shown.output
+    assert "Undecided on fake, inductor: 75.0 % [50.5 %, 89.8 %] over 16 models" in shown.output
     assert "as far as these go it would be refuted" in shown.output
     assert "published: 97.5 % of 193 models" in shown.output
     shown = invoke(*FOUNDING, *store, "--minimum", "10")
@@ -53,9 +53,9 @@ def test_what_nobody_measured_is_said_of_no_feature(invoke, store):
     """A store of other suites answers none of the sentences on features: each is open, none is true."""
     shown = invoke("claim", "features", *store)
     assert shown.exit_code == 3, shown.output
-    verdicts = re.findall(r"^(SUPPORTED|REFUTED|UNDECIDED|NOT MEASURED)", shown.output, re.MULTILINE)
+    verdicts = re.findall(r"^(Supported|Refuted|Undecided|Not measured) on ", shown.output, re.MULTILINE)
     assert len(verdicts) >= len(load_claims(DATA / "features.yaml")), shown.output
-    assert set(verdicts) == {"NOT MEASURED"}, shown.output
+    assert set(verdicts) == {"Not measured"}, shown.output
 
 
 def test_a_count_of_one_run_decides(invoke, tmp_path):
@@ -82,15 +82,15 @@ def test_a_claim_of_ones_own_is_asked_by_its_file(invoke, store, tmp_path):
     for words in (["--file", str(path)], ["zoo", "is", "fast", "--file", str(path)], [str(path)]):
         shown = invoke("claim", *words, *store)
         assert shown.exit_code == 0, shown.output
-        assert "SUPPORTED fake, inductor: 1.19x" in shown.output
+        assert "Supported on fake, inductor: 1.19x" in shown.output
     assert "zoo-is-fast" in invoke("claim", "--list", "--file", str(path)).output
 
 
 def test_a_bundled_file_is_asked_whole(invoke, store):
     """The name of a file asks all of its claims, and the exit code is that of the worst answer."""
     shown = invoke("claim", "dashboard", *store, "--suite", "zoo", "--minimum", "5")
-    verdicts = [line.split(" fake")[0] for line in shown.output.splitlines() if "fake, inductor:" in line]
-    assert verdicts == ["UNDECIDED", "SUPPORTED", "NOT MEASURED", "NOT MEASURED"], shown.output
+    verdicts = [line.split(" on fake")[0] for line in shown.output.splitlines() if "fake, inductor:" in line]
+    assert verdicts == ["Undecided", "Supported", "Not measured", "Not measured"], shown.output
     assert shown.exit_code == 3
 
 
@@ -119,9 +119,9 @@ def test_options_replace_what_the_file_selects(invoke, store):
     for words in (("--config", "other"), ("--mode", "training"), ("--torch", "1.*"), ("--system", "Plan9")):
         shown = invoke(*FOUNDING, *store, *words)
         assert shown.exit_code == 3
-        assert "NOT MEASURED" in shown.output
+        assert "Not measured" in shown.output
     shown = invoke(*FOUNDING, *store, "--since", "2031-01-01")
-    assert "NOT MEASURED" in shown.output
+    assert "Not measured" in shown.output
     assert "over 16 models" in invoke(*FOUNDING, *store, "--since", "999999999d").output
 
 
@@ -150,10 +150,10 @@ def test_two_sides_can_be_named(invoke, tmp_path):
     words = ("claim", "newer torch", "--suite", "zoo", "--store", str(path))
     shown = invoke(*words)
     assert shown.exit_code == 0, shown.output
-    assert "SUPPORTED fake, eager: 1.2" in shown.output
+    assert "Supported on fake, eager: 1.2" in shown.output
     assert re.search(r"torch\.version +2\.8\.0 +2\.9\.0", shown.output)
     shown = invoke(*words, "--base", "torch=2.7*")
-    assert "SUPPORTED fake, eager: 2.4" in shown.output
+    assert "Supported on fake, eager: 2.4" in shown.output
 
 
 def test_the_list_names_every_claim(invoke):
@@ -170,7 +170,7 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
     Store.open(tmp_path / "store", create=True)
     shown = invoke("claim", "inductor faster than eager", "--store", str(tmp_path / "store"))
     assert shown.exit_code == 3
-    assert "NOT MEASURED" in shown.output
+    assert "Not measured" in shown.output
     assert "To measure what is missing:\n\n    torchgauge run huggingface timm torchbench" in shown.output
     assert "--tier full" in shown.output
 

@@ -74,7 +74,7 @@ def test_machine_output(invoke, runs) -> None:
         (("latest", "--config-a", "eager"), "--config-b is missing"),
         (("latest", "--config-a", "eager", "--config-b", "fats"), "did you mean fast"),
         (("old-1111", "latest", "--policy", "none.yaml"), "cannot be read"),
-        (("old-1111", "latest", "--metric", "speed"), "is no step time"),
+        (("old-1111", "latest", "--metric", "speed"), "is not a step time"),
     ],
 )
 def test_mistakes_are_told(invoke, runs, words, message) -> None:

@@ -110,7 +110,7 @@ def test_a_store_that_cannot_be_made_is_refused_at_once(tmp_path) -> None:
     (tmp_path / "file").write_text("")
     done = doctor(tmp_path, "--device", "cpu", "--store", str(tmp_path / "file" / "store"))
     assert (done.returncode, done.stdout) == (3, "")
-    assert f"{tmp_path / 'file'} is no folder" in done.stderr
+    assert f"{tmp_path / 'file'} is not a folder" in done.stderr
     assert "--store DIR" in done.stderr
 
 

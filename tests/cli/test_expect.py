@@ -80,11 +80,11 @@ def test_out_writes_a_copy_and_leaves_the_package_alone(invoke, words, tmp_path)
     [
         (("--in-place", "--dry-run"), "one of --out, --in-place and --dry-run"),
         (("--out", "."), "new entries need a link"),
-        (("--out", "/no/such/folder", *LINK), "is no folder"),
+        (("--out", "/no/such/folder", *LINK), "is not a folder"),
         (("--in-place", *LINK), "no file about 'fake' ships"),
         (("--file", "/no/such.yaml", "--in-place"), "--device NAME says whom"),
         (("--device", "fak"), "did you mean fake"),
-        (("--link", "example.org"), "is no link"),
+        (("--link", "example.org"), "is not a link"),
         (("--link", "https://a", "--link", "https://b"), "two links"),
     ],
 )

@@ -142,7 +142,7 @@ def test_a_cell_that_cannot_run_says_why_and_the_others_go_on(slowed):
     assert done.returncode == 3, done.stderr
     table = json.loads(done.stdout)["matrix"]
     columns = {column["label"]: column for column in table["columns"]}
-    assert "this is no working Python" in columns["broken"]["failed"]
+    assert "this is not a working Python" in columns["broken"]["failed"]
     assert "nothing of broken: the reason stands in its column" in done.stderr
     assert "the same command goes on" not in done.stderr
     assert columns["slow"]["state"] == "complete"
@@ -200,7 +200,7 @@ def test_a_build_that_was_changed_begins_anew(tmp_path):
     ("words", "said"),
     [
         ((*TOYS, "--torch", "2.13.0"), "two cells or more"),
-        ((*TOYS, "--torch", "2.13.0,newest"), "is no version"),
+        ((*TOYS, "--torch", "2.13.0,newest"), "is not a version"),
         ((*TOYS, "--timm", "1.0.9,1.0.31"), "none of torch"),
         (("nosuch", "--device", "fake", "--torch", "2.12.1,2.13.0"), "unknown suite 'nosuch'"),
         (("toy", "--models", "nosuch", "--device", "fake", "--torch", "2.12.1,2.13.0"), "unknown model"),
@@ -209,7 +209,7 @@ def test_a_build_that_was_changed_begins_anew(tmp_path):
         (("toy", "--torch", "2.12.1,2.13.0"), "no device is named"),
         ((*TOYS, "--torch", "2.12.1,2.13.0", "--no-accuracy"), "--no-accuracy"),
         ((*TOYS, "--torch", "2.12.1,2.13.0", "--policy", "/no/such/file"), "/no/such/file"),
-        ((*TOYS, "--torch", "2.12.1,2.13.0", "--beside", "x"), "is no matrix"),
+        ((*TOYS, "--torch", "2.12.1,2.13.0", "--beside", "x"), "is not a matrix"),
         ((*TOYS, "--torch", "2.12.1,2.13.0", "--beside", "x=/no/such/file"), "cannot be read"),
     ],
 )

@@ -54,9 +54,7 @@ def test_a_budget_says_what_it_leaves(planned, durations):
     lines = planned("--durations", durations, "--budget", "1m")
     assert lines[:2] == [NOOP, SUM]
     assert any("1 of 2 groups are expected to fit" in line for line in lines)
-    assert (
-        "not expected to fit: 1 cases in 1 groups, about 1 min 30 s; next: toy/sum inference @fake" in lines
-    )
+    assert "not expected to fit: 1 case in 1 group, about 1 min 30 s; next: toy/sum inference @fake" in lines
     assert "longer than the whole budget: toy/sum inference @fake" in lines
 
 

@@ -57,7 +57,7 @@ def test_an_ordinary_run_is_reported_by_its_id(invoke, store) -> None:
     """The same verb and forms show a run."""
     (run_id,) = Store.open(store).run_ids()
     text = invoke("report", run_id, "--store", str(store)).stdout
-    assert text.startswith("**As expected**. Of 1 cases: 1 pass.")
+    assert text.startswith("**As expected**. Of 1 case: 1 pass.")
     root = ET.fromstring(invoke("report", run_id, "--format", "junit", "--store", str(store)).stdout.encode())
     assert (root.get("tests"), root.get("failures")) == ("1", "0")
 

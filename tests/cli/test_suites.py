@@ -36,7 +36,7 @@ def test_a_suite_that_cannot_be_listed_does_not_hide_the_others(invoke) -> None:
     assert "broken         not listed: the operator database cannot be read; try: torchgauge doctor" in (
         shown.stderr
     )
-    assert "1 models, 1 in tier smoke  Whole." in shown.stdout
+    assert "1 model, 1 in tier smoke\n  Whole." in shown.stdout
 
 
 @pytest.mark.usefixtures("suites")

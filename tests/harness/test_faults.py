@@ -236,7 +236,7 @@ def test_a_result_after_the_deadline_does_not_count(eager: Finished) -> None:
     ("model", "said"),
     [
         ("result_then_crash", "after its results: signal 11 (SIGSEGV)"),
-        ("daemon_child", "left 1 processes running, killed"),
+        ("daemon_child", "left 1 process running, killed"),
         ("hangs_at_exit", "hung at exit and was killed"),
         ("healthy", ""),
     ],
@@ -316,4 +316,4 @@ def test_fresh_processes_end_alike(cold: Finished, model: str) -> None:
 
 def test_a_daemon_of_a_fresh_process_is_told(cold: Finished) -> None:
     """A daemon that a fresh worker left is killed and named as well."""
-    assert "left 1 processes running" in cold.row("daemon_child").teardown
+    assert "left 1 process running" in cold.row("daemon_child").teardown

@@ -57,7 +57,7 @@ EVIDENCE = {
     "planted-attention-forced-math": "asked for flash attention, ran math",
     "planted-attention-mixed": "asked for flash attention, ran math",
     "planted-unquantised-products": "1 of 1 linear layers are quantised, with 25% of the weights",
-    "planted-undelegated": "0 of 1 operators were delegated to it",
+    "planted-undelegated": "0 of 1 operator were delegated to it",
 }
 
 

@@ -7,9 +7,10 @@ import io
 import pytest
 
 from torchgauge.harness.ab.progress import AbProgress
-from torchgauge.harness.run.progress import LiveLines, Progress, describe_rows
+from torchgauge.harness.run.live_lines import LiveLines
+from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.run_report import RunReport
-from torchgauge.records import Status
+from torchgauge.records import Result, Status
 from torchgauge.records.comparison import Pair, Side
 from torchgauge.testing import make_case, make_plan, make_result
 
@@ -45,22 +46,23 @@ def _comparison(stream: io.StringIO) -> None:
 
 
 def test_a_log_has_lines_and_no_phases() -> None:
-    """No control sequence, and no more lines than there is news."""
+    """No control sequence, and no more lines than there is news; what all cases share is said once."""
     stream = io.StringIO()
     _campaign(stream)
     _comparison(stream)
     lines = stream.getvalue().splitlines()
-    assert lines[:2] == ["run run: 1 cases in 1 groups, 0 done before", "note: [bold]it is warm[/bold]"]
-    assert lines[2].startswith("[1/1] toy/noop inference float32 @fake: eager pass | took ")
-    assert lines[3].startswith("launch 3: 1 pair, after ")
-    assert len(lines) == 4
+    assert lines[:2] == ["run run: 1 case in 1 group", "shared by all: toy, inference, float32, on fake"]
+    assert lines[2] == "note: [bold]it is warm[/bold]"
+    assert lines[3].startswith("[1/1] noop eager: pass | took ")
+    assert lines[4].startswith("launch 3: 1 pair, after ")
+    assert len(lines) == 5
     assert "\x1b" not in stream.getvalue()
 
 
 @pytest.mark.parametrize(
     ("told", "phase", "line"),
     [
-        (_campaign, "toy/noop @fake: measure", "note: [bold]it is warm[/bold]"),
+        (_campaign, "noop: measure", "note: [bold]it is warm[/bold]"),
         (_comparison, "toy/noop, head: measure", "launch 3: 1 pair, after"),
     ],
 )
@@ -81,15 +83,42 @@ def test_what_never_began_stops_quietly() -> None:
     assert stream.getvalue() == ""
 
 
+def test_what_takes_long_before_a_plan_is_said_on_a_terminal_alone() -> None:
+    """With something that moves; where it ends in an error the cursor comes back, and a log has nothing."""
+    terminal, log = Terminal(), io.StringIO()
+    for stream in (terminal, log):
+        with pytest.raises(ValueError, match="refused"), LiveLines(stream).during("looking"):
+            raise ValueError("refused")
+    assert "looking ..." in terminal.getvalue()
+    assert terminal.getvalue().index("\x1b[?25l") < terminal.getvalue().rindex("\x1b[?25h")
+    assert log.getvalue() == ""
+
+
+def _lines(*results: Result) -> list[str]:
+    stream = io.StringIO()
+    plan = make_plan(*(each.case for each in results))
+    progress, report = Progress(stream), RunReport(plan.run_id, len(results))
+    progress.start(plan, report)
+    for each in results:
+        report.counts[each.status] += 1
+    progress.results(results, report)
+    return [line for line in stream.getvalue().rpartition(" | ")[0].splitlines() if line.startswith("[")]
+
+
 def test_many_configurations_that_cannot_run_are_counted() -> None:
-    """Thirty that a library refuses would hide the four that ran; a few keep their own words."""
+    """Thirty that a library refuses would hide the four that ran; a few keep lines of their own."""
     ran = make_result(make_case())
     refused = [
         make_result(make_case(configuration=f"config-{number}"), Status.UNSUPPORTED, reason=reason)
         for number, reason in enumerate(["no kernel", "no kernel", "another device", "no kernel"])
     ]
-    assert describe_rows([ran, *refused[:3]]) == (
-        "eager pass, config-0 unsupported (no kernel), config-1 unsupported (no kernel), "
-        "config-2 unsupported (another device)"
-    )
-    assert describe_rows([ran, *refused]) == "eager pass, 4 unsupported (no kernel and 1 other reason)"
+    assert _lines(ran, *refused[:3]) == [
+        "[1/4] noop eager: pass",
+        "[2/4] noop config-0: unsupported (no kernel)",
+        "[3/4] noop config-1: unsupported (no kernel)",
+        "[4/4] noop config-2: unsupported (another device)",
+    ]
+    assert _lines(ran, *refused) == [
+        "[1/5] noop eager: pass",
+        "[5/5] noop: 4 unsupported (no kernel and 1 other reason)",
+    ]

@@ -57,8 +57,8 @@ def test_a_claim_of_ones_own_needs_few_fields(tmp_path):
         ("      aggregation: most\n", 11, "invalid enum value 'most'"),
         ("      aggregation: share\n", 11, "a share needs `condition`"),
         (SHARE + "      metric: speedup\n", 13, "a share takes its metric from `condition`"),
-        ("      aggregation: share\n      condition: fast\n", 12, "'fast' is no condition"),
-        ("      aggregation: share\n      condition: speedup == 1\n", 12, "is no condition"),
+        ("      aggregation: share\n      condition: fast\n", 12, "'fast' is not a condition"),
+        ("      aggregation: share\n      condition: speedup == 1\n", 12, "is not a condition"),
         ("      aggregation: share\n      condition: speed > 1\n", 12, "did you mean speedup"),
         ("      aggregation: geomean\n", 11, "a geomean needs `metric`"),
         ("      aggregation: geomean\n      metric: speedups\n", 12, "did you mean speedup"),
@@ -214,7 +214,7 @@ def test_a_condition_is_read_whole():
     assert [condition_of(f"speedup {sign} 1").holds(1.0) for sign in (">", ">=", "<", "<=")] == [
         False, True, False, True,
     ]  # fmt: skip
-    with pytest.raises(ValueError, match="no condition"):
+    with pytest.raises(ValueError, match="not a condition"):
         condition_of("speedup > 1; import os")
 
 

@@ -456,7 +456,7 @@ def test_small_models_do_not_pose_as_full_ones(tmp_path):
     path = made.store_of(tmp_path / "store", rows)
     answer = ask(made.claim(), path)
     assert answer.counts == {"yes": 2}
-    assert "1 models have rows of size full, which are not counted: --size full" in answer.notes
+    assert "1 model has rows of size full, which are not counted: --size full" in answer.notes
     full = ask(made.claim(select=Select(suites=("zoo",), size="full")), path, made.listing("a", "b"))
     assert full.counts == {"no": 1, "not measured": 1}
     assert "--size full" in full.commands[0]
@@ -509,7 +509,7 @@ def test_the_text_has_the_published_number_beside_the_answer(tmp_path):
     path = made.store_of(tmp_path / "store", made.speedups(FASTER | SLOWER))
     found = answer_claim(made.claim(threshold=0.9), [path], made.whatever_is_stored)
     text = terminal_of(found)
-    assert "REFUTED fake, inductor: 80.0 % [67.0 %, 88.8 %] over 50 models" in text
+    assert "Refuted on fake, inductor: 80.0 % [67.0 %, 88.8 %] over 50 models" in text
     assert "published: 50 % of 193 models" in text
     assert "40 yes + 10 no = 50 counted" in text
     assert "inference, float32, size small (50), batch 1, 72 parameters" in text

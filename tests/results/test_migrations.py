@@ -93,7 +93,7 @@ def test_a_newer_version_is_refused_with_advice(tmp_path, build):
 def test_every_older_version_has_its_steps():
     """A raised schema version without a migration does not pass the tests."""
     assert set(migrations.RECORD_STEPS) == set(migrations.TABLE_STEPS) == set(range(SCHEMA_VERSION))
-    with pytest.raises(UsageError, match="is no version"):
+    with pytest.raises(UsageError, match="is not a version"):
         migrations.check_version("1", "store.json")
 
 

@@ -92,7 +92,7 @@ def test_a_damaged_run_does_not_hide_the_others(store, build):
     build.published(store)
     store.begin(build.plan("run-2")).plan_path.write_text("{")
     infos = {info.run_id: info for info in store.runs()}
-    assert "no JSON" in infos["run-2"].problem
+    assert "not JSON" in infos["run-2"].problem
     assert infos["run-1"].recorded == 2
 
 
@@ -147,7 +147,7 @@ def test_publishing_needs_exactly_the_planned_cases(store, build):
         with pytest.raises(InfrastructureError, match=r"1 of 2 planned cases have no row: toy/conv"):
             store.finish("run-1")
         journal.append(Kind.RESULT, [build.crashed(), build.result(model="stranger")])
-    with pytest.raises(InfrastructureError, match="1 cases that its plan does not"):
+    with pytest.raises(InfrastructureError, match="1 case that its plan does not"):
         store.finish("run-1")
     assert list((store.path / "tables").rglob("*run-1*")) == []
     with pytest.raises(UnknownNameError, match=r"did you mean run-1"):

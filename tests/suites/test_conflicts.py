@@ -100,7 +100,7 @@ WHOLE = """conflicts:
     [
         ('    since: "2"\n', "", "no rule says when it conflicts"),
         ("    unneeded: true\n", "", "nothing says which exceptions are its fault"),
-        ("    unneeded: true\n", "    says: ['(']\n", "no regular expression"),
+        ("    unneeded: true\n", "    says: ['(']\n", "not a regular expression"),
         ('since: "2"', "since: two", "since"),
         ("breaks:", "brakes:", "did you mean breaks"),
         ("link: https://example.org/1", "link: nowhere", "link"),

@@ -68,7 +68,7 @@ def test_a_point_is_named_by_its_case_id(tmp_path: Path) -> None:
     ("fields", "problem"),
     [("", "mask is not given"), ("[mask=none]", "seq is not given"),
      ("[mask=slidding,seq=128]", "mask of mine/att"),
-     ("[mask=none,seq=long]", "seq=long of mine/attention is no number")],
+     ("[mask=none,seq=long]", "seq=long of mine/attention is not a number")],
 )  # fmt: skip
 def test_a_point_that_is_none_is_refused(tmp_path: Path, fields: str, problem: str) -> None:
     """An axis that is left out and a word that is on no axis are usage errors."""
@@ -83,13 +83,13 @@ def test_a_point_that_is_none_is_refused(tmp_path: Path, fields: str, problem: s
         ("seq: [128, 512]", "seq: []", "models[0].axes.seq", "without a value"),
         ("seq: [128, 512]", "seq: [128, 128]", "models[0].axes.seq[1]", "twice"),
         ("seq: [128, 512]", "heads: [1]", "models[0].axes.heads", "in the shape too"),
-        ("seq: [128, 512]", "Seq: [1]", "models[0].axes.Seq", "no name of an axis"),
-        ("seq: [128, 512]", "seed: [1]", "models[0].axes.seed", "no name of an axis"),
+        ("seq: [128, 512]", "Seq: [1]", "models[0].axes.Seq", "not the name of an axis"),
+        ("seq: [128, 512]", "seed: [1]", "models[0].axes.seed", "not the name of an axis"),
         ("seq: [128, 512]", "seq: [128, 0]", "models[0].axes.seq[1]", ">= 1"),
         ("seq: [128, 512]", "seq: [128, 1.5]", "models[0].axes.seq[1]", "float"),
-        ("[none, causal]", "[none, 'a,b=c']", "models[0].axes.mask[1]", "no word"),
+        ("[none, causal]", "[none, 'a,b=c']", "models[0].axes.mask[1]", "not a word"),
         ("[none, causal]", "[none, true]", "models[0].axes.mask[1]", "bool"),
-        ("{seq: 512, mask: none}", "{sec: 512}", "models[0].exclude[0].sec", "no axis"),
+        ("{seq: 512, mask: none}", "{sec: 512}", "models[0].exclude[0].sec", "not an axis"),
         ("{seq: 512, mask: none}", "{seq: 513}", "models[0].exclude[0].seq", "not on the axis"),
         ("{seq: 512, mask: none}", "{}", "models[0].exclude[0]", "excludes everything"),
         (

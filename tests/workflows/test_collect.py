@@ -72,7 +72,7 @@ def test_an_empty_night_is_incomplete(night: Night) -> None:
     found = collected(night)
     assert len(found.missing) == 2
     assert found.state == "incomplete"
-    with pytest.raises(UsageError, match="no folder"):
+    with pytest.raises(UsageError, match="not a folder"):
         collect(night.path / "nowhere", night.expected, night.store)
 
 

@@ -115,7 +115,7 @@ def test_artifacts_are_fetched_without_showing_the_token(tmp_path, github) -> No
     assert comment(tmp_path).exit_code == 0
     text = github.comments[0]["body"]
     assert "| `cpu` | Regression |" in text
-    assert re.search(r"\| `npu` \| Incomplete: this is no pass \| .*rejected", text)
+    assert re.search(r"\| `npu` \| Incomplete: this is not a pass \| .*rejected", text)
     assert github.leaked == []
     assert [path for _, path in github.requests if path.startswith("/blob")] == ["/blob/1"]
 
@@ -283,7 +283,7 @@ def test_a_pool_s_name_is_as_hostile_as_any(tmp_path) -> None:
     """An artifact's name is its job's."""
     folder = tmp_path / "artifacts" / "pr-gate-v1-@everyone"
     folder.mkdir(parents=True)
-    assert "| `@everyone` | Incomplete: this is no pass |" in text_of(tmp_path / "artifacts")
+    assert "| `@everyone` | Incomplete: this is not a pass |" in text_of(tmp_path / "artifacts")
 
 
 def test_the_policy_of_the_base_decides_what_gates(tmp_path, github) -> None:

@@ -121,7 +121,7 @@ def test_a_download_follows_the_redirect_without_the_token(github) -> None:
 def test_an_answer_that_is_no_json_is_said(github) -> None:
     """A proxy's page, say."""
     github.trouble = [Answer(200, b"<html>")]
-    with pytest.raises(ApiError, match="no JSON"):
+    with pytest.raises(ApiError, match="not JSON"):
         api_of(github)[0].get(f"{HOME}/pulls/5")
 
 
@@ -144,5 +144,5 @@ def test_a_bad_environment_is_a_usage_error(names) -> None:
 @pytest.mark.parametrize("name", ["", "owner", "owner/a/b", "owner/..", "o wner/a", "owner/a?x=1"])
 def test_a_name_that_is_no_repository_makes_no_path(name) -> None:
     """It would lead elsewhere."""
-    with pytest.raises(UsageError, match="no repository"):
+    with pytest.raises(UsageError, match="not a repository"):
         repository_path(name)

@@ -50,7 +50,7 @@ def test_a_value_of_several_lines_is_refused(tmp_path, value):
 @pytest.mark.parametrize("name", ["", "a b", "a=b", "a\nb", "1a", "a<<b"])
 def test_a_name_that_is_none_is_refused(tmp_path, name):
     """Names are words."""
-    with pytest.raises(ValueError, match="no name"):
+    with pytest.raises(ValueError, match="not the name"):
         files.set_output(name, "x", {"GITHUB_OUTPUT": str(tmp_path / "output")})
 
 

@@ -321,5 +321,5 @@ def test_an_environment_of_no_runner_is_refused(changes: dict[str, str], words: 
 )
 def test_a_name_that_is_no_branch_s_is_refused(branch: str) -> None:
     """It would be an option, or more than one branch."""
-    with pytest.raises(UsageError, match="no name of a branch"):
+    with pytest.raises(UsageError, match="not the name of a branch"):
         HistoryBranch.from_environment(branch, {"GITHUB_REPOSITORY": NAME})

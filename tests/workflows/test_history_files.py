@@ -116,5 +116,5 @@ def test_a_folder_that_is_missing_or_a_link_is_an_error(
         (tmp_path / "link", history),
         (collected, tmp_path / "no"),
     ):
-        with pytest.raises(UsageError, match="is no folder"):
+        with pytest.raises(UsageError, match="is not a folder"):
             add_files(source, target)

@@ -160,7 +160,7 @@ def test_a_statement_is_one_line_of_the_runner(monkeypatch, capsys) -> None:
     monkeypatch.setenv("GITHUB_ACTIONS", "true")
     state_digest("0" * 64)
     assert capsys.readouterr().err == f"::notice title=torchgauge result set::sha256:{'0' * 64}\n"
-    with pytest.raises(UsageError, match="no step of a workflow"):
+    with pytest.raises(UsageError, match="not a step of a workflow"):
         WorkflowRun.from_environment({})
     names = {"GITHUB_RUN_ID": "7", "GITHUB_REPOSITORY": "owner/project"}
     assert WorkflowRun.from_environment(names) == RUN

@@ -214,7 +214,7 @@ def test_the_command_ends_as_the_gate_says(tmp_path, monkeypatch) -> None:
     told = json.loads(red.output)
     assert (red.exit_code, told["verdict"], len(told["failures"])) == (1, "regression", 1)
     summary = (tmp_path / "summary.md").read_text()
-    assert all(word in summary for word in (": Pass", "Incomplete: this is no pass", ": Regression"))
+    assert all(word in summary for word in (": Pass", "Incomplete: this is not a pass", ": Regression"))
 
 
 def test_an_override_that_applies_to_nothing_is_a_warning(tmp_path, monkeypatch) -> None:
@@ -240,7 +240,7 @@ def test_files_of_two_campaigns_do_not_fit(tmp_path, monkeypatch) -> None:
     (tmp_path / "collect.json").write_text(json.dumps({**collected, "campaign_digest": "0" * 16}))
     assert isinstance(invoke("gate", *options).exception, DataFileError)
     (tmp_path / "collect.json").write_text('{"campaign_id": ')
-    assert "collect.json: the file is no JSON" in str(invoke("gate", *options).exception)
+    assert "collect.json: the file is not JSON" in str(invoke("gate", *options).exception)
 
 
 # --- issues ------------------------------------------------------------------------------------

@@ -137,7 +137,7 @@ def test_a_job_that_dies_leaves_the_suspicion_open(slowed: Nights) -> None:
     """Killed while it makes a build: this night and the next suspect the same, and dispatch it again."""
     (leg,) = slowed.legs()
     assert slowed.confirm({**leg, "install": DYING}, SAME, SLOW).returncode == -signal.SIGKILL
-    assert "open still: racers/steady" in slowed.settle().output
+    assert "still open: racers/steady" in slowed.settle().output
     assert read_outcomes(slowed.store) == []
     assert slowed.gate().exit_code == 3
     later = slowed.night(times(FACTOR, "steady"))
@@ -166,7 +166,7 @@ def test_a_pool_that_is_gone_cannot_confirm(slowed: Nights) -> None:
     slowed.plan()
     assert slowed.legs() == []
     config.write_text(before + before.partition("pools:")[2].replace("bench", "other"))
-    assert "open still: racers/steady" in slowed.settle().output
+    assert "still open: racers/steady" in slowed.settle().output
     config.write_text(before.replace("name: bench", "name: other"))
     assert "pool bench measured it, and torchgauge.yml has no such pool" in slowed.settle().output
     (outcome,) = read_outcomes(slowed.store)

@@ -75,7 +75,7 @@ def test_a_lost_run_stops_the_publication(night: Night) -> None:
     before = guard.read_bytes()
     night.store.table_path("results", night.run_id(1, 1)).unlink()
     shutil.rmtree(night.store.path / "runs" / night.run_id(1, 1))
-    with pytest.raises(InfrastructureError, match=f"1 runs are gone: {night.run_id()}") as error:
+    with pytest.raises(InfrastructureError, match=f"1 run is gone: {night.run_id()}") as error:
         publish(night.store, guard, build)
     assert error.value.exit_code == 3
     assert build.times == 1
@@ -114,7 +114,7 @@ def test_a_truncated_history_file_is_refused(night: Night) -> None:
     whole = guard.read_bytes()
     for length in range(0, len(whole) - 1, 7):
         guard.write_bytes(whole[:length])
-        with pytest.raises(DataFileError, match=r"no JSON|digest"):
+        with pytest.raises(DataFileError, match=r"not JSON|digest"):
             publish(night.store, guard, Built())
     data = json.loads(whole)
     del data["runs"][night.run_id(1, 1)]
@@ -128,12 +128,12 @@ def test_a_store_with_a_run_of_no_true_name_is_not_published(night: Night, name:
     """Whoever put it there: order, files and links of the site would be made of it."""
     build = Built()
     shutil.copytree(night.store.path / "runs" / night.run_id(), night.store.path / "runs" / name)
-    with pytest.raises(InfrastructureError, match=f"1 runs have names .*: {name}"):
+    with pytest.raises(InfrastructureError, match=f"1 run has names .*: {name}"):
         publish(night.store, night.path / "history.json", build, clock=night.clock)
     shutil.rmtree(night.store.path / "runs" / name)
     table = night.store.table_path("results", night.run_id())
     shutil.copy(table, table.with_name(f"{name}.parquet"))
-    with pytest.raises(InfrastructureError, match=f"1 runs have names .*: {name}"):
+    with pytest.raises(InfrastructureError, match=f"1 run has names .*: {name}"):
         publish(night.store, night.path / "history.json", build, clock=night.clock)
     assert build.times == 0
 
@@ -146,7 +146,7 @@ def test_a_store_with_an_ab_run_of_no_true_name_is_not_published(night: Night, n
     folder.mkdir(parents=True)
     publish(night.store, night.path / "history.json", build, clock=night.clock)
     folder.rename(folder.with_name(name))
-    with pytest.raises(InfrastructureError, match=f"1 runs have names .*: {name}"):
+    with pytest.raises(InfrastructureError, match=f"1 run has names .*: {name}"):
         publish(night.store, night.path / "history.json", build, clock=night.clock)
     assert build.times == 1
 

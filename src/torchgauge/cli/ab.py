@@ -81,7 +81,8 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
         if options["estimate"]:
             _estimate(request, policy, options)
             return
-        comparison = new_comparison(request, store=options["store"], progress=progress)
+        with progress.during():
+            comparison = new_comparison(request, store=options["store"], progress=progress)
     if options["max_time"] is not None and not options["quiet"]:
         found = outlook(comparison.plan, policy, comparison.store, options["max_time"])
         aside(f"  {line}" for line in outlook_lines(found))
@@ -153,5 +154,5 @@ def _variable(option: str, text: str) -> tuple[str, str]:
     name, equals, value = text.partition("=")
     if not equals or not re.fullmatch(r"[A-Za-z_][A-Za-z0-9_]*", name):
         shown = f"{name}=***" if equals else text  # a value may be a secret, whatever its name
-        raise UsageError(f"{option} {shown!r} is no environment variable", hint="write NAME=VALUE")
+        raise UsageError(f"{option} {shown!r} is not an environment variable", hint="write NAME=VALUE")
     return name, value

@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
+import re
+import sys
+import textwrap
 from collections.abc import Callable, Iterable
-from typing import Any, TypeVar
+from typing import Any, TextIO, TypeVar
 
 import click
 
@@ -12,6 +16,9 @@ from torchgauge.errors import UsageError
 from torchgauge.results.hostile_text import visible
 
 Command = TypeVar("Command", bound=Callable[..., Any])
+
+_COPIED = re.compile(r"(?:^|[` ])torchgauge [a-z]+ |(?: in|:) /")
+"""What is copied from a terminal: a command, or a path at the end of its line."""
 
 JSON = click.option("--json", "as_json", is_flag=True, help="machine output on stdout")
 
@@ -22,15 +29,38 @@ def say_json(value: Any) -> None:
 
 
 def say(lines: Iterable[object]) -> None:
-    """Print ``lines`` on standard output."""
-    for line in lines:
-        click.echo(visible(str(line)))
+    """Print ``lines`` on standard output, broken between words where that is a terminal."""
+    _print(lines, err=False)
 
 
 def aside(lines: Iterable[object]) -> None:
-    """Print ``lines`` on standard error, where they are in no program's way."""
+    """Print ``lines`` on standard error, where they are in no program's way; broken as :func:`say` does."""
+    _print(lines, err=True)
+
+
+def _print(lines: Iterable[object], *, err: bool) -> None:
+    stream = sys.stderr if err else sys.stdout
+    columns = _columns(stream) if stream.isatty() else None
     for line in lines:
-        click.echo(visible(str(line)), err=True)
+        for part in visible(str(line)).split("\n"):
+            click.echo(part if columns is None else fitted(part, columns), err=err)
+
+
+def fitted(line: str, columns: int) -> str:
+    """``line`` in ``columns``, what goes on indented; a command or a path stays whole, to be copied."""
+    if len(line) <= columns or _COPIED.search(line):
+        return line
+    indent = " " * (len(line) - len(line.lstrip()) + 2)
+    return textwrap.fill(
+        line, columns, subsequent_indent=indent, break_on_hyphens=False, break_long_words=False
+    )
+
+
+def _columns(stream: TextIO) -> int:
+    try:
+        return int(os.environ.get("COLUMNS") or os.get_terminal_size(stream.fileno()).columns)
+    except (OSError, ValueError):
+        return 80
 
 
 def asides(notes: Iterable[str], gaps: Iterable[str]) -> None:

@@ -44,7 +44,7 @@ def command(model: str, **options: Any) -> None:
                          hint="give --builds FILE, or --build LABEL=PYTHON twice")  # fmt: skip
     if model.count("/") != 1 or not all(model.split("/")):
         raise UsageError(
-            f"{model!r} is no SUITE/MODEL", hint="torchgauge suites list, then suites show SUITE"
+            f"{model!r} is not a SUITE/MODEL", hint="torchgauge suites list, then suites show SUITE"
         )
     builds = load_builds(Path(options["file"])) if options["file"] else named_builds(options["named"])
     names = ("device", "mode", "config", "dtype", "size")

@@ -8,7 +8,8 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.answer import JSON, say_json
-from torchgauge.cli.options import PYTHON, CommaList, Seconds
+from torchgauge.cli.option_values import CommaList, Seconds
+from torchgauge.cli.options import PYTHON
 
 
 @click.command("bringup")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import click
 
 from torchgauge.cli.answer import JSON, say_json
+from torchgauge.counted import counted
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -28,7 +29,7 @@ def _root(folder: str | None) -> Path | None:
     if root is None:
         return None
     if Path(root).exists() and not Path(root).is_dir():
-        raise UsageError(f"{root} is no folder", hint="--compile-cache DIR")
+        raise UsageError(f"{root} is not a folder", hint="--compile-cache DIR")
     return Path(root)
 
 
@@ -61,7 +62,7 @@ def list_builds(folder: str | None, as_json: bool) -> None:
         mark = "  (in use)" if each.in_use and os.access(each.folder, os.W_OK) else ""
         moment = units.moment(each.used_at)
         click.echo(f"{each.key}  {units.quantity(each.bytes, 'B')}  last used {moment}  {text}{mark}")
-    count = "1 build" if len(found) == 1 else f"{len(found)} builds"
+    count = counted(len(found), "build")
     click.echo(f"{count} in {root or 'no folder: none are kept'}", err=True)
 
 

@@ -10,6 +10,7 @@ import click
 from torchgauge.cli.answer import JSON, aside
 from torchgauge.cli.option_values import CommaList, Seconds
 from torchgauge.cli.options import PYTHON, store_option
+from torchgauge.counted import counted
 
 
 @click.command("census")
@@ -113,8 +114,8 @@ def _record(options: dict[str, Any]) -> None:
     data = record(wanted, out, lambda line: click.echo(line, err=True))
     problems = sum(bool(each.problem) for each in data.models)
     click.echo(
-        f"{out}: {len(data.models)} entries of models, {problems} of them could not be recorded; "
-        f"{len(data.opinfo)} operators have samples in PyTorch's database",
+        f"{out}: {counted(len(data.models), 'entry')} of models, {problems} of them could not be recorded; "
+        f"{counted(len(data.opinfo), 'operator has', 'operators have')} samples in PyTorch's database",
         err=True,
     )
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.option_values import CommaList
 from torchgauge.cli.options import EXPECTATIONS, PYTHON, store_option
@@ -40,9 +40,11 @@ def command(**options: Any) -> None:
     from torchgauge.results.lookup import find_results
 
     if options["only_list"]:
-        click.echo("\n".join(catalogue_lines(options["groups"], options["checks"])))
+        say(catalogue_lines(options["groups"], options["checks"]))
         return
-    campaign = check_campaign(options, run_progress(options))
+    progress = run_progress(options)
+    with progress.during():
+        campaign = check_campaign(options, progress)
     report = campaign.run()
     results, _ = find_results(str(campaign.store.path), report.run_id)
     cards = [
@@ -53,5 +55,5 @@ def command(**options: Any) -> None:
     if options["as_json"]:
         say_json({**report_plain(report), "cards": to_plain(cards)})
     else:
-        click.echo("\n".join(line for card in cards for line in card_lines(card)))
+        say(line for card in cards for line in card_lines(card))
     sys.exit(report.exit_code)

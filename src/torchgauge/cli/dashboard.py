@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from torchgauge.cli.answer import JSON, asides, say_json
+from torchgauge.counted import counted
 
 
 @click.group("dashboard")
@@ -56,7 +57,9 @@ def build(
         say_json({**vars(report), "out": str(report.out)})
         return
     counts = ", ".join(f"{passed}/{planned} {subject}" for subject, passed, planned in report.subjects)
-    click.echo(f"{out}/index.html: {counts or 'no case'} pass, {report.pages} pages")
+    click.echo(
+        f"{out}/index.html: {f'{counts} pass' if counts else 'no case'}, {counted(report.pages, 'page')}"
+    )
 
 
 def _seconds(text: str) -> float:
@@ -67,7 +70,7 @@ def _seconds(text: str) -> float:
     try:
         moment = datetime.fromisoformat(text)
     except ValueError:
-        raise UsageError(f"--now {text}: no moment", hint="--now 2026-01-31T06:00:00") from None
+        raise UsageError(f"--now {text}: not a date and a time", hint="--now 2026-01-31T06:00:00") from None
     return moment.replace(tzinfo=moment.tzinfo or timezone.utc).timestamp()
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, say_json
+from torchgauge.cli.answer import JSON, say, say_json
 from torchgauge.cli.options import PYTHON, store_option
 
 
@@ -57,7 +57,7 @@ def command(**options: Any) -> None:
         checks += package_checks(there.path)
     broken = any(check.state is CheckState.FAIL for check in checks)
     if not as_json:
-        click.echo("\n".join(check_lines(checks)))
+        say(check_lines(checks))
     if device is None or broken or options["no_calibration"]:
         if as_json:
             say_json(to_plain({"checks": checks, "calibration": None, "fitness": None}))
@@ -79,7 +79,7 @@ def _calibrate(options: dict[str, Any], checks: list[Any]) -> int:
         plain = to_plain({"checks": checks, "calibration": calibrated, "fitness": found})
         say_json(plain)
     else:
-        click.echo("\n".join(calibration_lines(calibrated, found)))
+        say(calibration_lines(calibrated, found))
     if calibrated.interrupted:
         return 130
     return 3 if found.verdict is Verdict.UNFIT else 0

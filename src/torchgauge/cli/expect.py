@@ -11,6 +11,7 @@ import click
 from torchgauge.cli.answer import asides, say
 from torchgauge.cli.option_values import CommaList
 from torchgauge.cli.options import STORES
+from torchgauge.counted import counted
 
 if TYPE_CHECKING:
     from torchgauge.results.triage.expectation_update import Proposal
@@ -94,7 +95,7 @@ def _ask(links: tuple[str, ...], *, prune: bool):  # type: ignore[no-untyped-def
         raise UsageError("two links for all entries", hint="--link URL once, or --link CLUSTER=URL for each")
     for link in (*for_all, *by_cluster.values()):
         if not re.fullmatch(r"https?://\S+", link) or not link.isprintable():
-            raise UsageError(f"{link!r} is no link", hint="--link https://example.org/issues/42")
+            raise UsageError(f"{link!r} is not a link", hint="--link https://example.org/issues/42")
     date = f"{utc(SYSTEM_CLOCK.now()):%Y-%m-%d}"
     return Ask(date, for_all[0] if for_all else "", by_cluster, prune)
 
@@ -125,7 +126,7 @@ def _files(
     files = []
     for device in wanted or there:
         if not _DEVICE.fullmatch(device):
-            raise UsageError(f"{device!r} is no name of a file", hint="--file FILE names one")
+            raise UsageError(f"{device!r} is not the name of a file", hint="--file FILE names one")
         bundled = bundled_file(device)
         if bundled is None and in_place:
             raise UsageError(
@@ -156,7 +157,7 @@ def _show(found: Proposal) -> None:
     for note in found.notes:
         click.echo(f"  {note}", err=True)
     for each in found.unlinked:
-        cases = f"{len(each.cases)} case{'' if len(each.cases) == 1 else 's'}"
+        cases = counted(len(each.cases), "case")
         click.echo(f"  needs a link: {each.cluster}  {each.title} ({cases})", err=True)
 
 
@@ -179,7 +180,7 @@ def _write(found: list[Proposal], folder: Path | None) -> None:
     from torchgauge.suites.expectations import load_expectations
 
     if folder is not None and not folder.is_dir():
-        raise UsageError(f"{folder} is no folder", hint="--out DIR names one that exists")
+        raise UsageError(f"{folder} is not a folder", hint="--out DIR names one that exists")
     for each in found:
         path = each.file.path if folder is None else folder / f"{each.file.table.device}.yaml"
         if not path.parent.is_dir():

@@ -10,6 +10,7 @@ import click
 from torchgauge.cli.answer import JSON, say, say_json
 from torchgauge.cli.option_values import pairs
 from torchgauge.cli.options import EXECUTOR_OPTION
+from torchgauge.counted import counted
 
 
 @click.group("fleet")
@@ -71,7 +72,8 @@ def kubernetes(plan: str, device: str | None, **options: Any) -> None:
     devices = sorted({str(group.device) for group in found.groups})
     if device is None and len(devices) != 1:
         raise UsageError(
-            f"the plan has {len(devices)} devices", hint=f"--device, one of: {', '.join(devices) or '(none)'}"
+            f"the plan has {counted(len(devices), 'device')}",
+            hint=f"--device, one of: {', '.join(devices) or '(none)'}",
         )
     job = kubernetes_job(found, device or devices[0], KubernetesOptions(**options))
     yaml.safe_dump(job, sys.stdout, sort_keys=False, width=110)

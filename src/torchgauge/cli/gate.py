@@ -8,6 +8,7 @@ import click
 
 from torchgauge.cli.answer import JSON, say_json
 from torchgauge.cli.compare import POLICY, STORE, sides
+from torchgauge.counted import counted
 
 if TYPE_CHECKING:
     from torchgauge.results.comparing.gate import GateResult
@@ -46,7 +47,9 @@ def command(
     from torchgauge.results.comparing.verdict_text import gate_text
 
     if len(names) > 2:
-        raise UsageError(f"{len(names)} names are given", hint="one COMPARISON, or RUN_A RUN_B")
+        raise UsageError(
+            f"{counted(len(names), 'name is', 'names are')} given", hint="one COMPARISON, or RUN_A RUN_B"
+        )
     rules = None if policy is None else policy_of(policy, utc(SYSTEM_CLOCK.now()).date())
     chosen = any(words[name] for name in ("device_a", "device_b", "config_a", "config_b"))
     if len(names) == 2 or chosen:

@@ -8,6 +8,7 @@ import click
 
 from torchgauge.cli.option_values import CommaList
 from torchgauge.cli.options import store_option
+from torchgauge.counted import counted
 
 
 @click.command("import")
@@ -57,4 +58,4 @@ def command(
     cases = read_files([Path(name) for name in files], form, given, known, ignore_columns)
     run_id = write_run(store, cases, known, list(own_command()))
     click.echo(run_id)
-    click.echo(f"{len(cases)} cases; torchgauge results show {run_id} --store {store}", err=True)
+    click.echo(f"{counted(len(cases), 'case')}; torchgauge results show {run_id} --store {store}", err=True)

@@ -148,13 +148,15 @@ def _others(named: tuple[str, ...]) -> dict[str, Table]:
     for text in named:
         name, equals, file = text.partition("=")
         if not (name and equals and file):
-            raise UsageError(f"{text!r} is no matrix", hint="--beside NAME=FILE, FILE from `matrix --json`")
+            raise UsageError(
+                f"{text!r} is not a matrix", hint="--beside NAME=FILE, FILE from `matrix --json`"
+            )
         try:
             found[name] = read_table(Path(file).read_text(encoding="utf-8"))
         except OSError as error:
             raise DataFileError(file, f"cannot be read: {error.strerror or error}") from error
         except (RecordError, ValueError, KeyError, TypeError) as error:
-            raise DataFileError(file, f"is no matrix: {error}", hint="torchgauge matrix --json") from error
+            raise DataFileError(file, f"is not a matrix: {error}", hint="torchgauge matrix --json") from error
     return found
 
 

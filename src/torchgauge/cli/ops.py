@@ -64,7 +64,9 @@ def command(**options: Any) -> None:
         return
     if options["resume"]:
         options["resume"] = resumed_folder(options["store"], options["resume"], "runs")
-    campaign, folder = ops_campaign(options, run_progress(options))
+    progress = run_progress(options)
+    with progress.during():
+        campaign, folder = ops_campaign(options, progress)
     report = campaign.run(folder)
     results = results_of(campaign.store, report.run_id)
     aside((*matrix_lines(results), *summary_lines(report, Path(campaign.store.path))))

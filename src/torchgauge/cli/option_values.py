@@ -37,7 +37,7 @@ class Seconds(click.ParamType[float]):
             return float(value)
         found = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smh]?)", str(value).strip())
         if found is None or float(found[1]) <= 0:
-            self.fail(f"{value!r} is no duration; try: 90s, 30m or 1.5h", param, ctx)
+            self.fail(f"{value!r} is not a duration; try: 90s, 30m or 1.5h", param, ctx)
         return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
 
 

@@ -54,7 +54,7 @@ ATTEMPTS = click.option(
 DURATIONS = click.option(
     "--durations",
     metavar="PATH",
-    help="a store, or a file of `plan --save-durations`: what shards are cut by (default: all alike)",
+    help="a store, or a file of `plan --save-durations`: for shards of equal length (default: all alike)",
 )
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
 from torchgauge.cli.options import (
     ATTEMPTS,
@@ -52,16 +52,15 @@ def command(case: str, store: str, as_json: bool, **options: Any) -> None:
     settings, _ = settings_of(options, recorded.settings if recorded else None)
     if recorded is not None and not options["quiet"]:
         aside([f"settings as in run {recorded.run_id}, which was measured by: {recorded.command}"])
-    campaign = repro_campaign(
-        case, settings, store=store, progress=run_progress(options), python=options["python"]
-    )
+    progress = run_progress(options)
+    with progress.during():
+        campaign = repro_campaign(case, settings, store=store, progress=progress, python=options["python"])
     report = campaign.run()
     folder = campaign.store.run(report.run_id)
     found = list(results(folder.journal_path))
     for result in found:
         if result.case_id == case or len(found) == 1:
-            for line in result_lines(result):
-                click.echo(line, err=as_json)
+            (aside if as_json else say)(result_lines(result))
     aside(summary_lines(report, campaign.store.path))
     if as_json:
         say_json(report_plain(report))

@@ -10,6 +10,7 @@ import click
 from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.options import store_option
 from torchgauge.cli.stored_rows import export_rows, query_rows
+from torchgauge.counted import counted
 
 STORE = store_option("the store")
 
@@ -91,7 +92,7 @@ def check(store: str, as_json: bool) -> None:
         counts = (
             f"{len(found.sealed)} with a seal, {unsealed} without, {len(found.busy)} in use now and not read"
         )
-        aside([f"{len(found.runs)} runs: {counts}; {len(found.findings) or 'no'} findings"])
+        aside([f"{counted(len(found.runs), 'run')}: {counts}; {counted(len(found.findings), 'finding')}"])
     sys.exit(found.exit_code)
 
 
@@ -117,7 +118,7 @@ def compact_months(month: str | None, dry_run: bool, store: str, as_json: bool) 
     for report in () if as_json else reports:
         size = f", {report.bytes_before:,} bytes" if report.bytes_before else ""
         size += f" became {report.bytes_after:,}" if report.bytes_after else ""
-        click.echo(f"{report.month}: {report.done}; {len(report.runs)} runs{size}")
+        click.echo(f"{report.month}: {report.done}; {counted(len(report.runs), 'run')}{size}")
         say(f"  {run} stays as it is: {why}" for run, why in sorted(report.left.items()))
     if not reports:
         click.echo("no month is over yet, or none has a published run", err=True)
@@ -143,7 +144,7 @@ def push_runs(url: str, store: str, as_json: bool) -> None:
     if as_json:
         say_json(to_plain(report))
     else:
-        click.echo(f"{len(report.copied)} runs and {len(report.months)} months copied, "
+        click.echo(f"{counted(len(report.copied), 'run')} and {counted(len(report.months), 'month')} copied, "
                    f"{len(report.already)} were there")  # fmt: skip
     aside(f"{run} stays here: {why}" for run, why in sorted(report.left.items()))
     sys.exit(3 if report.left else 0)

@@ -25,6 +25,8 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 
 if TYPE_CHECKING:
     from torchgauge.harness.launched.crew import Crew
+    from torchgauge.harness.run.runner import Campaign
+    from torchgauge.results.store import RunFolder
 
 
 @click.command("run", cls=GroupedCommand)
@@ -72,45 +74,21 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
 
 def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None = None) -> int:
     """The exit code of the run; of several processes of a launcher, ``crew`` are all of them."""
-    from dataclasses import replace
+    from contextlib import nullcontext
 
-    from torchgauge.harness.planning.order_text import left_lines, order_lines
-    from torchgauge.harness.planning.sharding import other_shardings
-    from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
-    from torchgauge.harness.run.run_report import report_plain
-    from torchgauge.harness.run.summary import summary_lines
-    from torchgauge.results.lookup import resumed_folder
+    from torchgauge.harness.run.live_lines import LiveLines
 
-    progress = run_progress(options)
-    if options["resume"]:
-        campaign, folder = resumed_campaign(
-            resumed_folder(options["store"], options["resume"], "runs"),
-            progress,
-            options["executor"],
-            executor_words=options["executor_words"],
-            python=options["python"],
-        )
-    else:
-        settings, provenance = settings_of(options)
-        selection = selection_of(suite, options)
-        if crew is not None:
-            selection = replace(selection, processes=selection.processes or crew.launch.count)
-        campaign = new_campaign(
-            selection,
-            settings,
-            provenance,
-            store=options["store"],
-            progress=progress,
-            executor=options["executor"],
-            executor_words=options["executor_words"],
-            python=options["python"],
-            durations=options["durations"],
-            crew=crew,
-        )
-        folder = None
+    with nullcontext() if options["quiet"] else LiveLines().during():  # importing takes a second, too
+        from torchgauge.harness.planning.order_text import left_lines, order_lines
+        from torchgauge.harness.planning.sharding import other_shardings
+        from torchgauge.harness.run.run_report import report_plain
+        from torchgauge.harness.run.summary import summary_lines
+
+        campaign, folder = _campaign(suite, options, crew)
+    if folder is None:
         if options["quiet"]:
             pass
-        elif settings.budget_s is not None or campaign.plan.shard != "1/1":
+        elif campaign.plan.settings.budget_s is not None or campaign.plan.shard != "1/1":
             aside(order_lines(campaign.plan))
         if others := other_shardings(campaign.store, campaign.plan):
             trouble = (
@@ -124,3 +102,40 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
     if options["as_json"]:
         say_json(report_plain(report))
     return report.exit_code
+
+
+def _campaign(
+    suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None
+) -> tuple[Campaign, RunFolder | None]:
+    """What is to be run, and the folder of the run where it goes on."""
+    from dataclasses import replace
+
+    from torchgauge.harness.run.campaigns import new_campaign, resumed_campaign
+    from torchgauge.results.lookup import resumed_folder
+
+    progress = run_progress(options)
+    if options["resume"]:
+        return resumed_campaign(
+            resumed_folder(options["store"], options["resume"], "runs"),
+            progress,
+            options["executor"],
+            executor_words=options["executor_words"],
+            python=options["python"],
+        )
+    settings, provenance = settings_of(options)
+    selection = selection_of(suite, options)
+    if crew is not None:
+        selection = replace(selection, processes=selection.processes or crew.launch.count)
+    campaign = new_campaign(
+        selection,
+        settings,
+        provenance,
+        store=options["store"],
+        progress=progress,
+        executor=options["executor"],
+        executor_words=options["executor_words"],
+        python=options["python"],
+        durations=options["durations"],
+        crew=crew,
+    )
+    return campaign, None

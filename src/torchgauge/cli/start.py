@@ -11,6 +11,8 @@ import signal
 import sys
 from types import FrameType
 
+from torchgauge.processes.cursor import show_cursor
+
 INTERRUPTED = 130
 """The exit code of a command that Ctrl-C ended, as a shell says it."""
 _IMPORTS = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_external>")
@@ -43,6 +45,7 @@ def _interrupted(_number: int, frame: FrameType | None) -> None:
 
 
 def _leave() -> None:
+    show_cursor()
     os.write(2, b"interrupted\n")
     processes = sys.modules.get("torchgauge.processes.kept_process")  # may itself be half imported
     leave = getattr(processes, "leave", os._exit)

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import click
 
-from torchgauge.cli.answer import JSON, aside, say_json
+from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.options import PYTHON
+from torchgauge.counted import counted
 
 if TYPE_CHECKING:
     from torchgauge.suites.suite import ModelEntry, Suite
@@ -48,9 +49,9 @@ def list_suites(as_json: bool = False) -> None:
         if as_json:
             continue
         smoke = sum("smoke" in model.tiers for model in models)
-        click.echo(f"{name:<14} {len(models):>4} models, {smoke} in tier smoke  {suite.doc}")
+        say([f"{name:<14} {counted(len(models), 'model'):>12}, {smoke} in tier smoke", f"  {suite.doc}"])
         if suite.unavailable is not None:
-            click.echo(f"{'':<14} not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}")
+            say([f"  not here: {suite.unavailable.reason}", f"  try: {suite.unavailable.hint}"])
     if as_json:
         say_json(listed)
     sys.exit(3 if None in listed.values() else 0)
@@ -73,12 +74,13 @@ def show(name: str, as_json: bool) -> None:
     if as_json:
         say_json([asdict(model) for model in suite.models()])
         return
+    longest = max((len(model.name) for model in suite.models()), default=0)
     for model in suite.models():
         modes = ", ".join(
             mode if model.framework == CHECK else f"{mode} b{batch}" for mode, batch in model.batch.items()
         )
         tiers, sizes = ",".join(model.tiers), ",".join(model.sizes)
-        click.echo(f"{model.name:<44} {tiers:<16} {sizes:<11} {modes}{_own_words(model)}")
+        say([f"{model.name:<{longest}}  {tiers}  {sizes}  {modes}{_own_words(model)}"])
     aside([_needs(suite), *_state(suite)])
 
 
@@ -148,7 +150,7 @@ def install(name: str, models: str | None, python: str | None, **flags: bool) ->
     if not flags["yes"]:
         if not sys.stdin.isatty():
             raise UsageError("nothing is installed without a yes", hint="add --yes, or --dry-run to look")
-        click.confirm(f"install {len(planned.needs)} packages?", abort=True, err=True)
+        click.confirm(f"install {counted(len(planned.needs), 'package')}?", abort=True, err=True)
     ended = pip.install(planned, lambda line: click.echo(line, err=True))
     click.echo(json.dumps(to_plain(ended), indent=1) if as_json else "\n".join(pip.report_text(ended)))
     if suite.unavailable is not None:

@@ -53,7 +53,7 @@ def _checked(options: Mapping[str, Any], name: str) -> bool:
     return bool(options[name])
 
 
-class Silence(io.TextIOBase):
+class Silence(io.StringIO):
     """A stream that keeps nothing of what is written to it."""
 
     def write(self, text: str) -> int:

@@ -295,6 +295,6 @@ def _check_target(target: Path, store: Path) -> None:
         return
     if not target.is_dir() or (any(target.iterdir()) and not manifest.is_site(target)):
         raise UsageError(
-            f"{target} exists and is no site of torchgauge, and building would replace it",
+            f"{target} exists and is not a site of torchgauge, and building would replace it",
             hint="name a new folder, or empty this one",
         )

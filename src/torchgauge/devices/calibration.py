@@ -14,6 +14,7 @@ from functools import partial
 from itertools import pairwise
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.devices.calibrate import (
     COPY_BYTES,
     LAUNCHES,
@@ -231,7 +232,9 @@ def _smallest_step(session: DeviceSession, add: Callable[[], object]) -> float:
         timer.stop()
         seconds = timer.elapsed_s()
         if seconds < 0:
-            raise ClockContradictionError(f"events around {count} operators are {seconds:.3g} s apart")
+            raise ClockContradictionError(
+                f"events around {counted(count, 'operator')} are {seconds:.3g} s apart"
+            )
         if seconds > 0:
             return seconds
         count = max(1, 2 * count)

@@ -19,6 +19,7 @@ from itertools import repeat
 from statistics import median
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.devices.hooks import HOOK_ERRORS, first_line, likely_unit
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import ClockContradictionError
@@ -136,7 +137,7 @@ def refuse_early_end(block: Callable[[], tuple[float, float]]) -> None:
     wall, late = median(each for each, _ in seen), median(each for _, each in seen)
     raise ClockContradictionError(
         f"synchronize does not wait: it returned {_ms(wall)} after a block began, and a value that the block "
-        f"computes was there {_ms(late)} later (median of {len(seen)} blocks)"
+        f"computes was there {_ms(late)} later (median of {counted(len(seen), 'block')})"
     )
 
 
@@ -157,7 +158,7 @@ def refuse_wrong_events(spans: Sequence[Span]) -> None:
             shown, most = median(each.shown for each in wrong), median(each.most for each in wrong)
             raise ClockContradictionError(
                 f"events contradict the host's clock: they show {_ms(shown)} for a block of {_ms(most)} "
-                f"({len(wrong)} of {len(spans)} blocks){likely_unit(shown, most)}"
+                f"({len(wrong)} of {counted(len(spans), 'block')}){likely_unit(shown, most)}"
             )
 
 

@@ -77,7 +77,7 @@ def _peak_memory(session: DeviceSession) -> Violations:
     del held
     if isinstance(reading, Absent):
         if not reading.reason or "\n" in reading.reason:
-            yield f"absent with the reason {reading.reason!r}, which is no single line"
+            yield f"absent with the reason {reading.reason!r}, which is not a single line"
         if not session.notes:
             yield "absent, and no note says so"
     elif isinstance(reading, MemoryReading):
@@ -136,7 +136,7 @@ def _lost_device(session: DeviceSession) -> Violations:
 def _autocast(session: DeviceSession) -> Violations:
     dtypes: object = session.autocast_dtypes()
     if not isinstance(dtypes, tuple) or set(dtypes) - AUTOCAST_DTYPES:
-        yield f"{dtypes!r} is no tuple of low-precision dtype names"
+        yield f"{dtypes!r} is not a tuple of low-precision dtype names"
         return
     for name in dtypes:
         import torch
@@ -172,7 +172,7 @@ def _telemetry(session: DeviceSession) -> Violations:
 
 def _names(session: DeviceSession) -> Violations:
     if not _strings(session.calibration_dtypes()):
-        yield "calibration_dtypes is no tuple of strings"
+        yield "calibration_dtypes is not a tuple of strings"
     backend: object = session.distributed_backend
     if not isinstance(backend, (str, type(None))):
         yield f"distributed_backend is {backend!r}"
@@ -181,7 +181,7 @@ def _names(session: DeviceSession) -> Violations:
         yield f"profiler_activity is {activity!r}"
     notes = session.notes
     if not _strings(notes) or not all(note and "\n" not in note for note in notes):
-        yield f"notes {notes!r} are no tuple of single lines"
+        yield f"notes {notes!r} are not a tuple of single lines"
     if len(set(notes)) != len(notes):
         yield "a note stands there twice"
 
@@ -244,4 +244,4 @@ def _not_scalars(values: dict[str, Any]) -> Violations:
         try:
             json.dumps(value, allow_nan=False)
         except ValueError:
-            yield f"{key} is {value!r}, which is no number"
+            yield f"{key} is {value!r}, which is not a number"

@@ -37,7 +37,7 @@ def _environment(device: Device) -> Violations:
     fixed, one, two = device.environment(()), device.environment((0,)), device.environment((2, 5))
     for variables in (fixed, one, two):
         if not all(isinstance(text, str) for pair in variables.items() for text in pair):
-            yield f"{variables!r} is no mapping of texts"
+            yield f"{variables!r} is not a mapping of texts"
     if fixed.items() - two.items():
         yield "the choice of an index drops a fixed variable"
     chosen = {name: value for name, value in two.items() if name not in fixed}
@@ -71,7 +71,7 @@ def _refusals(device: Device) -> Violations:
 def _expectations(device: Device) -> Violations:
     path = str(getattr(device, "expectations", ""))
     if path and not (Path(path).is_absolute() and Path(path).is_file()):
-        yield f"expectations names {path!r}, which is no file with an absolute path"
+        yield f"expectations names {path!r}, which is not a file with an absolute path"
 
 
 DEVICE_CHECKS: tuple[Callable[[Device], Violations], ...] = (

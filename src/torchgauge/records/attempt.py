@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from torchgauge.counted import counted
 from torchgauge.records.status import INCOMPLETE, Cause, Phase, Status
 
 MEASURED_ON = "measured_on"
@@ -57,4 +58,4 @@ def say_flaky(attempts: Sequence[Attempt]) -> str:
     """``2 of 3 attempts pass: error, pass, pass``."""
     told = [each.status for each in attempts if each.tells]
     passed = sum(status is Status.PASS for status in told)
-    return f"{passed} of {len(told)} attempts pass: {', '.join(status.value for status in told)}"
+    return f"{passed} of {counted(len(told), 'attempt')} pass: {', '.join(status.value for status in told)}"

@@ -15,6 +15,8 @@ from enum import Enum
 from functools import cache
 from typing import Any, TypeVar
 
+from torchgauge.counted import counted
+
 SCHEMA_VERSION = 6
 """Version of every record; ``results/migrations.py`` reads the older ones."""
 
@@ -199,7 +201,7 @@ def _tuple_decoder(args: tuple[Any, ...]) -> Decoder:
     def decode(data: Any) -> Any:
         values = _items(data)
         if len(values) != len(parts):
-            raise RecordError(f"expected {len(parts)} items, found {len(values)}")
+            raise RecordError(f"expected {counted(len(parts), 'item')}, found {len(values)}")
         return tuple(
             _at(index, part, value) for index, (part, value) in enumerate(zip(parts, values, strict=True))
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 
+from torchgauge.counted import counted
 from torchgauge.records.metrics import METRICS, Better
 
 
@@ -30,7 +31,10 @@ class Measurement:
         if not all(map(math.isfinite, self.samples)):
             raise ValueError(f"{self.metric}: a non-finite sample; a missing value is a reason")
         if self.blocks and len(self.blocks) != len(self.samples):
-            raise ValueError(f"{self.metric}: {len(self.blocks)} blocks for {len(self.samples)} samples")
+            raise ValueError(
+                f"{self.metric}: {counted(len(self.blocks), 'block')} "
+                f"for {counted(len(self.samples), 'sample')}"
+            )
 
 
 def absent(metric: str, reason: str) -> Measurement:

@@ -46,7 +46,7 @@ def parse_cpus(text: str) -> tuple[int, ...]:
     for item in text.split(","):
         match = _RANGE.fullmatch(item.strip())
         if match is None or (match[2] is not None and int(match[2]) < int(match[1])):
-            raise CpuListError(f"{text!r} is no list of CPUs")
+            raise CpuListError(f"{text!r} is not a list of CPUs")
         named += int(match[2] or match[1]) - int(match[1]) + 1
         if named > MOST_CPUS:
             raise CpuListError(f"{text[:40]!r} names more than {MOST_CPUS:,} CPUs")

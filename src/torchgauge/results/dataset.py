@@ -14,6 +14,7 @@ from typing import Any, TypeVar
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from torchgauge.counted import counted
 from torchgauge.errors import DamagedTableError, UnknownNameError
 from torchgauge.results.compacted.compacted_months import compact_command
 from torchgauge.results.compacted.manifest import MonthManifest
@@ -157,7 +158,7 @@ def _gap(store: Store, runs: Sequence[str], why: str) -> str:
     if first in store.compacted.unreadable:
         again, who = compact_command(store.path, Path(first).parent.name), "runs of a month are"
     elif month is not None:
-        again, who = compact_command(store.path, month.month), f"{len(runs)} runs are"
+        again, who = compact_command(store.path, month.month), f"{counted(len(runs), 'run is', 'runs are')}"
         who = f"run {first} is" if len(runs) == 1 else who
     else:
         again, who = publish_command(first, store.path), f"run {first} is"

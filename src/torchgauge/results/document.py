@@ -17,6 +17,7 @@ from functools import cache
 from importlib.resources import files
 from typing import TYPE_CHECKING, Any
 
+from torchgauge.counted import counted
 from torchgauge.results import markdown_text, units
 from torchgauge.results.hostile_text import visible
 
@@ -108,11 +109,6 @@ def _source(name: str) -> str:
 
 def _ours(function: Callable[..., str]) -> Callable[..., Ours]:
     return lambda *given: Ours(function(*given))
-
-
-def counted(number: int, noun: str) -> str:
-    """``1 model``, ``2 models``."""
-    return f"{number:,} {noun}{'' if number == 1 else 's'}"
 
 
 def share(value: float) -> str:

@@ -173,7 +173,7 @@ def read_durations_file(path: Path) -> History:
     cases: dict[str, CaseHistory] = {}
     for case, seconds in data["seconds"].items():
         if type(seconds) not in (int, float) or not 0 <= seconds < math.inf:
-            raise DataFileError(str(path), f"{case}: {seconds!r} are no seconds", hint=hint)
+            raise DataFileError(str(path), f"{case}: {seconds!r} are not seconds", hint=hint)
         cases[case] = CaseHistory((float(seconds),))
     return History(cases, source=str(path))
 

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.errors import DamagedJournalError, UsageError
 from torchgauge.records import SCHEMA_VERSION, Plan
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX
@@ -120,10 +121,13 @@ class _RunCheck:
         if isinstance(plan, Plan):
             planned = {each.case.key for each in plan.cases}
             if foreign := self.keys - planned:
-                problem = f"it has rows of {len(foreign)} cases that its plan has not"
+                problem = f"it has rows of {counted(len(foreign), 'case')} that its plan has not"
                 trouble.append(self.found(Fault.FOREIGN, path, problem, restore))
             if state is RunState.COMPLETE and (lost := planned - self.keys):
-                problem = f"{len(lost)} of {len(planned)} planned cases have no row in a run that is complete"
+                problem = (
+                    f"{len(lost)} of {counted(len(planned), 'planned case')} "
+                    "have no row in a run that is complete"
+                )
                 trouble.append(self.found(Fault.MISSING, path, problem, restore))
         self.journal_is_sound = not trouble
         return state, trouble
@@ -176,7 +180,10 @@ class _RunCheck:
             yield self.found(Fault.DAMAGED, path, error.message)
             return
         if name == "results" and rows != len(plan.cases):
-            problem = f"it has {rows} rows, and {len(plan.cases)} cases were planned"
+            problem = (
+                f"it has {counted(rows, 'row')}, and "
+                f"{counted(len(plan.cases), 'case was', 'cases were')} planned"
+            )
             yield self.found(Fault.DAMAGED, path, problem)
 
     def found(self, fault: Fault, path: Path, problem: str, remedy: str = "") -> Finding:
@@ -198,7 +205,7 @@ def _strangers(root: Path, known: set[str], busy: list[str]) -> Iterator[Finding
         tables = folder.parent.name == "tables"
         if tables and folder.name not in TABLES | COMPARISON_TABLES:
             name = folder.relative_to(root).as_posix()
-            yield Finding(Fault.FOREIGN, name, "it is no table of a store", "take it out of the store")
+            yield Finding(Fault.FOREIGN, name, "it is not a table of a store", "take it out of the store")
             continue
         for path in sorted(folder.glob("*")):
             name = path.relative_to(root).as_posix()

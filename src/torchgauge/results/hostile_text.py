@@ -10,6 +10,8 @@ import hashlib
 import re
 from functools import lru_cache
 
+from torchgauge.counted import counted
+
 LOG_LIMIT = 64 * 1024
 """Bytes of a log or traceback that a page shows: the last ones, since an error stands at the end."""
 
@@ -40,7 +42,7 @@ def brief(text: str, limit: int = VALUE_LIMIT) -> str:
     """The visible beginning of ``text``: at most ``limit`` characters of it, and how many more there are."""
     if len(text) <= limit:
         return visible(text)
-    return f"{visible(text[:limit])}… [{len(text) - limit:,} more characters]"
+    return f"{visible(text[:limit])}… [{counted(len(text) - limit, 'more character')}]"
 
 
 def tail(text: str, limit: int = LOG_LIMIT) -> str:

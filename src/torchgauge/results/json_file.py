@@ -20,7 +20,7 @@ def read_object(path: Path | str, hint: str = RESTORE) -> dict[str, Any]:
     except OSError as error:
         raise DataFileError(str(path), f"cannot be read: {error.strerror or error}", hint=hint) from error
     except (ValueError, RecursionError) as error:
-        raise DataFileError(str(path), f"the file is no JSON: {error}", hint=hint) from error
+        raise DataFileError(str(path), f"the file is not JSON: {error}", hint=hint) from error
     if not isinstance(data, dict):
         raise DataFileError(str(path), "expected a JSON object", hint=hint)
     return data

@@ -18,6 +18,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from torchgauge.clock import DAY_S
+from torchgauge.counted import counted
 from torchgauge.errors import DamagedJournalError, UsageError
 from torchgauge.records import INCOMPLETE, DeviceTarget, Environment
 from torchgauge.results.dataset import read_run
@@ -195,7 +196,7 @@ def read_rows(
             parts.append(wanted(_placed(table, len(reading.runs))))
             reading.runs.append(run)
         if waiting := len(set(store.run_ids()).difference(published)):
-            runs = "1 run is" if waiting == 1 else f"{waiting} runs are"
+            runs = counted(waiting, "run is", "runs are")
             reading.notes.append(f"{path}: {runs} not finished or not published, and so not read")
     whole = pa.concat_tables(parts) if parts else _placed(_nothing(names), 0)
     return StoredRows(in_time(whole), reading)

@@ -31,7 +31,7 @@ ArrowTable = Any
 def check_version(found: object, where: str) -> int:
     """``found`` as a schema version that this code reads; raises :class:`UsageError` for a newer one."""
     if not isinstance(found, int) or isinstance(found, bool) or found < 0:
-        raise UsageError(f"{where}: the schema version {found!r} is no version", hint="restore the file")
+        raise UsageError(f"{where}: the schema version {found!r} is not a version", hint="restore the file")
     if found > SCHEMA_VERSION:
         raise UsageError(
             f"{where} was written by a newer torchgauge (schema version {found}, this one knows "

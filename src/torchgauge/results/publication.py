@@ -20,6 +20,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from torchgauge.counted import counted
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.records import (
     SCHEMA_VERSION,
@@ -279,14 +280,16 @@ def _check_complete(plan: Plan, found: _Survey) -> None:
     if missing:
         listed = ", ".join(missing[:5]) + (", ..." if len(missing) > 5 else "")
         raise InfrastructureError(
-            f"run {plan.run_id} cannot be published: {len(missing)} of {len(planned)} planned cases have no "
+            f"run {plan.run_id} cannot be published: {len(missing)} "
+            f"of {counted(len(planned), 'planned case')} have no "
             f"row: {listed}",
             hint="resume the run",
         )
     foreign = found.statuses.keys() - planned.keys()
     if foreign:
         raise InfrastructureError(
-            f"run {plan.run_id} cannot be published: its journal holds {len(foreign)} cases that its plan "
+            f"run {plan.run_id} cannot be published: its journal "
+            f"holds {counted(len(foreign), 'case')} that its plan "
             f"does not, the first with the key {min(foreign)}",
             hint="restore plan.json and journal.jsonl from the same run",
         )

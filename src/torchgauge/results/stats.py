@@ -31,6 +31,7 @@ from functools import cache
 import numpy as np
 
 from torchgauge.autocorrelation import interval_inflation, middle, regimes
+from torchgauge.counted import counted
 from torchgauge.records import Measurement, Metric, Summary
 
 ORDER_STATISTIC = "order-statistic"
@@ -127,9 +128,7 @@ def summarise(measurement: Measurement, metric: Metric, confidence: float = 0.95
     interval. Raises ``ValueError`` where the measurement is of another metric or unit.
     """
     if (measurement.metric, measurement.unit) != (metric.name, metric.unit):
-        raise ValueError(
-            f"{measurement.metric} in {measurement.unit} is no measurement of {metric.name} in {metric.unit}"
-        )
+        raise ValueError(f"{measurement.metric} in {measurement.unit} is not {metric.name} in {metric.unit}")
     found = (
         Estimate(None, None, None, 0, confidence, ABSENT)
         if measurement.absent
@@ -157,7 +156,7 @@ def paired_ratio(base: Sequence[float], other: Sequence[float], confidence: floa
     Raises ``ValueError`` for unequal lengths or a sample that is not positive.
     """
     if len(base) != len(other):
-        raise ValueError(f"{len(base)} and {len(other)} samples are no pairs")
+        raise ValueError(f"{counted(len(base), 'sample')} and {len(other)} are not pairs")
     if not all(sample > 0 for sample in (*base, *other)):
         raise ValueError("a ratio needs positive samples")
     logs = [math.log(b / a) for a, b in zip(base, other, strict=True)]

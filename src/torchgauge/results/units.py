@@ -101,6 +101,12 @@ def duration(seconds: float) -> str:
     return f"{whole // 3_600} h {whole % 3_600 // 60} min"
 
 
+def rough_duration(seconds: float) -> str:
+    """How long something will probably take, to five seconds: ``45 s``, ``4 min 5 s``; never nothing."""
+    rounded = max(5, 5 * round(seconds / 5))
+    return f"{rounded} s" if rounded < 60 else duration(rounded)
+
+
 def moment(seconds: float) -> str:
     """A point in time, UTC, to the minute."""
     return _minute(seconds // 60)

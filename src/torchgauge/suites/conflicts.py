@@ -92,7 +92,7 @@ def load_conflicts(path: Path) -> tuple[ConflictFields, ...]:
             try:
                 re.compile(pattern)
             except re.error as error:
-                raise refuse(document, f"{at}.says[{place}]", f"no regular expression: {error}") from None
+                raise refuse(document, f"{at}.says[{place}]", f"not a regular expression: {error}") from None
     return rules
 
 

@@ -6,6 +6,8 @@ from typing import Any
 
 from torch import nn
 
+from torchgauge.counted import counted
+
 _RATES = ("drop_rate", "drop_prob", "attn_drop_rate", "attn_drop_prob", "layerdrop", "dropout_prob")
 _DROPOUTS = (nn.Dropout, nn.Dropout1d, nn.Dropout2d, nn.Dropout3d, nn.AlphaDropout, nn.FeatureAlphaDropout)
 
@@ -21,7 +23,7 @@ def silence_modules(module: Any) -> tuple[str, ...]:
             if isinstance(part.__dict__.get(name), float):
                 changed += part.__dict__[name] != 0
                 setattr(part, name, 0.0)
-    return (f"dropout is off in {changed} modules",) if changed else ()
+    return (f"dropout is off in {counted(changed, 'module')}",) if changed else ()
 
 
 def silence_config(config: Any) -> tuple[str, ...]:

@@ -7,6 +7,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 
+from torchgauge.counted import counted
 from torchgauge.records import Shape
 from torchgauge.suites.document import Document
 from torchgauge.suites.schema import refuse
@@ -34,7 +35,9 @@ def points(
     """
     count = math.prod(map(len, axes.values())) if axes else 0
     if count > MOST_POINTS:
-        raise refuse(document, f"{at}.axes", f"{count:,} points", f"a model has {MOST_POINTS:,} at most")
+        raise refuse(
+            document, f"{at}.axes", f"{counted(count, 'point')}", f"a model has {MOST_POINTS:,} at most"
+        )
     for name, values in axes.items():
         _check_axis(document, f"{at}.axes.{name}", name, values, shape)
     _check_excluded(document, f"{at}.exclude", axes, exclude)
@@ -52,7 +55,7 @@ def _check_axis(
 ) -> None:
     if not _AXIS.fullmatch(name) or name in _TAKEN:
         raise refuse(
-            document, at, f"{name!r} is no name of an axis", "a lower-case word, such as seq or heads"
+            document, at, f"{name!r} is not the name of an axis", "a lower-case word, such as seq or heads"
         )
     if name in shape:
         raise refuse(document, at, f"{name!r} stands in the shape too", "keep one of the two")
@@ -63,7 +66,10 @@ def _check_axis(
             raise refuse(document, f"{at}[{index}]", f"{value!r} stands there twice", "keep one of the two")
         if isinstance(value, str) and not _WORD.fullmatch(value):
             raise refuse(
-                document, f"{at}[{index}]", f"{value!r} is no word", "letters, digits and _.+- after a letter"
+                document,
+                f"{at}[{index}]",
+                f"{value!r} is not a word",
+                "letters, digits and _.+- after a letter",
             )
 
 
@@ -80,7 +86,10 @@ def _check_excluded(
             if name not in axes:
                 known = ", ".join(axes) or "none"
                 raise refuse(
-                    document, f"{at}[{index}].{name}", f"{name!r} is no axis of the model", f"axes: {known}"
+                    document,
+                    f"{at}[{index}].{name}",
+                    f"{name!r} is not an axis of the model",
+                    f"axes: {known}",
                 )
             if value not in axes[name]:
                 known = ", ".join(map(str, axes[name]))

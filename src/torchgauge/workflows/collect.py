@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.store import Store
@@ -89,7 +90,7 @@ def artifacts_in(folder: Path) -> list[Path]:
     """
     if not folder.is_dir():
         raise UsageError(
-            f"{folder} is no folder of artifacts", hint="download the artifacts of the run there"
+            f"{folder} is not a folder of artifacts", hint="download the artifacts of the run there"
         )
     if (folder / MANIFEST).is_file():
         return [folder]
@@ -182,7 +183,10 @@ def _newest(
     for attempt in sorted(by_attempt, reverse=True):
         same = by_attempt[attempt]
         if len({each.valid.digest for each in same}) > 1:
-            words = f"{len(same)} different sets say that they are attempt {attempt}"
+            words = (
+                f"{counted(len(same), 'different set says', 'different sets say')} "
+                f"that they are attempt {attempt}"
+            )
             refused += [Refused(each.artifact, Reason.AMBIGUOUS, words) for each in same]
             continue
         replaced += [_replaced(each, same[0].artifact, "an equal copy") for each in same[1:]]
@@ -238,7 +242,10 @@ def _summary(
 def _gaps(missing: Iterable[MissingShard], runs: Iterable[Taken]) -> Iterable[str]:
     """Why a campaign is incomplete, in words: shards that did not come, and cases that say nothing."""
     for each in missing:
-        yield f"pool {each.pool}, shard {each.shard} of {each.of}: no valid result set ({each.cases} cases)"
+        yield (
+            f"pool {each.pool}, shard {each.shard} of {each.of}: "
+            f"no valid result set ({counted(each.cases, 'case')})"
+        )
     for run in runs:
         silent = {status.value: run.counts.get(status.value, 0) for status in INCOMPLETE}
         said = ", ".join(f"{count} {name}" for name, count in sorted(silent.items()) if count)

@@ -180,7 +180,7 @@ def _check_text(document: Document, path: str, text: str) -> None:
 def _pool(document: Document, index: int, fields: PoolFields, whole: ConfigFields, budget_s: float) -> Pool:
     at, name, device, image = f"$.pools[{index}]", fields.name, fields.device, fields.container
     hint = "at most 40 of a-z, 0-9 and -, such as card-a"
-    _require(_POOL_NAME.fullmatch(name), document, f"{at}.name", f"{name!r} is no name of a pool", hint)
+    _require(_POOL_NAME.fullmatch(name), document, f"{at}.name", f"{name!r} is not the name of a pool", hint)
     hint = "one name as torchgauge devices lists it, without an index"
     _require(_DEVICE.fullmatch(device), document, f"{at}.device", f"{device!r} names no device", hint)
     labels = (fields.runs_on,) if isinstance(fields.runs_on, str) else tuple(fields.runs_on)
@@ -213,7 +213,7 @@ def _is_pinned(container: str) -> bool:
 def _seconds(document: Document, path: str, value: Duration) -> float:
     found = DURATION.fullmatch(str(value).strip())
     seconds = float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]] if found else 0.0
-    problem = f"{value!r} is no duration between 30 seconds and 4.5 days"
+    problem = f"{value!r} is not a duration between 30 seconds and 4.5 days"
     fine = Deadlines().exit_s <= seconds <= MAX_BUDGET_S
     _require(fine, document, path, problem, "90s, 30m or 1.5h")
     return seconds
@@ -235,11 +235,11 @@ def _check_names(document: Document, pools: tuple[Pool, ...]) -> None:
 
 def _check_rest(document: Document, fields: ConfigFields) -> None:
     branch, url = fields.store.branch, fields.dashboard.base_url
-    problem = f"{branch!r} is no name of a branch"
+    problem = f"{branch!r} is not the name of a branch"
     _require(_BRANCH.fullmatch(branch), document, "$.store.branch", problem, "branch: results")
     hint = "https://OWNER.github.io/REPOSITORY"
     fine = not url or _URL.fullmatch(url)
-    _require(fine, document, "$.dashboard.base-url", f"{url!r} is no address", hint)
+    _require(fine, document, "$.dashboard.base-url", f"{url!r} is not an address", hint)
     for name, text in (("at", fields.nightly.at), ("expect-by", fields.nightly.expect_by)):
-        problem = f"{text!r} is no time of day"
+        problem = f"{text!r} is not a time of day"
         _require(_TIME.fullmatch(text), document, f"$.nightly.{name}", problem, '"06:00", in UTC')

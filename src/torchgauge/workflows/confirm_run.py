@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.counted import counted
 from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.ab.confirmation import Confirmer
 from torchgauge.harness.ab.quick_measure import measure_suspicion
@@ -66,7 +67,10 @@ def confirm(
     confirmer = Confirmer(measure_suspicion(store), builds, missing, clock=clock)
     for place, each in enumerate(suspicions):
         if job.budget_s is not None and place and clock.steady() - begin > job.budget_s:
-            tell(f"the time is over: {len(suspicions) - place} suspicions stay open")
+            tell(
+                "the time is over: "
+                f"{counted(len(suspicions) - place, 'suspicion stays', 'suspicions stay')} open"
+            )
             break
         tell(f"confirming {each.series.case_id} {each.change.size:+.1%}")
         outcome = confirmer.confirm(each)

@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.records import Modifier, to_plain
 from torchgauge.records.comparison import Action
 from torchgauge.results import document
@@ -149,4 +150,4 @@ def _gates(cluster: FailureCluster, policy: Policy) -> bool:
 
 
 def _count(number: int) -> str:
-    return f"{number:,} case{'' if number == 1 else 's'}"
+    return counted(number, "case")

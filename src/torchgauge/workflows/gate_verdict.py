@@ -16,5 +16,5 @@ TITLES = {
     GateVerdict.PASS: "Pass",
     GateVerdict.REGRESSION: "Regression",
     GateVerdict.UNDECIDED: "Undecided",
-    GateVerdict.INCOMPLETE: "Incomplete: this is no pass",
+    GateVerdict.INCOMPLETE: "Incomplete: this is not a pass",
 }

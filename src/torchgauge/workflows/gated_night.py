@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.errors import DataFileError
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.dataset import row_count
@@ -25,7 +26,7 @@ def read_collection(path: Path | str) -> Collection:
     hint = "torchgauge ci collect writes it"
     found = read_record(Collection, path, hint)
     if found.schema != COLLECTION_SCHEMA:
-        raise DataFileError(str(path), f"is no collection of schema {COLLECTION_SCHEMA}", hint=hint)
+        raise DataFileError(str(path), f"is not a collection of schema {COLLECTION_SCHEMA}", hint=hint)
     return found
 
 
@@ -50,7 +51,10 @@ def gated_night(
     if not collected.complete and not gaps:
         gaps.append(f"the campaign is {collected.state}")
     if collected.planned > collected.recorded and not gaps:
-        gaps.append(f"{collected.planned - collected.recorded} planned cases have no row")
+        gaps.append(
+            f"{counted(collected.planned - collected.recorded, 'planned case has', 'planned cases have')} "
+            "no row"
+        )
     unplanned = [pool for pool in configured if pool not in campaign.told_of]
     gaps += [f"pool {pool}: {UNPLANNED}" for pool in unplanned]
     of = NightOf(
@@ -72,10 +76,10 @@ def gated_night(
 def _fewer(store: Store, collected: Collection) -> Iterator[str]:
     """The runs that have fewer rows in ``store`` than the collection counted: something was lost since."""
     for run in collected.runs:
-        counted = sum(run.counts.values())
+        recorded = sum(run.counts.values())
         found = min(_rows_of_table(store, run.run_id), _rows_of_journal(store, run.run_id))
-        if found < counted:
-            yield f"run {run.run_id} has {found} of the {counted} rows that were collected"
+        if found < recorded:
+            yield f"run {run.run_id} has {found} of the {counted(recorded, 'row')} that were collected"
 
 
 def _rows_of_table(store: Store, run_id: str) -> int:
@@ -96,7 +100,11 @@ def _absent(campaign: CampaignPlan, collected: Collection) -> Iterator[AbsentPoo
         if gone:
             which = ", ".join(str(each.shard) for each in gone)
             cases = sum(each.cases for each in gone)
-            told = f"no valid result set came for {len(gone)} of {len(pool.shards)} shards ({which})"
-            yield AbsentPool(pool.name, f"{told}, so {cases} planned cases have no row")
+            told = (
+                f"no valid result set came for {len(gone)} of {counted(len(pool.shards), 'shard')} ({which})"
+            )
+            yield AbsentPool(
+                pool.name, f"{told}, so {counted(cases, 'planned case has', 'planned cases have')} no row"
+            )
     for name in campaign.empty:
         yield AbsentPool(name, no_case(name))

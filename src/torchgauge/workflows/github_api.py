@@ -189,7 +189,7 @@ def repository_path(repository: str) -> str:
     """``/repos/OWNER/NAME``; raises :class:`UsageError` for what is no name of a repository."""
     if not _REPOSITORY.fullmatch(repository) or repository.endswith(("/.", "/..")):
         raise UsageError(
-            f"{repository[:80]!r} is no repository", hint="OWNER/NAME, as GITHUB_REPOSITORY has it"
+            f"{repository[:80]!r} is not a repository", hint="OWNER/NAME, as GITHUB_REPOSITORY has it"
         )
     return f"/repos/{repository}"
 
@@ -230,7 +230,7 @@ def _parsed(data: bytes, path: str) -> Any:
         return json.loads(data)
     except (ValueError, RecursionError):
         raise ApiError(
-            f"{path}: the answer is no JSON", hint="is GITHUB_API_URL that of a GitHub server?"
+            f"{path}: the answer is not JSON", hint="is GITHUB_API_URL that of a GitHub server?"
         ) from None
 
 

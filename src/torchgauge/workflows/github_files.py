@@ -33,13 +33,13 @@ def set_output(name: str, value: str, environ: Mapping[str, str] = os.environ) -
     for a name or value that the protocol must not carry.
     """
     if _NAME.fullmatch(name) is None:
-        raise ValueError(f"{name!r} is no name of an output")
+        raise ValueError(f"{name!r} is not the name of an output")
     if not value.isprintable():
         raise ValueError(f"the output {name!r} is not one line of printable text")
     path = environ.get("GITHUB_OUTPUT")
     if not path:
         raise UsageError(
-            "there is no GITHUB_OUTPUT: this is no step of GitHub Actions", hint="leave --github out"
+            "there is no GITHUB_OUTPUT: this is not a step of GitHub Actions", hint="leave --github out"
         )
     delimiter = f"torchgauge-{secrets.token_hex(16)}"
     line = f"{name}<<{delimiter}\n{value}\n{delimiter}\n".encode()

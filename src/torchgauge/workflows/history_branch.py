@@ -73,7 +73,7 @@ class HistoryBranch:
         repository = environ.get("GITHUB_REPOSITORY", "").strip()
         if not may_see_a_token(server) or "@" in server:
             raise UsageError(
-                "GITHUB_SERVER_URL is no address of a server that may see a token",
+                "GITHUB_SERVER_URL is not an address of a server that may see a token",
                 hint="GITHUB_SERVER_URL=https://github.com, without a name or a password",
             )
         if not is_repository(repository):
@@ -82,7 +82,7 @@ class HistoryBranch:
                 hint="GITHUB_REPOSITORY=OWNER/NAME",
             )
         if _BRANCH.fullmatch(branch) is None:
-            raise UsageError(f"{branch[:100]!r} is no name of a branch", hint="--branch results")
+            raise UsageError(f"{branch[:100]!r} is not the name of a branch", hint="--branch results")
         token = (environ.get("GITHUB_TOKEN") or environ.get("TOKEN") or "").strip()
         if not token.isascii() or not token.isprintable() or " " in token:
             raise UsageError("GITHUB_TOKEN holds characters that no token has", hint="set it anew")
@@ -121,7 +121,7 @@ class HistoryBranch:
         """
         if not (folder / ".git").is_dir():
             raise UsageError(
-                f"{folder} is no history that was fetched",
+                f"{folder} is not a history that was fetched",
                 hint=f"torchgauge ci history fetch --path {folder}",
             )
         if not message.strip():

@@ -27,7 +27,9 @@ def add_files(source: Path, history: Path) -> int:
     """
     for folder in (source, history):
         if not folder.is_dir() or folder.is_symlink():
-            raise UsageError(f"{folder} is no folder", hint="torchgauge ci history fetch makes the history")
+            raise UsageError(
+                f"{folder} is not a folder", hint="torchgauge ci history fetch makes the history"
+            )
     with storage_errors(source):
         names = [name for name in _names(source) if name != Path(CONTRIBUTORS)]
     with storage_errors(history):

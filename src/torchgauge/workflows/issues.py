@@ -14,6 +14,7 @@ from datetime import date, timedelta
 from enum import Enum
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.records import digest
 from torchgauge.results.hostile_text import first_line
 from torchgauge.results.markdown_text import code
@@ -232,7 +233,7 @@ def _of_change(change: NightlyChange, url: str) -> Wanted:
     )
     told = findings_text((change,), ())
     rule = (
-        "A suspicion is no verdict: each night measures the last good build against the suspect one until "
+        "A suspicion is not a verdict: each night measures the last good build against the suspect one until "
         "there is an answer, and so does `torchgauge trend --confirm`. What is confirmed keeps nights red. "
         "This issue is closed once every series in it is back, or was found to have another cause."
     )
@@ -241,9 +242,7 @@ def _of_change(change: NightlyChange, url: str) -> Wanted:
 
 def _of_cluster(cluster: FailureCluster, url: str) -> Wanted:
     count = len(cluster.cases)
-    title = harmless_title(
-        f"{cluster.ended} in {count} case{'' if count == 1 else 's'}: {cluster.title}", 200
-    )
+    title = harmless_title(f"{cluster.ended} in {counted(count, 'case')}: {cluster.title}", 200)
     told = findings_text((), (cluster,))
     rule = "This issue is closed once every case in it ends as it is expected to."
     return Wanted(Kind.FAILURE, cluster.key, cluster.members, title, _text(told, rule, url))

@@ -44,7 +44,7 @@ class WorkflowRun:
         run = names.get("GITHUB_RUN_ID", "")
         if not run.isdecimal() or not names.get("GITHUB_REPOSITORY"):
             raise UsageError(
-                "GITHUB_RUN_ID and GITHUB_REPOSITORY are not set: this is no step of a workflow",
+                "GITHUB_RUN_ID and GITHUB_REPOSITORY are not set: this is not a step of a workflow",
                 hint="leave --ask-github out",
             )
         return cls(names["GITHUB_REPOSITORY"], int(run))

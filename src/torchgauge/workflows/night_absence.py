@@ -19,6 +19,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from torchgauge.clock import utc
+from torchgauge.counted import counted
 from torchgauge.harness.scenarios.scenario import final_metric
 from torchgauge.records import GRAVEST, INCOMPLETE, Modifier, Result, Status
 from torchgauge.records.codec import digest
@@ -131,7 +132,7 @@ def _nothing(pool: str, rows: Sequence[Result]) -> str:
     if not rows or any(row.counted for row in rows):
         return ""
     counts = ", ".join(f"{count} {how}" for how, count in Counter(map(_ended, rows)).most_common())
-    return f"{_of(pool)}none of {len(rows)} cases was measured ({counts})"
+    return f"{_of(pool)}none of {counted(len(rows), 'case')} was measured ({counts})"
 
 
 def _untimed(pool: str, rows: Sequence[Result], history: _History) -> str:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from torchgauge.counted import counted
 from torchgauge.records import INCOMPLETE, Result, Status
 from torchgauge.results.comparing.policy import Policy
 from torchgauge.results.journal import results
@@ -94,7 +95,7 @@ def night_findings(
     missing = [row for row in rows if row.status in INCOMPLETE]
     found = list(gaps)
     if missing and not found:
-        found.append(f"{len(missing)} of {len(rows)} planned cases were not measured")
+        found.append(f"{len(missing)} of {counted(len(rows), 'planned case')} were not measured")
     if not rows:
         found.append("no case has a result")
     absent = absences(store, rows, runs, of.planned, of.left_out)

@@ -16,7 +16,7 @@ def night_of(text: str) -> date:
     try:
         return date.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"{text!r} is no date", hint="write it as 2027-01-31") from error
+        raise UsageError(f"{text!r} is not a date", hint="write it as 2027-01-31") from error
 
 
 def time_of_day(text: str) -> time:
@@ -24,7 +24,7 @@ def time_of_day(text: str) -> time:
     try:
         return time.fromisoformat(text).replace(tzinfo=timezone.utc, second=0, microsecond=0)
     except ValueError as error:
-        raise UsageError(f"{text!r} is no time of day", hint="write it as 06:00, in UTC") from error
+        raise UsageError(f"{text!r} is not a time of day", hint="write it as 06:00, in UTC") from error
 
 
 def moment_of(text: str) -> datetime:
@@ -32,7 +32,7 @@ def moment_of(text: str) -> datetime:
     try:
         found = datetime.fromisoformat(text)
     except ValueError as error:
-        raise UsageError(f"{text!r} is no moment", hint="write it as 2027-01-31T06:00") from error
+        raise UsageError(f"{text!r} is not a moment", hint="write it as 2027-01-31T06:00") from error
     return found.replace(tzinfo=timezone.utc) if found.tzinfo is None else found.astimezone(timezone.utc)
 
 

@@ -36,7 +36,7 @@ def hashed(requirement: str) -> str:
     found: dict[str, Any] = json.loads(done.stdout)["install"][0]
     digest = found["download_info"].get("archive_info", {}).get("hashes", {}).get("sha256")
     if not digest:
-        raise UsageError(f"{requirement!r} is no archive, so it has no hash", hint=_HINT)
+        raise UsageError(f"{requirement!r} is not an archive, so it has no hash", hint=_HINT)
     told = found["metadata"]
     exact = requirement if "://" in requirement else f"{told['name']}=={told['version']}"
     return f"{exact} {HASH}{digest}"

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from statistics import median
 
 from torchgauge import registry
+from torchgauge.counted import counted
 from torchgauge.devices.device import Device, DeviceDescriptor
 from torchgauge.devices.discover import GROUP as DEVICES
 from torchgauge.devices.discover import find_device
@@ -58,11 +59,11 @@ class Occasion:
 
     def __post_init__(self) -> None:
         if self.repository and _REPOSITORY.fullmatch(self.repository) is None:
-            raise UsageError(f"{self.repository!r} is no repository", hint="--repository OWNER/NAME")
+            raise UsageError(f"{self.repository!r} is not a repository", hint="--repository OWNER/NAME")
         if self.sha and _SHA.fullmatch(self.sha) is None:
-            raise UsageError(f"{self.sha!r} is no full commit id", hint="--sha with 40 hex digits")
+            raise UsageError(f"{self.sha!r} is not a full commit id", hint="--sha with 40 hex digits")
         if self.torch and _BUILD.fullmatch(self.torch) is None:
-            raise UsageError(f"{self.torch!r} is no version of torch", hint="--torch 2.13.0")
+            raise UsageError(f"{self.torch!r} is not a version of torch", hint="--torch 2.13.0")
 
 
 @dataclass(frozen=True)
@@ -300,7 +301,7 @@ def notes_of(plan: CampaignPlan, config: Config) -> list[str]:
         pool = config.pool(planned.name)
         if len(planned.shards) < pool.shards:
             notes.append(
-                f"pool {pool.name} gets {len(planned.shards)} of {pool.shards} shards:"
+                f"pool {pool.name} gets {len(planned.shards)} of {counted(pool.shards, 'shard')}:"
                 " it has no more cases that can run apart"
             )
         longest = max(shard.expected_s for shard in planned.shards)

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import DAY_S, SYSTEM_CLOCK, Clock, utc
+from torchgauge.counted import counted
 from torchgauge.errors import DataFileError, InfrastructureError
 from torchgauge.records import to_plain
 from torchgauge.results.atomic_file import storage_errors, write_atomically
@@ -97,11 +98,13 @@ def check_no_shrinking(before: PublishedState, after: PublishedState, removed: s
     kept = {run: rows for run, rows in before.runs.items() if run not in removed}
     problems = []
     if gone:
-        problems.append(f"{len(gone)} runs are gone: {_listed(gone)}")
+        problems.append(f"{counted(len(gone), 'run is', 'runs are')} gone: {_listed(gone)}")
     if fewer:
-        problems.append(f"{len(fewer)} runs have fewer rows than before: {_listed(fewer)}")
+        problems.append(
+            f"{counted(len(fewer), 'run has', 'runs have')} fewer rows than before: {_listed(fewer)}"
+        )
     if after.rows < sum(kept.values()):
-        problems.append(f"{after.rows} rows where there were {sum(kept.values())}")
+        problems.append(f"{counted(after.rows, 'row')} where there were {sum(kept.values())}")
     later = before.oldest is not None and (after.oldest is None or after.oldest > before.oldest)
     if later and not removed & before.runs.keys():
         problems.append(f"the oldest run is of {after.oldest}, and was of {before.oldest}")
@@ -120,7 +123,8 @@ def check_whole(store: Store, found: PublishedState) -> None:
     )
     if fewer:
         raise InfrastructureError(
-            f"{len(fewer)} runs have fewer rows in the tables than came in: {_listed(fewer)}",
+            f"{counted(len(fewer), 'run has', 'runs have')} fewer "
+            f"rows in the tables than came in: {_listed(fewer)}",
             hint="restore their files in tables/ from the results branch, or collect the night again",
         )
 
@@ -135,7 +139,8 @@ def check_run_ids(store: Store, clock: Clock = SYSTEM_CLOCK) -> None:
     foreign = sorted(plain(name) for name in names if not is_run_id(name, now))
     if foreign:
         raise InfrastructureError(
-            f"{len(foreign)} runs have names that torchgauge does not give: {_listed(foreign)}",
+            f"{counted(len(foreign), 'run has', 'runs have')} names "
+            f"that torchgauge does not give: {_listed(foreign)}",
             hint="order, files and links are made of these names: take such runs out of the store, or give"
             " them ids as 20261122T031500Z-1a2b3c4d",
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.workflows.github_api import GitHubApi, repository_path
 from torchgauge.workflows.workflow_event import GateRun, SkippedError
 
@@ -36,7 +37,10 @@ def pull_request_of(api: GitHubApi, run: GateRun) -> PullRequest:
     of_branch = [each for each in listed if each.get("state") == "open" and _is_from(each, run)]
     found = [each for each in of_branch if each["head"]["sha"] == run.head_sha]
     if len(found) > 1:
-        raise SkippedError(f"{len(found)} open pull requests have this commit as their head")
+        raise SkippedError(
+            f"{counted(len(found), 'open pull request has', 'open pull requests have')} "
+            "this commit as their head"
+        )
     if not found and of_branch:
         raise SkippedError("a newer commit is the head of the pull request: its own run will tell")
     if not found:

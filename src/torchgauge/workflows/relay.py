@@ -92,7 +92,7 @@ class RelayJob:
         run, home = names.get("GITHUB_RUN_ID", ""), names.get("GITHUB_REPOSITORY", "")
         if not run or not home:
             raise UsageError(
-                "this is no job of a workflow", hint="run it as a step, or try it with --dry-run"
+                "this is not a job of a workflow", hint="run it as a step, or try it with --dry-run"
             )
         server = names.get("GITHUB_SERVER_URL", "https://github.com")
         return cls(
@@ -168,7 +168,7 @@ def self_reported(event_type: str, upstream_sha: str) -> dict[str, Any]:
     if event_type not in SELF_REPORTED:
         raise UsageError(f"{event_type!r} runs do not report themselves", hint=" or ".join(SELF_REPORTED))
     if not is_sha(upstream_sha):
-        raise UsageError(f"{upstream_sha!r} is no commit", hint="all 40 digits of the upstream commit")
+        raise UsageError(f"{upstream_sha!r} is not a commit", hint="all 40 digits of the upstream commit")
     upstream = {"repository": {"full_name": "pytorch/pytorch"}, "head_sha": upstream_sha}
     return {"event_type": event_type, "delivery_id": upstream_sha, "payload": upstream}
 
@@ -178,7 +178,7 @@ def callback(
 ) -> dict[str, Any]:
     """The body of one callback; raises :class:`UsageError` for what the relay would refuse."""
     if told.status not in STATUSES:
-        raise UsageError(f"{told.status!r} is no status of the relay", hint=" or ".join(STATUSES))
+        raise UsageError(f"{told.status!r} is not a status of the relay", hint=" or ".join(STATUSES))
     ended = told.status == "completed"
     if ended and not told.conclusion:
         raise UsageError("a completed job needs a conclusion", hint="success, failure or cancelled")

@@ -76,7 +76,7 @@ def sign(folder: Path, key_file: Path) -> SetSignature:
     _library()
     manifest = folder / MANIFEST
     if not manifest.is_file():
-        raise UsageError(f"{folder} is no result set", hint="the folder that `torchgauge ci run` wrote")
+        raise UsageError(f"{folder} is not a result set", hint="the folder that `torchgauge ci run` wrote")
     key = _private(key_file)
     said = base64.b64encode(key.sign(CONTEXT + manifest.read_bytes())).decode()
     found = SetSignature(_public(key), said)

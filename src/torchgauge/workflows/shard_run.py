@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import NothingSelectedError, TorchgaugeError, UsageError
@@ -153,7 +154,9 @@ def _check_exact(job: Job, groups: Sequence[Group]) -> None:
     other = made.keys() ^ set(job.shard.cases)
     if other:
         raise UsageError(
-            f"{job.artifact}: {len(other)} cases mean something else here, first {min(other)}", hint=hint
+            f"{job.artifact}: {counted(len(other), 'case means', 'cases mean')} "
+            f"something else here, first {min(other)}",
+            hint=hint,
         )
     if terms_of(made) != job.shard.terms:
         raise UsageError(

@@ -13,6 +13,7 @@ from datetime import date, datetime, time, timedelta, timezone
 from enum import Enum
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.records import INCOMPLETE
 from torchgauge.results import document
 from torchgauge.results.origin import read_provenance
@@ -218,7 +219,7 @@ def _shard_gaps(pool: str, held: Sequence[ShardSeen], of: int, ended: EndedJobs)
         told += [how if told else f"{how}, although a result set came"] if how else []
         gaps += [f"pool {pool}, shard {number} of {of}: {', '.join(told)}"] if told else []
     return gaps + [
-        f"{_name(shard, of)}: {shard.silent} of {shard.rows} cases were not measured"
+        f"{_name(shard, of)}: {shard.silent} of {counted(shard.rows, 'case')} were not measured"
         for shard in sorted(held, key=lambda shard: shard.shard)
         if shard.silent
     ]

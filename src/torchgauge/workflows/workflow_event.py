@@ -61,9 +61,9 @@ def read_event(path: Path | str) -> dict[str, Any]:
     try:
         found = json.loads(data)
     except (ValueError, RecursionError) as error:
-        raise DataFileError(where, f"is no JSON: {error}", hint=hint) from error
+        raise DataFileError(where, f"is not JSON: {error}", hint=hint) from error
     if not isinstance(found, dict):
-        raise DataFileError(where, "is no object", hint=hint)
+        raise DataFileError(where, "is not an object", hint=hint)
     return found
 
 
@@ -116,5 +116,5 @@ def _text(data: Mapping[str, Any], *names: str) -> str:
 def _number(data: Mapping[str, Any], name: str) -> int:
     value = data.get(name)
     if not isinstance(value, int) or isinstance(value, bool) or value < 1:
-        raise DataFileError("the event", "is no positive number", field=name)
+        raise DataFileError("the event", "is not a positive number", field=name)
     return value

@@ -40,25 +40,25 @@ SLOWER = verdict(
 @pytest.mark.parametrize(
     ("verdicts", "said"),
     [
-        ([SLOWER, verdict(Verdict.UNCHANGED)], "REGRESSION: 1 worse"),
-        ([verdict(Verdict.BROKEN, metric="status"), SLOWER], "REGRESSION: 1 broken, 1 worse"),
+        ([SLOWER, verdict(Verdict.UNCHANGED)], "Regression: 1 worse"),
+        ([verdict(Verdict.BROKEN, metric="status"), SLOWER], "Regression: 1 broken, 1 worse"),
         (
             [verdict(Verdict.REGRESSION, action=Action.REPORT), verdict(Verdict.UNCHANGED, metric="status")],
-            "CHANGED, and the policy lets it pass: 1 worse",
+            "Changed, and the policy lets it pass: 1 worse",
         ),
         (
             [verdict(Verdict.UNDECIDED, action=Action.REPORT), verdict(Verdict.UNCHANGED, metric="status")],
-            "UNDECIDED, and the policy lets it pass: 1 pair",
+            "Undecided, and the policy lets it pass: 1 pair",
         ),
-        ([verdict(Verdict.REGRESSION, action=Action.REPORT)], "UNDECIDED: nothing that was compared gates"),
-        ([verdict(Verdict.UNDECIDED)], "UNDECIDED: no regression was found, but 1 could not be decided"),
-        ([verdict(Verdict.NOT_COMPARABLE)], "UNDECIDED: nothing was compared"),
-        ([verdict(Verdict.IMPROVEMENT)], "IMPROVEMENT: 1 better, none worse"),
-        ([verdict(Verdict.UNCHANGED)], "UNCHANGED within the tolerance"),
-        ([verdict(Verdict.UNCHANGED), verdict(Verdict.REGRESSION, control=True)], "IN DOUBT: "),
-        ([verdict(Verdict.UNCHANGED), verdict(Verdict.UNDECIDED, control=True)], "UNCHANGED within"),
+        ([verdict(Verdict.REGRESSION, action=Action.REPORT)], "Undecided: nothing that was compared gates"),
+        ([verdict(Verdict.UNDECIDED)], "Undecided: no regression was found, but 1 could not be decided"),
+        ([verdict(Verdict.NOT_COMPARABLE)], "Undecided: nothing was compared"),
+        ([verdict(Verdict.IMPROVEMENT)], "Improvement: 1 better, none worse"),
+        ([verdict(Verdict.UNCHANGED)], "Unchanged within the tolerance"),
+        ([verdict(Verdict.UNCHANGED), verdict(Verdict.REGRESSION, control=True)], "In doubt: "),
+        ([verdict(Verdict.UNCHANGED), verdict(Verdict.UNDECIDED, control=True)], "Unchanged within"),
         ([verdict(Verdict.REGRESSION, control=True)], "A/A: 1 false alarm in 1 pair"),
-        ([], "UNDECIDED: nothing was compared"),
+        ([], "Undecided: nothing was compared"),
     ],
 )
 def test_the_headline_is_the_worst_that_was_found(verdicts: list[MetricVerdict], said: str) -> None:
@@ -69,7 +69,7 @@ def test_the_headline_is_the_worst_that_was_found(verdicts: list[MetricVerdict],
 def test_a_run_that_was_cut_short_is_incomplete() -> None:
     """What is unchanged so far is no success of the whole."""
     said = headline([verdict(Verdict.UNCHANGED)], RunState.INTERRUPTED)
-    assert said.startswith("INCOMPLETE: no regression was found")
+    assert said.startswith("Incomplete: no regression was found")
 
 
 def test_each_pair_has_a_row_and_what_is_undecided_its_reason() -> None:
@@ -94,7 +94,7 @@ def test_each_pair_has_a_row_and_what_is_undecided_its_reason() -> None:
 def test_a_false_alarm_is_named_whatever_else_was_found() -> None:
     """A regression comes first in the headline; that it is in doubt is not lost."""
     lines = verdict_lines([SLOWER, verdict(Verdict.IMPROVEMENT, metric="peak_memory", control=True)])
-    assert lines[0].startswith("REGRESSION")
+    assert lines[0].startswith("Regression")
     assert any(line.startswith("in doubt: head against head: peak_memory improvement of ") for line in lines)
 
 

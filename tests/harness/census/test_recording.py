@@ -142,7 +142,7 @@ def test_an_image_model_and_an_operator_are_recorded(tmp_path: Path) -> None:
     ("change", "message"),
     [
         ({"models": ("mpl",)}, "mpl"),
-        ({"paths": ("slow",)}, "'slow' is no path"),
+        ({"paths": ("slow",)}, "'slow' is not a path"),
         ({"device": "fake"}, "runs no torch"),
         ({"suites": ("toys",)}, "toys"),
         ({"modes": ("dreaming",)}, "dreaming"),

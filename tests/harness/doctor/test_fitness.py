@@ -190,4 +190,4 @@ def test_the_table_shows_each_number_beside_its_usual_one() -> None:
     assert "1.30 GFLOP/s" in line
     assert "slower: -23.0% [-27%, -19%], n = 7" in line
     assert "1 further part was not tried" in lines
-    assert any(each.startswith("UNFIT to measure on dev: matrix product, float32: slower") for each in lines)
+    assert any(each.startswith("Unfit to measure on dev: matrix product, float32: slower") for each in lines)

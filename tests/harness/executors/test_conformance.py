@@ -103,7 +103,7 @@ def test_an_option_that_is_none_is_refused_before_anything_is_written(sandbox: A
     if place.executor != "local":
         wrong = sandbox.measure(*SLOW, *place.words(lost_s="soon"))
         assert wrong.returncode == 2
-        assert "executor option lost_s='soon' is no float" in wrong.stderr
+        assert "executor option lost_s='soon' is not a float" in wrong.stderr
 
 
 @RAY_BY_NIGHT

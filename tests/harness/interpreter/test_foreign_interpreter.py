@@ -424,7 +424,7 @@ def bad_interpreters(folder: Path, bare: Environment) -> dict[str, tuple[str, st
     return {
         "missing": (str(folder / "nothing"), "there is no such file"),
         "dangling": (str(folder / "gone"), "python-that-was, which is gone"),
-        "folder": (str(folder), "no virtual environment, it holds no bin/python"),
+        "folder": (str(folder), "not a virtual environment, it holds no bin/python"),
         "no program": (str(folder / "text"), "may not be executed"),
         "no Python": (str(script(folder / "sh", "#!/bin/sh\necho hello; exit 3\n")), "exit status 3"),
         "silent": (str(script(folder / "true", "#!/bin/sh\n")), "ended without a word"),

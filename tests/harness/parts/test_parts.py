@@ -222,10 +222,10 @@ def with_a_group_twice(plan: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "what", "hint"),
     [
-        (far_too_deep, "the file is no JSON", "restore it"),
+        (far_too_deep, "the file is not JSON", "restore it"),
         (with_a_group_twice, "has a case or a group twice", "plan it again"),
         (of_another_version, "was planned by an older torchgauge", "plan again with this version"),
-        (cut_off, "the file is no JSON", "restore it"),
+        (cut_off, "the file is not JSON", "restore it"),
         (with_a_number_as_device, "groups[0].cases[0].case.device", "restore it"),
         (Path.unlink, "cannot be read: No such file", "restore it"),
     ],

@@ -67,7 +67,7 @@ def test_a_file_of_configurations_becomes_records(tmp_path: Path) -> None:
         ("backend: inductor", "backnd: inductor", 4, "did you mean backend"),
         ("backend: inductor", "backend: inductor\n    mode: max-autotune", 6, "a mode or options, not both"),
         ("backend: inductor", "backend: eager", 5, "backend eager: option cpp.threads: unknown field"),
-        ('cpus: "0"', 'cpus: "3-1"', 9, "no list of CPUs"),
+        ('cpus: "0"', 'cpus: "3-1"', 9, "not a list of CPUs"),
         ("threads: 1", "threads: 0", 7, ">= 1"),
         ("backend: inductor", "backend: compile", 4, "name one, such as inductor"),
         (

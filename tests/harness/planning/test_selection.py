@@ -77,14 +77,14 @@ def test_fields_in_brackets_change_the_case() -> None:
 )  # fmt: skip
 def test_what_is_no_case_id_is_refused(text) -> None:
     """A malformed id is a usage error that shows the form."""
-    with pytest.raises(UsageError, match=r"case id|no number"):
+    with pytest.raises(UsageError, match=r"case id|not a number"):
         parse_case_id(text)
 
 
 def test_a_word_where_a_size_belongs_is_refused() -> None:
     """Words are values of an axis; a model without that axis takes numbers."""
     name = parse_case_id("toy/mlp:inference:float32:b1:eager@fake[seq=long]")
-    with pytest.raises(UsageError, match="seq=long of toy/mlp is no number"):
+    with pytest.raises(UsageError, match="seq=long of toy/mlp is not a number"):
         group_of_case(name, DEVICE, registry.load("torchgauge.suites", "toy"))
 
 
@@ -116,7 +116,7 @@ def test_shards_are_disjoint_and_together_the_plan(shards) -> None:
 @pytest.mark.parametrize("text", ["0/2", "3/2", "1", "a/b", "1/0", "-1/2"])
 def test_what_is_no_shard_is_refused(text) -> None:
     """A shard lies between 1 and their number."""
-    with pytest.raises(UsageError, match="no shard"):
+    with pytest.raises(UsageError, match="not a shard"):
         parse_shard(text)
 
 

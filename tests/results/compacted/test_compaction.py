@@ -234,7 +234,7 @@ def test_two_compactions_at_once_are_refused(sound: Store) -> None:
 @pytest.mark.parametrize("month", ["2026-13", "May", "2026-5"])
 def test_what_is_no_month_is_refused(sound: Store, month: str) -> None:
     """With an example of one."""
-    with pytest.raises(UsageError, match="is no month"):
+    with pytest.raises(UsageError, match="is not a month"):
         compact(sound, month, clock=CLOCK)
 
 

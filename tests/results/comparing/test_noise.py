@@ -213,7 +213,7 @@ def test_suggestions_are_a_policy_that_loads(store, tmp_path) -> None:
     assert "12 of A/A on Test CPU" in rule.reason
     assert policy.rule_of("toy", case("conv").id).tolerance == 0.03
     assert policy.rule_of("toy", case("few").id).tolerance == 0.03
-    assert "1 cases have fewer than 10" in path.read_text(encoding="utf-8")
+    assert "1 case has fewer than 10" in path.read_text(encoding="utf-8")
     assert [each["case_id"] for each in suggestions(ledger)] == sorted([case().id, case("conv").id])
 
 

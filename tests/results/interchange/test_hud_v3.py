@@ -174,21 +174,21 @@ NO_SUITE = {"name": "a", "backend": "inductor", "origins": [""]}
 HOSTILE = {"name": "a@b", "backend": "i", "origins": ["x"]}
 FINE = {"name": "accuracy", "extra_info": {"benchmark_values": ["fine"]}}
 BAD = {
-    "truncated": (json.dumps(upstream())[:-9], "is no JSON"),
-    "a bad line": (json.dumps(upstream()) + '\n{"benchmark": ', r"json:2: is no JSON"),
+    "truncated": (json.dumps(upstream())[:-9], "is not JSON"),
+    "a bad line": (json.dumps(upstream()) + '\n{"benchmark": ', r"json:2: is not JSON"),
     "another version": (json.dumps(upstream(schema_version="v4")), "'v4' is not read"),
     "older version": (json.dumps({"schema_version": "v2", "name": "x"}), "'v2' is not read"),
     "no metric": (json.dumps(without("metric")), "missing required field `metric`"),
     "no name": (json.dumps(upstream(model={})), "missing required field `name`"),
     "text": (json.dumps(metric("speedup", "1")), "expected `float"),  # type: ignore[arg-type]
-    "nan": (json.dumps(metric("speedup", math.nan)), "NaN is no result"),
-    "infinity": (json.dumps(metric("speedup", math.inf)), "Infinity is no result"),
+    "nan": (json.dumps(metric("speedup", math.nan)), "NaN is neither a result"),
+    "infinity": (json.dumps(metric("speedup", math.inf)), "Infinity is neither a result"),
     "no value": (json.dumps(metric("speedup")), "speedup has no value"),
     "no object": ("[1]", "expected `object`"),
     "twice": (json.dumps([upstream(), upstream()]), "has speedup twice"),
     "no suite": (json.dumps(upstream(model=NO_SUITE)), "says no suite"),
     "hostile name": (json.dumps(upstream(model=HOSTILE)), "cannot be the name"),
-    "unknown verdict": (json.dumps(upstream(metric=FINE)), "no verdict"),
+    "unknown verdict": (json.dumps(upstream(metric=FINE)), "not a verdict"),
     "changed workload": (json.dumps(with_info(workload_hash="0" * 16)), "the workload's hash is"),
     "endless time": (json.dumps(upstream(timestamp=10**400)), "expected `int`"),
     "half a character": (json.dumps(upstream(timestamp="\ud800")), "surrogates not allowed"),

@@ -274,8 +274,8 @@ def test_only_what_reads_takes_an_address(url: str) -> None:
         (lambda url: url.replace("/lab/", "/nobody/"), 2, "there is no bucket nobody"),
         (lambda url: url, 2, "there is no store at s3://lab/"),
         (lambda url: url.replace("s3://", "s3://me:secret@"), 2, "holds no credentials"),
-        (lambda url: url + "&speed=high", 2, "speed is no option"),
-        (lambda url: "s3://X/y", 2, "is no name of a bucket"),
+        (lambda url: url + "&speed=high", 2, "speed is not an option"),
+        (lambda url: "s3://X/y", 2, "is not the name of a bucket"),
     ],
 )
 def test_a_wrong_address_is_told(url: str, change: Callable[[str], str], code: int, words: str) -> None:
@@ -344,7 +344,7 @@ def test_a_copy_that_is_no_copy_is_not_written_over(store: Store, url: str, tmp_
     ("address", "words"),
     [
         ("s3://bucket/p?endpoint_override=http://u:secret@h:9", "holds no credentials"),
-        ("s3://bucket/p?endpoint_override=h:9&scheme=ftp", "'ftp' is no scheme"),
+        ("s3://bucket/p?endpoint_override=h:9&scheme=ftp", "'ftp' is not a scheme"),
     ],
 )
 def test_a_server_that_is_none_is_refused_without_its_secrets(address: str, words: str) -> None:

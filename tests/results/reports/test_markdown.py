@@ -223,10 +223,12 @@ def test_an_ordinary_run_shows_what_was_not_expected() -> None:
     text = render(replace(report, cases=(other,), planned=1))
     assert "1 pass. **Of another model than their name says: 1**: no pass of the named one." in text
     assert ["`toy/a:x`", "pass", "<code>36 built &#124; 1000 declared</code>"] in rows(text)
-    assert render(replace(report, cases=(), not_run=("a", "b"))).startswith("**Incomplete**: this is no pass")
+    assert render(replace(report, cases=(), not_run=("a", "b"))).startswith(
+        "**Incomplete**: this is not a pass"
+    )
     for nothing in (degraded, other, replace(fine, status=Status.SKIPPED)):
         alone = render(replace(report, cases=(nothing,), planned=1))
-        assert alone.startswith("**Nothing measured**: this is no pass. Of 1 cases: 1 ")
+        assert alone.startswith("**Nothing measured**: this is not a pass. Of 1 case: 1 ")
     unchecked = replace(fine, unchecked="--no-accuracy")
     assert render(replace(report, cases=(unchecked,), planned=1)).startswith("**As expected**")
 

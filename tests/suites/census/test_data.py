@@ -61,7 +61,7 @@ def test_a_file_that_is_no_census_is_refused_with_its_name(tmp_path: Path, conte
     """The error names the file."""
     path = tmp_path / "broken.json.gz"
     path.write_bytes(content)
-    with pytest.raises(InfrastructureError, match=r"broken\.json\.gz is no census"):
+    with pytest.raises(InfrastructureError, match=r"broken\.json\.gz is not a census"):
         load(path)
 
 

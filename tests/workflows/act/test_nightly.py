@@ -294,7 +294,7 @@ def lose_the_guard(history: Path) -> None:
 
 @pytest.mark.parametrize(
     ("damage", "words"),
-    [(cut_off, "is no JSON"), (lose_a_run, "shrink"), (lose_the_guard, "is missing")],
+    [(cut_off, "is not JSON"), (lose_a_run, "shrink"), (lose_the_guard, "is missing")],
 )
 def test_a_damaged_history_is_not_published(night, tmp_path, damage, words):
     """Publish is red, nothing is deployed, and the branch keeps what it has."""

@@ -132,7 +132,7 @@ def test_the_written_comment_job_misses_a_pool(written: Written, tmp_path: Path)
         run = written.run("workflow_run", "torchgauge-pr-comment.yml", github, payload=told, run=78)
     assert run.jobs == {("Comment", "success")}, run.log[-4000:]
     body = github.comments[0]["body"]
-    assert "| `cpu` | Incomplete: this is no pass | `no result set came` |" in body
+    assert "| `cpu` | Incomplete: this is not a pass | `no result set came` |" in body
     assert "nobody planned this pool" in body
     assert [each["conclusion"] for each in github.check_runs] == ["action_required"]
 

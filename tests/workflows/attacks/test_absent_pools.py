@@ -102,7 +102,7 @@ VARIANTS = [
     Variant("an artifact without a byte", "rejected (empty)", {**ONE, "npu": b""}),
     Variant("an artifact without a file", "rejected (empty)", {**ONE, "npu": EMPTY_ZIP}),
     Variant(
-        "a set that compared nothing", "| `npu` | Incomplete: this is no pass |", {**ONE, "npu": report()}
+        "a set that compared nothing", "| `npu` | Incomplete: this is not a pass |", {**ONE, "npu": report()}
     ),
     Variant("a set of a pool that is not in the file", "nobody planned this pool", {**BOTH, "gpu": FINE}),
     Variant(
@@ -217,7 +217,7 @@ def test_a_pool_that_was_named_and_died_is_missing(github, tmp_path) -> None:
     told_of(github, tmp_path, Variant("label", "", {}, jobs(sim="cancelled"), "cancelled"))
     assert checks(github) == {"torchgauge sim": "action_required"}
     assert (
-        "| `sim` | Incomplete: this is no pass | `no result set came: its job ended as cancelled` |"
+        "| `sim` | Incomplete: this is not a pass | `no result set came: its job ended as cancelled` |"
         in (github.comments[0]["body"])
     )
 

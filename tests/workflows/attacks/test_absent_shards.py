@@ -357,7 +357,7 @@ def test_a_damaged_plan_in_the_history_is_an_error_and_no_shorter_one(folder: Pa
     night.walk()
     (kept,) = (folder / "store" / "campaigns").iterdir()
     kept.write_bytes(kept.read_bytes()[:-20])
-    with pytest.raises(DataFileError, match="no JSON"):
+    with pytest.raises(DataFileError, match="not JSON"):
         night.ci("watch", "--store", "store", "--now", NOW)
 
 

@@ -159,7 +159,7 @@ def test_the_command_makes_keys_and_signs(signed: Signed, tmp_path: Path) -> Non
     for wrong in ("contributors.yml", "nowhere.pem"):
         with pytest.raises(UsageError, match=r"holds no private key|cannot be read"):
             sign(signed.folder, tmp_path / wrong)
-    with pytest.raises(UsageError, match="no result set"):
+    with pytest.raises(UsageError, match="not a result set"):
         sign(tmp_path, file)
 
 

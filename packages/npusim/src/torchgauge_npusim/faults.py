@@ -106,7 +106,7 @@ def devices_from(environment: Mapping[str, str]) -> int:
     """How many devices there are said to be; raises ValueError for what is no such number."""
     text = environment.get(DEVICES_VARIABLE, "1")
     if not text.isdecimal() or not int(text):
-        message = f"{DEVICES_VARIABLE}: {text!r} is no number of devices"
+        message = f"{DEVICES_VARIABLE}: {text!r} is not a number of devices"
         raise ValueError(message)
     return int(text)
 

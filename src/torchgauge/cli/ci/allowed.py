@@ -41,7 +41,7 @@ def command(
     if not event:
         raise UsageError("no event is named", hint="--event FILE, as GITHUB_EVENT_PATH names it")
     if approved_sha and not is_sha(approved_sha):
-        raise UsageError(f"{approved_sha[:60]!r} is no commit", hint="--approved-sha with all 40 digits")
+        raise UsageError(f"{approved_sha[:60]!r} is not a commit", hint="--approved-sha with all 40 digits")
     trust = read_config(config_file).pool(pool).trust
     facts = facts_of(GitHubApi.from_environment(), read_event(event), repository, pool, trust)
     decision = decide(replace(facts, approved_sha=approved_sha), pool, trust)

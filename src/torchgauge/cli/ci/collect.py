@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
+from torchgauge.counted import counted
 from torchgauge.results.run_id import MOST_ATTEMPTS
 
 
@@ -76,7 +77,8 @@ def command(
     keep_changes(opened, expected.now)
     counts = ", ".join(f"{count} {status}" for status, count in found.counts.items())
     click.echo(
-        f"{found.campaign_id}: {found.state}, {found.recorded}/{found.planned} cases: {counts or 'none'}"
+        f"{found.campaign_id}: {found.state}, "
+        f"{found.recorded}/{counted(found.planned, 'case')}: {counts or 'none'}"
     )
     for refused in found.rejected:
         click.echo(f"rejected {refused.artifact}: {refused.reason.value}: {refused.detail}", err=True)

@@ -85,7 +85,9 @@ def command(
     if not event:
         raise UsageError("no event is named", hint="--event FILE, as GITHUB_EVENT_PATH names it")
     if not _NAME.fullmatch(name):
-        raise UsageError(f"{name!r} is no name of a check", hint="letters, digits, spaces, dots and hyphens")
+        raise UsageError(
+            f"{name!r} is not the name of a check", hint="letters, digits, spaces, dots and hyphens"
+        )
     if not repository:
         raise UsageError("GITHUB_REPOSITORY is not set", hint="run it as a step of a workflow")
     rules = read_policy("" if policy == BUILT_IN else policy) if policy else None

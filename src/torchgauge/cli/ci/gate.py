@@ -13,6 +13,7 @@ from torchgauge.cli.answer import JSON, say_json
 from torchgauge.cli.ci.campaign_option import campaign
 from torchgauge.cli.option_values import CommaList, Seconds
 from torchgauge.cli.options import measuring, settings_of, sources, store_option
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 
 if TYPE_CHECKING:
@@ -115,7 +116,7 @@ def _night(options: dict[str, Any], config: Config | None) -> int:
     if options["as_json"]:
         say_json(gate_json(result))
     else:
-        click.echo(f"{result.verdict.value}: {found.campaign_id}: {found.cases} cases")
+        click.echo(f"{result.verdict.value}: {found.campaign_id}: {counted(found.cases, 'case')}")
         for reason in result.reasons:
             click.echo(f"  {reason}")
         for pool in found.left_out:
@@ -182,7 +183,7 @@ def _wanted(suite: tuple[str, ...], options: dict[str, Any], config: Config | No
 
     name = options["pool"]
     if not name or not POOL.fullmatch(name):
-        raise UsageError(f"{name!r} is no name of a pool", hint="--pool NAME, with a-z, 0-9 and -")
+        raise UsageError(f"{name!r} is not the name of a pool", hint="--pool NAME, with a-z, 0-9 and -")
     pool = config.pool(name) if config else None
     options["config_file"] = options["config_file"] or (config.campaign.config_file if config else "") or None
     settings, _ = settings_of(options)
@@ -258,7 +259,7 @@ def _origin(head_sha: str | None) -> Any:
         sha = str(head.get("sha", "")) if isinstance(head, dict) else ""
     sha = sha or os.environ.get("GITHUB_SHA", "") or "0" * 40
     if not re.fullmatch(r"[0-9a-f]{40}", sha):
-        raise UsageError(f"{sha[:60]!r} is no commit", hint="--head-sha with all 40 digits")
+        raise UsageError(f"{sha[:60]!r} is not a commit", hint="--head-sha with all 40 digits")
     run, attempt = (os.environ.get(name, "") for name in ("GITHUB_RUN_ID", "GITHUB_RUN_ATTEMPT"))
     return Origin(
         os.environ.get("GITHUB_REPOSITORY", "") or "local/checkout",

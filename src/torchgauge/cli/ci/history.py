@@ -6,6 +6,8 @@ from pathlib import Path
 
 import click
 
+from torchgauge.counted import counted
+
 _BRANCH = click.option("--branch", default="results", show_default=True, help="the branch with the store")
 _PATH = click.option(
     "--path",
@@ -62,7 +64,7 @@ def add(source: Path, folder: Path) -> None:
     """
     from torchgauge.workflows.history_files import add_files
 
-    click.echo(f"{add_files(source, folder)} files")
+    click.echo(counted(add_files(source, folder), "file"))
 
 
 @command.command("save")
@@ -72,7 +74,7 @@ def add(source: Path, folder: Path) -> None:
 def save(branch: str, folder: Path, message: str) -> None:
     """Push the folder as one commit on top of what was fetched, never over what came meanwhile.
 
-    Nothing new is no error. A push that is no fast-forward ends with 3 and is not tried again; one that the
+    Nothing new is fine. A push that is not a fast-forward ends with 3 and is not tried again; one that the
     network broke is tried three times.
 
     Example: torchgauge ci history save --branch results --path history --message "Results of 2026-05-28"

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
+from torchgauge.counted import counted
 
 
 @click.command("ingest")
@@ -80,7 +81,8 @@ def command(
     for run in taken:
         said = "imported" if run.new else "is there already"
         click.echo(
-            f"{run.run_id} {said}: pool {run.pool}, shard {run.shard}, {sum(run.counts.values())} rows"
+            f"{run.run_id} {said}: pool {run.pool}, shard "
+            f"{run.shard}, {counted(sum(run.counts.values()), 'row')}"
         )
         for text in run.differs:
             click.echo(f"note: {text}", err=True)

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from torchgauge.cli.option_values import CommaList
+from torchgauge.counted import counted
 
 if TYPE_CHECKING:
     from torchgauge.workflows.campaign import CampaignPlan
@@ -116,7 +117,9 @@ def _report(plan: CampaignPlan, config: Config, out: str) -> None:
         annotate("warning", note)
     jobs = sum(len(pool.shards) for pool in plan.pools)
     cases = sum(len(shard.cases) for pool in plan.pools for shard in pool.shards)
-    click.echo(f"{plan.campaign_id}: {cases} cases in {jobs} jobs, written to {out}", err=True)
+    click.echo(
+        f"{plan.campaign_id}: {counted(cases, 'case')} in {counted(jobs, 'job')}, written to {out}", err=True
+    )
     add_summary("\n".join(summary_of(plan)))
 
 

@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.answer import say_json
+from torchgauge.counted import counted
 
 
 @click.command("publish")
@@ -52,7 +53,8 @@ def command(
     def build() -> None:
         report = build_site(store, site, around_damaged=False)  # what was published is not taken back
         click.echo(
-            f"{site}/index.html: {report.passed}/{report.planned} pass, {report.pages} pages", err=True
+            f"{site}/index.html: {report.passed}/{report.planned} pass, {counted(report.pages, 'page')}",
+            err=True,
         )
 
     state = publish(opened, guard, build, expect_history=expect_history)

@@ -55,6 +55,6 @@ def command(
     for words in found.refused:
         click.echo(f"refused {words}", err=True)
     for each in found.left:
-        click.echo(f"open still: {each.series.case_id} {each.change.size:+.1%} since {each.suspect.date}")
+        click.echo(f"still open: {each.series.case_id} {each.change.size:+.1%} since {each.suspect.date}")
     if not (found.taken or found.left):
         click.echo("no suspicion has a new answer")

@@ -18,7 +18,7 @@ from torchgauge.cli.options import store_option
 )
 @click.option("--now", metavar="TIME", help="pretend that it is this moment (ISO 8601)")
 @click.option(
-    "--nights", type=click.IntRange(1, 366), default=1, show_default=True, help="how many, backwards"
+    "--nights", type=click.IntRange(1, 366), default=1, show_default=True, help="how many nights to look back"
 )
 @JSON
 def command(

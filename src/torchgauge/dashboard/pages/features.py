@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from itertools import groupby
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.latest_results import Entry, LatestResults
 from torchgauge.dashboard.pages.links import case_link, model_page
@@ -14,7 +15,6 @@ from torchgauge.dashboard.pages.number_text import NO_NUMBER, digits, half_perce
 from torchgauge.dashboard.pages.subject_links import check_anchor
 from torchgauge.dashboard.statuses import Look
 from torchgauge.records import METRICS, Status, Subject, Workload
-from torchgauge.results.document import counted
 from torchgauge.results.hostile_text import slug
 from torchgauge.suites.features.family import NAME, family_of
 

@@ -138,7 +138,7 @@ def run_line(info: RunInfo, partial: int) -> RunLine:
 
 def _problem(info: RunInfo) -> str:
     """What is wrong with a run, and what mends it."""
-    remedy = f"; mended by: {info.remedy}" if info.remedy else ""
+    remedy = f"; fixed by: {info.remedy}" if info.remedy else ""
     return f"{first_line(info.problem, 300)}{remedy}"
 
 

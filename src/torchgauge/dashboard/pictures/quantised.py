@@ -9,6 +9,7 @@ from functools import partial
 from itertools import groupby
 from typing import TYPE_CHECKING
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.names import device_id
 from torchgauge.dashboard.pages.links import case_link
@@ -17,7 +18,6 @@ from torchgauge.dashboard.pictures.picture import Numbers, Picture, dated, nothi
 from torchgauge.dashboard.pictures.tradeoff_drawing import Point, Tradeoff, draw_tradeoff
 from torchgauge.records import Status, Subject
 from torchgauge.results import units
-from torchgauge.results.document import counted
 from torchgauge.results.hostile_text import slug
 
 if TYPE_CHECKING:

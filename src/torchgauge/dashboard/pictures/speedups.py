@@ -37,7 +37,7 @@ METHOD = (
     "measured in turn in one process, so that 2 is twice as fast. The whisker is its 95 % interval and "
     "a colour says that it leaves 1 out; points stand in order, so that each group is the whole "
     "distribution. The diamond is the geometric mean with its interval over the workloads. What has no "
-    "speed-up, or one in doubt, is counted with the reason and is no point."
+    "speed-up, or one in doubt, is counted with the reason and has no point."
 )
 
 

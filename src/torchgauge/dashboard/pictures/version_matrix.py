@@ -6,12 +6,12 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.pages.number_text import TIMES
 from torchgauge.dashboard.pictures.axis import LogAxis
 from torchgauge.dashboard.pictures.svg import WIDE, Drawing, Frame, Svg, number
 from torchgauge.records.comparison import Verdict
 from torchgauge.results import units
-from torchgauge.results.document import counted
 from torchgauge.results.matrix.table import Column, Entry, Row, Table, labels_of
 
 _SHADES = ((0.5, "deep"), (0.15, "middle"), (0.0, "faint"))

@@ -169,7 +169,7 @@ def resumed_comparison(path: str, progress: AbProgress) -> tuple[Comparison, Com
     folder = ComparisonFolder(Path(path))
     if not (folder.path / "plan.json").is_file():
         raise UsageError(
-            f"{path} is no folder of a comparison",
+            f"{path} is not a folder of a comparison",
             hint="STORE/comparisons/ID, as `torchgauge ab` says at its end",
         )
     plan = folder.plan()

@@ -19,7 +19,7 @@ def ending_lines(ending: ComparisonEnding) -> list[str]:
     elif ending.out_of_time:
         lines.append(f"the time is over; go on with: torchgauge ab --resume {ending.folder}")
     store = ending.folder.parent.parent
-    lines.append(f"comparison {ending.run_id} in {store}; logs in {ending.folder / 'logs'}")
+    lines += [f"comparison {ending.run_id} in {store}", f"logs in {ending.folder / 'logs'}"]
     return lines
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from torchgauge.harness.run.progress import LiveLines
+from torchgauge.counted import counted
+from torchgauge.harness.run.live_lines import LiveLines
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict, Pair, Side
 from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words as words
@@ -20,7 +21,7 @@ class AbProgress(LiveLines):
         self.begin()
         controls = sum(pair.control for pair in plan.pairs)
         extra = f", {controls} of them head against head" if controls else ""
-        before = f", {launches} measurements were there" if launches else ""
+        before = f", {counted(launches, 'measurement was', 'measurements were')} there" if launches else ""
         self.say(f"comparison {plan.run_id}: {words.pairs(len(plan.pairs))}{extra}{before}")
         self.say(f"  base: {_describe(plan.base.label, plan.base.python)}")
         self.say(f"  head: {_describe(plan.head.label, plan.head.python)}")

@@ -13,6 +13,7 @@ from itertools import groupby
 from pathlib import Path
 from typing import Protocol
 
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.harness.ab.comparison import Comparison, SideSetup
 from torchgauge.harness.ab.launch_hosts import LaunchHosts, case_of, choose_cpus, threads_of
@@ -179,7 +180,7 @@ class LaunchSeries:
         done = list(self.folder.launches())
         comparison.progress.start(comparison.plan, len(done))
         if done:
-            self._note(f"resumed with {len(done)} measurements done")
+            self._note(f"resumed with {counted(len(done), 'measurement')} done")
         for text in dict.fromkeys(t for side in comparison.sides.values() for t in side.notes):
             self._note(text)
         number = max((launch.number for launch in done), default=0)
@@ -197,7 +198,9 @@ class LaunchSeries:
                 judge.add(launch)
             while not self.stop.is_set() and (wanted := judge.wanted()):
                 if over():
-                    self._note(f"the time is over: {len(wanted)} pairs could have used another launch")
+                    self._note(
+                        f"the time is over: {counted(len(wanted), 'pair')} could have used another launch"
+                    )
                     ending.out_of_time = True
                     break
                 number, started = number + 1, clock.steady()

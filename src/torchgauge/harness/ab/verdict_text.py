@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from torchgauge.counted import counted
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing import gate_verdict
 from torchgauge.results.comparing import verdict_words as words
@@ -49,19 +50,19 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
     pairs = {each.pair_key for each in judged or verdicts if each.pair_key}
     if verdicts and not judged:
         wrong = sum(each.verdict in words.CHANGED for each in verdicts)
-        return f"A/A: {wrong} false alarm{'' if wrong == 1 else 's'} in {words.pairs(len(pairs))}"
+        return f"A/A: {counted(wrong, 'false alarm')} in {words.pairs(len(pairs))}"
     counts = report.count(len(pairs), judged, 0)
     silent = counts.undecided + counts.not_comparable
     texts = {
-        Headline.REGRESSION: f"REGRESSION: {words.worse(judged)}",
-        Headline.NOTHING_COMPARED: "UNDECIDED: nothing was compared",
-        Headline.INCOMPLETE: f"INCOMPLETE: no regression was found, and {silent} could not be decided so far",
-        Headline.IN_DOUBT: "IN DOUBT: what did not change was called changed, see below",
-        Headline.NOTHING_GATES: "UNDECIDED: nothing that was compared gates, as the policy says",
-        Headline.UNDECIDED: f"UNDECIDED: no regression was found, but {silent} could not be decided",
+        Headline.REGRESSION: f"Regression: {words.worse(judged)}",
+        Headline.NOTHING_COMPARED: "Undecided: nothing was compared",
+        Headline.INCOMPLETE: f"Incomplete: no regression was found, and {silent} could not be decided so far",
+        Headline.IN_DOUBT: "In doubt: what did not change was called changed, see below",
+        Headline.NOTHING_GATES: "Undecided: nothing that was compared gates, as the policy says",
+        Headline.UNDECIDED: f"Undecided: no regression was found, but {silent} could not be decided",
         Headline.REPORTED: _capital(words.let_pass(judged)),
-        Headline.IMPROVEMENT: f"IMPROVEMENT: {counts.changed} better, none worse",
-        Headline.UNCHANGED: f"UNCHANGED within the tolerance: {words.pairs(len(pairs))}",
+        Headline.IMPROVEMENT: f"Improvement: {counts.changed} better, none worse",
+        Headline.UNCHANGED: f"Unchanged within the tolerance: {words.pairs(len(pairs))}",
     }
     return texts[gate_verdict.headline(verdicts, incomplete=state is not RunState.COMPLETE)]
 
@@ -70,13 +71,13 @@ def counts_text(verdicts: Sequence[MetricVerdict]) -> str:
     """How many verdicts of each kind there are, over all metrics."""
     counts = Counter(each.verdict for each in verdicts)
     found = ", ".join(f"{counts[each]} {words.name(each)}" for each in Verdict if counts[each])
-    return f"{len(verdicts)} verdicts over all metrics: {found or 'none'}"
+    return f"{counted(len(verdicts), 'verdict')} over all metrics: {found or 'none'}"
 
 
 def _capital(text: str) -> str:
     """``text`` with its first word as the other headlines have it."""
     first, comma, rest = text.partition(",")
-    return first.upper() + comma + rest
+    return first.capitalize() + comma + rest
 
 
 def _is_news(verdict: MetricVerdict) -> bool:

@@ -18,6 +18,7 @@ from functools import partial
 from importlib import import_module
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.errors import NotOfferedError
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of, passed_on
 from torchgauge.harness.backends.compile_stage import CompileStage
@@ -104,7 +105,7 @@ def extra_graphs(asked: int, counts: compilation.CompileCounters) -> str:
     if counts.graphs <= asked + min(known, 1):
         return ""
     why = "; ".join((*counts.recompile_reasons, *counts.break_reasons)) or "the compiler gives no reason"
-    return f"{counts.graphs} graphs where {asked} would do: {why}"
+    return f"{counted(counts.graphs, 'graph')} where {asked} would do: {why}"
 
 
 @dataclass
@@ -132,9 +133,12 @@ class Regions:
         """What a case with so many ``calls`` of ``regions`` is degraded by; empty where it is not."""
         several = [each for each in self.alike if each > 1]
         if calls == 0 or calls < sum(several) - self.gradients:
-            return f"{calls} of {sum(self.alike)} blocks call a region that is compiled once: {IN_PLACE}"
+            return (
+                f"{calls} of {counted(sum(self.alike), 'block')} "
+                f"call a region that is compiled once: {IN_PLACE}"
+            )
         if regions > len(self.alike):
-            return f"{regions} regions where {len(self.alike)} would do: {WHY}"
+            return f"{counted(regions, 'region')} where {len(self.alike)} would do: {WHY}"
         return ""
 
 

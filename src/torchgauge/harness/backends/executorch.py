@@ -18,6 +18,7 @@ from importlib import import_module
 from pathlib import Path
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.errors import NotOfferedError, TorchgaugeError, add_note
 from torchgauge.harness.backends import executorch_delegates as delegates
 from torchgauge.harness.backends.backend import BackendDescriptor, options_of
@@ -230,12 +231,12 @@ def _judge_delegation(prepared: Prepared, program: Program, delegate: str) -> No
     share = given / (given + kept) if given + kept else 0.0
     prepared.evidence.update(
         delegate=delegate,
-        delegated_operators=f"{given} of {given + kept} in {program.subgraphs} subgraphs",
+        delegated_operators=f"{given} of {given + kept} in {counted(program.subgraphs, 'subgraph')}",
         not_delegated=", ".join(f"{name} x{count}" for name, count in program.kept.most_common(8)) or "none",
     )
     prepared.measurements.append(single("delegated_share", share, "get_delegation_info, without getitem"))
     if not given:
-        said = f"asked for {delegate}: 0 of {kept} operators were delegated to it"
+        said = f"asked for {delegate}: 0 of {counted(kept, 'operator')} were delegated to it"
         prepared.degraded.append(said)
     prepared.measurements.append(delegated_time(program))
 

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field
 from importlib import import_module
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.harness.backends.prepared import BackendSession
 from torchgauge.harness.worker.captured_graphs import Graph, captured
 from torchgauge.records import Configuration, Scalar
@@ -207,7 +208,10 @@ class Knobs:
             return {}, ""
         others = sum(CPP_ENTRY not in text for text in self.code)
         if others:
-            said = f"asked for calling code in C++, and {others} of {len(self.code)} graphs have Python's"
+            said = (
+                f"asked for calling code in C++, and {others} of "
+                f"{counted(len(self.code), 'graph')} have Python's"
+            )
             return {"calling_code": "Python"}, said
         facts: dict[str, Scalar] = {"calling_code": "C++"}
         called = sorted({each for text in self.code for each in DISPATCHED.findall(text)})

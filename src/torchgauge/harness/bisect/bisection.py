@@ -15,6 +15,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.errors import DataFileError
 from torchgauge.harness.ab.reading import Answer, Reading
 from torchgauge.harness.bisect.builds import BuildFailedError, Builds, make_build
@@ -76,7 +77,7 @@ class Bisection:
             self.path.parent.mkdir(parents=True, exist_ok=True)
         begun = begin(self.builds.labels) if fresh else self.load()
         if begun.steps:
-            self.say(f"going on after {len(begun.steps)} steps: {begun.explanation()}")
+            self.say(f"going on after {counted(len(begun.steps), 'step')}: {begun.explanation()}")
         return search(begun, self._reading, self._keep)
 
     def _keep(self, current: Search) -> None:

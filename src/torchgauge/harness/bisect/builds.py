@@ -147,7 +147,9 @@ def named_build(argument: str) -> tuple[str, str]:
     """Label and interpreter of ``LABEL=PYTHON``; raises :class:`UsageError` where it is none."""
     label, equals, python = argument.partition("=")
     if not (label and equals and python):
-        raise UsageError(f"{argument!r} is no build", hint="--build LABEL=PYTHON, such as --build 2.12=old")
+        raise UsageError(
+            f"{argument!r} is not a build", hint="--build LABEL=PYTHON, such as --build 2.12=old"
+        )
     return label, locate(python, f"--build {label}=")
 
 

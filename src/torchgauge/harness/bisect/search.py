@@ -14,6 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 from enum import Enum
 
+from torchgauge.counted import counted
 from torchgauge.harness.ab.reading import Answer, Reading
 
 ENOUGH = 0.95
@@ -189,7 +190,7 @@ def search(
 def begin(labels: Sequence[str]) -> Search:
     """A search over ``labels``, oldest first; raises ``ValueError`` for fewer than two or a repetition."""
     if len(labels) < 2 or len(set(labels)) != len(labels):
-        raise ValueError(f"{len(labels)} builds, {len(set(labels))} of them different")
+        raise ValueError(f"{counted(len(labels), 'build')}, {len(set(labels))} of them different")
     return Search(tuple(labels))
 
 

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 
+from torchgauge.counted import counted
 from torchgauge.harness.bringup.finding import Finding, Kind
 from torchgauge.harness.bringup.part import Part
 from torchgauge.harness.bringup.question import (
@@ -20,7 +21,6 @@ from torchgauge.harness.bringup.question import (
     question_of,
 )
 from torchgauge.records import Cause, Result, Status
-from torchgauge.results.document import counted
 from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.distributed.suite import SUITE as DISTRIBUTED
 from torchgauge.suites.ops.suite import SUITE as OPERATOR_SUITE

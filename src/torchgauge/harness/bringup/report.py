@@ -9,6 +9,7 @@ from pathlib import Path
 
 import torchgauge
 from torchgauge.clock import SYSTEM_CLOCK, utc
+from torchgauge.counted import counted
 from torchgauge.devices.discover import Presence
 from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.bringup.answer import Answer, Word, answers_of
@@ -20,7 +21,6 @@ from torchgauge.harness.bringup.state import STORE, Bringup
 from torchgauge.records import Result
 from torchgauge.results.blockers.evidence import evidence_of
 from torchgauge.results.blockers.ranking import Question, RankedStep, blockers
-from torchgauge.results.document import counted
 from torchgauge.results.lookup import results_of
 from torchgauge.results.scorecard.gathering import scorecards
 from torchgauge.results.store import Store

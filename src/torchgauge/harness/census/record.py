@@ -106,7 +106,7 @@ def items_of(wanted: Wanted, there: Interpreter) -> tuple[list[CensusItem], tupl
         suites = {}
     unknown = [path for path in wanted.paths if path not in PATHS]
     if unknown:
-        raise UsageError(f"{unknown[0]!r} is no path", hint=f"--path {','.join(PATHS)}")
+        raise UsageError(f"{unknown[0]!r} is not a path", hint=f"--path {','.join(PATHS)}")
     check_plain_names({name: suite.models() for name, suite in suites.items()}, _of_models(wanted, suites))
     items = [item for name, suite in suites.items() for item in _models(name, suite, wanted)]
     packages = {"torch"} | {
@@ -165,7 +165,7 @@ def _entries(there: Interpreter, wanted: Wanted) -> Iterator[CensusItem]:
     chosen = [each for each in wanted.models if each in known]
     if wanted.models and not chosen:
         raise UsageError(
-            f"{wanted.models[0]!r} is no operator of torch {catalogue.torch}", hint="--suite ops"
+            f"{wanted.models[0]!r} is not an operator of torch {catalogue.torch}", hint="--suite ops"
         )
     yield from (CensusItem(name) for name in (chosen or sorted(known)))
 

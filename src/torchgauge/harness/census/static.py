@@ -11,6 +11,7 @@ from pathlib import Path
 import msgspec
 
 from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.counted import counted
 from torchgauge.errors import InfrastructureError
 from torchgauge.processes.kept_process import run, scratch
 from torchgauge.processes.known_secrets import known_secrets
@@ -74,7 +75,7 @@ def census_lines(census: StaticCensus) -> list[str]:
     parts = ", ".join(f"{count} {kind}" for kind, count in counts.items())
     total = len(census.operators)
     lines = [
-        f"{census.device} ({census.key}) of torch {census.torch}: {total} aten overloads: {parts}",
+        f"{census.device} ({census.key}) of torch {census.torch}: {counted(total, 'aten overload')}: {parts}",
         f"  {counts[census_static.NATIVE]}/{census.needed} of those that need a kernel have one",
     ]
     if census.fallback:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torchgauge.counted import counted
 from torchgauge.harness.checks.check_campaign import chosen
 from torchgauge.harness.planning.selection import select_models
 from torchgauge.records import Result, Status
@@ -98,7 +99,10 @@ def catalogue_lines(groups: tuple[str, ...], checks: tuple[str, ...]) -> list[st
     found = [entry for entry in catalogue().values() if entry.name in names]
     width = max((len(entry.name) for entry in found), default=0)
     lines = [f"{entry.name:<{width}}  {entry.doc}  [{entry.api}; {entry.tier}]" for entry in found]
-    return [*lines, f"{len(found)} checks in {len({entry.group for entry in found})} groups"]
+    return [
+        *lines,
+        f"{counted(len(found), 'check')} in {counted(len({entry.group for entry in found}), 'group')}",
+    ]
 
 
 def _group(group: str, results: Sequence[Result]) -> GroupLine:

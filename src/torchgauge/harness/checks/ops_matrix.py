@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
+from torchgauge.counted import counted
 from torchgauge.records import Result, Status, digest
 from torchgauge.results import units
 from torchgauge.suites.ops.census_static import COMPOSITE
@@ -125,12 +126,12 @@ def matrix_lines(results: Sequence[Result], shown: int = 15) -> list[str]:
     found = causes(results)
     if found:
         total = sum(len(cause.cases) for cause in found)
-        lines.append(f"{total} failures of {len(found)} kind{'' if len(found) == 1 else 's'}, largest first:")
+        lines.append(f"{counted(total, 'failure')} of {counted(len(found), 'kind')}, largest first:")
     for cause in found[:shown]:
         names = ", ".join(cause.operators[:6]) + (", ..." if len(cause.operators) > 6 else "")
         lacks = cause.missing_op and cause.status == Status.ERROR.value
         what = f"{cause.missing_op} is missing" if lacks else units.shortened(cause.sample, 140)
         lines.append(f"  {len(cause.cases):>4} x {cause.status} on {cause.device}: {what}  [{names}]")
     if len(found) > shown:
-        lines.append(f"  ... and {len(found) - shown} more kinds")
+        lines.append(f"  ... and {counted(len(found) - shown, 'more kind')}")
     return lines

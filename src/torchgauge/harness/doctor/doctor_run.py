@@ -112,7 +112,7 @@ def check_store(path: str) -> None:
         Store.open(wanted)
     nearest = next((each for each in (wanted, *wanted.absolute().parents) if each.exists()), Path("/"))
     if not nearest.is_dir() or not os.access(nearest, os.W_OK):
-        what = "may not be written" if nearest.is_dir() else "is no folder"
+        what = "may not be written" if nearest.is_dir() else "is not a folder"
         raise InfrastructureError(
             f"calibrations cannot be kept in {path}: {nearest} {what}",
             hint="--store DIR names a folder that you may write",

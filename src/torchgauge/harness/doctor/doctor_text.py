@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from torchgauge.counted import counted
 from torchgauge.devices.health import Check
 from torchgauge.harness.doctor.doctor_run import Calibrated
 from torchgauge.harness.doctor.fitness import Fitness, label, part_label
@@ -64,6 +65,6 @@ def _machine(environment: Environment | None) -> list[str]:
     parts = (
         str(facts.get("device.model") or ""),
         f"torch {facts['torch.version']}" if "torch.version" in facts else "",
-        "" if threads is None else "1 thread" if threads == 1 else f"{threads} threads",
+        counted(threads, "thread") if isinstance(threads, int) else "",
     )
     return [part for part in parts if part]

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import Enum
 
+from torchgauge.counted import counted
 from torchgauge.devices.health import Check, CheckState
 from torchgauge.harness.doctor.doctor_run import Calibrated, Gap, Reading
 from torchgauge.records import Status
@@ -197,7 +198,7 @@ def _repeatability(calibrated: Calibrated) -> Iterator[Check]:
     if wide:
         listed = ", ".join(f"{name} \u00b1{widths[name]:.0%}" for name in wide[:3])
         more = f" and {len(wide) - 3} more" if len(wide) > 3 else ""
-        message = f"{len(wide)} of {len(widths)} intervals exceed \u00b1{WIDE:.0%}: {listed}{more}"
+        message = f"{len(wide)} of {counted(len(widths), 'interval')} exceed \u00b1{WIDE:.0%}: {listed}{more}"
         fix = "find what else runs on the machine; fewer --threads than cores often helps"
         yield Check("repeatability", CheckState.FAIL, message, fix)
     elif widths:
@@ -211,7 +212,7 @@ def _slower(reading: Reading) -> str:
     assert seen.low is not None
     assert seen.high is not None
     message = f"slower by {abs(seen.change):.0%} [{_signed(seen.low)}, {_signed(seen.high)}]"
-    message += f" than in {seen.n} earlier calibrations"
+    message += f" than in {counted(seen.n, 'earlier calibration')}"
     return message + (" with other torch versions" if seen.other_torch else "")
 
 

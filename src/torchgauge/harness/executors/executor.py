@@ -106,7 +106,7 @@ def executor_options(name: str, given: Mapping[str, str]) -> Any:
             found[key] = types[key](text)
         except ValueError:
             raise UsageError(
-                f"executor option {key}={text!r} is no {types[key].__name__}",
+                f"executor option {key}={text!r} is not a {types[key].__name__}",
                 hint=f"for example {key}={getattr(declared(), key)}",
             ) from None
     options = declared(**found)

@@ -17,6 +17,7 @@ from enum import Enum
 from pathlib import Path
 from typing import Protocol
 
+from torchgauge.counted import counted
 from torchgauge.errors import DamagedJournalError, TorchgaugeError
 from torchgauge.harness.executors.executor import Attempted, BudgetSpent, RunNote, Submission, Yield
 from torchgauge.harness.parts.part_folder import PartFolder, log_below
@@ -303,7 +304,7 @@ class PartJobs:
                 waits = said
                 yield RunNote(said)
             if budget is not None and self.now - began > budget:
-                yield RunNote(f"the budget is spent: {len(self.jobs)} jobs are left")
+                yield RunNote(f"the budget is spent: {counted(len(self.jobs), 'job is', 'jobs are')} left")
                 yield BudgetSpent()
                 return
 
@@ -380,7 +381,10 @@ class PartJobs:
         jobs += self.cut(spared, job.attempt)
         if jobs:
             count = sum(len(each.groups) for each in jobs)
-            yield RunNote(f"{self.engine.called(job)} was lost: {words}; {count} groups are started again")
+            yield RunNote(
+                f"{self.engine.called(job)} was lost: {words}; "
+                f"{counted(count, 'group is', 'groups are')} started again"
+            )
         yield from self.begin(jobs)
 
     def infra(self, watched: Watched, words: str) -> list[Result]:

@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.harness.executors.part_jobs import longest_s
 from torchgauge.records import Group, Plan
@@ -120,7 +121,7 @@ def plan_script(device: str, parts: Sequence[Sequence[Group]], options: Kubernet
     )
     if len(script) > MOST_SCRIPT:
         raise UsageError(
-            f"{sum(map(len, parts))} groups on {device!r} are more than one Job can name",
+            f"{counted(sum(map(len, parts)), 'group')} on {device!r} are more than one Job can name",
             hint="torchgauge plan --shard 1/4 and so on make plans of parts",
         )
     return script

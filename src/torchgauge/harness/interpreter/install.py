@@ -13,6 +13,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.devices.health import Check, CheckState
 from torchgauge.devices.probe import spawn
 from torchgauge.errors import InfrastructureError, NothingSelectedError, UsageError
@@ -154,7 +155,10 @@ def install(planned: Installation, say: Callable[[str], None], timeout: float = 
 
 def plan_text(planned: Installation) -> list[str]:
     """What ``--dry-run`` prints: the constraints and each command."""
-    lines = [f"into {planned.python}, for {len(planned.models)} models of {planned.suite}", "constraints:"]
+    lines = [
+        f"into {planned.python}, for {counted(len(planned.models), 'model')} of {planned.suite}",
+        "constraints:",
+    ]
     lines += [f"  {line}" for line in planned.constraints]
     for need in planned.needs:
         there = "  (is there already)" if planned.satisfied(need) else ""
@@ -168,13 +172,13 @@ def report_text(ended: Installed) -> list[str]:
     width = max((len(step.need.name) for step in ended.steps), default=0)
     done = [step for step in ended.steps if not step.failed]
     failed = [step for step in ended.steps if step.failed]
-    lines = ["", f"{len(done)} of {len(ended.steps)} packages are there"]
+    lines = ["", f"{len(done)} of {counted(len(ended.steps), 'package')} are there"]
     lines += [f"  {step.need.name:<{width}}  {_change(step)}" for step in done]
     if failed:
         lines += ["", f"{len(failed)} failed"]
         lines += [f"  {step.need.name:<{width}}  {step.reason}" for step in failed]
     if ended.skipped:
-        stay = "1 model stays" if len(ended.skipped) == 1 else f"{len(ended.skipped)} models stay"
+        stay = counted(len(ended.skipped), "model stays", "models stay")
         lines += ["", f"{stay} skipped: missing_package"]
         longest = max(map(len, ended.skipped))
         lines += [f"  {name:<{longest}}  {', '.join(lack)}" for name, lack in ended.skipped.items()]

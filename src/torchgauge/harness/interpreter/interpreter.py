@@ -100,7 +100,7 @@ def locate(text: str, option: str = "--python") -> str:
         found = next((path / name for name in ("bin/python", "bin/python3") if (path / name).exists()), None)
         if found is None:
             raise UsageError(
-                f"{_typed(option, text)}: this folder is no virtual environment, it holds no bin/python",
+                f"{_typed(option, text)}: this folder is not a virtual environment, it holds no bin/python",
                 hint="name a python executable, or make one: python3 -m venv FOLDER",
             )
         path = found
@@ -143,7 +143,7 @@ def ask_version(python: str, timeout: float = START_TIMEOUT_S, option: str = "--
         how = "ended without a word of it"
     said = f"\n  it said: {ending.output.splitlines()[-1][:200]}" if ending.output else ""
     raise UsageError(
-        f"{option} {python}: this is no working Python: asked for its version, it {how}{said}",
+        f"{option} {python}: this is not a working Python: asked for its version, it {how}{said}",
         hint="name a python executable or the folder of a virtual environment",
     )
 

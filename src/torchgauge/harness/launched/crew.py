@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, NoReturn
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.counted import counted
 from torchgauge.errors import InfrastructureError, TorchgaugeError, UsageError
 from torchgauge.harness.interpreter.interpreter import Interpreter
 from torchgauge.harness.job import Job
@@ -315,7 +316,7 @@ def _miss(crew: Crew, patience_s: float) -> NoReturn:
     named = ", ".join(map(str, itertools.islice((rank for rank in range(count) if rank not in came), _NAMED)))
     more = f" and {missing - _NAMED} more" if missing > _NAMED else ""
     raise InfrastructureError(
-        f"rank{'s' if missing > 1 else ''} {named}{more} of {count} launched processes "
+        f"rank{'s' if missing > 1 else ''} {named}{more} of {counted(count, 'launched process')} "
         f"did not come within {patience_s:g} s",
         hint="look at what they printed, and whether MASTER_ADDR leads them to rank 0",
     )

@@ -51,7 +51,7 @@ def taken_from(environ: MutableMapping[str, str]) -> Launch | None:
     if wrong or not said["MASTER_ADDR"]:
         name = wrong[0] if wrong else "MASTER_ADDR"
         raise UsageError(
-            f"launched as one of {count} processes, and {name} is {said[name] or 'not set'}",
+            f"launched with WORLD_SIZE={count}, and {name} is {said[name] or 'not set'}",
             hint=f"a launcher sets WORLD_SIZE, MASTER_ADDR, {', '.join(_FOR_EACH)}, as torchrun does",
         )
     run, again = environ.get("TORCHELASTIC_RUN_ID", ""), environ.get("TORCHELASTIC_RESTART_COUNT", "")

@@ -65,7 +65,9 @@ def cells_of(
 
 def _check(name: str, version: str) -> None:
     if not _VERSION.fullmatch(version):
-        raise UsageError(f"--{name} {version!r} is no version", hint=f"--{name} 2.12.1,2.13.0: one or more")
+        raise UsageError(
+            f"--{name} {version!r} is not a version", hint=f"--{name} 2.12.1,2.13.0: one or more"
+        )
     if name == TORCH and release(version) < OLDEST_TORCH:
         raise UsageError(
             f"torch {version} is older than {spelled(OLDEST_TORCH)}, the oldest that works",

@@ -26,6 +26,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.counted import counted
 from torchgauge.devices.probe import spawn
 from torchgauge.errors import InfrastructureError, TorchgaugeError
 from torchgauge.harness.interpreter.install import constraints_for
@@ -155,7 +156,7 @@ class Environments:
             more = f" and {lock.unknown} files of unknown size" if lock.unknown else ""
             size = f"at most {units.quantity(lock.size, 'B')}{more} to download"
             disk = f"about {units.quantity(lock.size * ROOM, 'B')} of disk, {self._time(lock.size)}"
-            lines.append(f"{lock.cell.label}: {len(lock.pins)} packages, {size}, {disk}")
+            lines.append(f"{lock.cell.label}: {counted(len(lock.pins), 'package')}, {size}, {disk}")
         if lines:
             free = shutil.disk_usage(_there(self.folder)).free
             lines.append(f"{units.quantity(free, 'B')} are free in {self.folder}")

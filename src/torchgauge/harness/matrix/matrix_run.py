@@ -16,6 +16,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 
 from torchgauge.clock import SYSTEM_CLOCK
+from torchgauge.counted import counted
 from torchgauge.devices.discover import parse_target
 from torchgauge.devices.probe import probe
 from torchgauge.errors import InfrastructureError, NothingSelectedError, TorchgaugeError
@@ -298,7 +299,7 @@ def _changed(cell: CellState, made: Made) -> str:
         for name in others[:CHANGED_PINS]
     ]
     if len(others) > CHANGED_PINS:
-        found.append(f"{len(others) - CHANGED_PINS} more packages differ")
+        found.append(f"{counted(len(others) - CHANGED_PINS, 'more package differs', 'more packages differ')}")
     return ", ".join(found)
 
 
@@ -309,15 +310,17 @@ class CellProgress(AbProgress):
         super().__init__()
         self._label = label
 
-    def begin(self, total: int | None = None) -> None:
+    def begin(self, total: int | None = None, doing: str = "") -> None:
         """Start the clock; several cells share the terminal, so that no line of it is live."""
         self.began = self.clock.steady()
 
     def start(self, plan: ComparisonPlan, launches: int) -> None:
         """Say what is compared, in a line."""
         self.begin()
-        before = f", {launches} measurements were there" if launches else ""
-        self.say(f"comparison {plan.run_id}: {len(plan.pairs)} pairs against {plan.base.label}{before}")
+        before = f", {counted(launches, 'measurement was', 'measurements were')} there" if launches else ""
+        self.say(
+            f"comparison {plan.run_id}: {counted(len(plan.pairs), 'pair')} against {plan.base.label}{before}"
+        )
 
     def say(self, text: str) -> None:
         """Write one line that begins with the label."""

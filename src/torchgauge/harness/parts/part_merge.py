@@ -12,6 +12,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from torchgauge.clock import DAY_S, SYSTEM_CLOCK
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.harness.parts.part_folder import PartSurvey, log_below
 from torchgauge.harness.parts.part_run import on_node
@@ -59,7 +60,7 @@ def _one_plan(parts: Sequence[PartSurvey]) -> Plan:
     for part in parts[1:]:
         if (part.plan.run_id, part.plan.digest) != (first.plan.run_id, first.plan.digest):
             raise UsageError(
-                f"{part.folder.path} is no part of the run in {first.folder.path}: their plans differ",
+                f"{part.folder.path} is not a part of the run in {first.folder.path}: their plans differ",
                 hint="merge the parts of each plan file by themselves",
             )
     return first.plan
@@ -78,7 +79,10 @@ def _fill(
         if not wanted:  # merged before, or nothing came of it: its calibrations belong to no row
             continue
         left_out = part.folder.copy_logs(folder.logs / name)
-        said = f"part of {part.node}: {len(part.given)} groups, {len(part.done)} cases done, {_ending(part)}"
+        said = (
+            f"part of {part.node}: {counted(len(part.given), 'group')}, "
+            f"{counted(len(part.done), 'case')} done, {_ending(part)}"
+        )
         if left_out:
             said += f"; no logs and left out: {', '.join(left_out[:5])}"
         now = SYSTEM_CLOCK.now()

@@ -14,6 +14,8 @@ import heapq
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torchgauge.counted import counted
+
 
 @dataclass(frozen=True)
 class Part:
@@ -37,7 +39,7 @@ def pack(parts: Sequence[Part], shards: int) -> tuple[Bin, ...]:
     The same input gives the same jobs. Raises ``ValueError`` for fewer than one job.
     """
     if shards < 1:
-        raise ValueError(f"{shards} shards")
+        raise ValueError(f"{counted(shards, 'shard')}")
     count = min(shards, len(parts))
     chosen: list[list[int]] = [[] for _ in range(count)]
     # Second key: among equally long jobs the one with fewer parts, so that parts of no length spread too.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from torchgauge.counted import counted
 from torchgauge.harness.planning.order import VALUE
 from torchgauge.records import Group, Plan, Status
 from torchgauge.results import units
@@ -17,7 +18,7 @@ def order_lines(plan: Plan) -> list[str]:
     if schedule is None:
         return []
     groups = len(schedule.expected_s)
-    basis = f"recorded durations of {schedule.known} of {groups} groups"
+    basis = f"recorded durations of {schedule.known} of {counted(groups, 'group')}"
     lines = [f"order: {_BY.get(schedule.order, schedule.order)}, {basis}"]
     if schedule.source:
         lines[0] += f" (from {schedule.source})"
@@ -57,7 +58,7 @@ def left_lines(store: Store, plan: Plan) -> list[str]:
     seconds = dict(plan.schedule.expected_s) if plan.schedule is not None else {}
     takes = sum(seconds.get(group.id, 0.0) for group in left)
     about = f", about {units.duration(takes)}" if takes else ""
-    return [f"left: {cases} cases in {len(left)} groups{about}; next: {_named(left)}"]
+    return [f"left: {counted(cases, 'case')} in {counted(len(left), 'group')}{about}; next: {_named(left)}"]
 
 
 def _budget_lines(plan: Plan, budget_s: float) -> list[str]:
@@ -65,14 +66,16 @@ def _budget_lines(plan: Plan, budget_s: float) -> list[str]:
     assert schedule is not None
     seconds, left = dict(schedule.expected_s), set(schedule.left)
     fits = sum(value for group, value in seconds.items() if group not in left)
-    count = f"{len(seconds) - len(left)} of {len(seconds)} groups are expected to fit"
+    count = f"{len(seconds) - len(left)} of {counted(len(seconds), 'group')} are expected to fit"
     if len(seconds) - len(left) == 1 and fits + beside_s(plan) > budget_s:
-        count = f"none of {len(seconds)} groups is expected to fit, and one runs in any case"
+        count = f"none of {counted(len(seconds), 'group')} is expected to fit, and one runs in any case"
     takes = f"{units.duration(fits + beside_s(plan))} with starts and calibrations"
     lines = [f"budget {units.duration(budget_s)}: {count}, {takes}"]
     if left:
         groups = [group for group in plan.groups if group.id in left]
-        size = f"{sum(len(group.cases) for group in groups)} cases in {len(groups)} groups"
+        size = (
+            f"{counted(sum(len(group.cases) for group in groups), 'case')} in {counted(len(groups), 'group')}"
+        )
         about = units.duration(sum(seconds[group.id] for group in groups))
         lines.append(f"not expected to fit: {size}, about {about}; next: {_named(groups)}")
         never = [group for group in groups if seconds[group.id] > budget_s]

@@ -71,7 +71,7 @@ def load_suite(name: str) -> Suite:
     with registry.stranger(f"models() of suite {name!r} raised", hint=registry.FIX):
         models = suite.models()
         if not isinstance(models, tuple) or not all(isinstance(each, ModelEntry) for each in models):
-            raise TypeError("they are no tuple of ModelEntry")
+            raise TypeError("they are not a tuple of ModelEntry")
     return suite
 
 
@@ -284,5 +284,5 @@ def _check_point(name: CaseName, entry: ModelEntry) -> None:
         words = [each for each in axes.get(key, ()) if isinstance(each, str)]
         if isinstance(value, str) and value not in words:
             if not words:
-                raise UsageError(f"{key}={value} of {model} is no number", hint="write it as name=number")
+                raise UsageError(f"{key}={value} of {model} is not a number", hint="write it as name=number")
             raise UnknownNameError(f"{key} of {model}", value, words)

@@ -71,7 +71,7 @@ def parse_case_id(text: str) -> CaseName:
     found = _CASE_ID.fullmatch(text)
     if found is None:
         raise UsageError(
-            f"{text!r} is no case id",
+            f"{text!r} is not a case id",
             hint="suite/model:mode:dtype:bN:config@device[field=value], as `results show` prints it",
         )
     size, weights, seed = "small", RANDOM_WEIGHTS, None
@@ -88,7 +88,7 @@ def parse_case_id(text: str) -> CaseName:
             else:
                 shape.append((key, int(number[0])))
         elif key == "seed" or not (key and value):
-            raise UsageError(f"{text!r}: field {item!r} is no number", hint="write it as name=number")
+            raise UsageError(f"{text!r}: field {item!r} is not a number", hint="write it as name=number")
         else:
             shape.append((key, value))
     parts = ("suite", "model", "mode", "dtype")
@@ -140,7 +140,7 @@ def parse_shard(text: str) -> tuple[int, int]:
     """``(i, n)`` of ``"i/n"``; raises :class:`UsageError` unless 1 <= i <= n."""
     found = re.fullmatch(r"(\d+)/(\d+)", text)
     if found is None or not 1 <= int(found[1]) <= int(found[2]):
-        raise UsageError(f"{text!r} is no shard", hint="--shard 2/4 is the second of four")
+        raise UsageError(f"{text!r} is not a shard", hint="--shard 2/4 is the second of four")
     return int(found[1]), int(found[2])
 
 
@@ -150,7 +150,7 @@ def _matcher(pattern: str):  # type: ignore[no-untyped-def]
             expression = re.compile(pattern[1:-1])
         except re.error as error:
             raise UsageError(
-                f"{pattern!r} is no regular expression: {error}", hint="fix the pattern"
+                f"{pattern!r} is not a regular expression: {error}", hint="fix the pattern"
             ) from error
         return lambda name: bool(expression.search(name))
     glob = pattern if "/" in pattern else f"*/{pattern}"

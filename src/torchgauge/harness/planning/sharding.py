@@ -10,6 +10,7 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torchgauge.counted import counted
 from torchgauge.errors import NothingSelectedError
 from torchgauge.harness.planning.bin_packing import Part, pack
 from torchgauge.harness.planning.forecast import Forecast
@@ -38,7 +39,7 @@ class Sharding:
         number, _ = parse_shard(text)
         if number > len(self.shards):
             raise NothingSelectedError(
-                f"shard {text} is empty: the selection has {len(self.shards)} groups",
+                f"shard {text} is empty: the selection has {counted(len(self.shards), 'group')}",
                 hint=f"at most --shard i/{len(self.shards)}",
             )
         return self.shards[number - 1]

@@ -8,6 +8,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.harness.events import NOBODY
 from torchgauge.harness.pool.watch import Ending
 from torchgauge.records import (
@@ -182,7 +183,10 @@ def _teardown(ending: Ending) -> str:
 
 
 def _leftovers(ending: Ending) -> str:
-    return f"left {len(ending.leftovers)} processes running, killed: {', '.join(ending.leftovers)[:300]}"
+    return (
+        f"left {counted(len(ending.leftovers), 'process')} "
+        f"running, killed: {', '.join(ending.leftovers)[:300]}"
+    )
 
 
 def _signal_name(number: int) -> str:

@@ -18,6 +18,7 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.errors import TorchgaugeError
 from torchgauge.harness.executors.executor import Attempted, BudgetSpent, RunNote, Submission, Yield
 from torchgauge.harness.pool.code_caches import CodeCaches
@@ -215,7 +216,10 @@ class WorkerPool:
             # writing rows takes a core
             yield from side_by_side(sources, lambda: lock.wait_for_quiet(self.cancelled), self.stopping)
         if self.left and not self.submission.cancelled() and not self.health.gone:
-            said = f"the budget of {self.health.target} is spent: {len(self.left)} groups are left"
+            said = (
+                f"the budget of {self.health.target} is spent: "
+                f"{counted(len(self.left), 'group is', 'groups are')} left"
+            )
             yield RunNote(said)
             yield BudgetSpent()
 

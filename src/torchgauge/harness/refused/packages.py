@@ -34,7 +34,7 @@ def scan_package(there: Interpreter, package: str) -> Scanned:
     Raises :class:`UsageError` where it is no package that is installed there.
     """
     problem = UsageError(
-        f"{package!r} is no package that {there.path} has",
+        f"{package!r} is not a package that {there.path} has",
         hint="--package torch, or another one with a folder of its own",
     )
     if not package.isidentifier():

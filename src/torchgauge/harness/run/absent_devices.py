@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from torchgauge.counted import counted
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import why_absent
 from torchgauge.devices.probe import ProbeReport, probe
@@ -12,7 +13,6 @@ from torchgauge.harness.interpreter.interpreter import Interpreter
 from torchgauge.harness.pool.device_lease import place_of
 from torchgauge.harness.pool.quarantine import read
 from torchgauge.records import DeviceTarget, Group
-from torchgauge.results.document import counted
 from torchgauge.suites.expectations import personal
 from torchgauge.suites.suite import HOST
 

@@ -185,7 +185,9 @@ def resumed_campaign(
     folder = RunFolder(Path(path))
     refuse_launched(os.environ)
     if not folder.plan_path.is_file():
-        raise UsageError(f"{path} is no run folder", hint="STORE/runs/ID, as `torchgauge results list` shows")
+        raise UsageError(
+            f"{path} is not a run folder", hint="STORE/runs/ID, as `torchgauge results list` shows"
+        )
     plan = folder.plan()
     lines = read(folder.journal_path) if folder.journal_path.is_file() else ()
     refuse_elsewhere(dict(each.data["identity"]) for each in lines if each.kind is Kind.ENVIRONMENT)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.errors import InfrastructureError
 
 BYTES_PER_CASE = 128 << 10
@@ -19,7 +20,7 @@ def require_space(store: Path, cases: int) -> None:
     free, needed = there.f_bavail * there.f_frsize, BYTES_PER_RUN + cases * BYTES_PER_CASE
     if free < needed:
         raise InfrastructureError(
-            f"{store} has {free / 1e6:.1f} MB free, and a run of {cases} cases may write"
+            f"{store} has {free / 1e6:.1f} MB free, and a run of {counted(cases, 'case')} may write"
             f" {needed / 1e6:.1f} MB",
             hint="free disk space, name a --store on another disk, or select fewer cases",
         )

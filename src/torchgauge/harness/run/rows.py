@@ -8,6 +8,7 @@ from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.harness.interpreter.interpreter import hint_for
 from torchgauge.harness.interpreter.staging import is_own
 from torchgauge.harness.run.steadiness import doubts
@@ -130,7 +131,10 @@ def other_model(planned: PlannedCase, outcome: Outcome) -> str:
     declared, realised = planned.parameters, outcome.realised
     if declared is None or realised is None or realised.parameters == declared:
         return ""
-    return f"{realised.parameters:,} parameters were built, and its suite declares {declared:,}"
+    return (
+        f"{counted(realised.parameters, 'parameter was', 'parameters were')} "
+        f"built, and its suite declares {declared:,}"
+    )
 
 
 def unattempted(plan: Plan, planned: PlannedCase, status: Status, cause: Cause | None, reason: str) -> Result:
@@ -209,7 +213,10 @@ def _reason(plan: Plan, planned: PlannedCase, outcome: Outcome) -> str:
     Where memory ran out, it also says what the parameters alone take: models are built in float32.
     """
     if outcome.status is Status.OOM and planned.parameters is not None:
-        size = f"{planned.parameters:,} parameters alone are {planned.parameters * 4 / 1e9:.1f} GB in float32"
+        size = (
+            f"{counted(planned.parameters, 'parameter')} alone are "
+            f"{planned.parameters * 4 / 1e9:.1f} GB in float32"
+        )
         return f"{outcome.reason}; its {size}"
     packages = outcome.cause in (Cause.MISSING_PACKAGE, Cause.CONFLICTING_PACKAGE)
     return hint_for(plan.python, outcome.reason) if packages else outcome.reason

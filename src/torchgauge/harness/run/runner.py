@@ -15,6 +15,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.counted import counted
 from torchgauge.devices.device import Device
 from torchgauge.errors import TorchgaugeError, UsageError
 from torchgauge.harness.executors.executor import Executor, Submission, Yield
@@ -23,6 +24,7 @@ from torchgauge.harness.run.disk_space import require_space
 from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.row_keeper import RowKeeper
 from torchgauge.harness.run.run_report import RunReport
+from torchgauge.processes.cursor import show_cursor
 from torchgauge.processes.kept_process import leave
 from torchgauge.records import Again, Group, Plan, Status
 from torchgauge.registry import load
@@ -34,9 +36,6 @@ from torchgauge.suites.suite import Suite
 
 if TYPE_CHECKING:
     from torchgauge.harness.launched.crew import Crew
-
-SHOW_CURSOR = b"\x1b[?25h"
-"""What a live line has hidden on a terminal."""
 
 
 @dataclass(frozen=True)
@@ -99,7 +98,9 @@ class Campaign:
             self.progress.start(self.plan, report)
             self._begin(journal)
             if done:
-                journal.append(Kind.NOTE, [Note(f"resumed with {len(done)} cases done", self.clock.now())])
+                journal.append(
+                    Kind.NOTE, [Note(f"resumed with {counted(len(done), 'case')} done", self.clock.now())]
+                )
             left = {each.case.key: each for each in self.plan.cases if each.case.key not in done}
             keeper = RowKeeper(self.plan, journal, report, self.progress, self.clock, left)
             for text in (note for suite in self.suites.values() for note in suite.notes):
@@ -181,8 +182,7 @@ def stop_on_interrupt(
         if stop.is_set():
             if folder is not None:
                 shutil.rmtree(folder / "work", ignore_errors=True)
-            if os.isatty(2):
-                os.write(2, SHOW_CURSOR)
+            show_cursor()
             leave()
         stop.set()
         said = (

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from statistics import median
 
 from torchgauge.autocorrelation import FEWEST, effective_sample_size
+from torchgauge.counted import counted
 from torchgauge.harness.derived_series import BESIDE
 from torchgauge.harness.worker.series import CONTENDED
 from torchgauge.harness.worker.stopping import interval_rank
@@ -64,7 +65,10 @@ def _alike(measurements: Sequence[Measurement]) -> str:
     worth = effective_sample_size(samples, all_lags) if len(samples) >= TELLING else math.inf
     if worth >= FEWEST_INDEPENDENT:
         return ""
-    return f"its {len(samples)} samples resemble each other and say as little as {max(1, int(worth))} would"
+    return (
+        f"its {counted(len(samples), 'sample resembles', 'samples resemble')} "
+        f"each other and say as little as {max(1, int(worth))} would"
+    )
 
 
 def _contended(
@@ -86,7 +90,7 @@ def _contended(
     disturbed = [block for block in latency.blocks if block in taken or block - 1 in taken]
     if 2 * len(disturbed) <= len(latency.blocks) or _own_threads_only(facts):
         return ""
-    blocks = f"{len(taken)} of {len(contention.blocks)} blocks"
+    blocks = f"{len(taken)} of {counted(len(contention.blocks), 'block')}"
     return f"others had one of its cores for {median(taken.values()):.0%} of the time in {blocks}"
 
 
@@ -111,7 +115,9 @@ def _taken(facts: Mapping[str, Scalar]) -> list[str]:
         share = facts.get(name)
         if isinstance(share, float) and share > MOST_TAKEN:
             found.append(f"{who} took its cores for {share:.0%} of the time")
-    counted, blocks, why = (facts.get(name) for name in ("throttled_counted", "blocks", "throttled_for"))
-    if isinstance(counted, int) and counted:  # they count where there are too few others
-        found.append(f"the device had lowered its clock ({why}) in {counted} of {blocks} blocks")
+    slowed, blocks, why = (facts.get(name) for name in ("throttled_counted", "blocks", "throttled_for"))
+    if (
+        isinstance(slowed, int) and isinstance(blocks, int) and slowed
+    ):  # they count where there are too few others
+        found.append(f"the device had lowered its clock ({why}) in {slowed} of {counted(blocks, 'block')}")
     return found

@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import Collection, Sequence
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.harness.cold_sampling import cold_count
 from torchgauge.harness.run.code_origin import CodeOrigin
 from torchgauge.harness.run.run_report import RunReport
@@ -40,7 +41,7 @@ def summary_lines(report: RunReport, store: Path) -> list[str]:
         lines.append("incomplete: some cases are infra or not_run")
     elif not report.telling:
         lines.append("nothing was measured, so this run says nothing of any model")
-    lines.append(f"run {report.run_id} in {store}; logs in {folder / 'logs'}")
+    lines += [f"run {report.run_id} in {store}", f"logs in {folder / 'logs'}"]
     return lines
 
 
@@ -90,7 +91,10 @@ def result_lines(result: Result) -> list[str]:
     if result.accuracy is not None:
         lines.append(f"  accuracy   against {result.accuracy.reference}: {_accuracy(result.accuracy)}")
     if result.realised is not None:
-        lines.append(f"  model      {result.realised.parameters} parameters, realised {result.realised.hash}")
+        lines.append(
+            f"  model      {counted(result.realised.parameters, 'parameter')}, "
+            f"realised {result.realised.hash}"
+        )
     lines += [f"  {name:<16} {value}" for name, value in result.facts]
     lines = [_BREAKS.sub(" ", visible(line)) for line in lines]
     lines.append(f"  reproduce  {document.shell_line(result.reproduce)}")

@@ -19,6 +19,7 @@ from zlib import crc32
 import torch
 from torch.utils import _pytree as pytree
 
+from torchgauge.counted import counted
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import UnobservableError
 from torchgauge.harness.scenarios.scenario import Subject
@@ -116,7 +117,8 @@ def judge(
         return verdict
     if not bool(found.isfinite().all()):
         verdict.fail(
-            Cause.NONFINITE, f"the loss is NaN or infinite after {int(found.isfinite().sum())} steps"
+            Cause.NONFINITE,
+            f"the loss is NaN or infinite after {counted(int(found.isfinite().sum()), 'step')}",
         )
         return verdict
     distances = _distances(expected, found)

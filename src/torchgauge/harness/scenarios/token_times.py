@@ -17,6 +17,7 @@ from collections.abc import Mapping, Sequence
 from itertools import pairwise
 from typing import Any, NamedTuple
 
+from torchgauge.counted import counted
 from torchgauge.harness.derived_series import token_rate
 from torchgauge.harness.worker.case_measurements import of, single
 from torchgauge.harness.worker.series import Series
@@ -77,5 +78,7 @@ def streamed(generation: Any) -> list[Measurement]:
 def _percentile(name: str, rank: int, gaps: Sequence[float]) -> Measurement:
     """By nearest rank: no value that was not measured."""
     if rank == 99 and len(gaps) < LEAST_GAPS:
-        return absent(name, f"{len(gaps)} gaps were measured, {LEAST_GAPS} are needed")
-    return single(name, gaps[-(-rank * len(gaps) // 100) - 1], f"{len(gaps)} gaps, each token on the host")
+        return absent(name, f"{counted(len(gaps), 'gap was', 'gaps were')} measured, {LEAST_GAPS} are needed")
+    return single(
+        name, gaps[-(-rank * len(gaps) // 100) - 1], f"{counted(len(gaps), 'gap')}, each token on the host"
+    )

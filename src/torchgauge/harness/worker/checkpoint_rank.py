@@ -11,6 +11,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.records import from_plain
 from torchgauge.suites.suite import HOST
 
@@ -78,7 +79,7 @@ def main(text: str, rank: int) -> None:
         assert not equal(loaded), "another seed made the same model"
         state = {"model": loaded.state_dict()}
         timed("checkpoint_load", partial(checkpoint.load, state, checkpoint_id=place))
-        assert equal(loaded), f"loaded by {asked.count} processes, the model differs"
+        assert equal(loaded), f"loaded by {counted(asked.count, 'process')}, the model differs"
         if rank == 0:
             alone = network(sizes, seed=2).to(device)
             checkpoint.load({"model": alone.state_dict()}, checkpoint_id=place, no_dist=True)

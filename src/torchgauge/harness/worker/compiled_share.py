@@ -27,6 +27,7 @@ from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.worker.profiled_step import OPERATOR, Event, profiled
 from torchgauge.harness.worker.verdicts import first_line
@@ -209,7 +210,10 @@ def _graphs() -> list[tuple[dict[str, Any], str, Any]]:
         found += [(table, name) for table in more for name in wanted & table.keys()]
     missing = wanted - {name for _, name in found}
     if missing:
-        raise LookupError(f"{len(missing)} compiled graphs were not found in any module's globals")
+        raise LookupError(
+            f"{counted(len(missing), 'compiled graph was', 'compiled graphs were')} "
+            "not found in any module's globals"
+        )
     return [(table, name, table[name]) for table, name in found if callable(table[name])]
 
 

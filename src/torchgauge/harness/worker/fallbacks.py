@@ -26,6 +26,7 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.devices.session import DeviceSession
 from torchgauge.harness.worker.host_kernels import host_kernels
 from torchgauge.harness.worker.profiled_step import DEVICE_COPY, OPERATOR, Event, profiled
@@ -83,7 +84,7 @@ class Fallbacks:
         """What the result is degraded by; empty where nothing ran on the host."""
         if not self.names:
             return ""
-        number = f"{len(self.names)} operator{'s' if len(self.names) > 1 else ''}"
+        number = counted(len(self.names), "operator")
         more = ", ..." if len(self.names) > NAMES else ""
         share = f"{self.share:.0%}" if self.share >= 0.01 else "under 1%"
         text = f"{number} ({share} of the step) ran on the host: {', '.join(self.names[:NAMES])}{more}"

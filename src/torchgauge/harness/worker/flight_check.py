@@ -11,6 +11,7 @@ import json
 import time
 from dataclasses import dataclass
 
+from torchgauge.counted import counted
 from torchgauge.harness.flight_records import Culprits, FlightRecord, culprits
 from torchgauge.harness.worker.injected_hang import NOT_RECORDED, Injected
 from torchgauge.harness.worker.rank_group import need_devices, rank_group
@@ -58,7 +59,9 @@ def judged(injected: Injected, found: Found) -> CheckOutcome:
         facts["named"] = found.named.why
     wrong = ""
     if found.named is None:
-        wrong = f"nobody was named, from {found.told} records of {injected.count} processes"
+        wrong = (
+            f"nobody was named, from {counted(found.told, 'record')} of {counted(injected.count, 'process')}"
+        )
     elif (found.named.ranks, found.named.call) != expected:
         wrong = f"named was {found.named.why!r} and not rank {injected.culprit} in {expected[1]}"
     elif injected.kind == "late" and any(found.statuses):

@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
+from torchgauge.counted import counted
 from torchgauge.devices.session import DeviceSession
 from torchgauge.errors import ClockContradictionError, PluginError
 from torchgauge.harness.backends.backend import as_compiled, beside
@@ -333,7 +334,7 @@ class GroupRun:
             if series.failed is not None:
                 self.end_raised(state, series.failed)
             else:
-                self.check_again(state, f"{series.inner * len(series.wall):,} steps later")
+                self.check_again(state, f"{counted(series.inner * len(series.wall), 'step')} later")
         for state in list(self.live):
             self.check_inputs(state)
         eager = next(

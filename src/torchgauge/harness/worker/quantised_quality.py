@@ -22,6 +22,7 @@ from typing import Any
 
 import torch
 
+from torchgauge.counted import counted
 from torchgauge.harness.backends.prepared import Prepared
 from torchgauge.harness.worker.accuracy import Verdict
 from torchgauge.harness.worker.case_measurements import single
@@ -56,7 +57,11 @@ class Format:
         return 20 * math.log10(2**self.bits - 1) + 10 * math.log10(3 / peak)
 
     def __str__(self) -> str:
-        return f"{self.mantissa} bits of mantissa" if self.mantissa is not None else f"{self.bits} bits"
+        return (
+            f"{self.mantissa} bits of mantissa"
+            if self.mantissa is not None
+            else f"{counted(self.bits, 'bit')}"
+        )
 
 
 @dataclass(frozen=True)

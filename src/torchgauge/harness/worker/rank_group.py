@@ -7,6 +7,7 @@ import sys
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 
+from torchgauge.counted import counted
 from torchgauge.processes.kept_process import KeptProcess
 from torchgauge.suites.check import NotOnThisDeviceError
 from torchgauge.suites.suite import HOST
@@ -35,4 +36,4 @@ def need_devices(kind: str, count: int) -> None:
 
     there = torch.get_device_module(kind).device_count()
     if there < count:
-        raise NotOnThisDeviceError(f"{count} processes need as many devices: there are {there}")
+        raise NotOnThisDeviceError(f"{counted(count, 'process')} need as many devices: there are {there}")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 
+from torchgauge.counted import counted
 from torchgauge.records import Status, digest
 from torchgauge.results.blockers.cover import best_order
 from torchgauge.results.blockers.evidence import Evidence, ModelRow
@@ -342,4 +343,7 @@ def _notes(question: Question, dtype: str, lines: Collection[ModelLine]) -> Iter
         yield f"{without} models in the store are not in the census"
     other = [row for row in evidence.models if row.path != question.path and row.dtype == dtype]
     if other:
-        yield f"{len(other)} rows of other paths than {question.path} are not looked at; --path chooses"
+        yield (
+            f"{counted(len(other), 'row')} of other paths than "
+            f"{question.path} are not looked at; --path chooses"
+        )

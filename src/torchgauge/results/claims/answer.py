@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from torchgauge.counted import counted
 from torchgauge.results.claims.claim import Claim, Expect, Question
 from torchgauge.results.claims.member import Member, MemberState
 from torchgauge.results.stats import Estimate
@@ -122,7 +123,7 @@ def judge(found: Estimate, question: Question) -> tuple[Verdict, str]:
         return Verdict.NOT_MEASURED, "no model has a number"
     verdict, why = _by_interval(found, question)
     if found.n < question.minimum:
-        models = "1 model" if found.n == 1 else f"{found.n} models"
+        models = "1 model" if found.n == 1 else f"{counted(found.n, 'model')}"
         few = f"{models} of the {question.minimum} that the claim needs at least"
         if verdict is Verdict.UNDECIDED:
             return verdict, f"{few}; {why}"

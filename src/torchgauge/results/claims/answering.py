@@ -7,6 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.claims.aggregate import aggregate
@@ -267,10 +268,11 @@ class _Asking:
         found_together = paired(self.claim, self.stores, device, configuration)
         if found_together.members:
             sides = [_with_matrix(side, found_together, at) for at, side in enumerate(sides)]
-            counted = len(found_together.members.keys() & self._counted)
+            held = len(found_together.members.keys() & self._counted)
             names = ", ".join(found_together.matrices)
             notes.append(
-                f"{counted} ratios are of version matrix {names}, which measured base and head in turns"
+                f"{counted(held, 'ratio is', 'ratios are')} of version "
+                f"matrix {names}, which measured base and head in turns"
             )
         base, head = sides
         self._check_sides(base, head)
@@ -311,10 +313,13 @@ class _Asking:
         notes = []
         if several:
             notes.append(
-                f"{several} models have several workloads (batch, shape or weights): the newest counts"
+                f"{counted(several, 'model has', 'models have')} several "
+                "workloads (batch, shape or weights): the newest counts"
             )
         if len(where.machines) > 1:
-            notes.append(f"numbers are from {len(where.machines)} classes of machine; --machine selects one")
+            notes.append(
+                f"numbers are from {counted(len(where.machines), 'class')} of machine; --machine selects one"
+            )
         return _Chosen(found, where, tuple(notes))
 
     @property

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 
+from torchgauge.counted import counted
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.claims.member import Measured
 from torchgauge.results.claims.stored import StoredCase
@@ -119,7 +120,10 @@ def size_notes(rows: Sequence[StoredCase], size: str) -> Iterable[str]:
     """A sentence for each size that is not the one that counts."""
     others = Counter(name for name, _ in {(case.size, case.key) for case in rows if case.size != size})
     for name, count in sorted(others.items()):
-        yield f"{count} models have rows of size {name}, which are not counted: --size {name}"
+        yield (
+            f"{counted(count, 'model has', 'models have')} rows of "
+            f"size {name}, which are not counted: --size {name}"
+        )
 
 
 def fits(pattern: str, text: str) -> bool:

@@ -124,7 +124,7 @@ def condition_of(text: str) -> Condition:
     """
     found = _CONDITION.fullmatch(text)
     if found is None:
-        raise ValueError(f"{text!r} is no condition")
+        raise ValueError(f"{text!r} is not a condition")
     if found[1] not in MEASURES:
         raise UnknownNameError("metric", found[1], MEASURES)
     return Condition(found[1], found[2], float(found[3]))

@@ -10,11 +10,12 @@ from typing import Any
 import msgspec
 
 from torchgauge.clock import utc
+from torchgauge.counted import counted
 from torchgauge.results import document
 from torchgauge.results.claims.answer import Answer, Answers, Part, Where
 from torchgauge.results.claims.claim import MEASURES, Aggregation, Claim, Expect, Over, Question
 from torchgauge.results.claims.member import COUNTED, Member, MemberState
-from torchgauge.results.document import Ours, counted
+from torchgauge.results.document import Ours
 from torchgauge.results.hostile_text import visible
 from torchgauge.results.units import integer, interval, quantity, shortened
 
@@ -58,7 +59,7 @@ def _data(found: Answers, every: bool) -> dict[str, Any]:
         == (Aggregation.PASS_RATE, Over.PLANNED),
         "states": [each for each in MemberState if every or each not in _QUIET],
         "most": None if every else MODELS_SHOWN,
-        "verdict": lambda answer: Ours(answer.verdict.value.upper()),
+        "verdict": lambda answer: Ours(answer.verdict.value.capitalize()),
         "words": sys.modules[__name__],
     }
 
@@ -67,7 +68,7 @@ def published_text(claim: Claim) -> str:
     """The published number with its N, as far as they were given."""
     published = claim.published
     number = "no number" if published.number is None else number_text(published.number, claim.question.unit)
-    return number + (f" of {published.models} models" if published.models else "")
+    return number + (f" of {counted(published.models, 'model')}" if published.models else "")
 
 
 def question_text(question: Question) -> str:

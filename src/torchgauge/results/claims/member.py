@@ -134,7 +134,7 @@ def quotient(above: Number, below: Number) -> Number:
     Without an interval where a side has none; absent where a side is not positive.
     """
     if not (above.median and below.median and above.median > 0 and below.median > 0):
-        return Number(None, None, None, f"{above.median:g} over {below.median:g} is no ratio")
+        return Number(None, None, None, f"{above.median:g} over {below.median:g} is not a ratio")
     sides = ([each.median, each.low or math.nan, each.high or math.nan] for each in (below, above))
     ratio, *ends = map(float, ratio_interval(*sides))
     low, high = (math.exp(end) if math.isfinite(end) else None for end in ends)

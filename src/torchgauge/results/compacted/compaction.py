@@ -62,7 +62,7 @@ def compact(
     """
     now = _month(clock.now())
     if month is not None and not MONTH.fullmatch(month):
-        raise UsageError(f"{month!r} is no month", hint="--month 2026-01")
+        raise UsageError(f"{month!r} is not a month", hint="--month 2026-01")
     if month is not None and month >= now:
         raise UsageError(
             f"{month} is not over by the clock of this machine, which says {utc(clock.now()):%Y-%m-%d}",

@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from torchgauge.counted import counted
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing.gate_verdict import EXIT_CODES, GATE_VERDICTS, Headline, headline
 from torchgauge.results.comparing.policy import STEP_TIMES, Policy, Rule
@@ -126,7 +127,7 @@ def _nothing(seen: Sequence[MetricVerdict], gating: Sequence[MetricVerdict]) -> 
         return [f"nothing was decided: none of {len(step_times)} step times that gate has a verdict"]
     open_ = sum(each.verdict is Verdict.UNDECIDED for each in gating)
     if open_:
-        return [f"undecided: {open_} of {len(gating)} verdicts that gate"]
+        return [f"undecided: {open_} of {counted(len(gating), 'verdict')} that gate"]
     return []
 
 

@@ -12,6 +12,7 @@ from functools import partial
 
 from scipy import stats
 
+from torchgauge.counted import counted
 from torchgauge.records import METRICS
 from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair
 from torchgauge.results.comparing.blank_verdict import SUITE
@@ -34,7 +35,6 @@ from torchgauge.results.comparing.sequential import spent_p
 from torchgauge.results.comparing.sized_change import MEMORY, SizedRule
 from torchgauge.results.comparing.status_verdict import comparable, with_status
 from torchgauge.results.comparing.suite_level import asks_for_more, suite_verdict
-from torchgauge.results.document import counted
 
 DEFAULT_ABBA_BLOCKS = 80
 """ABBA blocks per launch. More of them cannot remove what a launch adds, and fewer make launches poorer than

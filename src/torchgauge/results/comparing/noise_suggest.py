@@ -7,6 +7,7 @@ import math
 from collections.abc import Iterable
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.results.comparing.noise_ledger import CaseNoise, Ledger
 from torchgauge.results.comparing.policy import Rule
 from torchgauge.results.units import moment
@@ -44,8 +45,11 @@ def suggest(ledger: Ledger, now: float, launches: int = LAUNCHES) -> str:
     few = {case.case_id for case in ledger.cases} - known.keys()
     lines = [
         f"# Made by `torchgauge noise suggest` on {moment(now)}: max(3 %, 3 * spread / sqrt({launches})).",
-        f"# {len(known) - len(wide)} cases keep the default tolerance.",
-        f"# {len(few)} cases have fewer than {MIN_LAUNCHES} launches of A/A and are left out.",
+        f"# {counted(len(known) - len(wide), 'case')} keep the default tolerance.",
+        (
+            f"# {counted(len(few), 'case has', 'cases have')} fewer "
+            f"than {MIN_LAUNCHES} launches of A/A and are left out."
+        ),
         "cases:" if wide else "cases: {}",
     ]
     for name, case in sorted(wide.items()):

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 
 from torchgauge import registry
+from torchgauge.counted import counted
 from torchgauge.records import Compared, Metric
 from torchgauge.records.comparison import Launch, MetricVerdict, Pair, Verdict
 from torchgauge.results.comparing.blank_verdict import RuleOf, blank_verdict
@@ -81,7 +82,8 @@ def _of_one_coverage(found: list[MetricVerdict]) -> list[MetricVerdict]:
             for each in found
         ]
     reason = (
-        f"{graphs:g} fewer graphs, and {explained:g} graph breaks and recompilations: "
+        f"{counted(round(graphs), 'fewer graph')}, and graph "
+        f"breaks and recompilations fell by {explained:g}: "
         "less of the model may be compiled"
     )
     return [

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from functools import cached_property
 from statistics import median
 
+from torchgauge.counted import counted
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results.comparing.blank_verdict import blank_verdict
 from torchgauge.results.comparing.estimators import Estimator
@@ -155,13 +156,16 @@ def _decide(
     evidence: PairEvidence, finding: Finding, repetition: Repetition | None, confirmed: bool | None
 ) -> tuple[Verdict, str]:
     if confirmed and finding.shows_harm(evidence):
-        return Verdict.REGRESSION, f"repeated in {len(evidence.fresh.timings)} fresh launches"
+        return Verdict.REGRESSION, f"repeated in {counted(len(evidence.fresh.timings), 'fresh launch')}"
     if finding.is_suspicion(evidence):
         if repetition is None:
             return Verdict.REGRESSION, ""
         if confirmed is None:
             return Verdict.UNDECIDED, "suspected, but there were not enough fresh launches to repeat it"
-        return Verdict.UNDECIDED, f"suspected, but {len(evidence.fresh.timings)} fresh launches did not agree"
+        return (
+            Verdict.UNDECIDED,
+            f"suspected, but {counted(len(evidence.fresh.timings), 'fresh launch')} did not agree",
+        )
     if finding.change.less and finding.survives:
         return Verdict.IMPROVEMENT, ""
     if finding.change.same:
@@ -181,12 +185,15 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
     if changed:
         return f"slower, but by less than the floor of {finding.rule.floor:g} s"
     if finding.looks_heavier:
-        return f"slow steps look heavier in head, and {moderated.n} launches were not enough to tell"
+        return (
+            "slow steps look heavier in head, and "
+            f"{counted(moderated.n, 'launch was', 'launches were')} not enough to tell"
+        )
     if finding.metric in WATCHED:
         what = "wall time is" if finding.metric == WALL else "slow steps are"
         return f"{what} watched for harm only; the other estimator says when it is enough"
     if len(evidence.first.launches) >= evidence.max_launches:
-        return f"{moderated.n} launches were not enough"
+        return f"{counted(moderated.n, 'launch was', 'launches were')} not enough"
     if evidence.exhausted:
         return f"the time of {evidence.rule.max_time_s:g} s ended first"
     return "the run ended first"
@@ -250,7 +257,9 @@ def _left_out(evidence: PairEvidence) -> str:
     if evidence.waited:
         parts.append(evidence.waited)
     if evidence.unusable:
-        parts.append(f"{len(evidence.unusable)} launches had no use, the last: {evidence.unusable[-1]}")
+        parts.append(
+            f"{counted(len(evidence.unusable), 'launch')} had no use, the last: {evidence.unusable[-1]}"
+        )
     if evidence.quarantine:
         parts.append(f"in quarantine: {evidence.quarantine}")
     return "; ".join(parts)

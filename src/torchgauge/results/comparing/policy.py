@@ -218,9 +218,9 @@ def _check_name(document: Document, section: str, name: str) -> None:
         raise refuse(document, at, f"{name!r} is a pattern", "move it to `patterns`")
     if section == "cases" and not ("/" in name and "@" in name and name.count(":") >= 3):
         hint = "a case id, such as suite/model:mode:dtype:b1:configuration@device; globs go to `patterns`"
-        raise refuse(document, at, f"{name!r} is no case id", hint)
+        raise refuse(document, at, f"{name!r} is not a case id", hint)
     if section == "suites" and not re.fullmatch(r"[A-Za-z0-9][A-Za-z0-9_.+-]*", name):
-        raise refuse(document, at, f"{name!r} is no name of a suite", "globs go to `patterns`")
+        raise refuse(document, at, f"{name!r} is not the name of a suite", "globs go to `patterns`")
 
 
 def _check(part: Document, fields: EntryFields, today: date) -> None:
@@ -241,7 +241,7 @@ def _check(part: Document, fields: EntryFields, today: date) -> None:
     try:
         last = date.fromisoformat(fields.expires)
     except ValueError:
-        problem = f"{fields.expires!r} is no date"
+        problem = f"{fields.expires!r} is not a date"
         raise refuse(part, "$.expires", problem, "write it as 2027-01-31") from None
     if last < today:
         raise refuse(

@@ -6,6 +6,7 @@ import difflib
 from collections.abc import Iterable
 
 from torchgauge import registry
+from torchgauge.counted import counted
 from torchgauge.results.comparing.policy import Policy
 
 MOST = 5
@@ -28,7 +29,10 @@ def unused_notes(policy: Policy, case_ids: Iterable[str]) -> list[str]:
         for entry in unused[:MOST]
     ]
     if len(unused) > MOST:
-        lines.append(f"{policy.source}: and {len(unused) - MOST} more entries apply to none of them")
+        lines.append(
+            f"{policy.source}: and "
+            f"{counted(len(unused) - MOST, 'more entry applies', 'more entries apply')} to none of them"
+        )
     return lines
 
 

@@ -8,6 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from torchgauge.counted import counted
 from torchgauge.records.comparison import MetricVerdict
 from torchgauge.results.comparing.blank_verdict import blank_suite
 from torchgauge.results.comparing.noise import Prior
@@ -28,7 +29,9 @@ def suite_of(timed: Sequence[MetricVerdict], dropped: int, policy: Policy) -> Me
     rule = policy.rule_of(suites.pop() if len(suites) == 1 else "", "", "suite")
     ratios = [each.ratio for each in timed if each.ratio is not None]
     log = float(np.mean(np.log(ratios)))
-    reason = f"geometric mean over {len(timed)} cases" + (f"; {dropped} dropped out" if dropped else "")
+    reason = f"geometric mean over {counted(len(timed), 'case')}" + (
+        f"; {dropped} dropped out" if dropped else ""
+    )
     blank = blank_suite(rule, reason=reason, ratio=ratio_of(log), confidence=CONFIDENCE, launches=1)
     known = [each for each in timed if each.prior_spread is not None and each.spread is not None]
     if len(known) < len(timed):

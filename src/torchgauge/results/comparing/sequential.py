@@ -30,6 +30,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
+from torchgauge.counted import counted
 from torchgauge.results.stored_change import Change
 
 Floats = npt.NDArray[np.float64]
@@ -100,7 +101,7 @@ def moderate(
     """
     n = logs.shape[-1]
     if n < 2:
-        raise ValueError(f"{n} launches have no spread")
+        raise ValueError(f"{counted(n, 'launch has', 'launches have')} no spread")
     if not np.all(np.isfinite(logs)):
         raise ValueError("a non-finite estimate; a launch without one does not enter")
     mean, variance = logs.mean(axis=-1), logs.var(axis=-1, ddof=1)

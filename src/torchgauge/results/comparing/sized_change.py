@@ -14,6 +14,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
+from torchgauge.counted import counted
 from torchgauge.records import Compared, Metric
 from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.comparing.launch_samples import LaunchSamples
@@ -75,7 +76,7 @@ def judge_sized(blank: MetricVerdict, samples: LaunchSamples, rule: SizedRule) -
         return _too_few(blank, rule, far if by_launch else None)
     blank = _with_interval(blank, samples, rule)
     if not rule.is_far(base, head):
-        reason = f"{far} of {count} launches differ by more" if by_launch else ""
+        reason = f"{far} of {counted(count, 'launch')} differ by more" if by_launch else ""
         return replace(blank, verdict=Verdict.UNCHANGED, reason=reason)
     low, high = blank.low, blank.high
     if low is None or high is None:  # fewer launches than have one must all point the same way
@@ -98,7 +99,10 @@ def _too_few(blank: MetricVerdict, rule: SizedRule, far: int | None) -> MetricVe
     """
     count, least = blank.launches, rule.least
     if far is not None:
-        reason = f"the change is large enough in {far} of {count} launches, and it takes {least} to judge"
+        reason = (
+            f"the change is large enough in {far} of "
+            f"{counted(count, 'launch')}, and it takes {least} to judge"
+        )
         return replace(blank, reason=reason, needed=least)
     action = blank.action.softened if count == 1 else blank.action
     return replace(

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from enum import IntEnum
 
+from torchgauge.counted import counted
 from torchgauge.records import ATTEMPTED, Modifier, Outcome, Status
 from torchgauge.records.comparison import Action, Launch, MetricVerdict, Pair, Side, Verdict
 from torchgauge.results.comparing.blank_verdict import RuleOf, blank_verdict
@@ -136,11 +137,11 @@ def _changed(blank: MetricVerdict, verdict: Verdict, side: str, ended: list[Outc
     n = blank.launches
     reason = f"{side} {_ending(ended[0])}"
     if len(ended) >= 2:
-        often = "" if len(ended) == n else f" (in {len(ended)} of {n} launches)"
+        often = "" if len(ended) == n else f" (in {len(ended)} of {counted(n, 'launch')})"
         return replace(blank, verdict=verdict, reason=reason + often, confirmed=True)
     if n == 1:
         return replace(blank, verdict=verdict, reason=f"{reason} (one launch; a second one was not measured)")
-    reason += f" in one of {n} launches, and never again"
+    reason += f" in one of {counted(n, 'launch')}, and never again"
     return replace(blank, verdict=Verdict.UNDECIDED, reason=reason, confirmed=False)
 
 

@@ -12,6 +12,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
+from torchgauge.counted import counted
 from torchgauge.records.comparison import MetricVerdict, Verdict
 from torchgauge.results.comparing.blank_verdict import blank_suite
 from torchgauge.results.comparing.pair_evidence import MIN_LAUNCHES, PairEvidence
@@ -51,7 +52,9 @@ def suite_verdict(evidences: Sequence[PairEvidence], rule: Rule) -> MetricVerdic
     verdict = live_change(found, levels).verdict
     low, high = found.interval(levels.harmless_now if verdict is Verdict.UNCHANGED else levels.harm_now)
     dropped = len(evidences) - len(timed)
-    reason = f"geometric mean over {len(timed)} pairs" + (f"; {dropped} dropped out" if dropped else "")
+    reason = f"geometric mean over {counted(len(timed), 'pair')}" + (
+        f"; {dropped} dropped out" if dropped else ""
+    )
     p = float(found.p_value())
     return blank_suite(
         rule,

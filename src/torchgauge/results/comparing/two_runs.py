@@ -16,6 +16,7 @@ from functools import cached_property
 
 from scipy import stats
 
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.records import (
     Cause,
@@ -100,7 +101,7 @@ def compare_sides(
     things, and for names that are not there.
     """
     if metric not in STEP_TIMES:
-        raise UsageError(f"{metric} is no step time", hint=f"one of: {', '.join(STEP_TIMES)}")
+        raise UsageError(f"{metric} is not a step time", hint=f"one of: {', '.join(STEP_TIMES)}")
     differs = difference(base, head)
     left = read_side(store, base)
     right = left if base == head else read_side(store, head)
@@ -210,7 +211,7 @@ class _Comparison:
             prior_df=prior.df if prior else 0.0,
         )
         if within is None:
-            return replace(blank, reason=f"{n} samples of a side have no interval")
+            return replace(blank, reason=f"{counted(n, 'sample')} of a side have no interval")
         if prior is None:
             reach = float(stats.norm.isf((1 - CONFIDENCE) / 2)) * math.sqrt(within)
             return replace(blank, low=ratio_of(log - reach), high=ratio_of(log + reach), reason=NO_HISTORY)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from torchgauge.counted import counted
 from torchgauge.records.comparison import Action, MetricVerdict, Verdict
 from torchgauge.results import units
 
@@ -51,12 +52,12 @@ def change(verdict: MetricVerdict) -> str:
 
 def launches(count: int) -> str:
     """``1 launch``, ``4 launches``."""
-    return f"{count} launch" if count == 1 else f"{count} launches"
+    return counted(count, "launch")
 
 
 def pairs(count: int) -> str:
     """``1 pair``, ``4 pairs``."""
-    return f"{count} pair" if count == 1 else f"{count} pairs"
+    return counted(count, "pair")
 
 
 def let_pass(verdicts: Iterable[MetricVerdict]) -> str:

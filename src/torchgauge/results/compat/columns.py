@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from torchgauge.counted import counted
 from torchgauge.errors import NothingSelectedError
 from torchgauge.records import Environment
 from torchgauge.results.compat.reading import Reading
@@ -65,7 +66,8 @@ def choose_columns(reading: Reading, wanted: Sequence[str]) -> Choice:
         notes += [note] if note else []
         if len(columns[-1].machines) > 1:
             notes.append(
-                f"{name}: rows are from {len(columns[-1].machines)} machines, the newest of each case"
+                f"{name}: rows are from {counted(len(columns[-1].machines), 'machine')}, "
+                "the newest of each case"
             )
     if not any(rows):
         known = ", ".join(sorted(measured.rows))

@@ -11,6 +11,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import cached_property
 
+from torchgauge.counted import counted
 from torchgauge.records import ATTEMPTED, Status
 from torchgauge.results import units
 from torchgauge.results.latest import STALE_AFTER_S
@@ -42,7 +43,7 @@ class Fallback:
     @property
     def sentence(self) -> str:
         """One sentence for a note."""
-        how_many = "1 operator ran" if self.operators == 1 else f"{self.operators} operators ran"
+        how_many = "1 operator ran" if self.operators == 1 else f"{counted(self.operators, 'operator')} ran"
         share = f", {self.percent} of the step's time" if self.percent else ""
         names = f": {self.names}" if self.names else ""
         return f"{how_many} on the host through a fallback{share}{names}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from torchgauge.counted import counted
 from torchgauge.results import units
 from torchgauge.results.compat.differences import Coverage, Lack, Lacking
 from torchgauge.results.compat.table import (
@@ -75,7 +76,7 @@ def column_facts(column: Column, table: Table) -> list[tuple[str, str]]:
     facts += [("model", " | ".join(column.models))] if column.models else []
     facts += [("machine", " | ".join(column.machines) or "unknown")]
     facts += [("newest row", f"{units.moment(column.newest_at)}{age}")]
-    facts += [("rows", f"{column.rows} of {column.runs} run{'' if column.runs == 1 else 's'}")]
+    facts += [("rows", f"{column.rows} of {counted(column.runs, 'run')}")]
     return facts
 
 
@@ -116,7 +117,7 @@ def helped_text(entry: Entry) -> str:
 def unknown_texts(found: Lacking) -> list[str]:
     """How much that others have was never measured in the column, a sentence per section."""
     return [
-        f"{number} part{'' if number == 1 else 's'} of {section} that others have: not measured here"
+        f"{counted(number, 'part')} of {section} that others have: not measured here"
         for section, number in found.unknown
     ]
 
@@ -129,7 +130,8 @@ def fallback_sentences(table: Table) -> tuple[str, ...]:
         entries = [entry for part in parts if (entry := part.entries[index]) is not None]
         reasons = Counter(entry.fallback_unknown for entry in entries if entry.fallback_unknown)
         found += [
-            f"{column.name}: fallbacks to the host are not known in {number} of {len(entries)} rows: {reason}"
+            f"{column.name}: fallbacks to the host are not known in "
+            f"{number} of {counted(len(entries), 'row')}: {reason}"
             for reason, number in reasons.most_common()
         ]
     return tuple(found)

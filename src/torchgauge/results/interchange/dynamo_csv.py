@@ -119,7 +119,9 @@ def _batch(row: Row) -> int:
     if value is None:
         return UNKNOWN_BATCH
     if value != int(value):
-        raise row.refuse("batch_size", f"{row.cells['batch_size']} is no batch", "a batch is a whole number")
+        raise row.refuse(
+            "batch_size", f"{row.cells['batch_size']} is not a batch", "a batch is a whole number"
+        )
     return int(value)
 
 
@@ -143,7 +145,7 @@ def _accuracy(row: Row, device: str) -> Said:
         raise row.refuse("accuracy", "the cell is empty", "take the row out, or write what the runner said")
     ending = ending_of(word)
     if ending is None:
-        problem = f"{word!r} is no word of the dynamo runner{meant(word)}"
+        problem = f"{word!r} is not a word of the dynamo runner{meant(word)}"
         raise row.refuse("accuracy", problem, "fix the cell, or take the row out")
     measurements, facts = _numbers(row, device) if ending.status is Status.PASS else ((), ())
     return ending, measurements, ((FACT, word), *facts)

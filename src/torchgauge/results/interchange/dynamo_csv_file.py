@@ -9,6 +9,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.errors import DataFileError
 from torchgauge.results.interchange import upstream_names as names
 from torchgauge.results.interchange.dynamo_columns import (
@@ -43,11 +44,11 @@ class Row:
         try:
             value = float(text)
         except ValueError:
-            raise self.refuse(column, f"{text!r} is no number", "fix the cell, or empty it") from None
+            raise self.refuse(column, f"{text!r} is not a number", "fix the cell, or empty it") from None
         if not math.isfinite(value):
             raise self.refuse(
                 column,
-                f"{text!r} is no result: a missing value is a status, never {text}",
+                f"{text!r} is not a result: a missing value is a status, never {text}",
                 "take the row out, or write 0.0 as speed-up and latency for a run that failed",
             )
         if value < 0:
@@ -91,7 +92,7 @@ def read_csv_file(path: Path, given: Context, ignore: frozenset[str]) -> CsvFile
         if len(cells) != len(header):
             raise DataFileError(
                 str(path),
-                f"the row has {len(cells)} cells and the header {len(header)} columns",
+                f"the row has {counted(len(cells), 'cell')} and the header {counted(len(header), 'column')}",
                 line=line,
                 hint="the file may have been cut off: copy it again, or take the row out",
             )
@@ -109,7 +110,7 @@ def _table(path: Path, text: str) -> tuple[list[str], list[tuple[int, list[str]]
     except csv.Error as error:
         raise DataFileError(
             str(path),
-            f"is no CSV: {error}",
+            f"is not a CSV: {error}",
             line=reader.line_num,
             hint="commas between cells, quotes in pairs",
         ) from error

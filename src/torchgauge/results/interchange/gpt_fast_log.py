@@ -12,6 +12,7 @@ import re
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.errors import DataFileError
 from torchgauge.results.interchange.imported_run import ImportedCase, Known, decoded, read_bytes, source_of
 from torchgauge.results.interchange.peer_case import (
@@ -78,7 +79,7 @@ def _read(path: Path, given: Context, known: Known) -> ImportedCase:
     batch = sizes.pop("batch", None)
     case = PeerCase(
         path,
-        f"{len(found['latency'])} samples",
+        f"{counted(len(found['latency']), 'sample')}",
         path.stem,
         Context("gpt-fast", GENERATE, "", "", "inductor" if "compile_cold" in found else ""),
         batch,
@@ -110,7 +111,7 @@ def _value(path: Path, place: str, text: str, units: Mapping[str, float]) -> tup
     match = _VALUE.fullmatch(text)
     if match is None:
         raise DataFileError(
-            str(path), f"{text[:40]!r} is no number with a unit", field=place,
+            str(path), f"{text[:40]!r} is not a number with a unit", field=place,
             hint=f"one of: {', '.join(units)}",
         )  # fmt: skip
     return _number(match[1]), factor(path, place, match[2], units)

@@ -331,7 +331,7 @@ def _ending(place: Place, record: RecordFields) -> Ending:
     ending = ending_of(word)
     if ending is None:
         raise place.refuse(
-            f"{word!r} is no verdict on accuracy{meant(word)}",
+            f"{word!r} is not a verdict on accuracy{meant(word)}",
             "metric.extra_info.benchmark_values",
             "fix or leave out the record",
         )

@@ -48,7 +48,7 @@ def _read(path: Path, given: Context, known: Known) -> list[ImportedCase]:
 
 def _case(path: Path, place: str, point: Any) -> PeerCase:
     if not isinstance(point, dict):
-        raise DataFileError(str(path), "is no object", field=place, hint="a file of process_result.py")
+        raise DataFileError(str(path), "is not an object", field=place, hint="a file of process_result.py")
     apart = _is_apart(point)
     if missing := [name for name in NEEDED if point.get(name) in (None, "") and not (apart and name == "tp")]:
         raw = any(str(name).endswith("_ms") for name in point)

@@ -68,7 +68,7 @@ def _int(text: str) -> int:
 def _refused(path: Path, error: json.JSONDecodeError, before: int) -> DataFileError:
     return DataFileError(
         str(path),
-        f"is no JSON: {error.msg} in column {error.colno}",
+        f"is not JSON: {error.msg} in column {error.colno}",
         line=before + error.lineno,
         hint="the file may have been cut off: copy it again",
     )
@@ -81,7 +81,7 @@ def _not_kept(path: Path, text: str, error: Exception, before: int = 0) -> DataF
     word = str(error)
     at = next((number for number, line in enumerate(text.splitlines(), 1) if word in line), 1)
     problem = (
-        f"{word} is no result and no JSON: a missing value is a status"
+        f"{word} is neither a result nor JSON: a missing value is a status"
         if word.lstrip("-").isalpha()
         else f"{word[:20]}{'...' if word[20:] else ''} is larger than any number that can be kept"
     )

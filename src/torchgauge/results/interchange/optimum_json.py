@@ -41,7 +41,7 @@ def _read(path: Path, given: Context, known: Known) -> ImportedCase:
     values = read_values(path, decoded(path, data))
     content = values[0][1]
     if len(values) != 1 or not isinstance(content, dict):
-        raise DataFileError(str(path), "is no object of JSON", hint="benchmark.json of one experiment")
+        raise DataFileError(str(path), "is not an object of JSON", hint="benchmark.json of one experiment")
     report = content.get("report", content)
     if not isinstance(report, dict) or not any(name in report for name in (*TEXT, OTHER)):
         raise DataFileError(
@@ -152,6 +152,8 @@ def _mapping(path: Path, inside: Mapping[str, Any], *names: str) -> Mapping[str,
         found = inside.get(name)
         if found is not None and not isinstance(found, dict):
             place = ".".join(names[:number])
-            raise DataFileError(str(path), "is no object", field=place, hint="as optimum-benchmark writes it")
+            raise DataFileError(
+                str(path), "is not an object", field=place, hint="as optimum-benchmark writes it"
+            )
         inside = found or {}
     return inside

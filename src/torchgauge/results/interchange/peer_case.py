@@ -122,7 +122,7 @@ def positive(path: Path, place: str, value: Any, scale: float = 1.0) -> float:
             return number
     raise DataFileError(
         str(path),
-        f"{_shown(value)} is no positive number that can be kept",
+        f"{_shown(value)} is not a positive number that can be kept",
         field=place,
         hint="a missing value is no 0: take it out",
     )
@@ -134,7 +134,7 @@ def whole(path: Path, place: str, value: Any) -> int:
         return value
     raise DataFileError(
         str(path),
-        f"{_shown(value)} is no whole number from 1 to {LARGEST}",
+        f"{_shown(value)} is not a whole number from 1 to {LARGEST}",
         field=place,
         hint="write what was run, or take it out where that is not known",
     )

@@ -108,7 +108,7 @@ def _read(path: Path, given: Context, known: Known) -> list[ImportedCase]:
     metrics = content.get("metrics") if isinstance(content, dict) else None
     if not isinstance(content, dict) or not isinstance(metrics, dict):
         raise DataFileError(
-            str(path), "is no metrics file of TorchBench", line=1, field="metrics",
+            str(path), "is not a metrics file of TorchBench", line=1, field="metrics",
             hint='it is one object with "name", "environ" and an object "metrics"',
         )  # fmt: skip
     if not metrics:
@@ -141,7 +141,7 @@ def _parsed(path: Path, key: str, given: Context, known: Known) -> tuple[Case, s
     found = _LONG.fullmatch(key) or _SHORT.fullmatch(key)
     if found is None:
         raise _refuse(
-            path, key, "is no key of a metric",
+            path, key, "is not a key of a metric",
             "model=M, test=eval, device=D, bs=8, extra_args=[], metric=latencies, or M-eval_latency",
         )  # fmt: skip
     parts = found.groupdict()
@@ -155,7 +155,7 @@ def _parsed(path: Path, key: str, given: Context, known: Known) -> tuple[Case, s
             raise _refuse(path, key, f"does not say the {name}", f"--{name} NAME says it for all keys")
     batch = _literal(path, key, parts.get("bs") or "None")
     if batch is not None and (not isinstance(batch, int) or isinstance(batch, bool)):
-        raise _refuse(path, key, f"bs={batch!r} is no batch", "a whole number or None")
+        raise _refuse(path, key, f"bs={batch!r} is not a batch", "a whole number or None")
     for kind, value in (("model", parts["model"]), ("device", context.device), ("suite", context.suite)):
         check_name(path, kind, value, None, key)
     configuration = names.execution(context.configuration, dict(known.configurations))
@@ -193,7 +193,9 @@ def _literal(path: Path, key: str, text: str) -> Any:
     try:
         return ast.literal_eval(text)
     except (ValueError, SyntaxError, MemoryError, RecursionError):
-        raise _refuse(path, key, f"{text!r} is no plain value", "write bs=None or bs=8, and a list") from None
+        raise _refuse(
+            path, key, f"{text!r} is not a plain value", "write bs=None or bs=8, and a list"
+        ) from None
 
 
 def _take(path: Path, key: str, entry: _Entry, metric: str, value: Any) -> None:

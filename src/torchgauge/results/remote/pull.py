@@ -158,7 +158,7 @@ def _last(name: str) -> tuple[bool, str]:
 def _check_inside(name: str) -> None:
     """Raise :class:`UsageError` for an object whose name leads out of the copy."""
     if any(part in ("", ".", "..") for part in name.split("/")) or "\\" in name:
-        raise UsageError(f"{name!r} is no name of a file of a store", hint="take it out of the bucket")
+        raise UsageError(f"{name!r} is not the name of a file of a store", hint="take it out of the bucket")
 
 
 def _is_same(path: Path, there: Stamp, fetched: list[int] | None) -> bool:

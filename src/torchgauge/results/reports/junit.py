@@ -126,7 +126,7 @@ def _run(report: RunReport) -> list[ET.Element]:
         by_suite["torchgauge"] = [case]
     elif not any(line.tells for line in report.cases) and not report.not_run:
         case = _case("torchgauge", "the run", 0.0)
-        _say(case, "error", "nothing measured", "no case was measured, so this is no pass")
+        _say(case, "error", "nothing measured", "no case was measured, so this is not a pass")
         by_suite["torchgauge"] = [case]
     properties = {"run_id": report.run_id, "state": report.state.value}
     return [_suite(name, report.created_at, cases, properties) for name, cases in sorted(by_suite.items())]

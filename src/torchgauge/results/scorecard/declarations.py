@@ -10,6 +10,7 @@ from typing import Annotated
 import msgspec
 
 from torchgauge.clock import DAY_S
+from torchgauge.counted import counted
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.results.scorecard.scorecard_file import (
     ItemName,
@@ -108,7 +109,9 @@ def _check(document: Document, at: str, each: DeclaredFields, card: ScorecardFil
         told = UnknownNameError("item of the scorecard", each.item, list(card.by_name))
         raise refuse(document, f"{at}.item", told.message, told.hint)
     if each.points > item.points:
-        raise refuse(document, f"{at}.points", f"the item has {item.points} points", "no more than that")
+        raise refuse(
+            document, f"{at}.points", f"the item has {counted(item.points, 'point')}", "no more than that"
+        )
     try:
         date.fromisoformat(each.date)
     except ValueError as error:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 from torchgauge.clock import DAY_S
+from torchgauge.counted import counted
 from torchgauge.records import INCOMPLETE
 from torchgauge.results.scorecard.evidence import Evidence, Moment
 from torchgauge.results.scorecard.finding import Finding
@@ -21,7 +22,9 @@ def builds(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     kinds = {each.release.final for each in recent if each.counts and each.release is not None}
     missing = [word for final, word in ((True, "a release"), (False, "a nightly")) if final not in kinds]
     if missing:
-        because = f"no case passed with {' and with '.join(missing)} in the last {rule.days} days"
+        because = (
+            f"no case passed with {' and with '.join(missing)} in the last {counted(rule.days or 1, 'day')}"
+        )
         return Finding(None, item.points, because, (), _NIGHTS)
     return Finding(item.points, item.points, "cases passed with a nightly and with a release")
 
@@ -34,10 +37,13 @@ def flaky(item: Item, rule: Measured, evidence: Evidence) -> Finding:
             found.setdefault((each.key, each.environment), []).append(each.status)
     often = {key: said for key, said in found.items() if len(said) >= (rule.minimum or 1)}
     if not often:
-        because = f"no case was seen {rule.minimum} times in one environment in the last {rule.days} days"
+        because = (
+            f"no case was seen {rule.minimum} times in one "
+            f"environment in the last {counted(rule.days or 1, 'day')}"
+        )
         return Finding(None, item.points, because, (), _NIGHTS)
     changed = sum(len(set(said)) > 1 for said in often.values())
-    because = f"{changed} of {len(often)} cases ended differently in one environment"
+    because = f"{changed} of {counted(len(often), 'case')} ended differently in one environment"
     points = item.points if changed < (rule.share or 0.0) * len(often) else 0
     return Finding(points, points, because)
 

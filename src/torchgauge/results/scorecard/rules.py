@@ -10,7 +10,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from torchgauge import registry
-from torchgauge.results.document import counted as numbered
+from torchgauge.counted import counted as numbered
 from torchgauge.results.scorecard.evidence import Evidence, Says, Seen
 from torchgauge.results.scorecard.finding import Finding, counted, listed
 from torchgauge.results.scorecard.history_rules import builds, flaky, outages
@@ -182,17 +182,19 @@ def dtype(asked: Question) -> Finding:
     commands = f"torchgauge ops --device {device} --dtype {wanted}"
     if told is not None and told != "works":
         return asked.decided(False, f"{DTYPES_CHECK}: {told}", (check.case_id,) if check else ())
+    tier = "of the smoke tier"
+    right = numbered(len(rows.yes), f"operator {tier} is", f"operators {tier} are")
     if rows.no and len(rows.yes) + len(rows.nothing) < minimum:
-        because = f"{len(rows.yes)} operators of the smoke tier are right in it, {len(rows.no)} are not"
+        because = f"{right} right in it, {len(rows.no)} not"
         return asked.decided(False, because, rows.cases)
     if told is None:
         commands = f"torchgauge check --device {device} --checks {DTYPES_CHECK}"
         return asked.open(f"{DTYPES_CHECK} says nothing of it", commands, rows.cases)
     if len(rows.yes) < minimum:
-        because = f"{len(rows.yes)} operators of the smoke tier are right in it, and {minimum} are needed"
+        because = f"{right} right in it, and {minimum} are needed"
         return asked.open(because, commands, rows.cases)
     beside = f"; {len(rows.no)} are not" if rows.no else ""
-    because = f"it is taken, and {len(rows.yes)} operators of the smoke tier are right in it{beside}"
+    because = f"it is taken, and {right} right in it{beside}"
     return asked.decided(True, because, rows.cases)
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+from torchgauge.counted import counted
 from torchgauge.records import Workload
 from torchgauge.results.scorecard.evidence import Evidence, Says, Seen
 from torchgauge.results.scorecard.finding import SHOWN, Finding
@@ -35,10 +36,15 @@ def speed(item: Item, rule: Measured, evidence: Evidence) -> Finding:
     models = {(own.workload.suite, own.workload.model) for own, _ in pairs}
     cases = tuple(f"{own.case_id} ({own.run_id})" for own, _ in pairs[:SHOWN])
     if len(models) < minimum:
-        because = f"{len(models)} models were timed on both, and {minimum} are needed"
+        because = (
+            f"{counted(len(models), 'model was', 'models were')} timed on both, and {minimum} are needed"
+        )
         return Finding(None, item.points, because, cases, command)
     ratio = math.exp(sum(math.log(_median(host) / _median(own)) for own, host in pairs) / len(pairs))
-    because = f"{ratio:.2f} times as fast as the processor, over {len(pairs)} cases of {len(models)} models"
+    because = (
+        f"{ratio:.2f} times as fast as the processor, over "
+        f"{counted(len(pairs), 'case')} of {counted(len(models), 'model')}"
+    )
     if 1 - margin <= ratio < 1 + margin:
         return Finding(None, item.points, f"{because}: too close to tell", cases, command)
     points = item.points if ratio > 1 else 0

@@ -325,7 +325,7 @@ def _is_moment(seconds: float) -> bool:
 
 
 def _no_constant(name: str) -> float:
-    raise ValueError(f"{name} is no number")
+    raise ValueError(f"{name} is not a number")
 
 
 @contextmanager

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.records import left_out
 from torchgauge.records.codec import to_plain
 from torchgauge.results import document
@@ -49,8 +50,8 @@ def summary_line(found: Trend) -> str:
 
 def _nights(nights: int, runs: int) -> str:
     """``3 nights``, or ``3 nights with 7 runs``: several runs of one day are one night."""
-    counted = document.counted(nights, "night")
-    return counted if runs <= nights else f"{counted} with {runs} runs"
+    said = counted(nights, "night")
+    return said if runs <= nights else f"{said} with {counted(runs, 'run')}"
 
 
 def nights_of(series: Series) -> int:

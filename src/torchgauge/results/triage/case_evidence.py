@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torchgauge.counted import counted
 from torchgauge.records import INCOMPLETE, Case, Modifier, Status
 from torchgauge.results.latest import Row
 from torchgauge.results.row_case import case_of
@@ -82,7 +83,7 @@ def _decided(ends: Sequence[tuple[str, str]], runs: int) -> tuple[Status | None,
     if doubts:
         return None, len(ends), doubts[-1]
     if len(ends) < runs:
-        return None, len(ends), f"seen in {len(ends)} of {runs} runs"
+        return None, len(ends), f"seen in {len(ends)} of {counted(runs, 'run')}"
     statuses = dict.fromkeys(status for status, _ in ends)
     if len(statuses) > 1:
         return None, len(ends), f"runs disagree: {', '.join(statuses)}"

@@ -18,6 +18,7 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.records import ATTEMPTED, RANDOM_WEIGHTS, Case, Status, Workload
 from torchgauge.results.hostile_text import first_line
@@ -193,7 +194,7 @@ def reason_of(each: CaseEvidence) -> str:
     kind = row["error_type"] or ""
     if kind and kind != "crash":
         said = f"{first_line(kind)}: {said}"
-    text = f"{said} (phase {row['phase']}, {each.runs} run{'' if each.runs == 1 else 's'} agreed)"
+    text = f"{said} (phase {row['phase']}, {counted(each.runs, 'run')} agreed)"
     return " ".join(_NOT_YAML.sub("?", text).split())
 
 
@@ -269,7 +270,7 @@ def _notes(cases: Sequence[CaseEvidence], unnamed: Sequence[CaseEvidence]) -> tu
         if each.undecided and each.row["status"] != Status.PASS.value:
             counts[each.undecided] = counts.get(each.undecided, 0) + 1
     notes = [
-        f"{number} case{'' if number == 1 else 's'} left as {'it is' if number == 1 else 'they are'}: {why}"
+        f"{counted(number, 'case')} left as {'it is' if number == 1 else 'they are'}: {why}"
         for why, number in sorted(counts.items())
     ]
     notes += [

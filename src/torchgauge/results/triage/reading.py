@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import pyarrow.compute as pc
 
 from torchgauge.clock import utc
+from torchgauge.counted import counted
 from torchgauge.errors import NothingSelectedError, UnknownNameError
 from torchgauge.records import Modifier, Status
 from torchgauge.results.latest import Row, StoredRows, read_rows
@@ -108,11 +109,11 @@ def read_failures(paths: Sequence[str], wanted: Wanted, since: str | float | Non
                 heavy[run.run_id, row["case_key"]] = row
     mute = pc.count_distinct(chosen.table["case_key"]).as_py() - len(now)
     if mute:
-        said = f"{mute} case{'' if mute == 1 else 's'} only ever ended as infra or not_run: no cluster"
+        said = f"{counted(mute, 'case')} only ever ended as infra or not_run: no cluster"
         reading.notes.append(said)
     last = rows.newest("case_key").table["modifiers"].to_pylist()
     if posing := sum(Modifier.OTHER_MODEL.value in (marks or ()) for marks in last):
-        cases = "1 case" if posing == 1 else f"{posing} cases"
+        cases = counted(posing, "case")
         reading.notes.append(f"{cases} of another model than the name says: other_model")
     return Failures(
         now={key: heavy[run, key] for key, (run, _) in now.items() if (run, key) in heavy},

@@ -89,7 +89,7 @@ def read(path: Path) -> CensusData:
         return _from_document(json.loads(gzip.decompress(path.read_bytes())))
     except (OSError, EOFError, ValueError, KeyError, TypeError, IndexError) as error:
         raise InfrastructureError(
-            f"{path} is no census: {error or type(error).__name__}",
+            f"{path} is not a census: {error or type(error).__name__}",
             hint="torchgauge census --record --out FILE writes one",
         ) from error
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 from torch import distributed
 
+from torchgauge.counted import counted
 from torchgauge.records import AUTOCAST, Workload
 from torchgauge.suites.capabilities import COLLECTIVE, LOSS, wanted
 from torchgauge.suites.distributed import parallel
@@ -32,7 +33,7 @@ def build(workload: Workload, recipe: dict[str, object]) -> BuiltWorkload:  # no
     least = count if kind.in_parts else 1
     elements = asked // item // least * least
     if not elements:
-        said = f"each of {count} processes" if kind.in_parts else "a message"
+        said = f"each of {counted(count, 'process')}" if kind.in_parts else "a message"
         raise NotImplementedError(f"{asked} bytes hold no {workload.dtype} for {said}")
     module = kind(elements, rank, count)
     return BuiltWorkload(

@@ -14,6 +14,7 @@ from typing import Any
 import torch
 from torch import distributed, nn
 
+from torchgauge.counted import counted
 from torchgauge.suites.lowbit.models import Block
 
 
@@ -125,7 +126,7 @@ def check_sizes(way: str, batch: int, heads: int) -> None:
     count = distributed.get_world_size()
     name, size = ("heads", heads) if way == "tensor_parallel" else ("items of the batch", batch)
     if size % count:
-        raise NotImplementedError(f"{count} processes cannot share {size} {name} equally")
+        raise NotImplementedError(f"{counted(count, 'process')} cannot share {size} {name} equally")
 
 
 def network(sizes: dict[str, int], seed: int) -> Any:

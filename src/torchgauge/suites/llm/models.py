@@ -5,6 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.errors import TooLargeError
 from torchgauge.processes.host_memory import available_memory
 from torchgauge.records import PRETRAINED, Workload
@@ -92,7 +93,8 @@ def refuse_too_large(name: str, config: Any, batch: int, length: int) -> None:
     needed, free = 4 * count * COPIES + kept, available_memory()
     if free is not None and needed > free:
         raise TooLargeError(
-            f"the model does not fit: {needed:,} bytes are needed ({count:,} parameters in float32, twice: "
+            f"the model does not fit: {needed:,} bytes are needed "
+            f"({counted(count, 'parameter')} in float32, twice: "
             f"for the reference too; {kept:,} bytes of cache), {free:,} bytes are free",
             hint="a smaller --size or --batch, or a machine with more memory",
         )

@@ -11,6 +11,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from torchgauge.counted import counted
+
 
 @dataclass(frozen=True)
 class Tolerances:
@@ -46,7 +48,7 @@ def difference(actual: Any, expected: Any, tolerances: Tolerances, *, wide: bool
         pairs = [(f"[{key!r}]", actual[key], expected[key]) for key in actual]
     elif _is_sequence(actual) and _is_sequence(expected):
         if len(actual) != len(expected):
-            return f"{len(actual)} results where the host has {len(expected)}"
+            return f"{counted(len(actual), 'result')} where the host has {len(expected)}"
         pairs = [(f"[{i}]", a, e) for i, (a, e) in enumerate(zip(actual, expected, strict=True))]
     elif isinstance(actual, (int, float, complex)) and isinstance(expected, (int, float, complex)):
         return _numbers(actual, expected, tolerances)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.errors import MissingPackageError
 from torchgauge.records import PRETRAINED, Workload
 from torchgauge.suites.capabilities import LOSS, wanted
@@ -131,4 +132,4 @@ def _calibrate_batch_norm(module: Any, image: tuple[int, ...], seed: int) -> tup
     for part, momentum in zip(norms, momenta, strict=True):
         part.momentum = momentum
         part.num_batches_tracked.zero_()
-    return (f"statistics of {len(norms)} batch norms are those of four random images",)
+    return (f"statistics of {counted(len(norms), 'batch norm')} are those of four random images",)

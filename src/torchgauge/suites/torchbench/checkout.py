@@ -52,7 +52,7 @@ def unavailable() -> Unavailable | None:
     missing = missing_parts(path)
     if missing:
         what = "does not exist" if not path.exists() else f"has no {missing[0]}"
-        return Unavailable(f"{path} is no checkout of pytorch/benchmark: it {what}", hint)
+        return Unavailable(f"{path} is not a checkout of pytorch/benchmark: it {what}", hint)
     return None
 
 

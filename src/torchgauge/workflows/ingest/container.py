@@ -18,6 +18,7 @@ from itertools import islice
 from pathlib import Path
 from typing import IO
 
+from torchgauge.counted import counted
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.result_set import (
     JOURNAL_BYTES,
@@ -88,7 +89,7 @@ def _from_folder(path: Path, caps: Caps) -> dict[str, bytes]:
     with os.scandir(path) as found:
         entries = list(islice(found, caps.files + 1))
     if len(entries) > caps.files:
-        raise RefusedSetError(Reason.TOO_MANY_FILES, f"more than {caps.files} files")
+        raise RefusedSetError(Reason.TOO_MANY_FILES, f"more than {counted(caps.files, 'file')}")
     for entry in entries:
         name = entry.name
         _check_name(name, caps)
@@ -97,7 +98,7 @@ def _from_folder(path: Path, caps: Caps) -> dict[str, bytes]:
         descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
-                raise RefusedSetError(Reason.NOT_A_FILE, f"{name} is no ordinary file")
+                raise RefusedSetError(Reason.NOT_A_FILE, f"{name} is not an ordinary file")
             files[name] = _read(stream, name, caps.sizes[name])
     return files
 
@@ -113,7 +114,9 @@ def _from_zip(path: Path, caps: Caps) -> dict[str, bytes]:
     with zipfile.ZipFile(path) as archive:
         infos = archive.infolist()
         if len(infos) > caps.files:
-            raise RefusedSetError(Reason.TOO_MANY_FILES, f"{len(infos)} entries; at most {caps.files}")
+            raise RefusedSetError(
+                Reason.TOO_MANY_FILES, f"{counted(len(infos), 'entry')}; at most {caps.files}"
+            )
         for info in infos:
             name = info.orig_filename
             if info.orig_filename != info.filename:
@@ -144,7 +147,9 @@ def _check_directory(path: Path, packed: int, caps: Caps) -> None:
     if tail[max(0, at - 20) :].startswith(END_64_MARK):
         raise RefusedSetError(Reason.TOO_LARGE, "a zip file of the kind for more than 4 GiB")
     if max(entries, total) > caps.files or size > LONGEST_DIRECTORY:
-        raise RefusedSetError(Reason.TOO_MANY_FILES, f"{total} entries in {size} bytes; at most {caps.files}")
+        raise RefusedSetError(
+            Reason.TOO_MANY_FILES, f"{counted(total, 'entry')} in {size} bytes; at most {caps.files}"
+        )
 
 
 def _check_name(name: str, caps: Caps) -> None:

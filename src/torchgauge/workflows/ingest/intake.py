@@ -24,6 +24,7 @@ from pathlib import Path
 from typing import Any
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock, utc
+from torchgauge.counted import counted
 from torchgauge.errors import TorchgaugeError
 from torchgauge.results.atomic_file import TEMPORARY_SUFFIX, fsync_path, storage_errors, write_atomically
 from torchgauge.results.held import held
@@ -173,7 +174,10 @@ def take(
             store.finish(run_id)  # a kill between the folder and its tables is made good
         return replace(taken, new=False)
     if reception.rows_left is not None and valid.rows > reception.rows_left:
-        words = f"it has {valid.rows} rows, and {reception.rows_left} are left of its contributor's day"
+        words = (
+            f"it has {counted(valid.rows, 'row')}, and "
+            f"{reception.rows_left} are left of its contributor's day"
+        )
         raise RefusedSetError(Reason.QUOTA, words)
     staging = _staging(store)
     try:

@@ -7,6 +7,7 @@ from collections import Counter
 from dataclasses import dataclass
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.records import SCHEMA_VERSION, Calibration, Environment, Result
 from torchgauge.registry import metrics
 from torchgauge.results.journal_record import End, Kind, Note, PlanStamp, RunState, split_line
@@ -52,7 +53,9 @@ def check_journal(raw: bytes, plan: CheckedPlan, device: str, window: Window) ->
     reading = _Reading(plan, device, window)
     for number, line in enumerate(io.BytesIO(raw), start=1):
         if number > len(plan.cases) + MORE_LINES:
-            raise RefusedSetError(Reason.TOO_LARGE, f"the journal has more than {number - 1} lines")
+            raise RefusedSetError(
+                Reason.TOO_LARGE, f"the journal has more than {counted(number - 1, 'line')}"
+            )
         parts = split_line(line)
         if parts is None:
             raise RefusedSetError(Reason.DAMAGED_JOURNAL, f"line {number} does not match its checksum")
@@ -99,7 +102,10 @@ class _Reading:
             raise RefusedSetError(Reason.DAMAGED_JOURNAL, "the journal has no end: it was cut off")
         if self._left:
             first = min(self._left)
-            raise RefusedSetError(Reason.MISSING_CASE, f"{len(self._left)} cases have no row: {first}, ...")
+            raise RefusedSetError(
+                Reason.MISSING_CASE,
+                f"{counted(len(self._left), 'case has', 'cases have')} no row: {first}, ...",
+            )
         counts = dict(sorted(self._statuses.items()))
         environments = tuple(self._environments.values())
         return CheckedJournal(self._end, sum(counts.values()), counts, environments, self._recomputed)

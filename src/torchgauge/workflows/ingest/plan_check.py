@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from torchgauge.counted import counted
 from torchgauge.harness.backends.backend import named_by_backend
 from torchgauge.records import (
     SCHEMA_VERSION,
@@ -79,7 +80,8 @@ def check_plan(
     missing = reading.wanted - reading.cases.keys()
     if missing:
         raise RefusedSetError(
-            Reason.MISSING_CASE, f"{len(missing)} cases are not planned: {min(missing)}, ..."
+            Reason.MISSING_CASE,
+            f"{counted(len(missing), 'case is', 'cases are')} not planned: {min(missing)}, ...",
         )
     if digest([reading.terms[name] for name in sorted(reading.terms)]) != shard.terms:
         raise RefusedSetError(

@@ -60,7 +60,7 @@ def recomputed(row: Any, planned: Any) -> Any | None:
     try:
         ours = derived(planned, said, CONFIDENCE, metrics())  # type: ignore[arg-type]  # twins have the records' names
     except ValueError as error:
-        raise RefusedSetError(Reason.ROW, f"{row.case_id}: its blocks or CPUs are no such") from error
+        raise RefusedSetError(Reason.ROW, f"{row.case_id}: its blocks or CPUs are not valid") from error
     same = _check_samples(row, ours)
     if same and (row.expected, row.modifiers, row.facts) == (ours.expected, ours.modifiers, ours.facts):
         return None

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from torchgauge.clock import DAY_S
+from torchgauge.counted import counted
 from torchgauge.harness.planning.plan import BY_THE_CHECK
 from torchgauge.harness.run.rows import DERIVED
 from torchgauge.harness.scenarios.scenario import final_metric
@@ -91,7 +92,7 @@ def check_row(row: Any, planned: Any, run_id: str, environments: Container[str],
     if row.started_at or row.environment_id:
         window.check(row.started_at, f"the start of {case_id}")
     if row.log and not _LOG.fullmatch(row.log):
-        raise RefusedSetError(Reason.TEXT, f"{case_id}: its log is no file of the run")
+        raise RefusedSetError(Reason.TEXT, f"{case_id}: its log is not a file of the run")
     _check_command(row.reproduce, case_id)
     _check_numbers(row, case_id)
     _check_modifiers(row, case_id)
@@ -179,7 +180,7 @@ def _check_attempts(row: Any, case_id: str, window: Window) -> None:
                 Reason.ROW, f"{case_id}: {each.status.value} cannot carry {each.cause.value}"
             )
         if each.log and not _LOG.fullmatch(each.log):
-            raise RefusedSetError(Reason.TEXT, f"{case_id}: the log of an attempt is no file of the run")
+            raise RefusedSetError(Reason.TEXT, f"{case_id}: the log of an attempt is not a file of the run")
         if not 0 <= each.duration_s <= window.end - window.begin:
             raise RefusedSetError(Reason.NUMBER, f"{case_id}: an attempt took {each.duration_s:g} s")
         if each.started_at:
@@ -229,7 +230,9 @@ def _check_measurement(measurement: Any, case_id: str) -> None:
     if bool(samples) == bool(measurement.absent):
         raise RefusedSetError(Reason.ROW, f"{case_id}: a metric needs samples or a reason")
     if len(samples) > MOST_SAMPLES:
-        raise RefusedSetError(Reason.TOO_LARGE, f"{case_id}: {len(samples)} samples; at most {MOST_SAMPLES}")
+        raise RefusedSetError(
+            Reason.TOO_LARGE, f"{case_id}: {counted(len(samples), 'sample')}; at most {MOST_SAMPLES}"
+        )
     if measurement.blocks and len(measurement.blocks) != len(samples):
         raise RefusedSetError(Reason.ROW, f"{case_id}: a metric has blocks for other samples")
     if samples:

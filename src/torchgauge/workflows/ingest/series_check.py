@@ -193,7 +193,7 @@ def _throughput(latency: Any, _: Mapping[str, Any], row: Any) -> Any:
     sizes = _generated(row)
     most = row.case.workload.batch * sizes["output"] if sizes else items
     if type(items) is not int or not 1 <= items <= most:
-        raise ValueError(f"{items!r} items")
+        raise ValueError(f"items: {items!r}")
     return throughput(latency, items)
 
 

@@ -57,7 +57,7 @@ def require_access(access: Access) -> None:
     host, _, port = access.address.rpartition(":")
     if not host or not port.isdecimal() or "/" in host:
         raise UsageError(
-            f"executor option address={access.address!r} is no address of a cluster's head",
+            f"executor option address={access.address!r} is not an address of a cluster's head",
             hint="address=HOST:PORT, as `ray start --head` says; or the variable RAY_ADDRESS",
         )
     if access.authentication == "token" and not _has_token():

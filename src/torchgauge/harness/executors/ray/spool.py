@@ -89,5 +89,5 @@ class Fetched:
         if not name:
             return self.output
         if name != JOURNAL and PurePosixPath(name).parts[:-1] != (LOGS,):
-            raise ValueError(f"{name!r} is no file of a part")
+            raise ValueError(f"{name!r} is not a file of a part")
         return self.folder / name

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from torchgauge.counted import counted
 from torchgauge.suites.conformance.check_context import CheckContext, check
 
 GROUP = "device"
@@ -13,7 +14,7 @@ GROUP = "device"
 def count(context: CheckContext) -> None:
     """The device is counted, and its module counts the same."""
     found = context.accelerator.device_count()
-    context.expect(found >= 1, f"torch.accelerator counts {found} devices")
+    context.expect(found >= 1, f"torch.accelerator counts {counted(found, 'device')}")
     own = context.need(context.module, "device_count")()
     context.expect(own == found, f"torch.{context.type} counts {own}, torch.accelerator {found}")
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from torch.profiler import ProfilerActivity, profile
 from torch.utils.flop_counter import FlopCounterMode
 
+from torchgauge.counted import counted
 from torchgauge.suites.conformance.check_context import CheckContext, check
 from torchgauge.suites.suite import HOST
 
@@ -28,7 +29,7 @@ def _events(context: CheckContext, activity: str) -> list[str]:
 def host_side(context: CheckContext) -> None:
     """The profiler sees the operators that the host dispatches to the device."""
     names = _events(context, "")
-    context.expect("aten::mm" in names, f"a product left no aten::mm among {len(names)} events")
+    context.expect("aten::mm" in names, f"a product left no aten::mm among {counted(len(names), 'event')}")
 
 
 @check("torch.profiler.ProfilerActivity")
@@ -51,4 +52,4 @@ def flops(context: CheckContext) -> None:
     with FlopCounterMode(display=False) as counter:
         there @ there.t()
     found = counter.get_total_flops()
-    context.expect(found == 2 * 8 * 16 * 8, f"(8, 16) @ (16, 8) counted {found} operations")
+    context.expect(found == 2 * 8 * 16 * 8, f"(8, 16) @ (16, 8) counted {counted(found, 'operation')}")

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from torchgauge.counted import counted
 from torchgauge.suites.conformance.check_context import CheckContext, brief, check
 from torchgauge.suites.suite import HOST
 
@@ -124,7 +125,7 @@ def _whole(context: CheckContext, found: torch.Tensor, way: str) -> None:
         wrong = piece != torch.arange(begin, begin + piece.numel(), dtype=torch.float32)
         context.expect(
             not wrong.any(),
-            f"a copy of {found.numel()} elements, {way}, is not whole: element "
+            f"a copy of {counted(found.numel(), 'element')}, {way}, is not whole: element "
             f"{begin + int(wrong.to(torch.uint8).argmax())} is not what was copied",
         )
 

@@ -1,0 +1,97 @@
+"""Lines on a stream for a person, and on a terminal a live one below them that says what runs now."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.results.hostile_text import visible
+
+BAR_COLUMNS = 16
+PLANNING = "planning: asks Python which devices and models it has"
+
+
+class LiveLines:
+    """Lines on a stream, stderr unless given; on a terminal above one that says what runs now."""
+
+    bar: Any = None
+    doing = "the first process"
+    """What runs now, in words."""
+
+    def __init__(self, stream: TextIO | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
+        self.stream = stream or sys.stderr
+        self.clock = clock
+        self.began = clock.steady()
+
+    @property
+    def width(self) -> int | None:
+        """Columns of the terminal; None where there is none, and lines have the length that they need."""
+        return None if self.bar is None else int(self.bar.console.width)
+
+    @contextmanager
+    def during(self, words: str = PLANNING) -> Iterator[None]:
+        """On a terminal show ``words`` beside something that moves, while nothing is measured."""
+        if not self.stream.isatty():
+            yield
+            return
+        from rich.console import Console
+        from rich.text import Text
+
+        with Console(file=self.stream).status(Text(f"{words} ...", no_wrap=True, overflow="ellipsis")):
+            yield
+
+    def begin(self, total: int | None = None, doing: str = "starting") -> None:
+        """Start the clock and, on a terminal, draw the live line: with a bar where there is a ``total``."""
+        self.began = self.clock.steady()
+        if not self.stream.isatty():
+            return
+        from rich.console import Console
+        from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeElapsedColumn
+        from rich.table import Column
+
+        bar = (BarColumn(bar_width=BAR_COLUMNS), MofNCompleteColumn()) if total is not None else ()
+        rest = Column(no_wrap=True, overflow="ellipsis", ratio=1)  # what does not fit ends in three dots
+        self.bar = Progress(
+            *bar,
+            TimeElapsedColumn(),
+            TextColumn("{task.fields[left]}{task.description}", markup=False, table_column=rest),
+            console=Console(file=self.stream),
+            transient=True,
+            expand=True,
+            auto_refresh=False,  # a refreshing thread would take time from what is being measured
+        )
+        self.bar.start()
+        self.task = self.bar.add_task(doing, total=total, left="")
+        self.bar.refresh()
+
+    def show(self, **changes: Any) -> None:
+        """Change the live line: ``description``, ``completed`` or ``left``."""
+        self.doing = changes.get("description", self.doing)
+        if self.bar is not None:
+            self.bar.update(self.task, refresh=True, **changes)
+
+    @property
+    def elapsed_s(self) -> float:
+        """Seconds since the start."""
+        return self.clock.steady() - self.began
+
+    def note(self, text: str) -> None:
+        """Pass a note on."""
+        self.say(f"note: {text}")
+
+    def say(self, text: str) -> None:
+        """Write one line at once, above the live one; what would act on the terminal is left out."""
+        text = visible(text)
+        if self.bar is not None:
+            self.bar.console.print(text, markup=False, highlight=False, soft_wrap=True)
+            return
+        self.stream.write(text + "\n")
+        self.stream.flush()
+
+    def stop(self) -> None:
+        """Leave the terminal as it was, whatever happened; called last, and at least once."""
+        if self.bar is not None:
+            self.bar.stop()

@@ -1,0 +1,92 @@
+"""The line of a case: a ratio that fits the medians beside it, its doubt, and a width that holds."""
+
+from __future__ import annotations
+
+import pytest
+
+from torchgauge.harness.run.case_line import Naming, case_line, ratio_text
+from torchgauge.records import Better, Modifier, Result, Status, Summary
+from torchgauge.testing import make_case, make_plan, make_result
+
+LONG = "deit_tiny_patch16_224.fb_in1k_and_more"
+
+
+def summary(
+    metric: str, median: float | None, low: float | None = None, high: float | None = None
+) -> Summary:
+    """A summary of a step's time or of a ratio; without a median it says why there is none."""
+    unit, better = ("s", Better.LOWER) if metric == "latency" else ("ratio", Better.HIGHER)
+    absent = "" if median is not None else "eager and this configuration share no round"
+    return Summary(metric, unit, better, 12, median, low, high, 0.95, "order-statistic", absent=absent)
+
+
+def row(configuration: str, *found: Summary, model: str = "noop", **fields: object) -> Result:
+    """A pass with the numbers ``found``."""
+    return make_result(make_case(model, configuration), summaries=found, **fields)
+
+
+EAGER = row("eager", summary("latency", 0.0339))
+DOUBT = {"modifiers": (Modifier.UNSTEADY,), "facts": (("unsteady", "others had one of its cores"),)}
+
+
+def line(result: Result, width: int | None = None) -> str:
+    """The line of ``result`` beside eager of 33.9 ms."""
+    return case_line("[2/24]", result.case.workload.model, result, EAGER, width)
+
+
+def test_a_ratio_stands_beside_the_medians_that_it_fits() -> None:
+    """Whoever divides 33.9 by 30.1 finds a number in the interval."""
+    fits = row("inductor", summary("latency", 0.0301), summary("speedup", 1.13, 1.1, 1.15))
+    assert line(fits) == "[2/24] noop inductor: pass 30.1 ms, 1.13x [1.10, 1.15]"
+
+
+@pytest.mark.parametrize(
+    ("found", "said"),
+    [
+        (summary("speedup", 0.47, 0.4, 0.6), "no ratio: 0.470x by paired rounds, 67.0x by medians"),
+        (summary("speedup", 67.0), "no ratio: 12 paired rounds cannot have an interval"),
+        (summary("speedup", None), "no ratio: eager and this configuration share no round"),
+    ],
+)
+def test_where_nobody_knows_the_ratio_the_line_says_why(found: Summary, said: str) -> None:
+    """Rounds and medians that contradict each other are two numbers of which neither is told as known."""
+    assert ratio_text(row("inductor", summary("latency", 506e-6), found), EAGER) == said
+
+
+def test_a_doubtful_number_says_so_on_its_line() -> None:
+    """Rough numbers, the word for the doubt and its reason; the gravest of several has the reason."""
+    found = (summary("latency", 0.0301), summary("speedup", 1.13, 1.1, 1.15))
+    assert line(row("inductor", *found, **DOUBT)) == (
+        "[2/24] noop inductor: pass about 30 ms, about 1.1x [1.10, 1.15], unsteady "
+        "(others had one of its cores)"
+    )
+    both = {
+        "modifiers": (Modifier.DEGRADED, Modifier.UNSTEADY),
+        "facts": (("degraded", "2 operators ran on the host"), ("unsteady", "its clock stood still")),
+    }
+    assert line(row("inductor", *found, **both)).endswith("unsteady, degraded (2 operators ran on the host)")
+    failed = make_result(make_case(configuration="inductor"), Status.INFRA, reason="clocks contradict")
+    assert line(failed) == "[2/24] noop inductor: infra (clocks contradict)"
+
+
+@pytest.mark.parametrize("width", [80, 100])
+def test_a_line_is_no_wider_than_the_terminal(width: int) -> None:
+    """The reason gives way before the names, and these before a number."""
+    found = (summary("latency", 0.0301), summary("speedup", 1.13, 1.1, 1.15))
+    for name in ("noop", LONG, LONG * 3):
+        for fields in ({}, DOUBT):
+            said = line(row("inductor-max-autotune", *found, model=name, **fields), width)
+            assert len(said) <= width
+            assert "30" in said
+            assert ("1.1x [1.10, 1.15], unsteady" if fields else "1.13x [1.10, 1.15]") in said
+
+
+def test_what_all_cases_share_is_in_no_name() -> None:
+    """One suite, mode, dtype and device are said once; those that differ tell the cases apart."""
+    alike = make_plan(make_case(), make_case("sum"))
+    assert Naming.of_plan(alike).shared(alike) == "toy, inference, float32, on fake"
+    assert Naming.of_plan(alike).model(alike.cases[1].case) == "sum"
+    two = make_plan(make_case(), make_case(mode="training", dtype="bfloat16"))
+    naming = Naming.of_plan(two)
+    assert naming.shared(two) == "toy, on fake"
+    assert naming.model(two.cases[1].case) == "noop training bfloat16"

@@ -1,0 +1,82 @@
+"""How long the rest of a run takes: what is under way counts, and what the plan expects of each group."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from torchgauge.harness.run.time_left import TimeLeft
+from torchgauge.records import Plan, Schedule
+from torchgauge.testing import make_case, make_plan
+
+GROUPS = 12
+
+
+def plan(*seconds: float, known: int = 0) -> Plan:
+    """Groups that are expected to take ``seconds``."""
+    made = make_plan(*(make_case(f"m{number}") for number in range(len(seconds))))
+    expected = tuple(zip((group.id for group in made.groups), seconds, strict=True))
+    return replace(made, schedule=Schedule("longest", expected, known))
+
+
+def test_nobody_knows_before_the_first_row_of_a_plan_that_knows_nothing() -> None:
+    """With recorded durations there is an answer from the start."""
+    made = plan(30.0, 30.0)
+    left = TimeLeft.of_plan(made)
+    left.heard(made.groups[0], 5.0)
+    assert left.seconds(0.0, 10.0) is None
+    assert TimeLeft.of_plan(plan(30.0, 30.0, known=2)).seconds(0.0, 0.0) == pytest.approx(60.0)
+
+
+def _errors(durations: list[float], at_once: int, expected: list[float]) -> list[float]:
+    """Said over true time left after each row but the last, where ``at_once`` groups share two cores.
+
+    Each runs alone on a core at most, so that more of them at once are each slower; the run starts at 20 s.
+    """
+    made = plan(*expected)
+    left, now = TimeLeft.of_plan(made), 20.0
+    waiting, running, ends = list(range(len(durations))), {}, []
+    said: list[tuple[float, float]] = []
+    while waiting or running:
+        while waiting and len(running) < at_once:
+            number = waiting.pop(0)
+            running[number] = durations[number]
+            left.heard(made.groups[number], now)
+        speed = min(1.0, 2 / len(running))
+        number = min(running, key=lambda each: running[each])
+        step = running[number] / speed
+        now += step
+        running = {each: rest - step * speed for each, rest in running.items() if each != number}
+        left.ended(made.groups[number].id, now)
+        ends.append(now)
+        seconds = left.seconds(0.0, now)
+        assert seconds is not None
+        said.append((now, seconds))
+    return [seconds / (ends[-1] - at) for at, seconds in said if at < ends[-1]]
+
+
+@pytest.mark.parametrize("at_once", [1, 2, 3])
+def test_it_is_within_thirty_percent_from_the_second_row_on(at_once: int) -> None:
+    """Three groups prepared at once made it three times too high; the last row is seconds from the end."""
+    durations = [35.0 + 5 * (number % 3) for number in range(GROUPS)]
+    errors = _errors(durations, at_once, [60.0] * GROUPS)[1:-1]
+    assert errors
+    assert all(0.7 < error < 1.3 for error in errors), errors
+
+
+def test_groups_of_other_sizes_count_by_what_is_expected_of_them() -> None:
+    """Long ones first: the short rest takes less than as many long ones would."""
+    durations = [85.0, 75.0, 60.0, 45.0, 35.0, 20.0, 15.0, 10.0]
+    errors = _errors(durations, 3, [2 * each for each in durations])[1:-1]
+    assert errors
+    assert all(0.7 < error < 1.3 for error in errors), errors
+
+
+def test_a_run_that_goes_on_has_no_more_than_its_share_left() -> None:
+    """Half was done before: one of two groups that ends leaves none."""
+    made = plan(30.0, 30.0)
+    left = TimeLeft.of_plan(made, share=0.5)
+    left.heard(made.groups[1], 0.0)
+    left.ended(made.groups[1].id, 30.0)
+    assert left.seconds(0.0, 30.0) == 0.0
