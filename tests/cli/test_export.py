@@ -42,7 +42,7 @@ def test_every_format_writes_its_files(invoke, exchanged, tmp_path) -> None:
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (("nonsense", "--format", "hud-v3", "--out", "x.json"), 2, "unknown published run 'nonsense'"),
+        (("nonsense", "--format", "hud-v3", "--out", "x.json"), 2, "unknown run 'nonsense'"),
         (("run", "--format", "hud-v3", "--out", "."), 2, "is a folder"),
         (("run", "--format", "hud-v3", "--out", "nowhere/x.json"), 2, "its folder is missing"),
         (("run", "--format", "dynamo-csv", "--out", __file__), 2, "is a file"),

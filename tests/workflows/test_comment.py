@@ -263,7 +263,7 @@ def test_sixteen_pools_of_a_thousand_cases_fit_and_more_are_judged_and_counted(t
     text = comment_text(replace(found, received=received), name="torchgauge", url=URL)
     assert len(text) < LIMIT
     assert all(f"| `pool-{number}` | Regression |" in text for number in range(16))
-    assert "1 more pools are not shown: 1 Pass." in text
+    assert "1 more pool is not shown: 1 Pass." in text
 
 
 def test_hostile_text_does_nothing_in_a_comment(tmp_path) -> None:

@@ -378,7 +378,11 @@ def test_runs_have_short_names(store) -> None:
     assert resolve_run(store, "latest~2") == "z-first-1111"
     assert resolve_run(store, "b-second") == "b-second-2222"
     assert resolve_run(store, "1111") == "z-first-1111"
-    for name, words in (("2222", "means 2 runs"), ("latest~3", "there are 3"), ("b-s", "unknown run")):
+    for name, words in (
+        ("2222", "means 2 finished runs"),
+        ("latest~3", "there are 3"),
+        ("b-s", "unknown run"),
+    ):
         with pytest.raises(UsageError, match=words):
             resolve_run(store, name)
 
@@ -389,7 +393,8 @@ def test_an_unfinished_run_is_refused(store) -> None:
     run(store, "torn-off", [result(case())], OLD, publish=False)
     with pytest.raises(UsageError, match="run torn-off is not finished") as caught:
         resolve_run(store, "torn-off")
-    assert "torchgauge run --resume torn-off" in caught.value.hint
+    assert "torchgauge run --resume " in caught.value.hint
+    assert "runs/torn-off" in caught.value.hint
 
 
 def test_what_an_incomplete_run_did_not_measure_has_a_row(store) -> None:

@@ -121,8 +121,9 @@ def _failures(rows: Iterable[Result]) -> Iterator[Finding]:
         if row.status is Status.SKIPPED and row.cause is Cause.DECLARED:
             continue  # no function of inputs that a test could pass on
         kind = Kind.UNKNOWN if row.status is Status.PASS else kind_of(row)
-        alike = row.failure.fingerprint if row.failure is not None else ""
-        groups.setdefault((_about(row), kind, f"{row.status.value} {alike or row.reason}"), []).append(row)
+        wrong = row.case.workload.model if row.status is Status.FAIL_ACCURACY else ""  # by other numbers each
+        alike = wrong or (row.failure.fingerprint if row.failure is not None else "") or row.reason
+        groups.setdefault((_about(row), kind, f"{row.status.value} {alike}"), []).append(row)
     for (about, kind, _), found in sorted(groups.items(), key=lambda item: -len(item[1])):
         first = found[0]
         names = list(dict.fromkeys(row.case.workload.model for row in found))

@@ -108,7 +108,7 @@ def report_of(folder: Path, state: Bringup, now: float | None = None) -> Report:
         at,
         torchgauge.__version__,
         answers,
-        tuple(_listed(kind, shown[kind], device, where) for kind in ORDER),
+        tuple(_listed(kind, shown[kind], where) for kind in ORDER),
         _scorecard(str(store.path), device),
         again,
         verified,
@@ -123,9 +123,9 @@ def _rows(store: Store, state: Bringup) -> list[Result]:
     return [row for run in runs if run in known for row in results_of(store, run)]
 
 
-def _listed(kind: Kind, found: Sequence[Finding], device: str, where: str) -> Listed:
+def _listed(kind: Kind, found: Sequence[Finding], where: str) -> Listed:
     commands = {
-        Kind.NEXT: f"torchgauge blockers --device {device} --store {where}",
+        Kind.NEXT: f"torchgauge results query status=unsupported --store {where}",
         Kind.DANGER: f"torchgauge triage --store {where}",
         Kind.WORKS: f"torchgauge results list --store {where}",
         Kind.UNKNOWN: f"torchgauge results query status=not_run --store {where}",
