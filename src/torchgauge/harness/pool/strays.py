@@ -40,10 +40,15 @@ def of_the_dead(lease: int) -> list[int]:
 
 def escaped() -> list[int]:
     """Processes that this command started and that are not below it any more."""
-    found = [pid for pid, (token, *_) in _marked() if token == _TOKEN]
-    # after that: our other hosts start processes meanwhile
-    lines = [(pid, process_tree.with_parents(pid)) for pid in found]
-    return [pid for pid, line in lines if line and os.getpid() not in line]
+    # the second look is after that: our other hosts start processes meanwhile
+    lines = {pid: process_tree.with_parents(pid) for pid in _ours()}
+    # the third is for numbers that the system has given to others since the first
+    away = {pid for pid, line in lines.items() if line and os.getpid() not in line}
+    return [pid for pid in _ours() if pid in away] if away else []
+
+
+def _ours() -> list[int]:
+    return [pid for pid, (token, *_) in _marked() if token == _TOKEN]
 
 
 def end(pids: Sequence[int]) -> tuple[list[str], list[str]]:
