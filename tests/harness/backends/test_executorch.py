@@ -155,7 +155,7 @@ def test_what_a_delegate_has_is_counted_and_timed(tmp_path: Path) -> None:
     assert (found["delegated_share"], made.degraded) == ((2 / 3,), [])
     assert len(found["delegated_time_share"]) == 5
     assert all(0.0 < share < 1.0 for share in found["delegated_time_share"])
-    assert made.evidence["delegated_operators"] == "2 of 3 in 1 subgraphs"
+    assert made.evidence["delegated_operators"] == "2 of 3 in 1 subgraph"
     assert made.evidence["not_delegated"] == "aten_cumsum_default x1"
     assert made.evidence["executorch_threads"] == torch.get_num_threads()
     assert sorted(path.name for path in tmp_path.rglob("*") if path.is_file()) == ["model.pte", "trees.json"]

@@ -127,11 +127,12 @@ def test_more_processes_than_devices_are_refused(counted: Any) -> None:
     assert counted(1, "cpu", processes=64) == []
 
 
-def test_a_launcher_is_refused_where_processes_share_nothing(sandbox: Any) -> None:
+def test_a_launcher_is_refused_where_processes_share_nothing(sandbox: Any, tmp_path: Path) -> None:
     """Each would run every case, and disturb the others: it says how to start them."""
+    (tmp_path / "plan.json").write_text("{}", encoding="utf-8")
     variables = {"RANK": "1", "WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "29500"}
     case = "toy/noop:inference:float32:b1:eager@fake"
-    for words in (("check", "--device", "fake"), ("repro", case), ("run", "--resume", "nowhere")):
+    for words in (("check", "--device", "fake"), ("repro", case), ("run", "--resume", str(tmp_path))):
         done = sandbox.run(*words, **variables)
         assert done.returncode == 2
         assert "launched as process 1 of 2" in done.stderr
