@@ -16,7 +16,7 @@ export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-c
 .PHONY: demo test test-full faults bench lint static docs changelog lock dist clean help chromium axe slurm
 
 help:
-	@echo "make demo       measure 12 real models on every device present and build the dashboard"
+	@echo "make demo       measure real models on the devices present, in two stages, and build the dashboard after each"
 	@echo "make test       all checks and tests (creates the environment it needs)"
 	@echo "make test-full  the nightly form"
 	@echo "make faults     do to it what machines do: all tests behind docs/reliability.md"

@@ -20,7 +20,7 @@ ORDINARY = re.compile("ahead|bench|book|corner|cut|folded|fold|handed|shares|sta
 NUMBER = r"len\(|sum\(|\.total\(\)|\|length|\|integer|\b(?:count|number|total|planned|n|rows)\b(?!\()"
 """What makes a number of things, as an expression says it."""
 NO_NOUN = re.compile(
-    "across|as|bytes|comes|differs|digits|does|ends|has|holds|is|its|less|matches|means|pass|plus|says|seconds|"
+    "across|as|bytes|comes|differs|digits|does|ends|has|holds|is|its|takes|less|matches|means|pass|plus|says|seconds|"
     "series|this|times|versus|was|which"
 )
 PLURAL = re.compile(r"\{([^{}]+)\} (?:(?!of |in |and |to |at )[a-z-]+ )?([a-z]+s)\b")

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import click
 
+from torchgauge.counted import counted
+
 
 @click.command("receive")
 @click.argument("bundle", type=click.Path(path_type=Path))
@@ -38,7 +40,7 @@ def command(bundle: Path, store: str, contributor: str, contributors: str | None
         raise InfrastructureError(f"{bundle} is refused: {error}", hint="ask for it again") from error
     for run in taken:
         said = "imported" if run.new else "is there already"
-        click.echo(f"{run.run_id} {said}: {sum(run.counts.values())} rows")
+        click.echo(f"{run.run_id} {said}: {counted(sum(run.counts.values()), 'row')}")
     for each in refused:
         click.echo(f"rejected {each.artifact}: {each.reason.value}: {each.detail}", err=True)
     sys.exit(3 if refused else 0)
