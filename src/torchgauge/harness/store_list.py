@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import asdict, dataclass
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.harness.bisect.bisection_list import BisectionInfo, bisection_infos
 from torchgauge.results.comparing.comparison_list import ComparisonInfo, comparison_infos
-from torchgauge.results.comparing.verdict_words import pairs
 from torchgauge.results.seal import publish_command
 from torchgauge.results.store import RunInfo, Store
 
@@ -45,7 +45,7 @@ def _comparison(found: ComparisonInfo) -> StoreEntry:
     counts = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in found.counts.items())
     said = found.problem or counts or "no verdict"
     line = (
-        f"{found.run_id}  {found.state.value:<11}  comparison of {pairs(found.pairs)}, "
+        f"{found.run_id}  {found.state.value:<11}  comparison of {counted(found.pairs, 'pair')}, "
         f"{found.base} -> {found.head}: {said}"
     )
     return StoreEntry(
@@ -58,7 +58,7 @@ def _comparison(found: ComparisonInfo) -> StoreEntry:
 
 def _bisection(found: BisectionInfo) -> StoreEntry:
     state = found.ending.value if found.ending else "damaged"
-    of = f" of {found.builds} builds, {found.case}" if found.builds else ""
+    of = f" of {counted(found.builds, 'build')}, {found.case}" if found.builds else ""
     line = f"{found.id:<25}  {state:<11}  bisection{of}: {found.explanation}"
     plain = {"kind": "bisection", **asdict(found), "ending": state}
     return StoreEntry("bisection", found.changed_at, line, plain)

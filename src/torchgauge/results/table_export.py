@@ -11,6 +11,7 @@ import pandas as pd
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 from torchgauge.results.atomic_file import publish, storage_errors, write_atomically, writing_aside
 from torchgauge.results.csv_text import csv_text
@@ -44,7 +45,9 @@ def places(out: Path, form: str, wanted: Wanted) -> dict[str, Path]:
         raise UsageError("conditions are on the columns of one table", hint="--table NAME once")
     if one_file:
         if len(tables) > 1:
-            raise UsageError(f"{len(tables)} tables do not fit into {out}", hint=f"--{form} FOLDER")
+            raise UsageError(
+                f"{counted(len(tables), 'table')} do not fit into {out}", hint=f"--{form} FOLDER"
+            )
         if not out.parent.is_dir():
             raise UsageError(f"--{form} {out}: the folder {out.parent} does not exist", hint=_HINT)
         return {tables[0]: out}
