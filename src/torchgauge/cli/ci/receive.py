@@ -25,6 +25,7 @@ def command(bundle: Path, store: str, contributor: str, contributors: str | None
 
     Example: torchgauge ci receive bundle --store results --contributor ACME
     """
+    from torchgauge.counted import counted
     from torchgauge.errors import InfrastructureError
     from torchgauge.results.store import Store
     from torchgauge.workflows.bringup_bundle import receive
@@ -38,7 +39,7 @@ def command(bundle: Path, store: str, contributor: str, contributors: str | None
         raise InfrastructureError(f"{bundle} is refused: {error}", hint="ask for it again") from error
     for run in taken:
         said = "imported" if run.new else "is there already"
-        click.echo(f"{run.run_id} {said}: {sum(run.counts.values())} rows")
+        click.echo(f"{run.run_id} {said}: {counted(sum(run.counts.values()), 'row')}")
     for each in refused:
         click.echo(f"rejected {each.artifact}: {each.reason.value}: {each.detail}", err=True)
     sys.exit(3 if refused else 0)

@@ -158,7 +158,7 @@ def _scorecard(store: str, device: str) -> str:
         card = scorecards((store,), (device,)).cards[0].card
     except TorchgaugeError:
         return "no row counts yet"
-    return f"{card.lowest} to {card.highest} of {card.file.total} points"
+    return f"{card.lowest} to {card.highest} of {counted(card.file.total, 'point')}"
 
 
 def _verified(
