@@ -97,9 +97,9 @@ def _estimate(request: Request, policy: Policy, options: dict[str, Any]) -> None
     """Say what the comparison would take and could see; nothing is measured, and nothing written."""
     from pathlib import Path
 
+    from torchgauge.counted import counted
     from torchgauge.harness.ab.comparison import planned_comparison
     from torchgauge.harness.ab.outlook import outlook, outlook_lines, outlook_plain
-    from torchgauge.results.comparing.verdict_words import pairs
     from torchgauge.results.store import Store
 
     plan, _ = planned_comparison(request)
@@ -109,7 +109,8 @@ def _estimate(request: Request, policy: Policy, options: dict[str, Any]) -> None
     if options["as_json"]:
         say_json(outlook_plain(found))
     else:
-        say([f"{pairs(len(plan.pairs))}, up to {plan.max_launches} launches", *outlook_lines(found)])
+        what = f"{counted(len(plan.pairs), 'pair')}, up to {counted(plan.max_launches, 'launch')}"
+        say([what, *outlook_lines(found)])
 
 
 def _request(suite: tuple[str, ...], options: dict[str, Any]) -> Request:

@@ -8,7 +8,6 @@ from typing import Any
 from torchgauge.counted import counted
 from torchgauge.harness.bisect.bisection_list import BisectionInfo, bisection_infos
 from torchgauge.results.comparing.comparison_list import ComparisonInfo, comparison_infos
-from torchgauge.results.comparing.verdict_words import pairs
 from torchgauge.results.seal import publish_command
 from torchgauge.results.store import RunInfo, Store
 
@@ -46,7 +45,7 @@ def _comparison(found: ComparisonInfo) -> StoreEntry:
     counts = ", ".join(f"{count} {verdict.replace('_', ' ')}" for verdict, count in found.counts.items())
     said = found.problem or counts or "no verdict"
     line = (
-        f"{found.run_id}  {found.state.value:<11}  comparison of {pairs(found.pairs)}, "
+        f"{found.run_id}  {found.state.value:<11}  comparison of {counted(found.pairs, 'pair')}, "
         f"{found.base} -> {found.head}: {said}"
     )
     return StoreEntry(

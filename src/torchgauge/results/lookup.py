@@ -10,6 +10,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
+from torchgauge.counted import counted
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import Result
 from torchgauge.results.comparing.comparison_store import comparison_ids
@@ -41,7 +42,7 @@ def resolve(name: str, known: Sequence[str], kind: str = "run", plural: str = ""
         return matching[0]
     if len(matching) > 1:
         listed = ", ".join(matching[:5]) + (", ..." if len(matching) > 5 else "")
-        raise UsageError(f"{name!r} means {len(matching)} {kinds}", hint=f"one of: {listed}")
+        raise UsageError(f"{name!r} means {counted(len(matching), kind, kinds)}", hint=f"one of: {listed}")
     raise UnknownNameError(kind.removeprefix("finished "), name, known, hint="" if known else _hint(kind, ()))
 
 

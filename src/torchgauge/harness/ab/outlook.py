@@ -14,9 +14,9 @@ from statistics import median
 
 import numpy as np
 
+from torchgauge.counted import counted
 from torchgauge.records.comparison import ComparisonPlan, Pair
 from torchgauge.results import units
-from torchgauge.results.comparing import verdict_words as words
 from torchgauge.results.comparing.comparison_store import comparison_ids, read_comparisons
 from torchgauge.results.comparing.noise import MAX_PRIOR_DF, Prior
 from torchgauge.results.comparing.noise_ledger import read_ledger
@@ -161,12 +161,14 @@ def outlook_lines(found: Outlook) -> list[str]:
 def _time_lines(found: Outlook, within: str) -> list[str]:
     if found.launch_s is None or found.likely_s is None or found.longest_s is None:
         return [f"time: not known{within}"]
-    one = f"a launch of {words.pairs(len(found.pairs))} takes about {units.duration(found.launch_s)}"
+    one = f"a launch of {counted(len(found.pairs), 'pair')} takes about {units.duration(found.launch_s)}"
     fit = max(each.launches or 0 for each in found.pairs)
     if found.max_time_s is not None:
-        return [f"time: {one}, which leaves time for {words.launches(fit)}{within}"]
+        return [f"time: {one}, which leaves time for {counted(fit, 'launch')}{within}"]
     likely, longest = units.duration(found.likely_s), units.duration(found.longest_s)
-    return [f"time: {one}; about {likely} where nothing changed, {longest} at most ({words.launches(fit)})"]
+    return [
+        f"time: {one}; about {likely} where nothing changed, {longest} at most ({counted(fit, 'launch')})"
+    ]
 
 
 def _change_lines(found: Outlook, within: str) -> list[str]:
@@ -203,7 +205,7 @@ def _unknown_lines(found: Outlook) -> list[str]:
 
 
 def _some(these: Sequence[PairOutlook], those: Sequence[PairOutlook]) -> str:
-    return these[0].pair_id if len(these) == 1 else f"{len(these)} of {words.pairs(len(those))}"
+    return these[0].pair_id if len(these) == 1 else f"{len(these)} of {counted(len(those), 'pair')}"
 
 
 def _percent(value: float) -> str:
