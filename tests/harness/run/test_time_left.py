@@ -84,7 +84,7 @@ def test_a_run_that_goes_on_has_no_more_than_its_share_left() -> None:
 
 def test_of_cases_that_are_refused_nothing_is_expected_and_nothing_said() -> None:
     """They take no time at all, so there is no pace."""
-    made = plan(0.0, 0.0)
+    made = plan(0.0, 0.0, known=2)
     left = TimeLeft.of_plan(made)
     left.ended(made.groups[0].id, 0.0)
     assert left.seconds(0.0, 0.0) is None
