@@ -59,7 +59,7 @@ def prepare(checkout: Path, folder: Path) -> None:
     """Make ``folder`` a working copy of the peer out of ``checkout``; raises ``FileNotFoundError``."""
     source = checkout / VENDORED
     if not (source / "timm_models.py").is_file():
-        raise FileNotFoundError(f"{checkout} is no checkout of pytorch/benchmark: there is no {VENDORED}")
+        raise FileNotFoundError(f"{checkout} is not a checkout of pytorch/benchmark: there is no {VENDORED}")
     if folder.exists():
         shutil.rmtree(folder)
     shutil.copytree(source, folder)

@@ -84,7 +84,7 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
     (hint,) = [line for line in done.stderr.splitlines() if "go on with: torchgauge ab --resume" in line]
     folder = hint.partition("--resume ")[2]
     again = ab(tmp_path, "--resume", folder, "--max-time", "0.1s")
-    assert "1 measurements were there" in again.stderr
+    assert "1 measurement was there" in again.stderr
     assert "launch 2" not in again.stderr
     again = ab(tmp_path, "--resume", folder, "--max-time", "20s")
     assert "launch 2: 1 pair" in again.stderr
@@ -101,7 +101,7 @@ def test_time_that_is_over_ends_undecided_and_goes_on_later(tmp_path: Path) -> N
         ((*TOYS, "--base-config", "eager"), "only one side has a configuration"),
         ((*TOYS, "--base", "/no/such/python"), "/no/such/python"),
         ((*TOYS, "--control", "--policy", "/no/such/file"), "/no/such/file"),
-        (("--resume", "/no/such/folder"), "not a folder of a comparison"),
+        (("--resume", "/no/such/folder"), "there is no folder of a comparison"),
         (("toy", "--control"), "no device is named"),
         (("nosuch", "--control", "--device", "fake"), "unknown suite 'nosuch'"),
     ],
