@@ -63,13 +63,12 @@ def command(
     def after(state: Bringup) -> None:
         write_pages(folder, report_of(folder, state))
 
-    run = bringup_run(
-        folder, Asked(device, python or "", parts, checks, ops, suites, models, threads), budget, after
-    )
-    state = run.run()
-    report = report_of(folder, state)
-    write_pages(folder, report)
-    write_bundle(folder, state)
+    asked = Asked(device, python or "", parts, checks, ops, suites, models, threads)
+    with bringup_run(folder, asked, budget, after) as run:
+        state = run.run()
+        report = report_of(folder, state)
+        write_pages(folder, report)
+        write_bundle(folder, state)
     if as_json:
         say_json({**to_plain(report), "exit_code": report.exit_code})
     else:

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from torchgauge.errors import DataFileError, UsageError
 from torchgauge.harness.bringup.answer import Word, answers_of
 from torchgauge.harness.bringup.bringup_run import BringupRun, bringup_run
 from torchgauge.harness.bringup.finding import Finding, Kind
@@ -14,7 +15,7 @@ from torchgauge.harness.bringup.page import html_of, markdown_of
 from torchgauge.harness.bringup.part import SHARES_S, TEN_ANSWERS_S, Part, PartRecord, PartState
 from torchgauge.harness.bringup.question import COPIES, HERE, QUESTIONS, SEVERAL, question_of
 from torchgauge.harness.bringup.report import report_of
-from torchgauge.harness.bringup.state import Asked, Bringup, DeviceFacts, begin, save
+from torchgauge.harness.bringup.state import STATE_FILE, Asked, Bringup, DeviceFacts, begin, save
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.suites.conformance.catalogue import groups
 
@@ -96,9 +97,9 @@ def test_a_device_that_does_not_answer_is_not_measured_and_is_asked_again_later(
     ended = run.run().of(Part.MODELS)
     assert (ended.state, ended.reason) == (PartState.NOT_TRIED, "no answer: timeout: it hangs")
     assert seen[-1].of(Part.MODELS) == ended
-    again = bringup_run(tmp_path, asked, 60.0, seen.append)
-    assert again.state.of(Part.DOCTOR).state is PartState.NOT_BEGUN
-    assert again.silent == ""
+    with bringup_run(tmp_path, asked, 60.0, seen.append) as again:
+        assert again.state.of(Part.DOCTOR).state is PartState.NOT_BEGUN
+        assert again.silent == ""
 
 
 def test_a_folder_of_another_bringup_is_refused(tmp_path) -> None:
@@ -108,3 +109,68 @@ def test_a_folder_of_another_bringup_is_refused(tmp_path) -> None:
     assert replace(found, revision=0) == DONE
     with pytest.raises(Exception, match="holds a bringup with --device dev"):
         begin(tmp_path, Asked("other"), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (Asked("dev", checks=("tensor.copy",)), "--checks leaves out"),
+        (Asked("dev", checks=("tensor.*", "storage.*", "serialization.*")), ""),
+        (Asked("dev", checks=("/^conformance/",)), ""),
+    ],
+)
+def test_a_question_of_which_the_command_leaves_evidence_out_has_no_yes(asked, why) -> None:
+    """One check of many that passes is no yes to their question; all of them are."""
+    word, reason = copies(replace(DONE, asked=asked), GOOD)
+    assert word is (Word.UNKNOWN if why else Word.YES)
+    assert why in reason
+
+
+def test_a_folder_is_of_one_command_at_a_time(tmp_path) -> None:
+    """A second command is refused and writes nothing; the folder is free as soon as the first has ended."""
+    asked, out = Asked("fake"), tmp_path / "out"
+    with bringup_run(out, asked, 60.0, print):
+        before = (out / STATE_FILE).read_bytes()
+        with (
+            pytest.raises(UsageError, match="another command is at work in"),
+            bringup_run(out, asked, 60.0, print),
+        ):
+            pass
+        assert (out / STATE_FILE).read_bytes() == before
+    with bringup_run(out, asked, 60.0, print) as again:
+        assert again.state.revision == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"schema"', '"schema', "is not JSON"),
+        ('"part": "models"', '"part": "check"', "its parts are not those of a bringup"),
+        ('"run_id": ""', '"run_id": "../../x"', "its parts are not those of a bringup"),
+        ('"part": "models"', '"part": "modles"', "modles"),
+    ],
+)
+def test_a_state_that_somebody_edited_is_refused_by_its_file(tmp_path, old, new, message) -> None:
+    """What cannot have been written by a bringup is not gone on with."""
+    save(tmp_path, NEW)
+    text = (tmp_path / STATE_FILE).read_text()
+    assert old in text
+    (tmp_path / STATE_FILE).write_text(text.replace(old, new, 1))
+    with pytest.raises(DataFileError, match=message) as refused:
+        begin(tmp_path, NEW.asked, 0.0)
+    assert STATE_FILE in str(refused.value)
+
+
+@pytest.mark.parametrize("what", ["file", "other"])
+def test_a_file_and_a_folder_of_something_else_are_refused(tmp_path, what) -> None:
+    """Neither is written to."""
+    out = tmp_path / "out"
+    mine = out if what == "file" else out / "notes.txt"
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine")
+    with (
+        pytest.raises(UsageError, match=r"is no folder|holds no bringup"),
+        bringup_run(out, Asked("fake"), 60.0, print),
+    ):
+        pass
+    assert [each.name for each in tmp_path.rglob("*") if each.is_file()] == [mine.name]

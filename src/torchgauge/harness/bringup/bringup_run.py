@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
-from torchgauge.errors import InfrastructureError, TorchgaugeError, UnknownNameError, UsageError
+from torchgauge.errors import InfrastructureError, TorchgaugeError, UnknownNameError
 from torchgauge.harness.bringup.campaigns import CASE_S, campaign_of
 from torchgauge.harness.bringup.machine import (
     ailments,
@@ -21,7 +21,7 @@ from torchgauge.harness.bringup.machine import (
     unusable,
 )
 from torchgauge.harness.bringup.part import LATER, SHARES_S, Part, PartRecord, PartState
-from torchgauge.harness.bringup.state import STATE_FILE, STORE, Asked, Bringup, begin, save
+from torchgauge.harness.bringup.state import STORE, Asked, Bringup, alone, begin, save
 from torchgauge.harness.doctor.doctor_run import calibration_campaign, run_calibration
 from torchgauge.harness.interpreter.foreign_plugins import device_of
 from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter
@@ -194,10 +194,14 @@ def _late(record: PartRecord, left: int) -> PartRecord:
     return replace(record, state=PartState.OUT_OF_BUDGET, reason=f"{left} cases are left")
 
 
-def bringup_run(folder: Path, asked: Asked, budget_s: float, after: Callable[[Bringup], None]) -> BringupRun:
-    """The bringup in ``folder``, begun or to be gone on with; a name that nothing answers to writes nothing.
+@contextmanager
+def bringup_run(
+    folder: Path, asked: Asked, budget_s: float, after: Callable[[Bringup], None]
+) -> Iterator[BringupRun]:
+    """The bringup in ``folder``, begun or to be gone on with, which no other command has meanwhile.
 
-    Raises :class:`UsageError` for such names and for a folder of another bringup.
+    A name that nothing answers to writes nothing. Raises :class:`UsageError` for such names and for a folder
+    that is of another bringup, or of another command at this moment.
     """
     for word in asked.parts:
         if word not in [part.value for part in Part]:
@@ -209,12 +213,11 @@ def bringup_run(folder: Path, asked: Asked, budget_s: float, after: Callable[[Br
         device = device_of(there, target.name)
     except InfrastructureError:
         device = None  # its package is broken: the parts say how
-    state = begin(folder, asked, SYSTEM_CLOCK.now())
-    if folder.exists() and not (folder / STATE_FILE).is_file() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty and holds no bringup", hint="--out NEW-FOLDER")
-    save(folder, state)
-    Store.open(folder / STORE, create=True)
-    found = BringupRun(folder, state, there, device, began, began + budget_s, after)
-    for part in (Part.IDENTITY, Part.DOCTOR) if found.silent else ():  # it may answer by now
-        found.state = found.state.having(PartRecord(part, seconds=state.of(part).seconds))
-    return found
+    with alone(folder):
+        state = begin(folder, asked, SYSTEM_CLOCK.now())
+        save(folder, state)
+        Store.open(folder / STORE, create=True)
+        found = BringupRun(folder, state, there, device, began, began + budget_s, after)
+        for part in (Part.IDENTITY, Part.DOCTOR) if found.silent else ():  # it may answer by now
+            found.state = found.state.having(PartRecord(part, seconds=state.of(part).seconds))
+        yield found

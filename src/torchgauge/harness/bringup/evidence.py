@@ -20,7 +20,7 @@ from torchgauge.harness.bringup.question import (
     decides,
     question_of,
 )
-from torchgauge.records import Cause, Result, Status
+from torchgauge.records import INCOMPLETE, Cause, Result, Status
 from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.distributed.suite import SUITE as DISTRIBUTED
 from torchgauge.suites.ops.suite import SUITE as OPERATOR_SUITE
@@ -76,7 +76,8 @@ def _checks(rows: Iterable[Result]) -> Iterator[Finding]:
             passed.setdefault(key, []).append(name)
         else:
             kind = kind_of(row)
-            says_no = kind is Kind.DANGER or name in FALLBACK_CHECKS or decides(name)
+            unmeasured = row.status in INCOMPLETE  # it may have been the one that fails
+            says_no = kind is Kind.DANGER or unmeasured or name in FALLBACK_CHECKS or decides(name)
             told = f"{row.status.value} {name}"
             yield Finding(kind, key[0], told, row.reason, row.reproduce, says_no)
     for (about, group), names in passed.items():
