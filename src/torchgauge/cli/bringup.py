@@ -41,9 +41,9 @@ def command(
 ) -> None:
     """Bring a device up: ten answers first, then all that there is time for, and a report of one page.
 
-    In order, with the most that each takes before the ten answers: identity 30 s, import 60 s, doctor 60 s,
-    check 150 s, ops 90 s, models 180 s; then what they left, collectives where there are two devices, and
-    all_ops. The same command goes on where it ended: what is done is not repeated. FOLDER holds report.html,
+    In order, with the share of each before the ten answers, of which what is left is for those after it:
+    identity 30 s, import 60 s, doctor 60 s, check 150 s, ops 90 s, models 180 s; then what they left,
+    collectives where there are two devices, and all_ops. The same command goes on where it ended: what is done is not repeated. FOLDER holds report.html,
     report.md, bundle for a maintainer (torchgauge ci receive), and the store.
 
     Exit codes: 0 all answers are yes, 1 something was found, 2 usage, 3 no device or an answer is unknown,

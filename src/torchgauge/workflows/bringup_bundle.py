@@ -32,6 +32,7 @@ from torchgauge.harness.bringup.part import Part
 from torchgauge.harness.bringup.state import STORE, Bringup
 from torchgauge.processes.kept_process import scratch
 from torchgauge.records import digest, to_plain
+from torchgauge.results.origin import read_provenance
 from torchgauge.results.run_id import MOST_SHARDS
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.workflows.attestation import check_attestation
@@ -170,12 +171,25 @@ def receive(
         )
     check_stamps(files, manifest.files)
     campaign = _checked_campaign(files[CAMPAIGN], at)
+    if manifest.device.partition(".")[0] != campaign.pools[0].device:
+        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, "its campaign is of another device")
+    _check_owner(store, campaign.campaign_id, who.name)
     if who.attested_by:
         check_attestation(files[MANIFEST], dict(who.attested_by).get(campaign.pools[0].name, ""))
     expected = Expected(campaign, at, pools=frozenset(who.pools), rows_per_day=who.rows_per_day)
     with scratch("bundle") as folder:
         sets = [found for part in MEASURED if (found := _unfold(files, part, folder)) is not None]
         return import_sets(store, sets, expected, who.name)
+
+
+def _check_owner(store: Store, campaign_id: str, name: str) -> None:
+    """Refuse a bringup that somebody else sent: a later plan takes the place of an earlier one."""
+    for run_id in store.run_ids():
+        said = read_provenance(store, run_id)
+        if said.get("campaign_id") == campaign_id and said.get("contributor") != name:
+            raise RefusedSetError(
+                Reason.FOREIGN_CAMPAIGN, "the store has this bringup of another contributor"
+            )
 
 
 def _unfold(files: Mapping[str, bytes], part: Part, folder: Path) -> Path | None:

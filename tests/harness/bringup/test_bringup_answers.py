@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from torchgauge.clock import SystemClock
 from torchgauge.errors import DataFileError, UsageError
 from torchgauge.harness.bringup.answer import Word, answers_of
 from torchgauge.harness.bringup.bringup_run import BringupRun, bringup_run
@@ -77,6 +78,28 @@ def test_the_shares_of_the_first_parts_leave_ten_minutes_for_ten_answers() -> No
     assert sum(SHARES_S.values()) < TEN_ANSWERS_S
     assert len(QUESTIONS) == 10
     assert {part for each in QUESTIONS for part in each.parts} == set(SHARES_S)
+
+
+class Seconds(SystemClock):
+    """A clock on which a second passes between two parts."""
+
+    now_s = 0.0
+
+    def steady(self) -> float:
+        """The seconds that have passed."""
+        return self.now_s
+
+
+def test_what_a_part_does_not_use_is_for_those_after_it(tmp_path) -> None:
+    """Each part may use what those before it left of their shares, and all end before ten minutes."""
+    clock = Seconds()
+    run = BringupRun(tmp_path, NEW, interpreter(None), None, 0.0, float("inf"), print, clock)
+    ends: dict[Part, float] = {}
+    for part, limit in run._order():
+        ends[part] = clock.now_s + limit
+        clock.now_s += 1.0
+    assert ends[Part.IDENTITY] == SHARES_S[Part.IDENTITY]
+    assert ends[Part.MODELS] == sum(SHARES_S.values()) < TEN_ANSWERS_S
 
 
 def test_each_group_of_checks_is_of_a_question_or_known_to_be_of_none() -> None:

@@ -71,11 +71,17 @@ class BringupRun:
         return self.state
 
     def _order(self) -> Iterator[tuple[Part, float]]:
-        """The first parts within their shares (less of a short budget), what they left, the later ones."""
-        whole, wanted = float("inf"), self.state.asked.parts
+        """The first parts within their shares (less of a short budget), what they left, the later ones.
+
+        What a part does not use of its share is for those after it.
+        """
+        whole, wanted, ends = float("inf"), self.state.asked.parts, self.clock.steady()
         needed = sum(share for part, share in SHARES_S.items() if not wanted or part.value in wanted)
-        less = min(1.0, (self.until - self.clock.steady()) / needed) if needed else 1.0
-        yield from ((part, less * share) for part, share in SHARES_S.items())
+        less = min(1.0, (self.until - ends) / needed) if needed else 1.0
+        for part, share in SHARES_S.items():
+            if not wanted or part.value in wanted:
+                ends += less * share
+            yield part, ends - self.clock.steady()
         for part in SHARES_S:
             if self.state.of(part).state is PartState.OUT_OF_BUDGET and not self.silent:
                 yield part, whole

@@ -29,6 +29,8 @@ WRONG = frozenset({Status.FAIL_ACCURACY, Status.CRASH, Status.TIMEOUT})
 """What is dangerous: wrong numbers that nobody is told of, and what takes the process with it."""
 QUIETLY_WRONG = frozenset({"nn.parameters_stay"})
 """Checks whose `unsupported` still leaves programs that run and do not do what they say."""
+NOTHING_TO_WRITE = frozenset({"autoload.import_without_stack"})
+"""Checks that could not be made here, which is no work for who writes the device's package."""
 FALLBACK_CHECKS = frozenset({"operators.fallback", "operators.fallback_families"})
 USUAL = "float32"
 """The dtype that a device cannot do without; what it lacks in others changes no answer."""
@@ -57,9 +59,11 @@ def kind_of(row: Result) -> Kind:
     if row.cause is Cause.CLOCK_CONTRADICTION or row.status in WRONG or name in QUIETLY_WRONG:
         return Kind.DANGER
     if row.status is Status.ERROR:
-        missing = row.failure is not None and row.failure.missing_op
+        loud = row.failure is not None and row.failure.type != AssertionError.__name__
         wrong = row.case.workload.suite == CONFORMANCE and name not in FALLBACK_CHECKS
-        return Kind.DANGER if wrong and not missing else Kind.NEXT
+        return Kind.DANGER if wrong and not loud else Kind.NEXT
+    if name in NOTHING_TO_WRITE and row.status is Status.UNSUPPORTED:
+        return Kind.UNKNOWN
     return Kind.NEXT if row.status in (Status.UNSUPPORTED, Status.OOM) else Kind.UNKNOWN
 
 
@@ -76,8 +80,9 @@ def _checks(rows: Iterable[Result]) -> Iterator[Finding]:
             passed.setdefault(key, []).append(name)
         else:
             kind = kind_of(row)
+            raised = row.status is Status.ERROR and not (row.failure and row.failure.missing_op)
             unmeasured = row.status in INCOMPLETE  # it may have been the one that fails
-            says_no = kind is Kind.DANGER or unmeasured or name in FALLBACK_CHECKS or decides(name)
+            says_no = raised or unmeasured or kind is Kind.DANGER or name in FALLBACK_CHECKS or decides(name)
             told = f"{row.status.value} {name}"
             yield Finding(kind, key[0], told, row.reason, row.reproduce, says_no)
     for (about, group), names in passed.items():

@@ -30,6 +30,8 @@ SHOWN = 12
 """Lines of each list; the store has the others, and one page has room for these."""
 STEPS = 5
 """Of them, operators to write by the models that they unblock."""
+SIMULATED = "(simulated)"
+"""How the model of a device ends that is no hardware."""
 RANKED_DTYPE = "float32"
 
 
@@ -170,6 +172,8 @@ def _verified(
         return "nothing to say yet: no model gave right numbers on it", ""
     if next(each for each in answers if each.question.key == HERE).word is not Word.YES:
         return "nothing to say yet: it is not known that the device answers as it should", ""
+    if SIMULATED in state.facts.model:
+        return "nothing to say: it is simulated", ""
     facts, day = state.facts, utc(at).date().isoformat()
     machine = f"{facts.count} x {facts.model or facts.label}"
     parts = [
