@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -103,6 +104,34 @@ def test_a_file_more_or_less_and_another_pool_are_refused(sent, tmp_path) -> Non
     done = receive(tmp_path, sent / "bundle", pool="bringup-other")
     assert done.exit_code == 3
     assert "not_your_pool" in done.output
+    assert Store.open(tmp_path / "store").run_ids() == ()
+
+
+def stamped(bundle: Path) -> None:
+    """Write the hashes of all files anew, as somebody who alters a bundle would."""
+    for name in ("check-manifest.json", "models-manifest.json", "manifest.json"):
+        manifest = json.loads((bundle / name).read_bytes())
+        for each in manifest["files"]:
+            raw = (bundle / f"{name.removesuffix('manifest.json')}{each['name']}").read_bytes()
+            each.update(sha256=hashlib.sha256(raw).hexdigest(), size=len(raw))
+        (bundle / name).write_text(json.dumps(manifest))
+
+
+def test_one_forged_set_and_one_that_came_twice_refuse_all_of_a_bundle(sent, tmp_path) -> None:
+    """A row that was edited under new hashes lets no run in, nor does one part in the place of another."""
+    bundle = Path(shutil.copytree(sent / "bundle", tmp_path / "bundle"))
+    for name in ("manifest.json", "plan.json", "journal.jsonl"):
+        shutil.copyfile(sent / "bundle" / f"models-{name}", bundle / f"check-{name}")
+    stamped(bundle)
+    assert "its parts are not those of its campaign" in str(receive(tmp_path, bundle).exception)
+    for name in ("manifest.json", "plan.json", "journal.jsonl"):
+        shutil.copyfile(sent / "bundle" / f"check-{name}", bundle / f"check-{name}")
+    journal = bundle / "models-journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"status":"', b'"status": "', 1))
+    stamped(bundle)
+    done = receive(tmp_path, bundle)
+    assert done.exit_code == 3, done.output
+    assert "rejected models: damaged_journal" in done.output
     assert Store.open(tmp_path / "store").run_ids() == ()
 
 

@@ -43,8 +43,9 @@ def command(
 
     In order, with the share of each before the ten answers, of which what is left is for those after it:
     identity 30 s, import 60 s, doctor 60 s, check 150 s, ops 90 s, models 180 s; then what they left,
-    collectives where there are two devices, and all_ops. The same command goes on where it ended: what is done is not repeated. FOLDER holds report.html,
-    report.md, bundle for a maintainer (torchgauge ci receive), and the store.
+    collectives where there are two devices, and all_ops. The same command goes on where it ended: what is
+    done is not repeated. FOLDER holds report.html, report.md, bundle for a maintainer (torchgauge ci
+    receive), and the store.
 
     Exit codes: 0 all answers are yes, 1 something was found, 2 usage, 3 no device or an answer is unknown,
     130 interrupted.

@@ -39,7 +39,14 @@ from torchgauge.workflows.attestation import check_attestation
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, terms_of
 from torchgauge.workflows.ingest.container import MIB, SIZES, Caps, read_container
 from torchgauge.workflows.ingest.contributors import Contributor
-from torchgauge.workflows.ingest.intake import Refused, Taken, import_sets
+from torchgauge.workflows.ingest.intake import (
+    Candidate,
+    Refused,
+    Taken,
+    examine,
+    import_sets,
+    record_refusals,
+)
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.strict_records import decode
 from torchgauge.workflows.ingest.validator import SKEW_S, Expected, check_stamps
@@ -157,8 +164,8 @@ def receive(
 ) -> tuple[list[Taken], list[Refused]]:
     """Take the runs of ``bundle``, a folder or a zip of its files, into ``store`` as those of ``who``.
 
-    Raises :class:`RefusedSetError`, with nothing taken, where the bundle is not what its manifest says, or
-    not signed as ``who`` signs.
+    Where one of them is refused none is taken. Raises :class:`RefusedSetError`, with nothing taken, where the
+    bundle is not what its manifest says, has not all runs of its campaign, or is not signed as ``who`` signs.
     """
     at = SYSTEM_CLOCK.now() if now is None else now
     files = read_container(bundle, CAPS)
@@ -179,6 +186,13 @@ def receive(
     expected = Expected(campaign, at, pools=frozenset(who.pools), rows_per_day=who.rows_per_day)
     with scratch("bundle") as folder:
         sets = [found for part in MEASURED if (found := _unfold(files, part, folder)) is not None]
+        found = [examine(path, expected, named=False) for path in sets]
+        if refused := [each for each in found if isinstance(each, Refused)]:
+            record_refusals(store, refused)
+            return [], refused
+        came = sorted(each.valid.shard.index for each in found if isinstance(each, Candidate))
+        if came != [shard.index for shard in campaign.pools[0].shards]:
+            raise RefusedSetError(Reason.FOREIGN_SHARD, "its parts are not those of its campaign")
         return import_sets(store, sets, expected, who.name)
 
 

@@ -184,6 +184,13 @@ def test_a_state_that_somebody_edited_is_refused_by_its_file(tmp_path, old, new,
     assert STATE_FILE in str(refused.value)
 
 
+@pytest.mark.parametrize("state", [each for each in PartState if each is not PartState.DONE])
+def test_ten_answers_are_there_only_when_each_part_of_them_is_done(state) -> None:
+    """A part that was out of time, failed or was not asked for answers nothing."""
+    assert DONE.first_ended
+    assert not DONE.having(PartRecord(Part.MODELS, state)).first_ended
+
+
 @pytest.mark.parametrize("what", ["file", "other"])
 def test_a_file_and_a_folder_of_something_else_are_refused(tmp_path, what) -> None:
     """Neither is written to."""

@@ -10,13 +10,33 @@ import pytest
 
 from torchgauge.harness.bringup.evidence import findings_of
 from torchgauge.harness.bringup.finding import Kind
+from torchgauge.harness.bringup.question import DEVICES, FALLBACKS
 from torchgauge.records import Failure, Status
+from torchgauge.suites.distributed.suite import TOO_FEW
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "results"))
 from stored_runs import case, result
 
 RAISED = Failure("RuntimeError", "out of range")
 MISSING = replace(RAISED, missing_op="aten::exp")
+
+
+def test_more_processes_than_devices_are_no_fault_of_the_device() -> None:
+    """A case for three processes says nothing of a machine with two devices."""
+    of = case("flight_recorder-late", mode="check")
+    of = replace(of, workload=replace(of.workload, suite="distributed"))
+    (found,) = findings_of(
+        [result(of, status=Status.UNSUPPORTED, reason=f"3 processes {TOO_FEW}: there are 2")]
+    )
+    assert (found.about, found.kind, found.decides) == (DEVICES, Kind.UNKNOWN, False)
+
+
+@pytest.mark.parametrize("model", ["noop", "mlp"])
+def test_a_model_without_operators_leaves_no_doubt_about_fallbacks(model) -> None:
+    """Where the profiler recorded nothing of a model that has operators, nobody can say where they ran."""
+    row = result(case(model), facts=(("fallback_unknown", "the profiler recorded nothing"),))
+    found = [each for each in findings_of([row]) if each.about == FALLBACKS]
+    assert [each.kind for each in found] == ([] if model == "noop" else [Kind.UNKNOWN])
 
 
 @pytest.mark.parametrize(

@@ -23,6 +23,7 @@ from torchgauge.harness.bringup.question import (
 from torchgauge.records import INCOMPLETE, Cause, Result, Status
 from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.distributed.suite import SUITE as DISTRIBUTED
+from torchgauge.suites.distributed.suite import TOO_FEW
 from torchgauge.suites.ops.suite import SUITE as OPERATOR_SUITE
 
 WRONG = frozenset({Status.FAIL_ACCURACY, Status.CRASH, Status.TIMEOUT})
@@ -31,6 +32,8 @@ QUIETLY_WRONG = frozenset({"nn.parameters_stay"})
 """Checks whose `unsupported` still leaves programs that run and do not do what they say."""
 NOTHING_TO_WRITE = frozenset({"autoload.import_without_stack"})
 """Checks that could not be made here, which is no work for who writes the device's package."""
+WITHOUT_OPERATORS = frozenset({"noop"})
+"""Models of which a profiler rightly records nothing."""
 FALLBACK_CHECKS = frozenset({"operators.fallback", "operators.fallback_families"})
 USUAL = "float32"
 """The dtype that a device cannot do without; what it lacks in others changes no answer."""
@@ -62,7 +65,7 @@ def kind_of(row: Result) -> Kind:
         loud = row.failure is not None and row.failure.type != AssertionError.__name__
         wrong = row.case.workload.suite == CONFORMANCE and name not in FALLBACK_CHECKS
         return Kind.DANGER if wrong and not loud else Kind.NEXT
-    if name in NOTHING_TO_WRITE and row.status is Status.UNSUPPORTED:
+    if row.status is Status.UNSUPPORTED and (name in NOTHING_TO_WRITE or TOO_FEW in row.reason):
         return Kind.UNKNOWN
     return Kind.NEXT if row.status in (Status.UNSUPPORTED, Status.OOM) else Kind.UNKNOWN
 
@@ -134,9 +137,11 @@ def _failures(rows: Iterable[Result]) -> Iterator[Finding]:
         first = found[0]
         names = list(dict.fromkeys(row.case.workload.model for row in found))
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        told = plain(f"{len(found)} x {first.status.value}: {', '.join(names[:NAMED])}{more}")
+        times = f"{len(found)} x " if len(found) > 1 else ""
+        told = plain(f"{times}{first.status.value}: {', '.join(names[:NAMED])}{more}")
         usual = any(row.case.workload.dtype == USUAL for row in found)
-        says_no = kind is Kind.DANGER or (usual and first.status is not Status.SKIPPED)
+        left = first.status is Status.SKIPPED or TOO_FEW in first.reason
+        says_no = kind is Kind.DANGER or (usual and not left)
         why = first.reason or first.unchecked
         yield Finding(kind, about, told, why, first.reproduce, says_no, len(found))
 
@@ -144,7 +149,7 @@ def _failures(rows: Iterable[Result]) -> Iterator[Finding]:
 def _fallbacks(rows: Iterable[Result]) -> Iterator[Finding]:
     """Which operators of models ran on the host, how many models have none, and where nobody can say."""
     clean, unknown = [], []
-    for row in rows:
+    for row in (each for each in rows if each.case.workload.model not in WITHOUT_OPERATORS):
         facts = dict(row.facts)
         if facts.get("fallback_ops"):
             told = plain(f"{row.case.workload.model} {row.case.workload.mode}: operators ran on the host")
