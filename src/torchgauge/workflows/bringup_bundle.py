@@ -186,11 +186,11 @@ def receive(
     expected = Expected(campaign, at, pools=frozenset(who.pools), rows_per_day=who.rows_per_day)
     with scratch("bundle") as folder:
         sets = [found for part in MEASURED if (found := _unfold(files, part, folder)) is not None]
-        found = [examine(path, expected, named=False) for path in sets]
-        if refused := [each for each in found if isinstance(each, Refused)]:
+        looked = [examine(path, expected, named=False) for path in sets]
+        if refused := [each for each in looked if isinstance(each, Refused)]:
             record_refusals(store, refused)
             return [], refused
-        came = sorted(each.valid.shard.index for each in found if isinstance(each, Candidate))
+        came = sorted(each.valid.shard.index for each in looked if isinstance(each, Candidate))
         if came != [shard.index for shard in campaign.pools[0].shards]:
             raise RefusedSetError(Reason.FOREIGN_SHARD, "its parts are not those of its campaign")
         return import_sets(store, sets, expected, who.name)

@@ -184,6 +184,18 @@ def test_a_state_that_somebody_edited_is_refused_by_its_file(tmp_path, old, new,
     assert STATE_FILE in str(refused.value)
 
 
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [(DeviceFacts(), PartState.NOT_TRIED), (DeviceFacts("present", count=1), PartState.NOT_ASKED)],
+)
+def test_one_device_is_not_asked_to_work_with_others_once_it_was_counted(tmp_path, facts, state) -> None:
+    """Before anybody counted the devices nobody can say that there is one."""
+    asked = replace(DONE, asked=Asked("fake", parts=("collectives",)), facts=facts)
+    begun = asked.having(PartRecord(Part.COLLECTIVES))
+    run = BringupRun(tmp_path, begun, interpreter(None), None, 0.0, float("inf"), lambda _: None)
+    assert run.run().of(Part.COLLECTIVES).state is state
+
+
 @pytest.mark.parametrize("state", [each for each in PartState if each is not PartState.DONE])
 def test_ten_answers_are_there_only_when_each_part_of_them_is_done(state) -> None:
     """A part that was out of time, failed or was not asked for answers nothing."""

@@ -81,7 +81,10 @@ class BringupRun:
         for part, share in SHARES_S.items():
             if not wanted or part.value in wanted:
                 ends += less * share
-            yield part, ends - self.clock.steady()
+            yield (
+                part,
+                max(2 * LEAST_S, ends - self.clock.steady()),
+            )  # in a budget of seconds it is enough for one
         for part in SHARES_S:
             if self.state.of(part).state is PartState.OUT_OF_BUDGET and not self.silent:
                 yield part, whole
@@ -103,6 +106,8 @@ class BringupRun:
         part = before.part
         if self.state.asked.parts and part.value not in self.state.asked.parts:
             return replace(before, state=PartState.NOT_ASKED, reason="--parts names others")
+        if part is Part.COLLECTIVES and not self.state.facts.presence:
+            return replace(before, state=PartState.NOT_TRIED, reason="identity has not counted the devices")
         if part is Part.COLLECTIVES and self.state.facts.count < 2:
             return replace(before, state=PartState.NOT_ASKED, reason="it needs two devices")
         if part in NEEDS_AN_ANSWER and self.silent:
