@@ -32,8 +32,8 @@ QUIETLY_WRONG = frozenset({"nn.parameters_stay"})
 """Checks whose `unsupported` still leaves programs that run and do not do what they say."""
 NOTHING_TO_WRITE = frozenset({"autoload.import_without_stack"})
 """Checks that could not be made here, which is no work for who writes the device's package."""
-WITHOUT_OPERATORS = frozenset({"noop"})
-"""Models of which a profiler rightly records nothing."""
+WITHOUT_OPERATORS = frozenset({("toy", "noop"), ("toy", "sum")})
+"""Models of Python alone, of which a profiler rightly records nothing."""
 FALLBACK_CHECKS = frozenset({"operators.fallback", "operators.fallback_families"})
 USUAL = "float32"
 """The dtype that a device cannot do without; what it lacks in others changes no answer."""
@@ -149,8 +149,10 @@ def _failures(rows: Iterable[Result]) -> Iterator[Finding]:
 def _fallbacks(rows: Iterable[Result]) -> Iterator[Finding]:
     """Which operators of models ran on the host, how many models have none, and where nobody can say."""
     clean, unknown = [], []
-    for row in (each for each in rows if each.case.workload.model not in WITHOUT_OPERATORS):
+    for row in rows:
         facts = dict(row.facts)
+        if (row.case.workload.suite, row.case.workload.model) in WITHOUT_OPERATORS:
+            continue
         if facts.get("fallback_ops"):
             told = plain(f"{row.case.workload.model} {row.case.workload.mode}: operators ran on the host")
             yield Finding(Kind.NEXT, FALLBACKS, told, row.degraded or str(facts.get("fallback_names", "")),
