@@ -147,6 +147,10 @@ def test_a_question_of_which_the_command_leaves_evidence_out_has_no_yes(asked, w
     word, reason = copies(replace(DONE, asked=asked), GOOD)
     assert word is (Word.UNKNOWN if why else Word.YES)
     assert why in reason
+    told = next(
+        each for each in answers_of(replace(DONE, asked=asked), [GOOD], "") if each.question.key == COPIES
+    )
+    assert told.command == ("torchgauge bringup --device dev --out NEW-FOLDER" if why else GOOD.command)
 
 
 def test_a_folder_is_of_one_command_at_a_time(tmp_path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
@@ -71,7 +72,8 @@ def _answer(question: Question, state: Bringup, findings: Iterable[Finding], aga
     if unfinished:
         why = "; ".join(each.said for each in unfinished)
         so_far = f"so far nothing against it; {why}" if good else why
-        return Answer(question, Word.UNKNOWN, so_far, again)
+        asked_for = all(each.state is not PartState.NOT_ASKED for each in unfinished)
+        return Answer(question, Word.UNKNOWN, so_far, again if asked_for else _whole(state.asked))
     if unsure:
         return Answer(question, Word.UNKNOWN, unsure[0].text, unsure[0].command)
     shown = {each.part for each in good}
@@ -81,10 +83,16 @@ def _answer(question: Question, state: Bringup, findings: Iterable[Finding], aga
         if told:
             return Answer(question, Word.YES, told, again)
         why = f"nothing that {' and '.join(silent)} measured answers it"
-        return Answer(question, Word.UNKNOWN, why, again)
+        return Answer(question, Word.UNKNOWN, why, _whole(state.asked) if state.asked.checks else again)
     if narrowed := _narrowed(question, state.asked):
-        return Answer(question, Word.UNKNOWN, f"so far nothing against it; {narrowed}", again)
+        return Answer(question, Word.UNKNOWN, f"so far nothing against it; {narrowed}", _whole(state.asked))
     return Answer(question, Word.YES, "; ".join(each.text for each in good), good[0].command)
+
+
+def _whole(asked: Asked) -> str:
+    """The command that asks everything; it needs a folder of its own."""
+    whole = Asked(asked.device, asked.python, threads=asked.threads)
+    return shlex.join(("torchgauge", "bringup", *whole.words, "--out", "NEW-FOLDER"))
 
 
 def _narrowed(question: Question, asked: Asked) -> str:
