@@ -76,11 +76,11 @@ class Report:
     @property
     def exit_code(self) -> int:
         """1 where something was found, 3 where the device is not here or a question has no answer, else 0."""
-        here = self.state.facts.presence not in ("", Presence.ABSENT.value)
+        absent = self.state.facts.presence == Presence.ABSENT.value
         danger = any(each.title == TITLES[Kind.DANGER] and each.findings for each in self.lists)
-        if here and (danger or self.count("no")):
+        if not absent and (danger or self.count("no")):
             return 1
-        return 3 if not here or self.count("unknown") else 0
+        return 3 if absent or self.count("unknown") else 0
 
 
 TITLES = {
