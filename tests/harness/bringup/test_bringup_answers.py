@@ -215,7 +215,7 @@ def test_a_file_and_a_folder_of_something_else_are_refused(tmp_path, what) -> No
     mine.parent.mkdir(exist_ok=True)
     mine.write_text("mine")
     with (
-        pytest.raises(UsageError, match=r"is no folder|holds no bringup"),
+        pytest.raises(UsageError, match=r"is not a folder|holds no bringup"),
         bringup_run(out, Asked("fake"), 60.0, print),
     ):
         pass

@@ -12,7 +12,7 @@ from torchgauge.harness.bringup.evidence import findings_of
 from torchgauge.harness.bringup.finding import Kind
 from torchgauge.harness.bringup.question import DEVICES, FALLBACKS
 from torchgauge.records import Failure, Status
-from torchgauge.suites.distributed.suite import TOO_FEW
+from torchgauge.suites.check import TOO_FEW
 
 sys.path.insert(0, str(Path(__file__).parents[2] / "results"))
 from stored_runs import case, result

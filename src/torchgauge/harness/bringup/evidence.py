@@ -21,9 +21,9 @@ from torchgauge.harness.bringup.question import (
     question_of,
 )
 from torchgauge.records import INCOMPLETE, Cause, Result, Status
+from torchgauge.suites.check import TOO_FEW
 from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.distributed.suite import SUITE as DISTRIBUTED
-from torchgauge.suites.distributed.suite import TOO_FEW
 from torchgauge.suites.ops.suite import SUITE as OPERATOR_SUITE
 
 WRONG = frozenset({Status.FAIL_ACCURACY, Status.CRASH, Status.TIMEOUT})

@@ -106,7 +106,7 @@ def alone(folder: Path) -> Iterator[None]:
     Raises :class:`UsageError` where another command has it or it is none of a bringup.
     """
     if folder.exists() and not folder.is_dir():
-        raise UsageError(f"{folder} is no folder", hint="--out NEW-FOLDER")
+        raise UsageError(f"{folder} is not a folder", hint="--out NEW-FOLDER")
     with storage_errors(folder, "name a folder that you may write to with --out"):
         folder.mkdir(parents=True, exist_ok=True)
         mine = (folder / STATE_FILE).is_file() or not any(folder.iterdir())

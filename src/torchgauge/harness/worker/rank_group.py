@@ -9,8 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 from torchgauge.counted import counted
 from torchgauge.processes.kept_process import KeptProcess
-from torchgauge.suites.check import NotOnThisDeviceError
-from torchgauge.suites.distributed.suite import TOO_FEW
+from torchgauge.suites.check import TOO_FEW, NotOnThisDeviceError
 from torchgauge.suites.suite import HOST
 
 _RANK = "import sys; sys.path[:0] = {path!r}; from {module} import main; main(sys.argv[1], int(sys.argv[2]))"

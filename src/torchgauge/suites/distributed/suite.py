@@ -4,8 +4,6 @@ from __future__ import annotations
 
 from torchgauge.suites.catalog import DATA, YamlSuite
 
-TOO_FEW = "need as many devices"
-"""What a case says of a machine with fewer devices than it has processes."""
 SUITE = YamlSuite(
     name="distributed",
     doc="Several processes: collectives by size, models in parts, and who keeps the others waiting.",
