@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -21,7 +22,7 @@ from torchgauge.results.store import Store
 POOLS = """
 version: 1
 contributors:
-  - name: acme
+  - name: {who}
     pools: [{pool}]
     contact: ci@acme.example
 {more}
@@ -51,11 +52,11 @@ def sent(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
-def receive(folder: Path, bundle: Path, pool: str = DEVICE, more: str = "") -> Result:
+def receive(folder: Path, bundle: Path, pool: str = DEVICE, more: str = "", who: str = "acme") -> Result:
     """What the maintainer whose store is in ``folder`` hears of ``bundle``."""
     list_file = folder / "contributors.yml"
-    list_file.write_text(POOLS.format(pool=pool, more=more))
-    words = ("--store", str(folder / "store"), "--contributor", "acme", "--contributors", str(list_file))
+    list_file.write_text(POOLS.format(pool=pool, more=more, who=who))
+    words = ("--store", str(folder / "store"), "--contributor", who, "--contributors", str(list_file))
     return CliRunner().invoke(cli, ["ci", "receive", str(bundle), *words])
 
 
@@ -104,6 +105,45 @@ def test_a_file_more_or_less_and_another_pool_are_refused(sent, tmp_path) -> Non
     assert done.exit_code == 3
     assert "not_your_pool" in done.output
     assert Store.open(tmp_path / "store").run_ids() == ()
+
+
+def stamped(bundle: Path) -> None:
+    """Write the hashes of all files anew, as somebody who alters a bundle would."""
+    for name in ("check-manifest.json", "models-manifest.json", "manifest.json"):
+        manifest = json.loads((bundle / name).read_bytes())
+        for each in manifest["files"]:
+            raw = (bundle / f"{name.removesuffix('manifest.json')}{each['name']}").read_bytes()
+            each.update(sha256=hashlib.sha256(raw).hexdigest(), size=len(raw))
+        (bundle / name).write_text(json.dumps(manifest))
+
+
+def test_one_forged_set_and_one_that_came_twice_refuse_all_of_a_bundle(sent, tmp_path) -> None:
+    """A row that was edited under new hashes lets no run in, nor does one part in the place of another."""
+    bundle = Path(shutil.copytree(sent / "bundle", tmp_path / "bundle"))
+    for name in ("manifest.json", "plan.json", "journal.jsonl"):
+        shutil.copyfile(sent / "bundle" / f"models-{name}", bundle / f"check-{name}")
+    stamped(bundle)
+    assert "its parts are not those of its campaign" in str(receive(tmp_path, bundle).exception)
+    for name in ("manifest.json", "plan.json", "journal.jsonl"):
+        shutil.copyfile(sent / "bundle" / f"check-{name}", bundle / f"check-{name}")
+    journal = bundle / "models-journal.jsonl"
+    journal.write_bytes(journal.read_bytes().replace(b'"status":"', b'"status": "', 1))
+    stamped(bundle)
+    done = receive(tmp_path, bundle)
+    assert done.exit_code == 3, done.output
+    assert "rejected models: damaged_journal" in done.output
+    assert Store.open(tmp_path / "store").run_ids() == ()
+
+
+def test_a_bundle_of_another_device_and_one_that_somebody_else_sent_are_refused(sent, tmp_path) -> None:
+    """The manifest is of the device that was measured, and nobody takes the place of another's bringup."""
+    bundle = Path(shutil.copytree(sent / "bundle", tmp_path / "bundle"))
+    manifest = json.loads((bundle / "manifest.json").read_bytes())
+    (bundle / "manifest.json").write_text(json.dumps({**manifest, "device": "another"}))
+    assert "its campaign is of another device" in str(receive(tmp_path, bundle).exception)
+    assert receive(tmp_path, sent / "bundle").exit_code == 0
+    done = receive(tmp_path, sent / "bundle", who="rival")
+    assert "the store has this bringup of another contributor" in str(done.exception)
 
 
 def test_a_bundle_must_be_signed_where_its_contributor_signs(sent, tmp_path) -> None:

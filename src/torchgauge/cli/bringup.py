@@ -41,10 +41,11 @@ def command(
 ) -> None:
     """Bring a device up: ten answers first, then all that there is time for, and a report of one page.
 
-    In order, with the most that each takes before the ten answers: identity 30 s, import 60 s, doctor 60 s,
-    check 150 s, ops 90 s, models 180 s; then what they left, collectives where there are two devices, and
-    all_ops. The same command goes on where it ended: what is done is not repeated. FOLDER holds report.html,
-    report.md, bundle for a maintainer (torchgauge ci receive), and the store.
+    In order, with the share of each before the ten answers, of which what is left is for those after it:
+    identity 30 s, import 60 s, doctor 60 s, check 150 s, ops 90 s, models 180 s; then what they left,
+    collectives where there are two devices, and all_ops. The same command goes on where it ended: what is
+    done is not repeated. FOLDER holds report.html, report.md, bundle for a maintainer (torchgauge ci
+    receive), and the store.
 
     Exit codes: 0 all answers are yes, 1 something was found, 2 usage, 3 no device or an answer is unknown,
     130 interrupted.
@@ -63,13 +64,12 @@ def command(
     def after(state: Bringup) -> None:
         write_pages(folder, report_of(folder, state))
 
-    run = bringup_run(
-        folder, Asked(device, python or "", parts, checks, ops, suites, models, threads), budget, after
-    )
-    state = run.run()
-    report = report_of(folder, state)
-    write_pages(folder, report)
-    write_bundle(folder, state)
+    asked = Asked(device, python or "", parts, checks, ops, suites, models, threads)
+    with bringup_run(folder, asked, budget, after) as run:
+        state = run.run()
+        report = report_of(folder, state)
+        write_pages(folder, report)
+        write_bundle(folder, state)
     if as_json:
         say_json({**to_plain(report), "exit_code": report.exit_code})
     else:

@@ -75,6 +75,10 @@ class CheckOutcome:
     error: BaseException | None = None
 
 
+TOO_FEW = "need as many devices"
+"""What a case says of a machine with fewer devices than it has processes."""
+
+
 class NotOnThisDeviceError(Exception):
     """PyTorch or the device says that it does not have what a check asks for; the message is the reason."""
 

@@ -32,13 +32,21 @@ from torchgauge.harness.bringup.part import Part
 from torchgauge.harness.bringup.state import STORE, Bringup
 from torchgauge.processes.kept_process import scratch
 from torchgauge.records import digest, to_plain
+from torchgauge.results.origin import read_provenance
 from torchgauge.results.run_id import MOST_SHARDS
 from torchgauge.results.store import RunFolder, Store
 from torchgauge.workflows.attestation import check_attestation
 from torchgauge.workflows.campaign import CampaignPlan, PoolPlan, ShardPlan, terms_of
 from torchgauge.workflows.ingest.container import MIB, SIZES, Caps, read_container
 from torchgauge.workflows.ingest.contributors import Contributor
-from torchgauge.workflows.ingest.intake import Refused, Taken, import_sets
+from torchgauge.workflows.ingest.intake import (
+    Candidate,
+    Refused,
+    Taken,
+    examine,
+    import_sets,
+    record_refusals,
+)
 from torchgauge.workflows.ingest.refusal import Reason, RefusedSetError
 from torchgauge.workflows.ingest.strict_records import decode
 from torchgauge.workflows.ingest.validator import SKEW_S, Expected, check_stamps
@@ -156,8 +164,8 @@ def receive(
 ) -> tuple[list[Taken], list[Refused]]:
     """Take the runs of ``bundle``, a folder or a zip of its files, into ``store`` as those of ``who``.
 
-    Raises :class:`RefusedSetError`, with nothing taken, where the bundle is not what its manifest says, or
-    not signed as ``who`` signs.
+    Where one of them is refused none is taken. Raises :class:`RefusedSetError`, with nothing taken, where the
+    bundle is not what its manifest says, has not all runs of its campaign, or is not signed as ``who`` signs.
     """
     at = SYSTEM_CLOCK.now() if now is None else now
     files = read_container(bundle, CAPS)
@@ -170,12 +178,32 @@ def receive(
         )
     check_stamps(files, manifest.files)
     campaign = _checked_campaign(files[CAMPAIGN], at)
+    if manifest.device.partition(".")[0] != campaign.pools[0].device:
+        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, "its campaign is of another device")
+    _check_owner(store, campaign.campaign_id, who.name)
     if who.attested_by:
         check_attestation(files[MANIFEST], dict(who.attested_by).get(campaign.pools[0].name, ""))
     expected = Expected(campaign, at, pools=frozenset(who.pools), rows_per_day=who.rows_per_day)
     with scratch("bundle") as folder:
         sets = [found for part in MEASURED if (found := _unfold(files, part, folder)) is not None]
+        looked = [examine(path, expected, named=False) for path in sets]
+        if refused := [each for each in looked if isinstance(each, Refused)]:
+            record_refusals(store, refused)
+            return [], refused
+        came = sorted(each.valid.shard.index for each in looked if isinstance(each, Candidate))
+        if came != [shard.index for shard in campaign.pools[0].shards]:
+            raise RefusedSetError(Reason.FOREIGN_SHARD, "its parts are not those of its campaign")
         return import_sets(store, sets, expected, who.name)
+
+
+def _check_owner(store: Store, campaign_id: str, name: str) -> None:
+    """Refuse a bringup that somebody else sent: a later plan takes the place of an earlier one."""
+    for run_id in store.run_ids():
+        said = read_provenance(store, run_id)
+        if said.get("campaign_id") == campaign_id and said.get("contributor") != name:
+            raise RefusedSetError(
+                Reason.FOREIGN_CAMPAIGN, "the store has this bringup of another contributor"
+            )
 
 
 def _unfold(files: Mapping[str, bytes], part: Part, folder: Path) -> Path | None:

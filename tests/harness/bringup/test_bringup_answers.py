@@ -6,6 +6,8 @@ from dataclasses import replace
 
 import pytest
 
+from torchgauge.clock import SystemClock
+from torchgauge.errors import DataFileError, UsageError
 from torchgauge.harness.bringup.answer import Word, answers_of
 from torchgauge.harness.bringup.bringup_run import BringupRun, bringup_run
 from torchgauge.harness.bringup.finding import Finding, Kind
@@ -14,7 +16,7 @@ from torchgauge.harness.bringup.page import html_of, markdown_of
 from torchgauge.harness.bringup.part import SHARES_S, TEN_ANSWERS_S, Part, PartRecord, PartState
 from torchgauge.harness.bringup.question import COPIES, HERE, QUESTIONS, SEVERAL, question_of
 from torchgauge.harness.bringup.report import report_of
-from torchgauge.harness.bringup.state import Asked, Bringup, DeviceFacts, begin, save
+from torchgauge.harness.bringup.state import STATE_FILE, Asked, Bringup, DeviceFacts, begin, save
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.suites.conformance.catalogue import groups
 
@@ -78,6 +80,28 @@ def test_the_shares_of_the_first_parts_leave_ten_minutes_for_ten_answers() -> No
     assert {part for each in QUESTIONS for part in each.parts} == set(SHARES_S)
 
 
+class Seconds(SystemClock):
+    """A clock on which a second passes between two parts."""
+
+    now_s = 0.0
+
+    def steady(self) -> float:
+        """The seconds that have passed."""
+        return self.now_s
+
+
+def test_what_a_part_does_not_use_is_for_those_after_it(tmp_path) -> None:
+    """Each part may use what those before it left of their shares, and all end before ten minutes."""
+    clock = Seconds()
+    run = BringupRun(tmp_path, NEW, interpreter(None), None, 0.0, float("inf"), print, clock)
+    ends: dict[Part, float] = {}
+    for part, limit in run._order():
+        ends[part] = clock.now_s + limit
+        clock.now_s += 1.0
+    assert ends[Part.IDENTITY] == SHARES_S[Part.IDENTITY]
+    assert ends[Part.MODELS] == sum(SHARES_S.values()) < TEN_ANSWERS_S
+
+
 def test_each_group_of_checks_is_of_a_question_or_known_to_be_of_none() -> None:
     """A group that somebody adds is noticed here, as no answer would rest on it."""
     asked = {group for group in groups() if question_of(f"{group}.")}
@@ -96,9 +120,9 @@ def test_a_device_that_does_not_answer_is_not_measured_and_is_asked_again_later(
     ended = run.run().of(Part.MODELS)
     assert (ended.state, ended.reason) == (PartState.NOT_TRIED, "no answer: timeout: it hangs")
     assert seen[-1].of(Part.MODELS) == ended
-    again = bringup_run(tmp_path, asked, 60.0, seen.append)
-    assert again.state.of(Part.DOCTOR).state is PartState.NOT_BEGUN
-    assert again.silent == ""
+    with bringup_run(tmp_path, asked, 60.0, seen.append) as again:
+        assert again.state.of(Part.DOCTOR).state is PartState.NOT_BEGUN
+        assert again.silent == ""
 
 
 def test_a_folder_of_another_bringup_is_refused(tmp_path) -> None:
@@ -108,3 +132,91 @@ def test_a_folder_of_another_bringup_is_refused(tmp_path) -> None:
     assert replace(found, revision=0) == DONE
     with pytest.raises(Exception, match="holds a bringup with --device dev"):
         begin(tmp_path, Asked("other"), 0.0)
+
+
+@pytest.mark.parametrize(
+    ("asked", "why"),
+    [
+        (Asked("dev", checks=("tensor.copy",)), "--checks leaves out"),
+        (Asked("dev", checks=("tensor.*", "storage.*", "serialization.*")), ""),
+        (Asked("dev", checks=("/^conformance/",)), ""),
+    ],
+)
+def test_a_question_of_which_the_command_leaves_evidence_out_has_no_yes(asked, why) -> None:
+    """One check of many that passes is no yes to their question; all of them are."""
+    word, reason = copies(replace(DONE, asked=asked), GOOD)
+    assert word is (Word.UNKNOWN if why else Word.YES)
+    assert why in reason
+    told = next(
+        each for each in answers_of(replace(DONE, asked=asked), [GOOD], "") if each.question.key == COPIES
+    )
+    assert told.command == ("torchgauge bringup --device dev --out NEW-FOLDER" if why else GOOD.command)
+
+
+def test_a_folder_is_of_one_command_at_a_time(tmp_path) -> None:
+    """A second command is refused and writes nothing; the folder is free as soon as the first has ended."""
+    asked, out = Asked("fake"), tmp_path / "out"
+    with bringup_run(out, asked, 60.0, print):
+        before = (out / STATE_FILE).read_bytes()
+        with (
+            pytest.raises(UsageError, match="another command is at work in"),
+            bringup_run(out, asked, 60.0, print),
+        ):
+            pass
+        assert (out / STATE_FILE).read_bytes() == before
+    with bringup_run(out, asked, 60.0, print) as again:
+        assert again.state.revision == 1
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "message"),
+    [
+        ('"schema"', '"schema', "is not JSON"),
+        ('"part": "models"', '"part": "check"', "its parts are not those of a bringup"),
+        ('"run_id": ""', '"run_id": "../../x"', "its parts are not those of a bringup"),
+        ('"part": "models"', '"part": "modles"', "modles"),
+    ],
+)
+def test_a_state_that_somebody_edited_is_refused_by_its_file(tmp_path, old, new, message) -> None:
+    """What cannot have been written by a bringup is not gone on with."""
+    save(tmp_path, NEW)
+    text = (tmp_path / STATE_FILE).read_text()
+    assert old in text
+    (tmp_path / STATE_FILE).write_text(text.replace(old, new, 1))
+    with pytest.raises(DataFileError, match=message) as refused:
+        begin(tmp_path, NEW.asked, 0.0)
+    assert STATE_FILE in str(refused.value)
+
+
+@pytest.mark.parametrize(
+    ("facts", "state"),
+    [(DeviceFacts(), PartState.NOT_TRIED), (DeviceFacts("present", count=1), PartState.NOT_ASKED)],
+)
+def test_one_device_is_not_asked_to_work_with_others_once_it_was_counted(tmp_path, facts, state) -> None:
+    """Before anybody counted the devices nobody can say that there is one."""
+    asked = replace(DONE, asked=Asked("fake", parts=("collectives",)), facts=facts)
+    begun = asked.having(PartRecord(Part.COLLECTIVES))
+    run = BringupRun(tmp_path, begun, interpreter(None), None, 0.0, float("inf"), lambda _: None)
+    assert run.run().of(Part.COLLECTIVES).state is state
+
+
+@pytest.mark.parametrize("state", [each for each in PartState if each is not PartState.DONE])
+def test_ten_answers_are_there_only_when_each_part_of_them_is_done(state) -> None:
+    """A part that was out of time, failed or was not asked for answers nothing."""
+    assert DONE.first_ended
+    assert not DONE.having(PartRecord(Part.MODELS, state)).first_ended
+
+
+@pytest.mark.parametrize("what", ["file", "other"])
+def test_a_file_and_a_folder_of_something_else_are_refused(tmp_path, what) -> None:
+    """Neither is written to."""
+    out = tmp_path / "out"
+    mine = out if what == "file" else out / "notes.txt"
+    mine.parent.mkdir(exist_ok=True)
+    mine.write_text("mine")
+    with (
+        pytest.raises(UsageError, match=r"is not a folder|holds no bringup"),
+        bringup_run(out, Asked("fake"), 60.0, print),
+    ):
+        pass
+    assert [each.name for each in tmp_path.rglob("*") if each.is_file()] == [mine.name]

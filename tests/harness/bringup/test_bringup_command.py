@@ -92,7 +92,7 @@ def test_a_part_that_hangs_ends_with_its_time_and_is_no_yes(sandbox, gate, tmp_p
     [
         (("--parts", "chek"), "unknown part 'chek'; did you mean check"),
         (("--device", "fakee"), "unknown device 'fakee'; did you mean fake"),
-        (("--budget", "soon"), "no duration"),
+        (("--budget", "soon"), "is not a duration"),
     ],
 )
 def test_a_mistake_is_named_and_nothing_is_written(sandbox, tmp_path, more, message) -> None:

@@ -2,14 +2,28 @@
 
 from __future__ import annotations
 
+import shlex
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import Enum
 
+from torchgauge.counted import counted
 from torchgauge.harness.bringup.finding import Finding, Kind
-from torchgauge.harness.bringup.part import PartState
-from torchgauge.harness.bringup.question import CLOCKS, FALLBACKS, QUESTIONS, SEVERAL, Question
-from torchgauge.harness.bringup.state import Bringup
+from torchgauge.harness.bringup.part import Part, PartState
+from torchgauge.harness.bringup.question import (
+    CLOCKS,
+    FALLBACKS,
+    INFERENCE,
+    QUESTIONS,
+    SEVERAL,
+    TRAINING,
+    Question,
+    question_of,
+)
+from torchgauge.harness.bringup.state import Asked, Bringup
+from torchgauge.harness.planning.selection import chooser
+from torchgauge.suites.conformance.catalogue import catalogue
+from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.suite import HOST
 
 ON_HOST = {
@@ -58,7 +72,8 @@ def _answer(question: Question, state: Bringup, findings: Iterable[Finding], aga
     if unfinished:
         why = "; ".join(each.said for each in unfinished)
         so_far = f"so far nothing against it; {why}" if good else why
-        return Answer(question, Word.UNKNOWN, so_far, again)
+        asked_for = all(each.state is not PartState.NOT_ASKED for each in unfinished)
+        return Answer(question, Word.UNKNOWN, so_far, again if asked_for else _whole(state.asked))
     if unsure:
         return Answer(question, Word.UNKNOWN, unsure[0].text, unsure[0].command)
     shown = {each.part for each in good}
@@ -68,5 +83,27 @@ def _answer(question: Question, state: Bringup, findings: Iterable[Finding], aga
         if told:
             return Answer(question, Word.YES, told, again)
         why = f"nothing that {' and '.join(silent)} measured answers it"
-        return Answer(question, Word.UNKNOWN, why, again)
+        return Answer(question, Word.UNKNOWN, why, _whole(state.asked) if state.asked.checks else again)
+    if narrowed := _narrowed(question, state.asked):
+        return Answer(question, Word.UNKNOWN, f"so far nothing against it; {narrowed}", _whole(state.asked))
     return Answer(question, Word.YES, "; ".join(each.text for each in good), good[0].command)
+
+
+def _whole(asked: Asked) -> str:
+    """The command that asks everything; it needs a folder of its own."""
+    whole = Asked(asked.device, asked.python, threads=asked.threads)
+    return shlex.join(("torchgauge", "bringup", *whole.words, "--out", "NEW-FOLDER"))
+
+
+def _narrowed(question: Question, asked: Asked) -> str:
+    """Which evidence of ``question`` the command leaves out; empty where it leaves out none."""
+    if asked.checks and Part.CHECK in question.parts:
+        chosen = chooser(asked.checks)
+        every = [name for name in catalogue() if question_of(name) == question.key]
+        if left := [name for name in every if not chosen(f"{CONFORMANCE}/{name}")]:
+            return f"--checks leaves out {len(left)} of its {counted(len(every), 'check')}"
+    if asked.ops and Part.OPS in question.parts:
+        return "--ops leaves out the other operators"
+    if asked.models and question.key in (INFERENCE, TRAINING, FALLBACKS):
+        return "--models leaves out the other models"
+    return ""

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
-from contextlib import redirect_stdout
+from contextlib import contextmanager, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
-from torchgauge.errors import InfrastructureError, TorchgaugeError, UnknownNameError, UsageError
+from torchgauge.errors import InfrastructureError, TorchgaugeError, UnknownNameError
 from torchgauge.harness.bringup.campaigns import CASE_S, campaign_of
 from torchgauge.harness.bringup.machine import (
     ailments,
@@ -21,7 +21,7 @@ from torchgauge.harness.bringup.machine import (
     unusable,
 )
 from torchgauge.harness.bringup.part import LATER, SHARES_S, Part, PartRecord, PartState
-from torchgauge.harness.bringup.state import STATE_FILE, STORE, Asked, Bringup, begin, save
+from torchgauge.harness.bringup.state import STORE, Asked, Bringup, alone, begin, save
 from torchgauge.harness.doctor.doctor_run import calibration_campaign, run_calibration
 from torchgauge.harness.interpreter.foreign_plugins import device_of
 from torchgauge.harness.interpreter.interpreter import Interpreter, interpreter
@@ -71,11 +71,20 @@ class BringupRun:
         return self.state
 
     def _order(self) -> Iterator[tuple[Part, float]]:
-        """The first parts within their shares (less of a short budget), what they left, the later ones."""
-        whole, wanted = float("inf"), self.state.asked.parts
+        """The first parts within their shares (less of a short budget), what they left, the later ones.
+
+        What a part does not use of its share is for those after it.
+        """
+        whole, wanted, ends = float("inf"), self.state.asked.parts, self.clock.steady()
         needed = sum(share for part, share in SHARES_S.items() if not wanted or part.value in wanted)
-        less = min(1.0, (self.until - self.clock.steady()) / needed) if needed else 1.0
-        yield from ((part, less * share) for part, share in SHARES_S.items())
+        less = min(1.0, (self.until - ends) / needed) if needed else 1.0
+        for part, share in SHARES_S.items():
+            if not wanted or part.value in wanted:
+                ends += less * share
+            yield (
+                part,
+                max(2 * LEAST_S, ends - self.clock.steady()),
+            )  # in a budget of seconds it is enough for one
         for part in SHARES_S:
             if self.state.of(part).state is PartState.OUT_OF_BUDGET and not self.silent:
                 yield part, whole
@@ -97,6 +106,8 @@ class BringupRun:
         part = before.part
         if self.state.asked.parts and part.value not in self.state.asked.parts:
             return replace(before, state=PartState.NOT_ASKED, reason="--parts names others")
+        if part is Part.COLLECTIVES and not self.state.facts.presence:
+            return replace(before, state=PartState.NOT_TRIED, reason="identity has not counted the devices")
         if part is Part.COLLECTIVES and self.state.facts.count < 2:
             return replace(before, state=PartState.NOT_ASKED, reason="it needs two devices")
         if part in NEEDS_AN_ANSWER and self.silent:
@@ -194,10 +205,14 @@ def _late(record: PartRecord, left: int) -> PartRecord:
     return replace(record, state=PartState.OUT_OF_BUDGET, reason=f"{left} cases are left")
 
 
-def bringup_run(folder: Path, asked: Asked, budget_s: float, after: Callable[[Bringup], None]) -> BringupRun:
-    """The bringup in ``folder``, begun or to be gone on with; a name that nothing answers to writes nothing.
+@contextmanager
+def bringup_run(
+    folder: Path, asked: Asked, budget_s: float, after: Callable[[Bringup], None]
+) -> Iterator[BringupRun]:
+    """The bringup in ``folder``, begun or to be gone on with, which no other command has meanwhile.
 
-    Raises :class:`UsageError` for such names and for a folder of another bringup.
+    A name that nothing answers to writes nothing. Raises :class:`UsageError` for such names and for a folder
+    that is of another bringup, or of another command at this moment.
     """
     for word in asked.parts:
         if word not in [part.value for part in Part]:
@@ -209,12 +224,11 @@ def bringup_run(folder: Path, asked: Asked, budget_s: float, after: Callable[[Br
         device = device_of(there, target.name)
     except InfrastructureError:
         device = None  # its package is broken: the parts say how
-    state = begin(folder, asked, SYSTEM_CLOCK.now())
-    if folder.exists() and not (folder / STATE_FILE).is_file() and any(folder.iterdir()):
-        raise UsageError(f"{folder} is not empty and holds no bringup", hint="--out NEW-FOLDER")
-    save(folder, state)
-    Store.open(folder / STORE, create=True)
-    found = BringupRun(folder, state, there, device, began, began + budget_s, after)
-    for part in (Part.IDENTITY, Part.DOCTOR) if found.silent else ():  # it may answer by now
-        found.state = found.state.having(PartRecord(part, seconds=state.of(part).seconds))
-    return found
+    with alone(folder):
+        state = begin(folder, asked, SYSTEM_CLOCK.now())
+        save(folder, state)
+        Store.open(folder / STORE, create=True)
+        found = BringupRun(folder, state, there, device, began, began + budget_s, after)
+        for part in (Part.IDENTITY, Part.DOCTOR) if found.silent else ():  # it may answer by now
+            found.state = found.state.having(PartRecord(part, seconds=state.of(part).seconds))
+        yield found

@@ -45,7 +45,9 @@ def campaign_of(part: Part, asked: Asked, there: Interpreter, store: str, left_s
     if part in (Part.OPS, Part.ALL_OPS):
         return _operators(part, asked, shared, progress)
     if part is Part.COLLECTIVES:
-        selection = Selection(suites=(DISTRIBUTED.name,), devices=(asked.device,))
+        selection = Selection(
+            suites=(DISTRIBUTED.name,), devices=(asked.device,), configurations=("eager",)
+        )  # torch.compile has a question of its own
         settings = _settings(left_s, threads, 1)
     else:
         available = suites_of(there, asked.suites or MODEL_SUITES)

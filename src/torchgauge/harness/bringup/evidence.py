@@ -20,7 +20,8 @@ from torchgauge.harness.bringup.question import (
     decides,
     question_of,
 )
-from torchgauge.records import Cause, Result, Status
+from torchgauge.records import INCOMPLETE, Cause, Result, Status
+from torchgauge.suites.check import TOO_FEW
 from torchgauge.suites.conformance.suite import NAME as CONFORMANCE
 from torchgauge.suites.distributed.suite import SUITE as DISTRIBUTED
 from torchgauge.suites.ops.suite import SUITE as OPERATOR_SUITE
@@ -29,6 +30,10 @@ WRONG = frozenset({Status.FAIL_ACCURACY, Status.CRASH, Status.TIMEOUT})
 """What is dangerous: wrong numbers that nobody is told of, and what takes the process with it."""
 QUIETLY_WRONG = frozenset({"nn.parameters_stay"})
 """Checks whose `unsupported` still leaves programs that run and do not do what they say."""
+NOTHING_TO_WRITE = frozenset({"autoload.import_without_stack"})
+"""Checks that could not be made here, which is no work for who writes the device's package."""
+WITHOUT_OPERATORS = frozenset({("toy", "noop"), ("toy", "sum")})
+"""Models of Python alone, of which a profiler rightly records nothing."""
 FALLBACK_CHECKS = frozenset({"operators.fallback", "operators.fallback_families"})
 USUAL = "float32"
 """The dtype that a device cannot do without; what it lacks in others changes no answer."""
@@ -57,9 +62,11 @@ def kind_of(row: Result) -> Kind:
     if row.cause is Cause.CLOCK_CONTRADICTION or row.status in WRONG or name in QUIETLY_WRONG:
         return Kind.DANGER
     if row.status is Status.ERROR:
-        missing = row.failure is not None and row.failure.missing_op
+        loud = row.failure is not None and row.failure.type != AssertionError.__name__
         wrong = row.case.workload.suite == CONFORMANCE and name not in FALLBACK_CHECKS
-        return Kind.DANGER if wrong and not missing else Kind.NEXT
+        return Kind.DANGER if wrong and not loud else Kind.NEXT
+    if row.status is Status.UNSUPPORTED and (name in NOTHING_TO_WRITE or TOO_FEW in row.reason):
+        return Kind.UNKNOWN
     return Kind.NEXT if row.status in (Status.UNSUPPORTED, Status.OOM) else Kind.UNKNOWN
 
 
@@ -76,7 +83,9 @@ def _checks(rows: Iterable[Result]) -> Iterator[Finding]:
             passed.setdefault(key, []).append(name)
         else:
             kind = kind_of(row)
-            says_no = kind is Kind.DANGER or name in FALLBACK_CHECKS or decides(name)
+            raised = row.status is Status.ERROR and not (row.failure and row.failure.missing_op)
+            unmeasured = row.status in INCOMPLETE  # it may have been the one that fails
+            says_no = raised or unmeasured or kind is Kind.DANGER or name in FALLBACK_CHECKS or decides(name)
             told = f"{row.status.value} {name}"
             yield Finding(kind, key[0], told, row.reason, row.reproduce, says_no)
     for (about, group), names in passed.items():
@@ -128,9 +137,11 @@ def _failures(rows: Iterable[Result]) -> Iterator[Finding]:
         first = found[0]
         names = list(dict.fromkeys(row.case.workload.model for row in found))
         more = f" and {len(names) - NAMED} more" if len(names) > NAMED else ""
-        told = plain(f"{len(found)} x {first.status.value}: {', '.join(names[:NAMED])}{more}")
+        times = f"{len(found)} x " if len(found) > 1 else ""
+        told = plain(f"{times}{first.status.value}: {', '.join(names[:NAMED])}{more}")
         usual = any(row.case.workload.dtype == USUAL for row in found)
-        says_no = kind is Kind.DANGER or (usual and first.status is not Status.SKIPPED)
+        left = first.status is Status.SKIPPED or TOO_FEW in first.reason
+        says_no = kind is Kind.DANGER or (usual and not left)
         why = first.reason or first.unchecked
         yield Finding(kind, about, told, why, first.reproduce, says_no, len(found))
 
@@ -140,6 +151,8 @@ def _fallbacks(rows: Iterable[Result]) -> Iterator[Finding]:
     clean, unknown = [], []
     for row in rows:
         facts = dict(row.facts)
+        if (row.case.workload.suite, row.case.workload.model) in WITHOUT_OPERATORS:
+            continue
         if facts.get("fallback_ops"):
             told = plain(f"{row.case.workload.model} {row.case.workload.mode}: operators ran on the host")
             yield Finding(Kind.NEXT, FALLBACKS, told, row.degraded or str(facts.get("fallback_names", "")),

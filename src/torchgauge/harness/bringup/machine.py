@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import Presence, known_devices
@@ -73,8 +73,13 @@ def imports(there: Interpreter, name: str, device: Device | None, deadline_s: fl
     )  # fmt: skip
     if bad or not tried:
         return bad
-    ways = ", ".join(trial.way.value for trial in tried)
-    return (Finding(Kind.WORKS, IMPORT, f"torch is imported {ways}", "", command),)
+    ways = _listed([trial.way.value for trial in tried])
+    return (Finding(Kind.WORKS, IMPORT, f"import torch works {ways}", "", command),)
+
+
+def _listed(words: Sequence[str]) -> str:
+    """``words`` as one phrase."""
+    return " and ".join(", ".join(words).rsplit(", ", 1))
 
 
 def ailments(there: Interpreter, name: str, deadline_s: float) -> tuple[Finding, ...]:

@@ -8,7 +8,7 @@ from enum import Enum
 from torchgauge.harness.bringup.finding import Finding
 
 TEN_ANSWERS_S = 600.0
-"""Seconds within which the first ten questions are answered: no part takes more than its share."""
+"""Seconds within which the first ten questions were put: the parts take no more than their shares."""
 
 
 class Part(str, Enum):
@@ -32,7 +32,7 @@ SHARES_S: dict[Part, float] = {
     Part.OPS: 90.0,
     Part.MODELS: 180.0,
 }
-"""Seconds that each of the first parts may take before the ten answers; they come first, in this order."""
+"""Seconds of each of the first parts before the ten answers; what one leaves is for those after it."""
 assert sum(SHARES_S.values()) < TEN_ANSWERS_S
 LATER = (Part.COLLECTIVES, Part.ALL_OPS)
 """What follows them, after what they had to leave."""

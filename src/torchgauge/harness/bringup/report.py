@@ -30,6 +30,10 @@ SHOWN = 12
 """Lines of each list; the store has the others, and one page has room for these."""
 STEPS = 5
 """Of them, operators to write by the models that they unblock."""
+FIRST = 10**6
+"""The count of a step that stands before everything that no step was made of."""
+SIMULATED = "(simulated)"
+"""How the model of a device ends that is no hardware."""
 RANKED_DTYPE = "float32"
 
 
@@ -72,11 +76,11 @@ class Report:
     @property
     def exit_code(self) -> int:
         """1 where something was found, 3 where the device is not here or a question has no answer, else 0."""
-        here = self.state.facts.presence not in ("", Presence.ABSENT.value)
+        absent = self.state.facts.presence == Presence.ABSENT.value
         danger = any(each.title == TITLES[Kind.DANGER] and each.findings for each in self.lists)
-        if here and (danger or self.count("no")):
+        if not absent and (danger or self.count("no")):
             return 1
-        return 3 if not here or self.count("unknown") else 0
+        return 3 if absent or self.count("unknown") else 0
 
 
 TITLES = {
@@ -100,7 +104,9 @@ def report_of(folder: Path, state: Bringup, now: float | None = None) -> Report:
     shown = {kind: [each for each in found if each.kind is kind] for kind in Kind}
     shown[Kind.NEXT] = [*_steps(store, device, where), *shown[Kind.NEXT]]
     for kind in (Kind.NEXT, Kind.DANGER, Kind.UNKNOWN):
-        shown[kind].sort(key=lambda each: (not each.decides, -each.count))
+        shown[kind].sort(
+            key=lambda each: (not (each.decides and each.about) and each.count < FIRST, -each.count)
+        )
     at = SYSTEM_CLOCK.now() if now is None else now
     verified, entry = _verified(state, answers, found, at)
     return Report(
@@ -149,7 +155,7 @@ def _step(step: RankedStep, command: str) -> Finding:
     models = list(dict.fromkeys(name.partition(":")[0] for name in gained))
     verb = "unblocks" if step.unblocks else "puts right" if step.fixes else "perhaps helps"
     told = f"{', '.join(step.operators)} {verb} {counted(len(models), 'model')}"
-    return Finding(Kind.NEXT, "", plain(told), plain(", ".join(models[:6])), command, count=10**6)
+    return Finding(Kind.NEXT, "", plain(told), plain(", ".join(models[:6])), command, count=FIRST)
 
 
 def _scorecard(store: str, device: str) -> str:
@@ -170,6 +176,8 @@ def _verified(
         return "nothing to say yet: no model gave right numbers on it", ""
     if next(each for each in answers if each.question.key == HERE).word is not Word.YES:
         return "nothing to say yet: it is not known that the device answers as it should", ""
+    if SIMULATED in state.facts.model:
+        return "nothing to say: it is simulated", ""
     facts, day = state.facts, utc(at).date().isoformat()
     machine = f"{facts.count} x {facts.model or facts.label}"
     parts = [

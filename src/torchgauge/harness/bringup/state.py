@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from pathlib import Path
 
-from torchgauge.errors import UsageError
+from torchgauge.errors import DataFileError, UsageError
 from torchgauge.harness.bringup.part import SHARES_S, Part, PartRecord, PartState
 from torchgauge.records import to_plain
-from torchgauge.results.atomic_file import write_atomically
+from torchgauge.results.atomic_file import storage_errors, write_atomically
+from torchgauge.results.held import held
 from torchgauge.results.json_file import read_record
+from torchgauge.results.run_id import is_run_id
 
 STATE_FILE, STORE = "bringup.json", "store"
 BRINGUP_SCHEMA = 1
@@ -90,8 +94,30 @@ class Bringup:
 
     @property
     def first_ended(self) -> bool:
-        """Whether every part of the first ten answers was tried, however it ended."""
-        return all(self.of(part).state not in (PartState.NOT_BEGUN, PartState.BEGUN) for part in SHARES_S)
+        """Whether every part of the first ten answers is done: one that was left out answers nothing."""
+        return all(self.of(part).state is PartState.DONE for part in SHARES_S)
+
+
+@contextmanager
+def alone(folder: Path) -> Iterator[None]:
+    """``folder``, made where it is missing, for this command alone.
+
+    Why: two commands would write each other's state. The system lets go of it however the command dies.
+    Raises :class:`UsageError` where another command has it or it is none of a bringup.
+    """
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is not a folder", hint="--out NEW-FOLDER")
+    with storage_errors(folder, "name a folder that you may write to with --out"):
+        folder.mkdir(parents=True, exist_ok=True)
+        mine = (folder / STATE_FILE).is_file() or not any(folder.iterdir())
+    if not mine:
+        raise UsageError(f"{folder} is not empty and holds no bringup", hint="--out NEW-FOLDER")
+
+    def another() -> None:
+        raise UsageError(f"another command is at work in {folder}", hint="wait for it, or --out NEW-FOLDER")
+
+    with held(folder, waits=another):
+        yield
 
 
 def begin(folder: Path, asked: Asked, now: float) -> Bringup:
@@ -105,6 +131,9 @@ def begin(folder: Path, asked: Asked, now: float) -> Bringup:
     found = read_record(Bringup, file, "name a new folder with --out")
     if found.schema != BRINGUP_SCHEMA:
         raise UsageError(f"{file} is of schema {found.schema}, not {BRINGUP_SCHEMA}", hint="--out NEW-FOLDER")
+    runs = [each.run_id for each in found.parts if each.run_id]
+    if [each.part for each in found.parts] != list(Part) or not all(map(is_run_id, runs)):
+        raise DataFileError(str(file), "its parts are not those of a bringup", hint="--out NEW-FOLDER")
     if found.asked != asked:
         raise UsageError(
             f"{folder} holds a bringup with {' '.join(found.asked.words)}",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import fnmatch
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from torchgauge.errors import UnknownNameError, UsageError
@@ -115,8 +115,14 @@ def select_models(
     if not patterns:
         wanted = TIERS[: TIERS.index(tier) + 1]
         return [entry for entry in entries if set(entry.tiers) & set(wanted)]
+    chosen = chooser(patterns)
+    return [entry for entry in entries if chosen(f"{suite}/{entry.name}")]
+
+
+def chooser(patterns: Sequence[str]) -> Callable[[str], bool]:
+    """Whether any of ``patterns`` matches a name that is written ``suite/model``."""
     matchers = [_matcher(pattern) for pattern in patterns]
-    return [entry for entry in entries if any(matcher(f"{suite}/{entry.name}") for matcher in matchers)]
+    return lambda name: any(matcher(name) for matcher in matchers)
 
 
 def check_plain_names(known: dict[str, Sequence[ModelEntry]], patterns: Sequence[str]) -> None:

@@ -9,7 +9,7 @@ from contextlib import ExitStack, contextmanager
 
 from torchgauge.counted import counted
 from torchgauge.processes.kept_process import KeptProcess
-from torchgauge.suites.check import NotOnThisDeviceError
+from torchgauge.suites.check import TOO_FEW, NotOnThisDeviceError
 from torchgauge.suites.suite import HOST
 
 _RANK = "import sys; sys.path[:0] = {path!r}; from {module} import main; main(sys.argv[1], int(sys.argv[2]))"
@@ -36,4 +36,4 @@ def need_devices(kind: str, count: int) -> None:
 
     there = torch.get_device_module(kind).device_count()
     if there < count:
-        raise NotOnThisDeviceError(f"{counted(count, 'process')} need as many devices: there are {there}")
+        raise NotOnThisDeviceError(f"{counted(count, 'process')} {TOO_FEW}: there are {there}")
