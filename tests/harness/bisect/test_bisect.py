@@ -146,7 +146,7 @@ def test_a_search_survives_being_written_and_read():
 
 @pytest.mark.parametrize("wrong", [[], ["a"], ["a", "a"]])
 def test_a_list_of_builds_has_two_different_ones(wrong):
-    with pytest.raises(ValueError, match="builds"):
+    with pytest.raises(ValueError, match="of them different"):
         begin(wrong)
 
 

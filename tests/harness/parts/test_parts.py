@@ -222,12 +222,12 @@ def with_a_group_twice(plan: Path) -> None:
 @pytest.mark.parametrize(
     ("spoil", "what", "hint"),
     [
-        (far_too_deep, "the file is not JSON", "restore it"),
+        (far_too_deep, "the file is not JSON", "makes one"),
         (with_a_group_twice, "has a case or a group twice", "plan it again"),
         (of_another_version, "was planned by an older torchgauge", "plan again with this version"),
-        (cut_off, "the file is not JSON", "restore it"),
-        (with_a_number_as_device, "groups[0].cases[0].case.device", "restore it"),
-        (Path.unlink, "cannot be read: No such file", "restore it"),
+        (cut_off, "the file is not JSON", "makes one"),
+        (with_a_number_as_device, "groups[0].cases[0].case.device", "makes one"),
+        (Path.unlink, "cannot be read: No such file", "makes one"),
     ],
 )
 def test_a_plan_that_is_not_this_version_s_or_damaged_is_refused(
