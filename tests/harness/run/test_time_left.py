@@ -29,6 +29,14 @@ def test_nobody_knows_before_the_first_row_of_a_plan_that_knows_nothing() -> Non
     assert TimeLeft.of_plan(plan(30.0, 30.0, known=2)).seconds(0.0, 0.0) == pytest.approx(60.0)
 
 
+def test_a_plan_that_takes_no_time_has_no_time_left() -> None:
+    """All checks of a device without torch are unsupported, which is known beforehand."""
+    made = plan(0.0, 0.0, known=2)
+    left = TimeLeft.of_plan(made)
+    left.ended(made.groups[0].id, 2.0)
+    assert left.seconds(0.0, 2.0) == 0.0
+
+
 def _errors(durations: list[float], at_once: int, expected: list[float]) -> list[float]:
     """Said over true time left after each row but the last, where ``at_once`` groups share two cores.
 
