@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, say, say_json
+from torchgauge.cli.option_values import FiniteRange
 from torchgauge.cli.options import PYTHON, store_option
 
 
@@ -17,7 +18,7 @@ from torchgauge.cli.options import PYTHON, store_option
 @store_option("keeps the calibrations")
 @click.option("--threads", type=click.IntRange(1), help="threads of the worker (default: torch's own)")
 @click.option(
-    "--timeout", type=click.FloatRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"
+    "--timeout", type=FiniteRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"
 )
 @click.option("--quick", is_flag=True, help="fewer samples")
 @click.option("--no-calibration", is_flag=True, help="do not measure the device")

@@ -210,6 +210,8 @@ def bringup_run(folder: Path, asked: Asked, budget_s: float, after: Callable[[Br
     except InfrastructureError:
         device = None  # its package is broken: the parts say how
     state = begin(folder, asked, SYSTEM_CLOCK.now())
+    if folder.exists() and not folder.is_dir():
+        raise UsageError(f"{folder} is a file", hint="--out NEW-FOLDER")
     if folder.exists() and not (folder / STATE_FILE).is_file() and any(folder.iterdir()):
         raise UsageError(f"{folder} is not empty and holds no bringup", hint="--out NEW-FOLDER")
     save(folder, state)
