@@ -50,10 +50,8 @@ def named(_context: click.Context, parameter: click.Parameter, value: Any) -> An
     Raises :class:`UsageError`; a shell makes it of a variable that is not set.
     """
     if "" in (value if isinstance(value, tuple) else (value,)):
-        option = next((each for each in parameter.opts if each.startswith("--")), "STORE")
-        raise UsageError(
-            f"{option} names no folder", hint=f"{option} DIR".replace("STORE DIR", "name the store")
-        )
+        option = next((each for each in parameter.opts if each.startswith("--")), "")
+        raise UsageError(f"{option or 'STORE'} names no folder", hint=f"{option} DIR".strip())
     return value
 
 

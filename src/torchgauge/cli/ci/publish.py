@@ -7,12 +7,12 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.answer import say_json
-from torchgauge.cli.option_values import FiniteRange
+from torchgauge.cli.option_values import FiniteRange, named
 from torchgauge.counted import counted
 
 
 @click.command("publish")
-@click.option("--store", required=True, help="the store with the whole history")
+@click.option("--store", required=True, callback=named, help="the store with the whole history")
 @click.option(
     "--site", required=True, help="folder of the static site, which stays until the new one is whole"
 )

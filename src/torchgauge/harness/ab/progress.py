@@ -46,7 +46,10 @@ class AbProgress(LiveLines):
         took = units.duration(launch.setup_s + launch.measure_s)
         text = units.shortened(unfit(launch), 200) or _so_far(interim)
         again = " (again)" if launch.confirms else ""
-        self.say(f"  {launch.pair_id}{again}: {text} | {took}")
+        line = f"  {launch.pair_id}{again}: {text} | {took}"
+        if self.width is not None and len(line) > self.width:
+            line = f"  {launch.pair_id}{again}:\n    {text} | {took}"
+        self.say(line)
 
 
 def _so_far(interim: MetricVerdict | None) -> str:
