@@ -17,6 +17,18 @@ from torchgauge.testing import make_case, make_plan, make_result
 PHASE = {"ev": "phase", "phase": "measure"}
 
 
+class TurnedClock:
+    """A clock that goes by hand."""
+
+    at = 100.0
+
+    def now(self) -> float:
+        return self.at
+
+    def steady(self) -> float:
+        return self.at
+
+
 class Terminal(io.StringIO):
     """A stream that is one."""
 
@@ -122,3 +134,21 @@ def test_many_configurations_that_cannot_run_are_counted() -> None:
         "[1/5] noop eager: pass",
         "[5/5] noop: 4 unsupported (no kernel and 1 other reason)",
     ]
+
+
+def test_the_live_line_moves_each_second_unless_something_is_timed() -> None:
+    """A minute in which a model compiles shows a clock that goes; a step that is timed has no neighbour."""
+    case, clock, stream = make_case(), TurnedClock(), Terminal()
+    plan = make_plan(case)
+    progress = Progress(stream, clock)
+    progress.tick()  # before it began there is nothing to draw
+    progress.start(plan, RunReport(plan.run_id, 1))
+    grown = []
+    for phase, seconds in [("compile", 1.5), ("compile", 0.2), ("measure", 5.0), ("check", 5.0)]:
+        progress.event(plan.groups[0], {"ev": "phase", "phase": phase})
+        clock.at += seconds
+        before = len(stream.getvalue())
+        progress.tick()
+        grown.append(len(stream.getvalue()) > before)
+    progress.stop()
+    assert grown == [True, False, False, True]

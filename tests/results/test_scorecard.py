@@ -119,6 +119,18 @@ def test_a_marked_pass_is_no_point(tmp_path, modifier):
         assert modifier.value in found.because
 
 
+def test_a_model_whose_pass_is_in_doubt_is_said(tmp_path):
+    """A store with one unsteady pass and one steady one does not say that one model was all."""
+    rows = [
+        made.row(Workload("toy", "mlp")),
+        made.row(Workload("toy", "rnn"), modifiers=(Modifier.UNSTEADY,)),
+    ]
+    path = tmp_path / "store"
+    made.publish(path, "two", rows)
+    found = item(scorecards([str(path)]).cards[0].card, "testing.eager")
+    assert found.because == "1 model passed in eager mode, 1 more in doubt, and 10 are needed"
+
+
 def test_a_stale_row_is_no_point(tmp_path):
     """A check from three weeks before the newest row of its release says nothing any more."""
     old = made.row(Workload("conformance", "quantization.int4", "check"))

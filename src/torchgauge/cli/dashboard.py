@@ -5,6 +5,7 @@ from __future__ import annotations
 import click
 
 from torchgauge.cli.answer import JSON, asides, say_json
+from torchgauge.cli.option_values import named
 from torchgauge.counted import counted
 
 
@@ -14,7 +15,7 @@ def command() -> None:
 
 
 @command.command("build")
-@click.argument("stores", nargs=-1, metavar="[STORE]...")
+@click.argument("stores", nargs=-1, metavar="[STORE]...", callback=named)
 @click.option("--out", default="site", show_default=True, help="the folder of the site")
 @click.option("--now", help="what ages are counted from, ISO 8601 in UTC; this moment, unless given")
 @click.option(

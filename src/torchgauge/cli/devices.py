@@ -92,11 +92,13 @@ def _list(python: str | None, as_json: bool) -> None:
     from torchgauge.harness.interpreter.interpreter import hint_for, interpreter
     from torchgauge.harness.interpreter.staging import environment_for
     from torchgauge.harness.pool.quarantine import everything
+    from torchgauge.harness.run.live_lines import ASKING, LiveLines
     from torchgauge.records import to_plain
 
-    there = interpreter(python)
-    report = probe(there.path, deep=True, environment=environment_for(there.path))
-    found = known_devices(there.path, report=report, plugins=plugin_devices(there))
+    with LiveLines().during(ASKING):
+        there = interpreter(python)
+        report = probe(there.path, deep=True, environment=environment_for(there.path))
+        found = known_devices(there.path, report=report, plugins=plugin_devices(there))
     reports = [replace(entry, fix=hint_for(there.path, entry.fix)) for entry in found]
     if as_json:
         say_json([to_plain(report) for report in reports])

@@ -8,6 +8,7 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, say, say_json
+from torchgauge.cli.option_values import FiniteRange
 from torchgauge.cli.options import PYTHON, store_option
 
 
@@ -17,7 +18,7 @@ from torchgauge.cli.options import PYTHON, store_option
 @store_option("keeps the calibrations")
 @click.option("--threads", type=click.IntRange(1), help="threads of the worker (default: torch's own)")
 @click.option(
-    "--timeout", type=click.FloatRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"
+    "--timeout", type=FiniteRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"
 )
 @click.option("--quick", is_flag=True, help="fewer samples")
 @click.option("--no-calibration", is_flag=True, help="do not measure the device")
@@ -30,18 +31,37 @@ def command(**options: Any) -> None:
 
     Example: torchgauge doctor --device DEVICE
     """
+    from torchgauge.harness.run.live_lines import ASKING, LiveLines
+
+    with LiveLines().during(ASKING):  # importing takes a second, too
+        checks = _checks(options)
+    from torchgauge.devices.health import CheckState
+    from torchgauge.harness.doctor.doctor_text import check_lines
+    from torchgauge.records import to_plain
+
+    device, as_json = options["device"], options["as_json"]
+    broken = any(check.state is CheckState.FAIL for check in checks)
+    if not as_json:
+        say(check_lines(checks))
+    if device is None or broken or options["no_calibration"]:
+        if as_json:
+            say_json(to_plain({"checks": checks, "calibration": None, "fitness": None}))
+        sys.exit(3 if broken else 0)
+    sys.exit(_calibrate(options, checks))
+
+
+def _checks(options: dict[str, Any]) -> list[Any]:
+    """What the machine has and lacks; raises :class:`UsageError` where the store is none."""
     from torchgauge.devices.discover import parse_target
     from torchgauge.devices.health import CheckState, diagnose
     from torchgauge.devices.probe import TIMEOUT_S
     from torchgauge.harness.doctor.doctor_run import check_store
-    from torchgauge.harness.doctor.doctor_text import check_lines
     from torchgauge.harness.interpreter.foreign_plugins import plugin_devices
     from torchgauge.harness.interpreter.interpreter import interpreter
     from torchgauge.harness.interpreter.packages import package_checks
     from torchgauge.harness.interpreter.staging import environment_for
-    from torchgauge.records import to_plain
 
-    device, as_json = options["device"], options["as_json"]
+    device = options["device"]
     name = parse_target(device).name if device is not None else None
     if device is not None:
         check_store(options["store"])
@@ -55,14 +75,7 @@ def command(**options: Any) -> None:
     )
     if not any(check.name == "python" and check.state is CheckState.FAIL for check in checks):
         checks += package_checks(there.path)
-    broken = any(check.state is CheckState.FAIL for check in checks)
-    if not as_json:
-        say(check_lines(checks))
-    if device is None or broken or options["no_calibration"]:
-        if as_json:
-            say_json(to_plain({"checks": checks, "calibration": None, "fitness": None}))
-        sys.exit(3 if broken else 0)
-    sys.exit(_calibrate(options, checks))
+    return checks
 
 
 def _calibrate(options: dict[str, Any], checks: list[Any]) -> int:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import math
 import re
 from typing import Any
 
 import click
+
+from torchgauge.errors import UsageError
 
 
 class CommaList(click.ParamType[tuple[str, ...]]):
@@ -39,6 +42,28 @@ class Seconds(click.ParamType[float]):
         if found is None or float(found[1]) <= 0:
             self.fail(f"{value!r} is not a duration; try: 90s, 30m or 1.5h", param, ctx)
         return float(found[1]) * {"": 1, "s": 1, "m": 60, "h": 3600}[found[2]]
+
+
+def named(_context: click.Context, parameter: click.Parameter, value: Any) -> Any:
+    """``value``, the name of one store or of several; an empty one would be the folder of now.
+
+    Raises :class:`UsageError`; a shell makes it of a variable that is not set.
+    """
+    if "" in (value if isinstance(value, tuple) else (value,)):
+        option = next((each for each in parameter.opts if each.startswith("--")), "")
+        raise UsageError(f"{option or 'STORE'} names no folder", hint=f"{option} DIR".strip())
+    return value
+
+
+class FiniteRange(click.FloatRange):
+    """A range of numbers, to which neither ``nan`` nor ``inf`` belongs."""
+
+    def convert(self, value: Any, param: Any, ctx: Any) -> float:
+        """Read a number that is one."""
+        number = float(super().convert(value, param, ctx))
+        if not math.isfinite(number):
+            self.fail(f"{value!r} is not a finite number", param, ctx)
+        return number
 
 
 class Bytes(click.ParamType[int]):

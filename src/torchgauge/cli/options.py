@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from torchgauge.cli.option_values import LEAST_WORKER, Bytes, CommaList, pairs
+from torchgauge.cli.option_values import LEAST_WORKER, Bytes, CommaList, FiniteRange, named, pairs
 from torchgauge.errors import UsageError
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import PRETRAINED, RANDOM_WEIGHTS, Provenance, RunSettings
@@ -19,7 +19,9 @@ Command = TypeVar("Command", bound=Callable[..., Any])
 
 def store_option(what: str) -> Callable[[Command], Command]:
     """The one store of a command; ``what`` says what it is to it."""
-    return click.option("--store", default="./torchgauge-results", show_default=True, help=what)
+    return click.option(
+        "--store", default="./torchgauge-results", show_default=True, callback=named, help=what
+    )
 
 
 STORES = click.option(
@@ -28,6 +30,7 @@ STORES = click.option(
     multiple=True,
     default=("./torchgauge-results",),
     show_default=True,
+    callback=named,
     help="a store to read; may be given several times",
 )
 """The stores that a command reads together."""
@@ -167,18 +170,18 @@ def measuring(command: Command) -> Command:
         ),
         click.option(
             "--precision",
-            type=click.FloatRange(0.0001, 1.0),
+            type=FiniteRange(0.0001, 1.0),
             help="half-width of the interval to reach, relative (0.01)",
         ),
         click.option(
             "--measure-seconds",
-            type=click.FloatRange(0.01),
+            type=FiniteRange(0.01),
             help="measuring budget per case in seconds (2 in campaigns, else 3); slow steps may take eight "
             "times it",
         ),
         click.option(
             "--timeout",
-            type=click.FloatRange(0.1),
+            type=FiniteRange(0.1),
             help="deadline of every phase in seconds, instead of each phase's own",
         ),
         click.option(
@@ -197,7 +200,7 @@ def measuring(command: Command) -> Command:
 QUIET_WAIT = click.option(
     "--quiet-wait",
     metavar="SECONDS",
-    type=click.FloatRange(0.0),
+    type=FiniteRange(0.0),
     help="how much longer a group is measured at most while others have its cores (10); all groups of a run "
     "together: that, and a quarter of their budgets",
 )

@@ -81,7 +81,7 @@ def show(name: str, as_json: bool) -> None:
         )
         tiers, sizes = ",".join(model.tiers), ",".join(model.sizes)
         say([f"{model.name:<{longest}}  {tiers}  {sizes}  {modes}{_own_words(model)}"])
-    aside([_needs(suite), *_state(suite)])
+    aside([*_needs(suite), *_state(suite)])
 
 
 @command.command("fetch")
@@ -154,7 +154,7 @@ def install(name: str, models: str | None, python: str | None, **flags: bool) ->
     ended = pip.install(planned, lambda line: click.echo(line, err=True))
     click.echo(json.dumps(to_plain(ended), indent=1) if as_json else "\n".join(pip.report_text(ended)))
     if suite.unavailable is not None:
-        click.echo(f"not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}", err=True)
+        aside(_state(suite))
     sys.exit(1 if ended.failed else 0)
 
 
@@ -165,7 +165,7 @@ def _own_words(model: ModelEntry) -> str:
     return "".join(f"; {word} {', '.join(said)}" for word, said in parts if said)
 
 
-def _needs(suite: Suite) -> str:
+def _needs(suite: Suite) -> list[str]:
     """What its models need beside torch, and what of it is not installed for this Python."""
     from importlib.metadata import PackageNotFoundError, version
 
@@ -179,18 +179,18 @@ def _needs(suite: Suite) -> str:
             missing.append(need.name)
     if missing:
         beside = f"; installed: {', '.join(there)}" if there else ""
-        return f"needs: {', '.join(missing)}{beside}; try: torchgauge suites install {suite.name}"
+        return [f"needs: {', '.join(missing)}{beside}", f"  try: torchgauge suites install {suite.name}"]
     if there:
-        return f"needs: {', '.join(there)}, all installed"
+        return [f"needs: {', '.join(there)}, all installed"]
     try:
-        return f"needs: nothing more; torch {version('torch')} is installed"
+        return [f"needs: nothing more; torch {version('torch')} is installed"]
     except PackageNotFoundError:
-        return f"needs: {suite.install_hint or 'nothing more'}"
+        return [f"needs: {suite.install_hint or 'nothing more'}"]
 
 
 def _state(suite: Suite) -> list[str]:
     """Whether the suite can be built here, and from what."""
     if suite.unavailable is not None:
-        return [f"not here: {suite.unavailable.reason}; try: {suite.unavailable.hint}"]
+        return [f"not here: {suite.unavailable.reason}", f"  try: {suite.unavailable.hint}"]
     found = [f"{name}: {value}" for name, value in suite.environment.items()]
     return [*found, *(f"note: {note}" for note in suite.notes)]

@@ -226,7 +226,7 @@ def with_a_group_twice(plan: Path) -> None:
         (with_a_group_twice, "has a case or a group twice", "plan it again"),
         (of_another_version, "was planned by an older torchgauge", "plan again with this version"),
         (cut_off, "the file is not JSON", "makes one"),
-        (with_a_number_as_device, "groups[0].cases[0].case.device", "makes one"),
+        (with_a_number_as_device, "groups[0].cases[0].case.device", "restore it"),
         (Path.unlink, "cannot be read: No such file", "makes one"),
     ],
 )

@@ -249,8 +249,8 @@ def test_the_first_one_says_what_is_waited_for(sandbox) -> None:
     wait_for_rows(sandbox, 1)
     process.send_signal(signal.SIGINT)
     said = said_until(process, STOPPING)
-    assert "slow/" in said.splitlines()[-1]
-    assert said.endswith("and keeps what was measured; Ctrl-C again stops at once\n")
+    assert "waits for slow_" in said.splitlines()[-1]
+    assert said.endswith(" to end; Ctrl-C again stops at once\n")
     _, rest = process.communicate(timeout=60)
     assert process.returncode == 130
     assert "go on with: torchgauge run --resume" in rest

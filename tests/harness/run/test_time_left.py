@@ -29,6 +29,14 @@ def test_nobody_knows_before_the_first_row_of_a_plan_that_knows_nothing() -> Non
     assert TimeLeft.of_plan(plan(30.0, 30.0, known=2)).seconds(0.0, 0.0) == pytest.approx(60.0)
 
 
+def test_a_plan_that_takes_no_time_has_no_time_left() -> None:
+    """All checks of a device without torch are unsupported, which is known beforehand."""
+    made = plan(0.0, 0.0, known=2)
+    left = TimeLeft.of_plan(made)
+    left.ended(made.groups[0].id, 2.0)
+    assert left.seconds(0.0, 2.0) == 0.0
+
+
 def _errors(durations: list[float], at_once: int, expected: list[float]) -> list[float]:
     """Said over true time left after each row but the last, where ``at_once`` groups share two cores.
 
@@ -80,11 +88,3 @@ def test_a_run_that_goes_on_has_no_more_than_its_share_left() -> None:
     left.heard(made.groups[1], 0.0)
     left.ended(made.groups[1].id, 30.0)
     assert left.seconds(0.0, 30.0) == 0.0
-
-
-def test_of_cases_that_are_refused_nothing_is_expected_and_nothing_said() -> None:
-    """They take no time at all, so there is no pace."""
-    made = plan(0.0, 0.0, known=2)
-    left = TimeLeft.of_plan(made)
-    left.ended(made.groups[0].id, 0.0)
-    assert left.seconds(0.0, 0.0) is None

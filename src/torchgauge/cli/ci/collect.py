@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
+from torchgauge.cli.option_values import named
 from torchgauge.counted import counted
 from torchgauge.results.run_id import MOST_ATTEMPTS
 
@@ -15,7 +16,9 @@ from torchgauge.results.run_id import MOST_ATTEMPTS
 @click.command("collect")
 @click.argument("folder", type=click.Path(path_type=Path))
 @campaign()
-@click.option("--store", required=True, help="where the runs go; it is made where there is none")
+@click.option(
+    "--store", required=True, callback=named, help="where the runs go; it is made where there is none"
+)
 @click.option("--sha", default="", help="the commit that the Git host says the campaign ran on")
 @click.option("--config-file", metavar="FILE", help="named configurations of the campaign's own")
 @click.option("--out", default="collect.json", show_default=True, help="what came and what did not")

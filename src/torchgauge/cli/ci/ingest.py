@@ -8,13 +8,16 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.ci.campaign_option import campaign
+from torchgauge.cli.option_values import named
 from torchgauge.counted import counted
 
 
 @click.command("ingest")
 @click.argument("sets", nargs=-1, type=click.Path(path_type=Path))
 @campaign()
-@click.option("--store", required=True, help="where the runs go; it is made where there is none")
+@click.option(
+    "--store", required=True, callback=named, help="where the runs go; it is made where there is none"
+)
 @click.option("--sha", default="", help="the commit that the Git host says the campaign ran on")
 @click.option("--config-file", metavar="FILE", help="named configurations of the campaign's own")
 @click.option("--contributor", default="", help="who submits the sets, as the Git host says")

@@ -7,11 +7,12 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.answer import say_json
+from torchgauge.cli.option_values import FiniteRange, named
 from torchgauge.counted import counted
 
 
 @click.command("publish")
-@click.option("--store", required=True, help="the store with the whole history")
+@click.option("--store", required=True, callback=named, help="the store with the whole history")
 @click.option(
     "--site", required=True, help="folder of the static site, which stays until the new one is whole"
 )
@@ -21,15 +22,9 @@ from torchgauge.counted import counted
     help="what was published last, to be checked and written anew (default: history.json in the store)",
 )
 @click.option("--expect-history", is_flag=True, help="refuse where that file is missing")
-@click.option(
-    "--keep-samples", type=click.FloatRange(0), metavar="DAYS", help="then delete raw samples of tables"
-)
-@click.option(
-    "--keep-superseded", type=click.FloatRange(0), metavar="DAYS", help="then delete earlier attempts"
-)
-@click.option(
-    "--keep-rejected", type=click.FloatRange(0), metavar="DAYS", help="then delete records of refusals"
-)
+@click.option("--keep-samples", type=FiniteRange(0), metavar="DAYS", help="then delete raw samples of tables")
+@click.option("--keep-superseded", type=FiniteRange(0), metavar="DAYS", help="then delete earlier attempts")
+@click.option("--keep-rejected", type=FiniteRange(0), metavar="DAYS", help="then delete records of refusals")
 def command(
     store: str,
     site: str,

@@ -7,12 +7,15 @@ from pathlib import Path
 
 import click
 
+from torchgauge.cli.option_values import named
 from torchgauge.counted import counted
 
 
 @click.command("receive")
 @click.argument("bundle", type=click.Path(path_type=Path))
-@click.option("--store", required=True, help="where the runs go; it is made where there is none")
+@click.option(
+    "--store", required=True, callback=named, help="where the runs go; it is made where there is none"
+)
 @click.option("--contributor", required=True, help="who sent it")
 @click.option(
     "--contributors",

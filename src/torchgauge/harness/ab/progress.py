@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from torchgauge.counted import counted
+from torchgauge.harness.pool.watch import TIMED
 from torchgauge.harness.run.live_lines import LiveLines
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict, Pair, Side
 from torchgauge.results import units
@@ -28,6 +29,7 @@ class AbProgress(LiveLines):
 
     def launch(self, number: int, pairs: Sequence[Pair]) -> None:
         """Say how many pairs are still measured; fresh processes are started now."""
+        self.timed.clear()
         self.say(f"launch {number}: {words.pairs(len(pairs))}, after {units.duration(self.elapsed_s)}")
         self.show(description=f"launch {number}: hosts start")
 
@@ -35,14 +37,19 @@ class AbProgress(LiveLines):
         """Show the phase in flight; phases are too many for a log."""
         if event["ev"] == "phase":
             workload = pair.head.workload
+            self.hear(side.value, event["phase"] in TIMED)
             self.show(description=f"{workload.suite}/{workload.model}, {side.value}: {event['phase']}")
 
     def measured(self, launch: Launch, interim: MetricVerdict | None) -> None:
         """Say how a pair stands, of which a launch is durable; ``interim`` is its latency by now."""
+        self.timed.clear()
         took = units.duration(launch.setup_s + launch.measure_s)
         text = units.shortened(unfit(launch), 200) or _so_far(interim)
         again = " (again)" if launch.confirms else ""
-        self.say(f"  {launch.pair_id}{again}: {text} | {took}")
+        line = f"  {launch.pair_id}{again}: {text} | {took}"
+        if self.width is not None and len(line) > self.width:
+            line = f"  {launch.pair_id}{again}:\n    {text} | {took}"
+        self.say(line)
 
 
 def _so_far(interim: MetricVerdict | None) -> str:

@@ -320,6 +320,11 @@ class LaunchSeries:
             self.journal.append(Kind.NOTE, [Note(text, self.comparison.clock.now())])
             self.comparison.progress.note(text)
 
+    def _stopped(self) -> bool:
+        """Whether nothing more is to be measured; asked often, so that the live line moves by it."""
+        self.comparison.progress.tick()
+        return self.stop.is_set()
+
     def _setup(self, setup: SideSetup, target: DeviceTarget) -> WorkerSetup:
         plan = self.comparison.plan
         groups = [group for group in setup.groups if group.device == target]
@@ -331,7 +336,7 @@ class LaunchSeries:
             suites=setup.suites,
             python=setup.spec.python,
             clock=self.comparison.clock,
-            cancelled=self.stop.is_set,
+            cancelled=self._stopped,
             on_event=lambda group, event: None,
         )
         return WorkerSetup(submission, target, groups, self.work)

@@ -11,6 +11,9 @@ from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.results.hostile_text import visible
 
 BAR_COLUMNS = 16
+TICK_S = 1.0
+"""Seconds between two looks of the live line at the clock."""
+ASKING = "asks Python which devices it has"
 PLANNING = "planning: asks Python which devices and models it has"
 
 
@@ -20,11 +23,14 @@ class LiveLines:
     bar: Any = None
     doing = "the first process"
     """What runs now, in words."""
+    _shown = 0.0
 
     def __init__(self, stream: TextIO | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
         self.stream = stream or sys.stderr
         self.clock = clock
         self.began = clock.steady()
+        self.timed: set[str] = set()
+        """What is being timed now, and gets no neighbour that draws."""
 
     @property
     def width(self) -> int | None:
@@ -61,7 +67,7 @@ class LiveLines:
             console=Console(file=self.stream),
             transient=True,
             expand=True,
-            auto_refresh=False,  # a refreshing thread would take time from what is being measured
+            auto_refresh=False,  # a thread would draw while something is timed; `tick` does not
         )
         self.bar.start()
         self.task = self.bar.add_task(doing, total=total, left="")
@@ -72,6 +78,20 @@ class LiveLines:
         self.doing = changes.get("description", self.doing)
         if self.bar is not None:
             self.bar.update(self.task, refresh=True, **changes)
+
+    def tick(self) -> None:
+        """Let the live line's clock go on, once a second at most, and not while anything is timed."""
+        if self.bar is None or self.timed or self.clock.steady() - self._shown < TICK_S:
+            return
+        self._shown = self.clock.steady()
+        self.bar.refresh()
+
+    def hear(self, name: str, timed: bool) -> None:
+        """Know whether ``name`` is being timed now."""
+        if timed:
+            self.timed.add(name)
+        else:
+            self.timed.discard(name)
 
     @property
     def elapsed_s(self) -> float:

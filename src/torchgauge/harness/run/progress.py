@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 from torchgauge.counted import counted
 from torchgauge.harness.backends.backend import EAGER
+from torchgauge.harness.pool.watch import TIMED
 from torchgauge.harness.run.case_line import REASON, Naming, case_line
 from torchgauge.harness.run.live_lines import LiveLines
 from torchgauge.harness.run.time_left import TimeLeft
@@ -53,6 +54,7 @@ class Progress(LiveLines):
         if event["ev"] == "phase":
             cases = {planned.case.key: planned.case for planned in group.cases}
             case = cases.get(event.get("case") or "", group.cases[0].case)
+            self.hear(group.id, event["phase"] in TIMED)
             self.show(description=f"{self.naming.model(case)}: {event['phase']}")
 
     def results(self, results: Sequence[Result], report: RunReport) -> None:
@@ -61,6 +63,7 @@ class Progress(LiveLines):
         for result in results:
             if (group := self.groups.get(result.case.key)) is not None:
                 self.remaining.ended(group, now)
+                self.timed.discard(group)
         left = self.left(done)
         said = self._lines(results, done)
         for number, line in enumerate(said, start=1):

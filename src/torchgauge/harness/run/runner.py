@@ -71,7 +71,7 @@ class Campaign:
         try:
             with stop_on_interrupt(lambda: self.progress.doing, folder.path) as stop:
                 self._measure(folder, report, stop)
-                self.progress.show(description="writing the tables of the run")
+                self.progress.show(description="writing the tables of the run", left="")
                 self._publish()
             report.counts[Status.NOT_RUN] += report.planned - sum(report.counts.values())
         finally:
@@ -140,6 +140,7 @@ class Campaign:
     ) -> Iterator[Yield]:
         def cancelled() -> bool:
             silence.heard()
+            self.progress.tick()
             return stop.is_set() or self._spent()
 
         def on_event(group: Group, event: dict[str, Any]) -> None:
@@ -185,9 +186,7 @@ def stop_on_interrupt(
             show_cursor()
             leave()
         stop.set()
-        said = (
-            f"stopping: waits for {doing()} to end, and keeps what was measured; Ctrl-C again stops at once"
-        )
+        said = f"stopping: waits for {doing()} to end; Ctrl-C again stops at once"
         with suppress(OSError):
             os.write(2, f"\n{visible(said)}\n".encode())  # no stream: this may have interrupted it
 

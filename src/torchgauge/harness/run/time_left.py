@@ -58,8 +58,8 @@ class TimeLeft:
         done = sum(self._weight(each) for each in measured)
         work = done + self._under_way(measured, now)
         usual = self.trust * sum(self.expected.values()) / max(1, len(self.expected))
-        if not work + usual:  # such as cases that are refused: nothing is expected of any
-            return None
+        if work + usual <= 0:  # all that is planned is known to be unsupported
+            return self.closing_s
         first = min(self._begun.values(), default=began)
         pace = (now - first + usual) / (work + usual)
         whole = self.share * sum(self.expected.values())

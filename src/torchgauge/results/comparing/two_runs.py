@@ -101,7 +101,7 @@ def compare_sides(
     things, and for names that are not there.
     """
     if metric not in STEP_TIMES:
-        raise UsageError(f"{metric} is not a step time", hint=f"one of: {', '.join(STEP_TIMES)}")
+        raise UsageError(f"{metric!r} is not a step time", hint=f"one of: {', '.join(STEP_TIMES)}")
     differs = difference(base, head)
     left = read_side(store, base)
     right = left if base == head else read_side(store, head)

@@ -213,7 +213,11 @@ def models(asked: Question) -> Finding:
     passed = [name for name, found in names.items() if any(row.says is Says.YES for row in found)]
     found = counted(rows)
     path = DEFAULT_BACKEND if compiled else EAGER
-    because = f"{numbered(len(passed), 'model')} passed in {asked.rule.path} mode, and {minimum} are needed"
+    others = (rows for name, rows in names.items() if name not in passed)
+    silent = sum(any(row.says is Says.NOTHING for row in each) for each in others)
+    doubt = f", {silent} more in doubt" if silent else ""
+    passing = f"{numbered(len(passed), 'model')} passed in {asked.rule.path} mode"
+    because = f"{passing}{doubt}, and {minimum} are needed"
     if len(passed) >= minimum:
         return asked.decided(True, because.partition(",")[0], found.cases)
     command = f"torchgauge run timm --device {asked.evidence.device} --config {path}"
