@@ -188,8 +188,9 @@ class MapsMoreThanThereIs(Healthy):
     """A file with holes in the folder for temporary files, every page of which is then written."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        size = _free_bytes() + (1 << 20)
-        with Path(tempfile.gettempdir(), "mapped").open("w+b") as file:
+        folder = _small_disk()
+        size = _free_bytes(folder) + (1 << 20)
+        with Path(folder, "mapped").open("w+b") as file:
             file.truncate(size)
             with mmap.mmap(file.fileno(), size) as pages:
                 for place in range(0, size, mmap.PAGESIZE):
@@ -201,14 +202,28 @@ class WritesMoreThanThereIs(Healthy):
     """The same by calls that can fail; what was written is given back."""
 
     def forward(self, x: torch.Tensor) -> torch.Tensor:
-        with tempfile.TemporaryFile() as file:
-            for _ in range(0, _free_bytes() + (1 << 20), 1 << 16):
+        folder = _small_disk()
+        with tempfile.TemporaryFile(dir=folder) as file:
+            for _ in range(0, _free_bytes(folder) + (1 << 20), 1 << 16):
                 file.write(bytes(1 << 16))
         return x
 
 
-def _free_bytes() -> int:
-    there = os.statvfs(tempfile.gettempdir())
+def _small_disk() -> str:
+    """The folder that TMPDIR names, where it is a small disk.
+
+    `tempfile.gettempdir()` goes on to /tmp where that one is full, and would fill the disk of the machine.
+    """
+    folder = os.environ["TMPDIR"]
+    there = os.statvfs(folder)
+    if there.f_blocks * there.f_frsize > 1 << 28:
+        message = f"{folder} is not a small disk: nothing is written to it"
+        raise RuntimeError(message)
+    return folder
+
+
+def _free_bytes(folder: str) -> int:
+    there = os.statvfs(folder)
     return there.f_bavail * there.f_frsize
 
 
