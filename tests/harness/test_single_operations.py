@@ -19,7 +19,8 @@ def test_rows_have_their_share_of_the_peak(sandbox) -> None:
     """Share and rates are declared work over wall time, block by block."""
     done = sandbox.measure("micro", "--models", "matmul,copy", *QUICK)
     assert done.returncode == 0, done.stderr
-    assert "micro/matmul[n=512] inference" in done.stderr
+    assert "shared by all: micro, inference" in done.stderr
+    assert "matmul[n=512]" in done.stderr
     rows = sandbox.rows()
     assert len(rows) == 9
     for row in rows:
