@@ -96,7 +96,7 @@ def test_missing_value_is_a_reason_and_never_both() -> None:
         Measurement("latency", "s")
     with pytest.raises(ValueError, match="never both or neither"):
         Measurement("latency", "s", (1.0,), absent="no clock")
-    with pytest.raises(ValueError, match="blocks for"):
+    with pytest.raises(ValueError, match="1 block for 2 samples"):
         Measurement("latency", "s", (1.0, 2.0), (0,))
 
 

@@ -366,7 +366,7 @@ def test_a_name_that_is_not_there_is_suggested(store) -> None:
     side = resolve_run(store, "latest")
     with pytest.raises(UnknownNameError, match="unknown device of run"):
         compare_sides(store, RunSide(side, "fake"), RunSide(side, "fke"), Policy.default(), NONE)
-    with pytest.raises(UsageError, match="throughput is not a step time"):
+    with pytest.raises(UsageError, match="'throughput' is not a step time"):
         compare_sides(store, RunSide(side), RunSide(side), Policy.default(), NONE, metric="throughput")
 
 

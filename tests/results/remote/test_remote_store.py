@@ -136,7 +136,7 @@ def test_every_reader_reads_the_remote_store_as_the_local_one(store: Store, url:
 def _said(url: str, store: Store) -> str:
     months = 0 if next(store.compacted.manifests()).path in _before.get(url, ()) else 1
     _before[url] = [month.path for month in store.compacted.manifests()]
-    return f"0 runs and {months} months copied, 2 were there\n"
+    return f"0 runs and {'1 month' if months else '0 months'} copied, 2 were there\n"
 
 
 _before: dict[str, list[str]] = {}
@@ -275,7 +275,7 @@ def test_only_what_reads_takes_an_address(url: str) -> None:
         (lambda url: url, 2, "there is no store at s3://lab/"),
         (lambda url: url.replace("s3://", "s3://me:secret@"), 2, "holds no credentials"),
         (lambda url: url + "&speed=high", 2, "speed is not an option"),
-        (lambda url: "s3://X/y", 2, "is not the name of a bucket"),
+        (lambda url: "s3://X/y", 2, "names no bucket"),
     ],
 )
 def test_a_wrong_address_is_told(url: str, change: Callable[[str], str], code: int, words: str) -> None:

@@ -23,7 +23,7 @@ DEFAULT = Tolerances()
         (torch.tensor([3]), torch.tensor([4]), "largest difference 1"),
         (torch.tensor([True]), torch.tensor([False]), "1 of 1 values differ"),
         ((torch.ones(1), torch.ones(1)), (torch.ones(1), torch.zeros(1)), "[1]: 1 of 1"),
-        ([torch.ones(1)], [torch.ones(1), torch.ones(1)], "1 results where the host has 2"),
+        ([torch.ones(1)], [torch.ones(1), torch.ones(1)], "1 result where the host has 2"),
         (3, 4, "3 where the host has 4"),
         (torch.ones(1), None, "a Tensor where the host has a NoneType"),
         (torch.eye(2).to_sparse(), torch.eye(2).to_sparse(), ""),

@@ -46,7 +46,7 @@ def test_entries_are_checks_with_dtypes_by_variant_and_device(listed: None) -> N
     assert add.dtypes_of("forward", "xyz") == ("float32",)
     assert add.dtypes_of("backward", "abc") == ("float32",)
     assert rare.tiers == ("full",)
-    assert tuple(rare.batch) == ("forward", "noncontiguous", "empty")
+    assert tuple(rare.batch) == ("forward", "noncontiguous", "empty", "expanded", "large")
     declined = empty.declined_in("forward")
     assert declined is not None
     assert "https://" in declined.reason
