@@ -13,7 +13,6 @@ from pathlib import Path
 from torchgauge.counted import counted
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import Result
-from torchgauge.results.comparing.comparison_store import comparison_ids
 from torchgauge.results.journal import results
 from torchgauge.results.store import Store
 
@@ -88,15 +87,22 @@ def resolve_any_run(store: Store, name: str) -> str:
     return resolve(name, known)
 
 
+def _comparison_ids(store: Store) -> tuple[str, ...]:
+    # here: it brings scipy, a second that a run does not need
+    from torchgauge.results.comparing.comparison_store import comparison_ids
+
+    return comparison_ids(store)
+
+
 def resolve_comparison(store: Store, name: str) -> str:
     """The A/B run of ``store`` that ``name`` means."""
-    return resolve(name, comparison_ids(store), "comparison")
+    return resolve(name, _comparison_ids(store), "comparison")
 
 
 def resolve_either(store: Store, name: str) -> str:
     """The run or the A/B run of ``store`` that ``name`` means; their ids are in order of time."""
     return resolve(
-        name, sorted({*store.run_ids(), *comparison_ids(store)}), "comparison or run", "comparisons and runs"
+        name, sorted({*store.run_ids(), *_comparison_ids(store)}), "comparison or run", "comparisons and runs"
     )
 
 
