@@ -9,6 +9,7 @@ import click
 
 from torchgauge.cli.answer import JSON, asides, say_json
 from torchgauge.cli.options import store_option
+from torchgauge.counted import counted
 from torchgauge.errors import UsageError
 
 STORE = store_option("the store")
@@ -107,4 +108,4 @@ def export_rows(conditions: tuple[str, ...], as_json: bool, **options: Any) -> N
         say_json(written)
         return
     for name, rows in written.items():
-        click.echo(f"{name}: {rows} row{'' if rows == 1 else 's'}")
+        click.echo(f"{name}: {counted(rows, 'row')}")

@@ -9,6 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.context import SiteContext
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.plain_rows import Row
@@ -74,9 +75,7 @@ def _one_torch(rows: list[Row]) -> tuple[list[Row], list[str]]:
             count[torch] = count.get(torch, 0) + 1
     notes = []
     for target, found in sorted(older.items()):
-        parts = [
-            f"{number} row{'' if number == 1 else 's'} with torch {torch}" for torch, number in found.items()
-        ]
+        parts = [f"{counted(number, 'row')} with torch {torch}" for torch, number in found.items()]
         notes.append(f"{target}: measured with torch {newest[target]}, but {', '.join(parts)}")
     return [{**row, "torch_version": newest.get(row["target"], "")} for row in rows], notes
 

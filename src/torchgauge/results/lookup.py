@@ -10,7 +10,7 @@ import re
 from collections.abc import Sequence
 from pathlib import Path
 
-from torchgauge.counted import counted
+from torchgauge.counted import counted, plural
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import Result
 from torchgauge.results.journal import results
@@ -20,7 +20,7 @@ _LATEST = re.compile(r"latest(?:~(\d{1,9}))?")
 _SHORTEST = 4
 
 
-def resolve(name: str, known: Sequence[str], kind: str = "run", plural: str = "") -> str:
+def resolve(name: str, known: Sequence[str], kind: str = "run", several: str = "") -> str:
     """The id of ``known``, which are in order of time, that ``name`` means.
 
     Raises :class:`UsageError` for an abbreviation of several ids or more steps back than there are, and
@@ -28,7 +28,7 @@ def resolve(name: str, known: Sequence[str], kind: str = "run", plural: str = ""
     """
     if name in known:
         return name
-    kinds = plural or f"{kind}s"
+    kinds = several or plural(kind)
     found = _LATEST.fullmatch(name)
     if found is not None:
         back = int(found[1] or 0)

@@ -8,6 +8,7 @@ from functools import lru_cache
 
 from markupsafe import Markup, escape
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
 from torchgauge.dashboard.statuses import BADNESS, Look, look_of
@@ -51,7 +52,7 @@ def host_note(entry: Entry) -> str:
     number, share = entry.facts.get("fallback_ops"), entry.facts.get("fallback_share")
     if not entry.degraded or not isinstance(number, int) or not isinstance(share, float) or not number:
         return ""
-    return f"{number} op{'s' if number > 1 else ''} on host, {share:.0%} of step"
+    return f"{counted(number, 'op')} on host, {share:.0%} of step"
 
 
 @lru_cache(maxsize=4096)

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from torchgauge.counted import counted
+
 WIDTH, HEIGHT = 240, 36
 _MARGIN = 3
 
@@ -51,5 +53,5 @@ def pass_line(counts: Sequence[int | None], planned: Sequence[int], dates: Seque
         f"last {counts[known[-1]]} of {planned[known[-1]]}"
     )
     if gaps:
-        label += f"; {gaps} snapshot{'s' if gaps > 1 else ''} without a result"
+        label += f"; {counted(gaps, 'snapshot')} without a result"
     return PassLine("".join(path), tuple(dots), label)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.pictures.picture import Picture
 from torchgauge.dashboard.pictures.ratio_picture import ratio_picture
 from torchgauge.dashboard.pictures.ratios import Edge, Lack, Ratio, RatioChart, RatioGroup, Tone, group_of
@@ -38,7 +39,7 @@ def comparison_picture(report: ComparisonReport) -> Picture:
         (counts.not_comparable, "not comparable"), (counts.not_run, "not run"),
     )  # fmt: skip
     told = ", ".join(f"{count} {word}" for count, word in parts if count)
-    says = f"{said}: of {counts.planned} case{'' if counts.planned == 1 else 's'} {told}."
+    says = f"{said}: of {counted(counts.planned, 'case')} {told}."
     chart = RatioChart(
         f"{report.head.label} against {report.base.label}",
         "head faster",
