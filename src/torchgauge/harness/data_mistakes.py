@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import re
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from torchgauge.errors import DataFileError
@@ -54,8 +54,8 @@ def _sorted(found: list[DataFileError]) -> list[DataFileError]:
 def _of_file(error: DataFileError, looked_at: str, path: Path) -> DataFileError:
     """``error`` about the file ``path``, of which ``looked_at`` is a copy that lacks items of its lists."""
     document = parse_document(path.read_text(encoding="utf-8"), str(path))
-    there = {at: name for name, at in document.lines.items() if _ENTRY.fullmatch(name)}
-    start = max((at for at in there if error.line is not None and at <= error.line), default=None)
+    there = _entries(document)
+    start = _start(there, error.line)
     entry = _ITEM.match(error.field)
     field = error.field
     if start is not None and entry is not None:
@@ -70,8 +70,8 @@ def _without_entry(path: Path, line: int | None) -> str | None:
     """The text of ``path`` with the entry that ``line`` is in made blank; None where it is in none alone."""
     text = path.read_text(encoding="utf-8")
     document = parse_document(text, str(path))
-    begins = {at: name for name, at in document.lines.items() if _ENTRY.fullmatch(name)}
-    start = max((at for at in begins if line is not None and at <= line), default=None)
+    begins = _entries(document)
+    start = _start(begins, line)
     if line is None or start is None or _alone(document, begins[start]):
         return None
     heads = {at for name, at in document.lines.items() if _SECTION.fullmatch(name)}
@@ -83,7 +83,17 @@ def _without_entry(path: Path, line: int | None) -> str | None:
     return "".join(lines)
 
 
+def _entries(document: Document) -> dict[int, str]:
+    """The names of entries by the lines that they begin in."""
+    return {at: name for name, at in document.lines.items() if _ENTRY.fullmatch(name)}
+
+
+def _start(entries: Iterable[int], line: int | None) -> int | None:
+    """The line in which the entry that ``line`` is in begins; None where it is in none."""
+    return max((at for at in entries if line is not None and at <= line), default=None)
+
+
 def _alone(document: Document, name: str) -> bool:
     """Whether nothing of its section would be left without the entry ``name``."""
-    section = name[: len("$.") + len(_ENTRY.fullmatch(name)["section"])]  # type: ignore[index]
+    section = _ENTRY.sub(r"$.\g<section>", name)
     return sum(bool(_ENTRY.fullmatch(each)) and each.startswith(section) for each in document.lines) < 2

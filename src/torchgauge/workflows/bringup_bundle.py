@@ -15,7 +15,6 @@ names of somebody else.
 
 from __future__ import annotations
 
-import hashlib
 import json
 import re
 import shutil
@@ -60,6 +59,7 @@ from torchgauge.workflows.result_set import (
     new_folder,
     pack,
     seal,
+    stamp_of,
 )
 from torchgauge.workflows.set_signature import check_signature
 
@@ -117,7 +117,7 @@ def write_bundle(folder: Path, state: Bringup) -> Path:
             pack(run, Job(campaign, campaign.pools[0], shard), sets / part.value)
             for name in SET_FILES:
                 shutil.copyfile(sets / part.value / name, aside / f"{part.value}-{name}")
-        stamps = tuple(_stamp(file) for file in sorted(aside.iterdir()))
+        stamps = tuple(stamp_of(file) for file in sorted(aside.iterdir()))
         seal(aside, out, BundleManifest(state.asked.device, stamps))
     return out
 
@@ -152,11 +152,6 @@ def _campaign(state: Bringup, runs: Mapping[Part, RunFolder]) -> CampaignPlan:
         suite_digest=digest([run.plan().digest for run in runs.values()]),
         pools=(PoolPlan(f"bringup-{slug}", name, (), "", 0.0, tuple(shards)),),
     )
-
-
-def _stamp(file: Path) -> FileStamp:
-    raw = file.read_bytes()
-    return FileStamp(file.name, hashlib.sha256(raw).hexdigest(), len(raw))
 
 
 def receive(

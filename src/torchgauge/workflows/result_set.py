@@ -133,7 +133,7 @@ def pack(folder: RunFolder, job: Job, out: Path, *, clock: Clock = SYSTEM_CLOCK)
             text = json.dumps(plain_values(to_plain(plan)), allow_nan=False)
             (aside / PLAN_FILE).write_text(text, encoding="ascii")
             lines = _write_journal(aside / JOURNAL_FILE, folder, plan, clock)
-        stamps = tuple(_stamp(aside / name) for name in (JOURNAL_FILE, PLAN_FILE))
+        stamps = tuple(stamp_of(aside / name) for name in (JOURNAL_FILE, PLAN_FILE))
         manifest = Manifest(
             campaign_id=job.campaign.campaign_id,
             campaign_digest=job.campaign.digest,
@@ -264,6 +264,7 @@ class _Lines:
         return encode_line(self._count, kind, record)
 
 
-def _stamp(file: Path) -> FileStamp:
+def stamp_of(file: Path) -> FileStamp:
+    """Hash and size of ``file``, as a manifest has them."""
     with file.open("rb") as stream:
         return FileStamp(file.name, hashlib.file_digest(stream, "sha256").hexdigest(), file.stat().st_size)
