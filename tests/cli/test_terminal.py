@@ -12,6 +12,7 @@ import sys
 import termios
 import time
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -78,7 +79,7 @@ def test_no_colour_is_said_where_nobody_wants_it() -> None:
     assert any("nosuch" in each for each in lines(said))
 
 
-def test_a_pipe_gets_no_control_characters(tmp_path: Path, process) -> None:  # type: ignore[no-untyped-def]
+def test_a_pipe_gets_no_control_characters(tmp_path: Path, process: Any) -> None:
     """Neither from a run nor from help, tables and mistakes."""
     done = process(*RUN, "--measure-seconds", "0.1", "--store", str(tmp_path / "store"))
     assert done.returncode == 0, done.stderr

@@ -148,7 +148,6 @@ def test_a_bundle_of_another_device_and_one_that_somebody_else_sent_are_refused(
 
 def test_a_bundle_must_be_signed_where_its_contributor_signs(sent, tmp_path) -> None:
     """`ci sign` signs a bundle as it signs a set; an unsigned one and one altered afterwards are refused."""
-    pytest.importorskip("cryptography")
     bundle, key = Path(shutil.copytree(sent / "bundle", tmp_path / "bundle")), tmp_path / "key.pem"
     public = CliRunner().invoke(cli, ["ci", "sign", "--new-key", str(key)]).output.strip()
     more = f"    keys: ['{public}']"
