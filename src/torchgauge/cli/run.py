@@ -86,9 +86,8 @@ def _measure(suite: tuple[str, ...], options: dict[str, Any], crew: Crew | None 
 
         campaign, folder = _campaign(suite, options, crew)
     if folder is None:
-        if options["quiet"]:
-            pass
-        elif campaign.plan.settings.budget_s is not None or campaign.plan.shard != "1/1":
+        partial = campaign.plan.settings.budget_s is not None or campaign.plan.shard != "1/1"
+        if partial and not options["quiet"]:
             aside(order_lines(campaign.plan))
         if others := other_shardings(campaign.store, campaign.plan):
             trouble = (

@@ -9,6 +9,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
+from torchgauge.counted import counted
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import parse_target
 from torchgauge.errors import InfrastructureError, TorchgaugeError, UnknownNameError
@@ -81,10 +82,8 @@ class BringupRun:
         for part, share in SHARES_S.items():
             if not wanted or part.value in wanted:
                 ends += less * share
-            yield (
-                part,
-                max(2 * LEAST_S, ends - self.clock.steady()),
-            )  # in a budget of seconds it is enough for one
+            # in a budget of seconds it is enough for one
+            yield part, max(2 * LEAST_S, ends - self.clock.steady())
         for part in SHARES_S:
             if self.state.of(part).state is PartState.OUT_OF_BUDGET and not self.silent:
                 yield part, whole
@@ -129,16 +128,15 @@ class BringupRun:
         return replace(after, seconds=before.seconds + self.clock.steady() - began)
 
     def _done(self, record: PartRecord, left_s: float) -> PartRecord:
-        part, name = record.part, self.state.asked.device
+        part, name = record.part, parse_target(self.state.asked.device).name
         done = replace(record, state=PartState.DONE, reason="")
         with redirect_stdout(sys.stderr):
             if part is Part.IDENTITY:
-                facts, found = identity(self.there, parse_target(name).name, left_s)
+                facts, found = identity(self.there, name, left_s)
                 self.state = replace(self.state, facts=facts)
                 return replace(done, findings=found)
             if part is Part.IMPORT:
-                named = parse_target(name).name
-                return replace(done, findings=imports(self.there, named, self.device, left_s))
+                return replace(done, findings=imports(self.there, name, self.device, left_s))
             if part is Part.DOCTOR:
                 return self._doctor(done, left_s)
             return self._measured(done, left_s)
@@ -202,7 +200,9 @@ class BringupRun:
 
 
 def _late(record: PartRecord, left: int) -> PartRecord:
-    return replace(record, state=PartState.OUT_OF_BUDGET, reason=f"{left} cases are left")
+    return replace(
+        record, state=PartState.OUT_OF_BUDGET, reason=f"{counted(left, 'case is', 'cases are')} left"
+    )
 
 
 @contextmanager

@@ -116,8 +116,7 @@ def _taken(facts: Mapping[str, Scalar]) -> list[str]:
         if isinstance(share, float) and share > MOST_TAKEN:
             found.append(f"{who} took its cores for {share:.0%} of the time")
     slowed, blocks, why = (facts.get(name) for name in ("throttled_counted", "blocks", "throttled_for"))
-    if (
-        isinstance(slowed, int) and isinstance(blocks, int) and slowed
-    ):  # they count where there are too few others
+    # they count where there are too few others
+    if isinstance(slowed, int) and isinstance(blocks, int) and slowed:
         found.append(f"the device had lowered its clock ({why}) in {slowed} of {counted(blocks, 'block')}")
     return found
