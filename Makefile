@@ -9,8 +9,9 @@ STORE ?= demo-results
 SITE ?= site
 SITE_DOCS ?= site-docs
 PYTEST_WORKERS ?= 2
-# A test that hangs ends with its stacks and its worker, instead of taking all the time that there is with it.
-SPREAD := -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --timeout 1200 --timeout-method thread
+# A test that hangs fails with its stack, and what fails is printed at once: a run that is cut off has named it.
+SPREAD := -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 2 \
+	--instafail --timeout 400 -o faulthandler_timeout=300
 export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-chrome || echo /usr/bin/chromium)
 
 .PHONY: demo test test-full faults bench lint static docs changelog lock dist clean help chromium axe slurm

@@ -61,11 +61,26 @@ def _no_quarantine() -> Iterator[None]:
         path.unlink(missing_ok=True)
 
 
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Put files with a test that is marked ``long`` before all others, which keep their order.
+NIGHTLY = Path(__file__).with_name("nightly.txt")
+"""The tests that only the nightly form runs for the time they take; others are marked ``full`` in place."""
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Mark what ``nightly.txt`` names as ``full``, and put files with a ``long`` test before all others.
 
     Files are the unit that workers take, in this order (``--no-loadscope-reorder``): what takes minutes must
     not be begun when everything else is done.
     """
+    lines = NIGHTLY.read_text(encoding="utf-8").splitlines()
+    named = {line for line in lines if line and not line.startswith("#")}
+    found = set()
+    for item in items:
+        test = item.nodeid.partition("[")[0]
+        if names := named & {item.nodeid, test, test.partition("::")[0]}:
+            found |= names
+            item.add_marker(pytest.mark.full)
+    if named != found and not config.option.file_or_dir:  # whoever names files has not collected all
+        raise pytest.UsageError(f"{NIGHTLY} names no test by {', '.join(sorted(named - found))}")
     first = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in first)

@@ -24,7 +24,7 @@ from store_builder import NOW
 from torchgauge.cli.main import cli
 from torchgauge.dashboard import build_site
 from torchgauge.dashboard.names import device_id
-from torchgauge.harness.run.progress import describe_rows
+from torchgauge.harness.run.case_line import case_line
 from torchgauge.harness.run.run_report import RunReport, report_plain
 from torchgauge.harness.run.summary import brief_text, result_lines, summary_lines
 from torchgauge.results import frames
@@ -110,6 +110,14 @@ def from_results(render: Callable[[list[Any]], str]) -> Callable[[Path], str]:
     return lambda store: render(doubt_store.newest_rows(FACTORS[store.parent.name.endswith("1")]))
 
 
+def progress_lines(rows: list[Any]) -> str:
+    """What is said of each row while a run goes on, each beside the eager row of its model."""
+    eager = {row.case.workload: row for row in rows if row.case.configuration.name == "eager"}
+    return "\n".join(
+        case_line("[1/2]", row.case.workload.name, row, eager.get(row.case.workload), None) for row in rows
+    )
+
+
 CLAIM = ("claim", "inductor faster than eager", "--suite", "timm", "--device", "cpu", "--minimum", "1")
 LINES: dict[str, tuple[str, Callable[[Path], str], str]] = {
     "results list": (r"\n", said("results", "list"), ""),
@@ -149,8 +157,12 @@ LINES: dict[str, tuple[str, Callable[[Path], str], str]] = {
         from_rows(lambda report: "\n".join(summary_lines(report, Path("store")))),
         "1 of them unsteady",
     ),
-    "run --json": (r"\n", from_rows(lambda report: json.dumps(report_plain(report), indent=1)), '"unsteady"'),
-    "progress of a run": (r", inductor", from_results(describe_rows), "about 1.4 s"),
+    "run --json": (
+        r"\n  \{",
+        from_rows(lambda report: json.dumps(report_plain(report), indent=1)),
+        '"unsteady"',
+    ),
+    "progress of a run": (r"\n", from_results(progress_lines), "about 1.4 s"),
     "one row in a line": (
         r"\ntimm/",
         from_results(brief_text),

@@ -148,21 +148,29 @@ def test_two_matrices_make_one_environment(made):
 
 
 MAKER = """
+import resource
 import sys
 from pathlib import Path
 from torchgauge.harness.matrix.cells import Cell
-from torchgauge.harness.matrix.environments import Environments
+from torchgauge.harness.matrix.environments import CellFailedError, Environments
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[2]), resource.RLIM_INFINITY))
 environments = Environments(Path(sys.argv[1]), lambda line: print(line, flush=True))
 lock = environments.lock(Cell("2.10.0", (("torch", "2.10.0"),)), (), {})
-print("made", environments.make(lock).python, flush=True)
+try:
+    print("made", environments.make(lock).python, flush=True)
+except CellFailedError as error:
+    sys.exit(error.in_a_line)
 """
 
 
-def maker(folder: Path) -> subprocess.Popen[str]:
-    """Another matrix, in a process of its own, that makes one environment in ``folder``."""
+def maker(folder: Path, largest_file: int = resource.RLIM_INFINITY) -> subprocess.Popen[str]:
+    """Another matrix, in a process of its own, that makes one environment in ``folder``.
+
+    No file of it, or of what it starts, can have more than ``largest_file`` bytes.
+    """
     path = os.pathsep.join([str(Path(torchgauge.__file__).parents[1]), os.environ.get("PYTHONPATH", "")])
     return subprocess.Popen(
-        [sys.executable, "-c", MAKER, str(folder)],
+        [sys.executable, "-c", MAKER, str(folder), str(largest_file)],
         stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT,
         text=True,
@@ -203,17 +211,14 @@ def test_kill_9_while_pip_installs_leaves_nothing_that_is_used(index, folder):
 def test_a_disk_that_is_full_while_pip_installs_is_said(index, folder):
     """In pip's words, with what to try; half of the environment is removed, and a next try makes it."""
     index("torch", "2.10.0", bulk=1, size=3 << 20)
+    child = maker(folder, largest_file=2 << 20)
+    said = child.communicate(timeout=240)[0]
+    assert child.returncode == 1, said
+    assert "File too large" in said
+    assert "--environments DIR" in said
+    assert list(folder.glob("*/lock.txt")) == []
     environments = Environments(folder)
     lock = environments.lock(NEW, (), {})
-    soft, hard = resource.getrlimit(resource.RLIMIT_FSIZE)
-    resource.setrlimit(resource.RLIMIT_FSIZE, (2 << 20, hard))
-    try:
-        with pytest.raises(CellFailedError, match="File too large") as raised:
-            environments.make(lock)
-    finally:
-        resource.setrlimit(resource.RLIMIT_FSIZE, (soft, hard))
-    assert "--environments DIR" in raised.value.in_a_line
-    assert not (folder / lock.key).exists()
     assert environments.make(lock).torch == "2.10.0"
 
 
