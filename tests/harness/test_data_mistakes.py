@@ -49,6 +49,13 @@ def test_a_mapping_is_read_on_too(tmp_path) -> None:
     assert lines_of(path) == [2, 4]
 
 
+def test_a_section_that_nobody_knows_is_read_past(tmp_path) -> None:
+    """Whatever is in it; what stands before and after it is named too."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(SUITE.replace("models:", "modells: {x: 1}\nmodels:"))
+    assert lines_of(path) == [2, 5, 8, 13]
+
+
 @pytest.mark.parametrize(
     ("text", "lines"),
     [("colours: [red\n", [2]), ("suite: mine\nmodels: 3\n", [2]), ("models: [\n", [2]), ("", [None])],

@@ -8,7 +8,7 @@ from pathlib import Path
 import click
 
 from torchgauge.cli.answer import JSON, say_json
-from torchgauge.cli.option_values import CommaList, Seconds
+from torchgauge.cli.option_values import THREADS, CommaList, Seconds
 from torchgauge.cli.options import PYTHON
 
 
@@ -23,7 +23,7 @@ from torchgauge.cli.options import PYTHON
 @click.option("--ops", type=CommaList(), default=(), help="only these operators")
 @click.option("--suites", type=CommaList(), default=(), help="models of these (toy,timm,huggingface)")
 @click.option("--models", type=CommaList(), default=(), help="only these models")
-@click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
+@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's own)")
 @PYTHON
 @JSON
 def command(

@@ -9,7 +9,7 @@ import click
 
 from torchgauge.cli.answer import JSON, aside, say, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
-from torchgauge.cli.option_values import CommaList, FiniteRange
+from torchgauge.cli.option_values import THREADS, CommaList, FiniteRange
 from torchgauge.cli.options import EXPECTATIONS, PYTHON, store_option
 from torchgauge.cli.verbosity import run_progress, verbosity
 
@@ -20,7 +20,7 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 @click.option("--checks", type=CommaList(), default=(), help="names, globs or /regex/ of checks")
 @click.option("--tier", default="full", show_default=True, help="smoke, standard or full")
 @click.option("--timeout", type=FiniteRange(0.1), help="deadline of one check in seconds (90)")
-@click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
+@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's own)")
 @EXPECTATIONS
 @PYTHON
 @store_option("where results go")

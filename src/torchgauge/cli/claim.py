@@ -61,6 +61,8 @@ def command(words: tuple[str, ...], **options: Any) -> None:
         own, asked = load_claims(Path(asked)), ""
     known = (*own, *(claim for claim in bundled_claims() if claim.name not in {each.name for each in own}))
     if options["listing"]:
+        if asked:
+            raise UsageError(f"--list shows every claim, and {asked!r} names one", hint="leave out either")
         _list(known, as_json=options["form"] == "json")
         return
     sys.exit(_answer([_asked(claim, options) for claim in _chosen(asked, own, known)], options))

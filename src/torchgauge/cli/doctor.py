@@ -8,7 +8,7 @@ from typing import Any
 import click
 
 from torchgauge.cli.answer import JSON, say, say_json
-from torchgauge.cli.option_values import FiniteRange
+from torchgauge.cli.option_values import THREADS, FiniteRange
 from torchgauge.cli.options import PYTHON, store_option
 
 
@@ -16,7 +16,7 @@ from torchgauge.cli.options import PYTHON, store_option
 @click.option("--device", help="look at this device more closely: calibrate it and judge the machine")
 @PYTHON
 @store_option("keeps the calibrations")
-@click.option("--threads", type=click.IntRange(1), help="threads of the worker (default: torch's own)")
+@click.option("--threads", type=THREADS, help="threads of the worker (default: torch's own)")
 @click.option(
     "--timeout", type=FiniteRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"
 )

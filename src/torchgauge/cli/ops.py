@@ -11,7 +11,7 @@ import click
 
 from torchgauge.cli.answer import JSON, aside, say_json
 from torchgauge.cli.grouped_command import GroupedCommand
-from torchgauge.cli.option_values import CommaList, FiniteRange
+from torchgauge.cli.option_values import THREADS, CommaList, FiniteRange
 from torchgauge.cli.options import EXPECTATIONS, PYTHON, store_option
 from torchgauge.cli.verbosity import run_progress, verbosity
 
@@ -38,7 +38,7 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 )
 @click.option("--shard", default="1/1", help="i/n: the i-th of n parts")
 @click.option("--timeout", type=FiniteRange(0.1), help="deadline of one case in seconds (60)")
-@click.option("--threads", type=click.IntRange(1), help="threads of each worker (default: torch's own)")
+@click.option("--threads", type=THREADS, help="threads of each worker (default: torch's own)")
 @EXPECTATIONS
 @PYTHON
 @store_option("where results go")

@@ -17,14 +17,19 @@ class CommaList(click.ParamType[tuple[str, ...]]):
     name = "LIST"
 
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        """Split at commas; white space around items is dropped."""
+        """Split at commas; white space around items is dropped, and a list of nothing is not one of all."""
         if isinstance(value, tuple):
             return value
         if len(str(value)) > 2 and str(value)[0] == str(value)[-1] == "/":
             return (str(value),)  # one regular expression, whatever commas it holds
-        return tuple(item.strip() for item in str(value).split(",") if item.strip())
+        found = tuple(item.strip() for item in str(value).split(",") if item.strip())
+        if not found:
+            self.fail(f"{value!r} names nothing; leave the option out for its default", param, ctx)
+        return found
 
 
+THREADS = click.IntRange(1, 4096)
+"""More than any machine has cores; torch ends the process that is asked for millions."""
 LEAST_WORKER = 32 << 20
 """Bytes; a Python that has imported nothing of ours takes a third of it, and torch several times as much."""
 

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from torchgauge.cli.option_values import LEAST_WORKER, Bytes, CommaList, FiniteRange, named, pairs
+from torchgauge.cli.option_values import LEAST_WORKER, THREADS, Bytes, CommaList, FiniteRange, named, pairs
 from torchgauge.errors import UsageError
 from torchgauge.harness.planning.selection import Selection
 from torchgauge.records import PRETRAINED, RANDOM_WEIGHTS, Provenance, RunSettings
@@ -165,7 +165,7 @@ def measuring(command: Command) -> Command:
     options = [
         click.option(
             "--threads",
-            type=click.IntRange(1),
+            type=THREADS,
             help="threads of each worker (default: torch's own, but one CPU stays free)",
         ),
         click.option(

@@ -2,7 +2,7 @@
 
 A loader stops at the first mistake, since what follows may rest on it. Entries (the items of a list, or the
 keys of a mapping, at the top of a file) mostly do not rest on each other: the one with the mistake is made
-blank, which keeps every other line where it is.
+blank, which keeps every other line where it is. So is a section that no such file has.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ def mistakes_in(path: Path, check: Callable[[Path], None]) -> list[DataFileError
             else:
                 return _sorted(found)
             try:
-                rest = _without_entry(looked_at, found[-1].line)
+                rest = _without(looked_at, found[-1])
             except (DataFileError, OSError, UnicodeDecodeError):
                 return _sorted(found)  # not even YAML
             if rest is None:
@@ -66,19 +66,25 @@ def _of_file(error: DataFileError, looked_at: str, path: Path) -> DataFileError:
     return again
 
 
-def _without_entry(path: Path, line: int | None) -> str | None:
-    """The text of ``path`` with the entry that ``line`` is in made blank; None where it is in none alone."""
-    text = path.read_text(encoding="utf-8")
+def _without(path: Path, error: DataFileError) -> str | None:
+    """The text of ``path`` with the entry that ``error`` is in made blank; None where it is in none alone.
+
+    A section that nobody knows goes whole: nothing rests on it.
+    """
+    text, line = path.read_text(encoding="utf-8"), error.line
     document = parse_document(text, str(path))
     begins = _entries(document)
-    start = _start(begins, line)
-    if line is None or start is None or _alone(document, begins[start]):
-        return None
     heads = {at for name, at in document.lines.items() if _SECTION.fullmatch(name)}
-    if any(start < at <= line for at in heads):
-        return None  # the mistake is a section's own
+    start = line if line in heads and f"unknown field {error.field!r}" in error.message else None
+    if start is None:
+        start = _start(begins, line)
+        if line is None or start is None or _alone(document, begins[start]):
+            return None
+        if any(start < at <= line for at in heads):
+            return None  # the mistake is a section's own
+        heads |= begins.keys()
     lines = text.splitlines(keepends=True)
-    end = min((at for at in (*begins, *heads) if at > start), default=len(lines) + 1)
+    end = min((at for at in heads if at > start), default=len(lines) + 1)
     lines[start - 1 : end - 1] = ["\n"] * (end - start)
     return "".join(lines)
 

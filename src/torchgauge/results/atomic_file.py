@@ -6,6 +6,7 @@ Everything is written aside, fsynced, renamed, and the folder fsynced, in that o
 
 from __future__ import annotations
 
+import errno
 import os
 import secrets
 from collections.abc import Iterator
@@ -18,7 +19,9 @@ TEMPORARY_SUFFIX = ".tmp"
 """Ending of files that are being written aside; readers ignore them."""
 
 
-REPEAT = "free disk space or fix the permissions, then repeat; what was there before is intact"
+FREE = "free disk space or fix the permissions"
+MORE_FILES = "let it open more files: ulimit -n 1024"
+REPEAT = f"{FREE}, then repeat; what was there before is intact"
 
 
 def write_atomically(path: Path, data: bytes, hint: str = REPEAT) -> None:
@@ -50,15 +53,25 @@ def writing_aside(path: Path) -> Iterator[Path]:
 
 @contextmanager
 def storage_errors(path: Path, hint: str = REPEAT) -> Iterator[None]:
-    """Turn an ``OSError`` about ``path`` into an :class:`InfrastructureError` that says what to try."""
+    """Turn an ``OSError`` about ``path`` into an :class:`InfrastructureError` that says what to try.
+
+    What ``hint`` says of the disk is said of open files instead where they are what there are too many of.
+    """
     try:
         yield
     except OSError as error:
         if isinstance(error, FileNotFoundError | NotADirectoryError) and not path.parent.is_dir():
             hint = f"make the folder {path.parent} first, or name another"
+        if too_many_files(error):
+            hint = hint.replace(FREE, MORE_FILES)
         raise InfrastructureError(
             f"{path} cannot be written: {error.strerror or error}", hint=hint
         ) from error
+
+
+def too_many_files(error: OSError) -> bool:
+    """Whether it is about the files that this process, or this machine, may have open."""
+    return error.errno in (errno.EMFILE, errno.ENFILE)
 
 
 def aside_of(path: Path) -> Path:

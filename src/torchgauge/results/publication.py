@@ -34,6 +34,7 @@ from torchgauge.records import (
 )
 from torchgauge.results import rows as to_rows
 from torchgauge.results.atomic_file import (
+    FREE,
     TEMPORARY_SUFFIX,
     fsync_path,
     publish,
@@ -85,7 +86,7 @@ def publish_run(store: Store, folder: RunFolder, plan: Plan | None = None, *, ag
         if found.state in CUT_SHORT:
             found.never_reached = _never_reached(plan, found)
         _check_complete(plan, found)
-        hint = f"free disk space or fix the permissions, then: {publish_command(folder.run_id, store.path)}"
+        hint = f"{FREE}, then: {publish_command(folder.run_id, store.path)}"
         with uncollected(), ExitStack() as stack, storage_errors(store.path / "tables", hint):
             writers = {name: stack.enter_context(_writing(store, name, plan.run_id)) for name in TABLES}
             _fill(writers, folder, plan, found, version)

@@ -14,6 +14,9 @@ from torchgauge.suites.conformance.catalogue import catalogue
 from torchgauge.suites.conformance.suite import NAME, SUITE
 from torchgauge.suites.expectations import expectation_for
 
+NAMED = 3
+"""Up to how many checks that deviate alike are each named with what they exercise."""
+
 
 @dataclass(frozen=True)
 class GroupLine:
@@ -49,6 +52,22 @@ class Card:
     device: str
     groups: tuple[GroupLine, ...]
     deviations: tuple[Deviation, ...]
+
+    @property
+    def alike(self) -> list[tuple[str, Deviation]]:
+        """What to say of the checks of each status and reason, and one of them; many are counted."""
+        found: dict[tuple[object, ...], list[Deviation]] = {}
+        for each in self.deviations:
+            found.setdefault((each.unexpected, each.status, each.reason, each.link), []).append(each)
+        lines = []
+        for deviations in found.values():
+            if len(deviations) <= NAMED:
+                lines += [(f"{each.check} ({each.api})", each) for each in deviations]
+                continue
+            names = ", ".join(each.check for each in deviations[:NAMED])
+            more = counted(len(deviations) - NAMED, "other")
+            lines.append((f"{counted(len(deviations), 'check')}: {names} and {more}", deviations[0]))
+        return lines
 
     @property
     def passed(self) -> int:

@@ -9,6 +9,7 @@ from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.harness.interpreter.interpreter import interpreter
 from torchgauge.harness.planning.plan import select_groups
 from torchgauge.harness.planning.selection import TIERS, Selection, parse_case_id
+from torchgauge.harness.run.absent_devices import refuse_absent
 from torchgauge.harness.run.campaigns import expand_devices, find_devices, placed, plan_of, resumed_campaign
 from torchgauge.harness.run.defaults import check_settings
 from torchgauge.harness.run.progress import Progress
@@ -22,7 +23,7 @@ from torchgauge.suites.ops.upstream import VARIANTS
 def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campaign, RunFolder | None]:
     """The campaign that ``torchgauge ops`` asks for, and the folder of the run that it goes on with.
 
-    Raises :class:`UsageError` for names that nothing answers to.
+    Raises :class:`UsageError` for names that nothing answers to, and what :func:`refuse_absent` raises.
     """
     if options["resume"]:
         return resumed_campaign(options["resume"], progress, python=options["python"])
@@ -44,6 +45,7 @@ def ops_campaign(options: Mapping[str, Any], progress: Progress) -> tuple[Campai
         shard=options["shard"],
     )
     groups = select_groups(selection, devices, {suite.name: suite})
+    refuse_absent(there, groups, devices)
     settings, provenance = check_settings(options, calibrate=False, warm_compile=False)
     plan = placed(plan_of(groups, settings, [suite], selection.shard, provenance), there)
     store = Store.open(options["store"], create=True)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import errno
 import getpass
 import json
 import os
@@ -22,7 +21,7 @@ from torchgauge.harness.pool.strays import MARK, mark_of
 from torchgauge.processes.kept_process import KeptProcess, new_scratch, remove_scratch
 from torchgauge.processes.known_secrets import known_secrets
 from torchgauge.processes.passed_variables import passed
-from torchgauge.results.atomic_file import storage_errors
+from torchgauge.results.atomic_file import MORE_FILES, storage_errors, too_many_files
 
 _SINGLE_THREAD = {"OPENBLAS_NUM_THREADS": "1", "TOKENIZERS_PARALLELISM": "false"}
 """Libraries that would start threads on import; a template must have one thread when it forks."""
@@ -98,8 +97,7 @@ class HostProcess:
             os.close(read)
             self._printed.close()
             self._remove_scratch()
-            many = error.errno in (errno.EMFILE, errno.ENFILE)
-            hint = "let it open more files: ulimit -n 1024" if many else "name an existing interpreter"
+            hint = MORE_FILES if too_many_files(error) else "name an existing interpreter"
             raise InfrastructureError(f"cannot start {options.python}: {error}", hint=hint) from error
         finally:
             os.close(write)

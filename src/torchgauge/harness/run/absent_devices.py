@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from torchgauge.counted import counted
 from torchgauge.devices.device import Device
-from torchgauge.devices.discover import why_absent
+from torchgauge.devices.discover import Presence, why_absent
 from torchgauge.devices.probe import ProbeReport, probe
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.interpreter.interpreter import Interpreter
@@ -22,28 +22,36 @@ LISTED = "torchgauge devices lists those that are here"
 def refuse_absent(there: Interpreter, groups: Sequence[Group], devices: Mapping[str, Device]) -> None:
     """Raise :class:`InfrastructureError` where a device of ``groups`` is known not to be there.
 
-    Not of a device that a person's file of expectations is about, which wants its rows, nor for checks, whose
-    card says what is missing. Only an accelerator costs a probe (a child process, seconds).
+    Not of a device that a person's file of expectations is about, which wants its rows, nor for checks where
+    its package is there and broken: their card says what is missing. Only an accelerator costs a probe (a
+    child process, seconds).
     """
-    asked = {each.device for each in groups if not each.checks and not personal(each.device.name)}
+    asked: dict[DeviceTarget, bool] = {}  # whether nothing but checks is to run on it
+    for each in groups:
+        if not personal(each.device.name):
+            asked[each.device] = each.checks and asked.get(each.device, True)
     ours = {name: device for name, device in devices.items() if device.torch_type is not None}
     targets = sorted((each for each in asked if each.name in ours), key=str)
     report = None
     if any(ours[each.name].torch_type != HOST for each in targets):
         report = there.report or probe(there.path)
-    found = [_missing(each, ours[each.name], report) for each in targets]
+    found = [_missing(each, ours[each.name], report, examined=asked[each]) for each in targets]
     missing = [each for each in found if each is not None]
     if missing:
         hints = dict.fromkeys(filter(None, [*(hint for _, hint in missing), LISTED]))
         raise InfrastructureError("; ".join(what for what, _ in missing), hint="; ".join(hints))
 
 
-def _missing(target: DeviceTarget, device: Device, report: ProbeReport | None) -> tuple[str, str] | None:
-    """What is missing of ``target`` and what to type; None where it is there."""
+def _missing(
+    target: DeviceTarget, device: Device, report: ProbeReport | None, *, examined: bool
+) -> tuple[str, str] | None:
+    """What is missing of ``target``, and what to type; None where it is there, or broken and ``examined``."""
     count = 1
     if device.torch_type != HOST:
         assert report is not None
         if absent := why_absent(device, report):
+            if examined and absent.presence is Presence.BROKEN:
+                return None
             return f"device {target.name!r} is {absent.presence.value} here: {absent.reason}", absent.fix
         facts = (report.usable or report).device(str(device.torch_type))
         assert facts is not None

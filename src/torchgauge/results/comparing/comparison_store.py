@@ -22,7 +22,7 @@ import pyarrow as pa
 from torchgauge.errors import UnknownNameError, UsageError
 from torchgauge.records import SCHEMA_VERSION, Environment
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict
-from torchgauge.results.atomic_file import publish, storage_errors
+from torchgauge.results.atomic_file import FREE, publish, storage_errors
 from torchgauge.results.comparing.comparison_tables import (
     COMPARISON_TABLES,
     launch_row,
@@ -112,7 +112,7 @@ def begin_comparison(store: Store, plan: ComparisonPlan) -> ComparisonFolder:
 
 def finish_comparison(store: Store, folder: ComparisonFolder, plan: ComparisonPlan) -> None:
     """Write the tables of the A/B run in ``folder``, ``verdicts`` last; a repetition replaces them."""
-    hint = f"free disk space or fix the permissions, then: {publish_command(plan.run_id, store.path)}"
+    hint = f"{FREE}, then: {publish_command(plan.run_id, store.path)}"
     with ExitStack() as stack, storage_errors(store.path / "tables", hint):
         writers: dict[str, TableWriter] = {}
         for name, table in COMPARISON_TABLES.items():
