@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import io
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 
@@ -12,6 +15,7 @@ from torchgauge.harness.run.progress import Progress
 from torchgauge.harness.run.run_report import RunReport
 from torchgauge.records import Result, Status
 from torchgauge.records.comparison import Pair, Side
+from torchgauge.results.store import Store
 from torchgauge.testing import make_case, make_plan, make_result
 
 PHASE = {"ev": "phase", "phase": "measure"}
@@ -104,6 +108,24 @@ def test_what_takes_long_before_a_plan_is_said_on_a_terminal_alone() -> None:
     assert "looking ..." in terminal.getvalue()
     assert terminal.getvalue().index("\x1b[?25l") < terminal.getvalue().rindex("\x1b[?25h")
     assert log.getvalue() == ""
+
+
+def test_a_display_that_fails_is_said_once_and_ends_no_case(tmp_path: Path) -> None:
+    """It is called between rows: what it raised had ended all 149 cases of a run by a division by zero."""
+    code = (
+        "from torchgauge.harness.run import progress;"
+        "progress.case_line = lambda *_: 1 / 0;"
+        "from torchgauge.cli.main import main; main()"
+    )
+    words = ("run", "toy", "--models", "noop,sum", "--device", "fake", "--store", str(tmp_path / "store"))
+    done = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=120, check=False
+    )
+    assert done.stderr.count("note: progress cannot be shown (ZeroDivisionError: division by zero)") == 1
+    (run,) = Store.open(tmp_path / "store").runs()
+    assert (run.state.value, run.planned) == ("complete", 4)
+    assert "infra" not in done.stderr
+    assert "of those attempted" in done.stderr  # the summary is no part of it
 
 
 def _lines(*results: Result) -> list[str]:

@@ -7,7 +7,7 @@ from typing import Any
 
 from torchgauge.counted import counted
 from torchgauge.harness.pool.watch import TIMED
-from torchgauge.harness.run.live_lines import LiveLines
+from torchgauge.harness.run.live_lines import LiveLines, ends_no_case
 from torchgauge.records.comparison import ComparisonPlan, Launch, MetricVerdict, Pair, Side
 from torchgauge.results import units
 from torchgauge.results.comparing import verdict_words as words
@@ -17,6 +17,7 @@ from torchgauge.results.comparing.status_verdict import unfit
 class AbProgress(LiveLines):
     """A line for each launch of each pair; the live line names side and phase in flight."""
 
+    @ends_no_case
     def start(self, plan: ComparisonPlan, launches: int) -> None:
         """Say what is compared: the run starts, or goes on after ``launches``."""
         self.begin()
@@ -27,12 +28,14 @@ class AbProgress(LiveLines):
         self.say(f"  base: {_describe(plan.base.label, plan.base.python)}")
         self.say(f"  head: {_describe(plan.head.label, plan.head.python)}")
 
+    @ends_no_case
     def launch(self, number: int, pairs: Sequence[Pair]) -> None:
         """Say how many pairs are still measured; fresh processes are started now."""
         self.timed.clear()
         self.say(f"launch {number}: {words.pairs(len(pairs))}, after {units.duration(self.elapsed_s)}")
         self.show(description=f"launch {number}: hosts start")
 
+    @ends_no_case
     def event(self, pair: Pair, side: Side, event: dict[str, Any]) -> None:
         """Show the phase in flight; phases are too many for a log."""
         if event["ev"] == "phase":
@@ -40,6 +43,7 @@ class AbProgress(LiveLines):
             self.hear(side.value, event["phase"] in TIMED)
             self.show(description=f"{workload.suite}/{workload.model}, {side.value}: {event['phase']}")
 
+    @ends_no_case
     def measured(self, launch: Launch, interim: MetricVerdict | None) -> None:
         """Say how a pair stands, of which a launch is durable; ``interim`` is its latency by now."""
         self.timed.clear()

@@ -5,12 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 from torchgauge.harness.ab.progress import AbProgress
+from torchgauge.harness.run.live_lines import ends_no_case
 from torchgauge.records.comparison import Pair, Side
 
 
 class VerboseAbProgress(AbProgress):
     """The lines of :class:`AbProgress`, with the phases between them."""
 
+    @ends_no_case
     def event(self, pair: Pair, side: Side, event: dict[str, Any]) -> None:
         """Say which phase of which side begins."""
         super().event(pair, side, event)

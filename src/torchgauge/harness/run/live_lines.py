@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any, TextIO
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TextIO, TypeVar
 
 from torchgauge.clock import SYSTEM_CLOCK, Clock
 from torchgauge.results.hostile_text import visible
@@ -17,12 +18,44 @@ ASKING = "asks Python which devices it has"
 PLANNING = "planning: asks Python which devices and models it has"
 
 
+Lines = TypeVar("Lines", bound="LiveLines")
+Given = ParamSpec("Given")
+
+
+def ends_no_case(
+    method: Callable[Concatenate[Lines, Given], None],
+) -> Callable[Concatenate[Lines, Given], None]:
+    """``method``, which shows something: where it fails that is said once, and no more is shown.
+
+    Executors call it between rows: what it raised would be taken for a failure of theirs, and end cases that
+    have nothing to do with it. A stream that is gone (``OSError``) is its caller's affair.
+    """
+
+    @wraps(method)
+    def call(self: Lines, /, *given: Given.args, **named: Given.kwargs) -> None:
+        if self.failed:
+            return
+        try:
+            method(self, *given, **named)
+        except OSError:
+            raise
+        except Exception as error:  # noqa: BLE001  whatever it is, it is not about what is measured
+            self.failed = True
+            words = f"{type(error).__name__}: {error}"
+            with suppress(UnicodeError):
+                self.say(f"note: progress cannot be shown ({words}); rows are kept all the same")
+
+    return call
+
+
 class LiveLines:
     """Lines on a stream, stderr unless given; on a terminal above one that says what runs now."""
 
     bar: Any = None
     doing = "the first process"
     """What runs now, in words."""
+    failed = False
+    """Whether showing something has failed."""
     _shown = 0.0
 
     def __init__(self, stream: TextIO | None = None, clock: Clock = SYSTEM_CLOCK) -> None:
@@ -73,12 +106,14 @@ class LiveLines:
         self.task = self.bar.add_task(doing, total=total, left="")
         self.bar.refresh()
 
-    def show(self, **changes: Any) -> None:
+    @ends_no_case
+    def show(self, /, **changes: Any) -> None:
         """Change the live line: ``description``, ``completed`` or ``left``."""
         self.doing = changes.get("description", self.doing)
         if self.bar is not None:
             self.bar.update(self.task, refresh=True, **changes)
 
+    @ends_no_case
     def tick(self) -> None:
         """Let the live line's clock go on, once a second at most, and not while anything is timed."""
         if self.bar is None or self.timed or self.clock.steady() - self._shown < TICK_S:
@@ -98,6 +133,7 @@ class LiveLines:
         """Seconds since the start."""
         return self.clock.steady() - self.began
 
+    @ends_no_case
     def note(self, text: str) -> None:
         """Pass a note on."""
         self.say(f"note: {text}")

@@ -10,7 +10,7 @@ from torchgauge.counted import counted
 from torchgauge.harness.backends.backend import EAGER
 from torchgauge.harness.pool.watch import TIMED
 from torchgauge.harness.run.case_line import REASON, Naming, case_line
-from torchgauge.harness.run.live_lines import LiveLines
+from torchgauge.harness.run.live_lines import LiveLines, ends_no_case
 from torchgauge.harness.run.time_left import TimeLeft
 from torchgauge.records import ATTEMPTED, Group, Plan, Result, Status
 from torchgauge.results import units
@@ -31,6 +31,7 @@ class Progress(LiveLines):
     remaining = TimeLeft({})
     budget_s: float | None = None
 
+    @ends_no_case
     def start(self, plan: Plan, report: RunReport) -> None:
         """Say how much there is to do: the campaign starts, or goes on after ``report``."""
         self.total, self.before = report.planned, sum(report.counts.values())
@@ -48,6 +49,7 @@ class Progress(LiveLines):
             self.say(RATIOS.format(plan.settings.confidence))
         self.show(completed=self.before)
 
+    @ends_no_case
     def event(self, group: Group, event: dict[str, Any]) -> None:
         """Show the phase in flight; phases are too many for a log."""
         self.remaining.heard(group, self.clock.steady())
@@ -57,6 +59,7 @@ class Progress(LiveLines):
             self.hear(group.id, event["phase"] in TIMED)
             self.show(description=f"{self.naming.model(case)}: {event['phase']}")
 
+    @ends_no_case
     def results(self, results: Sequence[Result], report: RunReport) -> None:
         """Say what the rows of a group are, which are durable now, and how long the rest may take."""
         done, now = sum(report.counts.values()), self.clock.steady()
