@@ -184,7 +184,7 @@ def test_an_empty_store_is_exit_3_with_a_command(invoke, tmp_path):
         (["dashboard-memory", "--store", "/no/such/store"], "there is no store at /no/such/store"),
         (["/no/such/claim.yaml"], "cannot be read"),
         (["dashboard-memory", "--suite", "zooo"], "unknown suite 'zooo'; did you mean zoo?"),
-        (["dashboard-memory", "--base", "torch=2"], "dashboard-memory has no two sides"),
+        (["dashboard-memory", "--base", "torch=2"], "dashboard-memory does not compare two sides"),
         (["newer-torch-not-slower", "--base", "torch"], "'torch' selects nothing"),
         (["newer-torch-not-slower", "--base", "tork=2"], "did you mean torch?"),
         (

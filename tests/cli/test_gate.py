@@ -39,7 +39,7 @@ def test_a_regression_ends_with_1(invoke, store) -> None:
     path = compared(store, verdict(PAIR, Verdict.REGRESSION, **NUMBERS))
     done = invoke("gate", "latest", "--store", path)
     assert done.exit_code == 1
-    assert done.output.startswith("FAIL: A/B run ab-1: 1 regression")
+    assert done.output.startswith("fail: A/B run ab-1: 1 regression")
     assert f"regression: latency of {PAIR.id} x1.1 [1.050, 1.150]" in done.output
 
 
@@ -114,7 +114,7 @@ def test_two_runs_gate_by_status(invoke, store) -> None:
     assert (done.exit_code, "broken: status of" in done.output) == (1, True)
     done = invoke("gate", "run-0", "run-1", "--store", str(store.path))
     assert done.exit_code == 3
-    assert done.output.startswith("NOT KNOWN: run-0 -> run-1")
+    assert done.output.startswith("not known: run-0 -> run-1")
     assert "nothing was decided" in done.output
 
 

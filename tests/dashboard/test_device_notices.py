@@ -105,9 +105,15 @@ def test_a_lost_night_after_which_nothing_is_late_is_not_loud() -> None:
     ("kinds", "line"),
     [
         ([LATE], "d0 has no new data"),
-        ([LATE, AHEAD, AHEAD], "1 device has no new data: d0; 2 have a result of the future: d1, d2"),
+        (
+            [LATE, AHEAD, AHEAD],
+            "1 device has no new data: d0; 2 have a result dated in the future: d1, d2",
+        ),
         ([LOST, LATE], "1 device has no new data: d1; 1 has a lost night: d0"),
-        ([AHEAD, AHEAD, LOST], "1 device has a lost night: d2; 2 have a result of the future: d0, d1"),
+        (
+            [AHEAD, AHEAD, LOST],
+            "1 device has a lost night: d2; 2 have a result dated in the future: d0, d1",
+        ),
         ([LATE] * 7, "7 devices have no new data: d0, d1, d2, d3, d4, and 2 more"),
     ],
 )

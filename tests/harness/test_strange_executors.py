@@ -12,7 +12,7 @@ from torchgauge.records import Cause, Status
 PLUGIN = Path(__file__).parents[1] / "backends_plugin"
 SUMS = ("toy", "--models", "noop,sum", "--device", "cpu", "--config", "eager")
 ENDINGS = {
-    "idle": "ended without a word on it",
+    "idle": "ended without reporting this case",
     "stumbles": "raised ValueError: I stumbled",
     "leaves": "raised SystemExit: 0",
     "repeats": "raised ValueError: a result of a case that is not left to run: toy/",

@@ -74,7 +74,7 @@ def test_a_claim_of_ones_own_needs_few_fields(tmp_path):
         (
             sides("geomean", "torch: a", "torch: b"),
             11,
-            "a geomean has no two sides",
+            "a geomean does not compare two sides",
         ),
         (
             sides("ratio", "torch: a", "torch: a"),

@@ -55,7 +55,7 @@ def test_ids_sort_by_time_then_pool_shard_and_attempt():
 )
 def test_numbers_that_no_id_holds_are_refused(changes: dict[str, int]):
     """An id of another width would sort elsewhere."""
-    with pytest.raises(ValueError, match="no run id holds these"):
+    with pytest.raises(ValueError, match="out of range for a run id"):
         attempt(**changes)
 
 

@@ -24,7 +24,7 @@ RULES = {rule.package: rule for rule in bundled_conflicts()}
         ("torchaudio", {"torchaudio": "2.9.1", "torch": "2.10.0"}, "built for torch 2.9"),
         ("torchaudio", {"torchaudio": "2.11.0", "torch": "2.13.0"}, ""),  # its stable interface
         ("torchaudio", {"torchaudio": "2.11.0", "torch": "2.10.0"}, "needs torch 2.11 or later"),
-        ("torchaudio", {"torchaudio": "2.11.0", "torch": "2.13.0+cpu"}, "is no +cpu build"),
+        ("torchaudio", {"torchaudio": "2.11.0", "torch": "2.13.0+cpu"}, "is not a +cpu build"),
         ("torchaudio", {"torchaudio": "2.11.0+cpu", "torch": "2.13.0+cpu"}, ""),
         ("torchaudio", {"torchaudio": "2.11.0"}, ""),  # without torch nothing is known
         ("torchaudio", {"torch": "2.13.0"}, ""),

@@ -54,9 +54,9 @@ models:
 """
 WRONG = {
     "modes: [training]": ("mine.yaml:6", "no batch for 'training'", "add it to batch"),
-    "modes: [inference, inference]": ("`models[0].modes[1]`", "'inference' stands there twice", "keep one"),
-    "dtypes: [float32, float32]": ("`models[0].dtypes[1]`", "'float32' stands there twice", "keep one"),
-    "configurations: [eager, eager]": ("`models[0].configurations[1]`", "stands there twice", "keep one"),
+    "modes: [inference, inference]": ("`models[0].modes[1]`", "'inference' is listed twice", "keep one"),
+    "dtypes: [float32, float32]": ("`models[0].dtypes[1]`", "'float32' is listed twice", "keep one"),
+    "configurations: [eager, eager]": ("`models[0].configurations[1]`", "is listed twice", "keep one"),
     "configurations: []": ("mine.yaml:6", "length >= 1", ""),
     "dtypes: []": ("mine.yaml:6", "length >= 1", ""),
     "modes: []": ("mine.yaml:6", "length >= 1", ""),

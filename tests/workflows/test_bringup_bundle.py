@@ -143,7 +143,7 @@ def test_a_bundle_of_another_device_and_one_that_somebody_else_sent_are_refused(
     assert "its campaign is of another device" in str(receive(tmp_path, bundle).exception)
     assert receive(tmp_path, sent / "bundle").exit_code == 0
     done = receive(tmp_path, sent / "bundle", who="rival")
-    assert "the store has this bringup of another contributor" in str(done.exception)
+    assert "the store has this bringup from another contributor" in str(done.exception)
 
 
 def test_a_bundle_must_be_signed_where_its_contributor_signs(sent, tmp_path) -> None:

@@ -69,7 +69,7 @@ def command(suite: tuple[str, ...], **options: Any) -> None:
     progress = ab_progress(options)
     folder = None
     if options["resume"] and options["estimate"]:
-        raise UsageError("--estimate is of a new comparison", hint="leave --resume away")
+        raise UsageError("--estimate is only for a new comparison", hint="leave --resume away")
     if options["resume"]:
         comparison, folder = resumed_comparison(
             resumed_folder(options["store"], options["resume"], "comparisons"), progress

@@ -21,7 +21,7 @@ from torchgauge.cli.options import PYTHON
 @click.option("--parts", type=CommaList(), default=(), help="only these parts (default: all)")
 @click.option("--checks", type=CommaList(), default=(), help="only these checks: names, globs or /regex/")
 @click.option("--ops", type=CommaList(), default=(), help="only these operators")
-@click.option("--suites", type=CommaList(), default=(), help="models of these (toy,timm,huggingface)")
+@click.option("--suites", type=CommaList(), default=(), help="models of these suites (toy,timm,huggingface)")
 @click.option("--models", type=CommaList(), default=(), help="only these models")
 @click.option("--threads", type=THREADS, help="threads of each worker (default: torch's own)")
 @PYTHON

@@ -63,7 +63,7 @@ def list_builds(folder: str | None, as_json: bool) -> None:
         moment = units.moment(each.used_at)
         click.echo(f"{each.key}  {units.quantity(each.bytes, 'B')}  last used {moment}  {text}{mark}")
     count = counted(len(found), "build")
-    click.echo(f"{count} in {root or 'no folder: none are kept'}", err=True)
+    click.echo(f"{count} in {root or 'no folder: compiled code is not kept'}", err=True)
 
 
 @command.command("clear")
@@ -84,8 +84,8 @@ def clear(key: tuple[str, ...], folder: str | None) -> None:
         if each not in found:
             raise UnknownNameError("build", each, found)
     if found and root is not None and not os.access(root, os.W_OK):
-        raise UsageError(f"{root} cannot be written to", hint="clear it as the user whose it is")
+        raise UsageError(f"{root} cannot be written to", hint="clear it as the user who owns it")
     chosen = [build for build in found.values() if not key or build.key in key]
     removed = remove(root, chosen) if root is not None else 0
     busy = sum(build.in_use for build in chosen)
-    click.echo(f"{units.quantity(removed, 'B')} removed" + (f"; {busy} in use stay" if busy else ""))
+    click.echo(f"{units.quantity(removed, 'B')} removed" + (f"; left, as in use: {busy}" if busy else ""))

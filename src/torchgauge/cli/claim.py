@@ -128,7 +128,9 @@ def _asked(claim: Claim, options: dict[str, Any]) -> Claim:
     if options["minimum"]:
         question = replace(question, minimum=options["minimum"])
     if (options["base"] or options["head"]) and question.sides is None:
-        raise UsageError(f"{claim.name} has no two sides", hint="--torch, --system or --machine select rows")
+        raise UsageError(
+            f"{claim.name} does not compare two sides", hint="--torch, --system or --machine select rows"
+        )
     if options["base"]:
         question = replace(question, base=_side("base", options["base"]))
     if options["head"]:

@@ -15,7 +15,7 @@ from torchgauge.cli.options import PYTHON, store_option
 @click.command("doctor")
 @click.option("--device", help="look at this device more closely: calibrate it and judge the machine")
 @PYTHON
-@store_option("keeps the calibrations")
+@store_option("where calibrations are kept")
 @click.option("--threads", type=THREADS, help="threads of the worker (default: torch's own)")
 @click.option(
     "--timeout", type=FiniteRange(0.1), help="deadline of the probe (120) and of each part (30), seconds"

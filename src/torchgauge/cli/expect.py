@@ -117,7 +117,8 @@ def _files(
             file = read_file(path)
             if wanted and wanted != (file.table.device,):
                 raise UsageError(
-                    f"{own} is about {file.table.device!r}", hint="--device must name it, or nothing"
+                    f"{own} is about {file.table.device!r}",
+                    hint="leave --device out, or name this one",
                 )
             return [file]
         if len(wanted) != 1:

@@ -41,7 +41,10 @@ COMMANDS = {
         "compare": ("torchgauge.cli.compare", "compare two runs, devices or configurations of a store"),
         "trend": ("torchgauge.cli.trend", "find changes in nightly history and confirm them"),
         "claim": ("torchgauge.cli.claim", "check a published claim against what a store holds"),
-        "noise": ("torchgauge.cli.noise", "what unchanged code was seen to do, and a policy made of it"),
+        "noise": (
+            "torchgauge.cli.noise",
+            "how much unchanged code varies, and a policy made of that",
+        ),
         "triage": ("torchgauge.cli.triage", "failures by root cause, with a command for each"),
     },
     "Publish": {

@@ -22,7 +22,7 @@ CLASS = click.option("--runner-class", help="only this class of runner (default:
 @JSON
 @click.pass_context
 def command(context: click.Context, store: str, runner_class: str | None, as_json: bool) -> None:
-    """What unchanged code was seen to do, per case and class of runner: spread, false alarms, quarantine.
+    """How much unchanged code varies, per case and class of runner: spread, false alarms, quarantine.
 
     Example: torchgauge noise
     """

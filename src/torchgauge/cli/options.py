@@ -51,7 +51,7 @@ NO_FALLBACK_CHECK = click.option(
 ATTEMPTS = click.option(
     "--attempts",
     type=click.IntRange(1, 100),
-    help="attempt each case this often; one that ends differently is flaky, and no pass (1)",
+    help="attempt each case this often; one that ends differently is flaky, and not a pass (1)",
 )
 
 DURATIONS = click.option(
@@ -220,7 +220,7 @@ def campaigning(command: Command) -> Command:
         click.option(
             "--cold-compile",
             metavar="all|none|1/N",
-            help="whose compilation is timed, with an empty cache and alone "
+            help="which models have their compilation timed, alone and with an empty cache "
             "(default: 1/14, each every two weeks)",
         ),
         click.option(

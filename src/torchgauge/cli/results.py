@@ -145,7 +145,7 @@ def push_runs(url: str, store: str, as_json: bool) -> None:
         say_json(to_plain(report))
     else:
         click.echo(f"{counted(len(report.copied), 'run')} and {counted(len(report.months), 'month')} copied, "
-                   f"{len(report.already)} were there")  # fmt: skip
+                   f"{len(report.already)} already there")  # fmt: skip
     aside(f"{run} stays here: {why}" for run, why in sorted(report.left.items()))
     sys.exit(3 if report.left else 0)
 
@@ -185,7 +185,8 @@ def merge(parts: tuple[str, ...], store: str, as_json: bool) -> None:
     if left := report.counts[Status.NOT_RUN]:
         folder = into.path / "runs" / report.run_id
         click.echo(
-            f"{left} cases have no row; merge more parts, or: torchgauge run --resume {folder}", err=True
+            f"{counted(left, 'case')} without a row; merge more parts, or: torchgauge run --resume {folder}",
+            err=True,
         )
     aside(summary_lines(report, into.path))
     if as_json:

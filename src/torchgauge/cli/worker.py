@@ -17,7 +17,7 @@ from torchgauge.cli.verbosity import run_progress, verbosity
 @click.argument("plan", type=click.Path(dir_okay=False))
 @click.argument("groups", metavar="GROUP...", nargs=-1, required=True)
 @click.option(
-    "--into", required=True, metavar="DIR", help="folder for rows and logs; one that is left goes on"
+    "--into", required=True, metavar="DIR", help="folder for rows and logs; an interrupted one is continued"
 )
 @click.option(
     "--node", metavar="NAME", help="what rows, logs and calibration call this machine (default: its name)"

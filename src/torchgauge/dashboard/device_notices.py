@@ -10,7 +10,7 @@ from torchgauge.dashboard.lost_nights import LostNight, told
 from torchgauge.results import units
 from torchgauge.results.hostile_text import first_line
 
-LATE, LOST, AHEAD = "no new data", "a lost night", "a result of the future"
+LATE, LOST, AHEAD = "no new data", "a lost night", "a result dated in the future"
 """What a device has, the worst first."""
 
 NAMED, NAME_LIMIT = 5, 40

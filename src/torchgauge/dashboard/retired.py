@@ -13,6 +13,7 @@ from collections.abc import Mapping
 
 import numpy as np
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.arrow_columns import Bits, Integers
 from torchgauge.dashboard.history import NOTHING_PLANNED, History
 from torchgauge.dashboard.latest_results import LatestResults
@@ -89,6 +90,6 @@ def retired_text(latest: LatestResults) -> str:
         since[name] = min(since.get(name, day), day)
     named = sorted(since.items(), key=lambda each: each[::-1], reverse=True)
     listed = ", ".join(f"{name} since {day}" for name, day in named[:MOST_NAMED])
-    more = f" and {len(named) - MOST_NAMED} more models" if len(named) > MOST_NAMED else ""
+    more = f" and {counted(len(named) - MOST_NAMED, 'other model')}" if len(named) > MOST_NAMED else ""
     cases = "1 case is" if len(latest.retired) == 1 else f"{len(latest.retired)} cases are"
     return f"{cases} no longer planned and left out: {listed}{more}."

@@ -56,7 +56,7 @@ PARTIAL = Look(
     "q",
     "partial",
     "part",
-    "ran, and counts as no pass: by another path, as another model, or compared with nothing",
+    "ran, and does not count as a pass: by another path, as another model, or compared with nothing",
 )
 """A pass that :func:`counts_as_pass` leaves out, in bars, chips, cells and counts; its status is ``pass``."""
 
@@ -89,10 +89,10 @@ BADNESS: dict[Status, int] = {
 MARKS: dict[str, str] = {
     "new": "failed at its newest result, and did better at the one before",
     "unexpected": "differs from what the data file promises for this device (a pass where it says nothing)",
-    "expected": "no pass, as the data file says in advance, with a reason",
-    "degraded": "ran, but not by the requested path (a silent fallback, a recompile limit): no pass",
+    "expected": "not a pass, as the data file says in advance, with a reason",
+    "degraded": "ran, but not by the requested path (a silent fallback, a recompile limit): not a pass",
     "other_model": "built with another number of parameters than its suite declares for size full",
-    "unchecked": "compared with no reference: no pass, and its times count nowhere",
+    "unchecked": "compared with no reference: not a pass, and its times count nowhere",
     "unsteady": "its step times are in doubt: a pass, whose times enter no mean, trend or comparison",
     "flaky": "ended differently when it was repeated",
     "contributed": "submitted by a contributor, from a machine that is not of the store's owners",

@@ -183,7 +183,7 @@ def _names(session: DeviceSession) -> Violations:
     if not _strings(notes) or not all(note and "\n" not in note for note in notes):
         yield f"notes {notes!r} are not a tuple of single lines"
     if len(set(notes)) != len(notes):
-        yield "a note stands there twice"
+        yield "a note is listed twice"
 
 
 CHECKS: tuple[Callable[[DeviceSession], Violations], ...] = (

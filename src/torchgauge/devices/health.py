@@ -12,6 +12,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 
+from torchgauge.counted import counted
 from torchgauge.devices.calibration_hang import find_hang
 from torchgauge.devices.device import Device
 from torchgauge.devices.discover import DeviceReport, Presence, known_devices
@@ -178,7 +179,7 @@ def _load() -> Check:
         load = os.getloadavg()[0]
     except (AttributeError, OSError):
         return Check("load", CheckState.OK, "cannot be read on this system")
-    message = f"load {load:.1f} on {cores} core(s)"
+    message = f"load {load:.1f} on {counted(cores, 'core')}"
     if load > 0.5 * cores:
         return Check("load", CheckState.WARN, message, "wait for other work to end: it widens every interval")
     return Check("load", CheckState.OK, message)

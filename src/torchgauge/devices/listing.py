@@ -54,7 +54,7 @@ def _ending(trial: ImportTrial) -> str:
     if trial.survived is None:
         return "not tried"
     if trial.import_s is None:
-        return "FAILS"
+        return "fails"
     return f"survives, {trial.import_s:.2f} s"
 
 

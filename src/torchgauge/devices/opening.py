@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from torchgauge.counted import counted
 from torchgauge.devices.availability import availability
 from torchgauge.devices.device import Provision
 from torchgauge.devices.hooks import HOOK_ERRORS, first_line
@@ -27,12 +28,12 @@ def refuse_absent(name: str, torch_type: str, index: int, provision: Provision) 
     if found.count == 0:
         said = f": {found.problem}" if found.problem else ""
         raise InfrastructureError(
-            f"{who}: torch {torch.__version__} is built for it and counts none{said}",
+            f"{who}: torch {torch.__version__} is built for it and finds none{said}",
             hint=f"{provision.tool} shows what the driver sees" if provision.tool else "check its driver",
         )
     if index >= found.count:
         raise InfrastructureError(
-            f"{who} has {found.count} device(s): there is no index {index}",
+            f"{who} has {counted(found.count, 'device')}: there is no index {index}",
             hint="torchgauge devices lists them",
         )
 

@@ -342,7 +342,13 @@ def _absorb(report: ProbeReport, stage: str, data: Any) -> ProbeReport:
 def _no_python(report: ProbeReport, ending: Ending) -> Trouble:
     how = how_it_ended(ending)
     fix = "name a Python 3.10 or later with --python PATH"
-    return Trouble(f"{report.python} ran no probe: it {how}", "start the interpreter", (), ending.output, fix)
+    return Trouble(
+        f"{report.python} could not run the probe of devices: it {how}",
+        "start the interpreter",
+        (),
+        ending.output,
+        fix,
+    )
 
 
 def _trouble(report: ProbeReport, doing: str, raised: dict[str, Any] | None, ending: Ending) -> Trouble:

@@ -71,7 +71,7 @@ def _run(report: IO[str], options: set[str]) -> None:
     _write(report, "torch", _torch_build(torch, time.perf_counter() - began))
     if "--import-only" in options:
         _write(report, "begin", "add two numbers on the host")
-        assert (torch.ones(2) + 1).tolist() == [2.0, 2.0], "the host adds 1 and 1 to something else than 2"
+        assert (torch.ones(2) + 1).tolist() == [2.0, 2.0], "1 + 1 on the host was not 2"
         _write(report, "done", None)
         return
     hung = next((each.partition("=")[2] for each in options if each.startswith("--unanswered=")), "")

@@ -115,13 +115,13 @@ class _RunCheck:
             self.journal_is_sound = False
             return None, [self.found(Fault.DAMAGED, path, error.message, error.hint)]
         if torn := path.stat().st_size - end:
-            problem = f"its last {torn:,} bytes are a line that a kill left unfinished"
+            problem = f"its last {torn:,} bytes are an unfinished line: the run was killed while it wrote"
             resume = f"torchgauge run --resume {self.folder.path}"
             trouble.append(self.found(Fault.TORN, path, problem, resume))
         if isinstance(plan, Plan):
             planned = {each.case.key for each in plan.cases}
             if foreign := self.keys - planned:
-                problem = f"it has rows of {counted(len(foreign), 'case')} that its plan has not"
+                problem = f"it has rows of {counted(len(foreign), 'case')} that are not in its plan"
                 trouble.append(self.found(Fault.FOREIGN, path, problem, restore))
             if state is RunState.COMPLETE and (lost := planned - self.keys):
                 problem = (
@@ -211,7 +211,7 @@ def _strangers(root: Path, known: set[str], busy: list[str]) -> Iterator[Finding
             name = path.relative_to(root).as_posix()
             if path.name.startswith(".") and path.name.endswith(TEMPORARY_SUFFIX):
                 if not any(path.name.startswith(f".{run}.") for run in busy):
-                    problem = "a kill left it of a file that was being written"
+                    problem = "it was left behind by a process that was killed while it wrote"
                     yield Finding(Fault.TORN, name, problem, "remove it when nobody writes into the store")
             elif tables and (path.suffix != ".parquet" or path.stem not in known):
                 problem = "it belongs to no run of the store"

@@ -48,7 +48,7 @@ class ShardAttempt:
 
     def __post_init__(self) -> None:
         if not (1 <= self.shard <= MOST_SHARDS and 1 <= self.attempt <= MOST_ATTEMPTS):
-            raise ValueError(f"shard {self.shard}, attempt {self.attempt}: no run id holds these")
+            raise ValueError(f"shard {self.shard}, attempt {self.attempt}: out of range for a run id")
 
     @property
     def run_id(self) -> str:

@@ -130,7 +130,7 @@ def damage_seen(root: Path, folder: PlannedFolder) -> str:
         return error.message
     if found is None:
         cut = next((path for path in _tables(root, folder.run_id) if not _whole(path)), None)
-        return f"{cut.relative_to(root)} is cut off or no Parquet file" if cut else ""
+        return f"{cut.relative_to(root)} is cut off or is not a Parquet file" if cut else ""
     for file in found.files:
         if file.is_table and (differs := file.differs(root)):
             return f"{file.path} {differs}"

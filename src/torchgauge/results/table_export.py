@@ -40,9 +40,7 @@ def places(out: Path, form: str, wanted: Wanted) -> dict[str, Path]:
     """
     ending = f".{form}"
     if out.suffix.lower() in {f".{CSV}", f".{PARQUET}"} - {ending} and not out.is_dir():
-        raise UsageError(
-            f"--{form} {out} is called like a file of another form", hint=f"--{form} FILE{ending}"
-        )
+        raise UsageError(f"--{form} {out} has the ending of another format", hint=f"--{form} FILE{ending}")
     one_file = out.suffix.lower() == ending and not out.is_dir()
     tables = wanted.tables or (("results",) if one_file or wanted.conditions else tuple(TABLES))
     if wanted.conditions and len(tables) > 1:

@@ -230,7 +230,7 @@ def _check_words(document: Document, at: str, model: ModelFields[msgspec.Struct]
         for index, word in enumerate(words):
             if word in words[:index]:
                 where = f"{at}.{kind}[{index}]"
-                raise refuse(document, where, f"{word!r} stands there twice", "keep one of the two")
+                raise refuse(document, where, f"{word!r} is listed twice", "keep one of the two")
     for index, mode in enumerate(model.modes):
         if mode not in model.batch:
             raise refuse(

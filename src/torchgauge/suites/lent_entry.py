@@ -48,7 +48,7 @@ def lent(document: Document, at: str, suite: str, entry: ModelEntry) -> ModelEnt
     """
     lending, _, name = entry.of.partition("/")
     if lending == suite:
-        raise refuse(document, f"{at}.of", f"{entry.of} is of this suite", "name another suite's model")
+        raise refuse(document, f"{at}.of", f"{entry.of} is in this same suite", "name another suite's model")
     for field, key in THEIRS.items():
         if getattr(entry, field) != getattr(_OF_NOBODY, field):
             raise refuse(document, f"{at}.{key}", f"{entry.of} has its own", "remove it")
@@ -56,7 +56,7 @@ def lent(document: Document, at: str, suite: str, entry: ModelEntry) -> ModelEnt
     if model.framework == CHECK:
         raise refuse(document, f"{at}.of", f"{entry.of} is a check", "name a model")
     if model.of:
-        raise refuse(document, f"{at}.of", f"{entry.of} is itself {model.of}", f"of: {model.of}")
+        raise refuse(document, f"{at}.of", f"{entry.of} is itself taken from {model.of}", f"of: {model.of}")
     _check_sweep(document, at, entry, model)
     return replace(
         entry,

@@ -63,7 +63,7 @@ def _check_axis(
         raise refuse(document, at, "an axis without a value", "name one value at least")
     for index, value in enumerate(values):
         if value in values[:index]:
-            raise refuse(document, f"{at}[{index}]", f"{value!r} stands there twice", "keep one of the two")
+            raise refuse(document, f"{at}[{index}]", f"{value!r} is listed twice", "keep one of the two")
         if isinstance(value, str) and not _WORD.fullmatch(value):
             raise refuse(
                 document,

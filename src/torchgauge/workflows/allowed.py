@@ -65,7 +65,7 @@ def decide(facts: Facts, pool: str, trust: str) -> Decision:
     if not is_sha(sha):
         return Decision(False, "", "the head of the pull request is not known")
     if facts.approved_sha and facts.approved_sha != sha:
-        return Decision(False, sha, "a commit was pushed after the leave was given: it holds no longer")
+        return Decision(False, sha, "a commit was pushed after permission was given, which holds no longer")
     if facts.event_sha and facts.event_sha != sha:
         return Decision(False, sha, "a newer commit is the head of the pull request: its own run will tell")
     if facts.event == "issue_comment":
@@ -92,7 +92,7 @@ def _by_command(facts: Facts, pool: str, trust: str) -> Decision:
     if len(lines) != 1:
         return Decision(False, sha, f"the comment does not ask for pool {pool} once: {COMMAND} {pool} COMMIT")
     if trust != "anyone" and facts.actor_role not in WRITERS:
-        return Decision(False, sha, "who asks may not push to this repository")
+        return Decision(False, sha, "whoever asked may not push to this repository")
     named = lines[0]["sha"] or ""
     if not is_sha(named):
         return Decision(
@@ -109,7 +109,7 @@ def _by_label(facts: Facts, pool: str) -> Decision:
         wanted = f"`{COMMAND} {pool} COMMIT`, or the label {LABEL_PREFIX}{pool}, put again after each push"
         return Decision(False, sha, f"nobody who may push has let this commit run: {wanted}")
     if facts.actor_role not in WRITERS:
-        return Decision(False, sha, "who put the label may not push to this repository")
+        return Decision(False, sha, "whoever added the label may not push to this repository")
     if not facts.label_there:
         return Decision(False, sha, "the label was taken off again")
     return Decision(True, sha, "somebody who may push has put the label on this commit")

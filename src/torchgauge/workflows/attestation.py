@@ -50,7 +50,7 @@ def check_attestation(manifest: bytes, workflow: str, program: str = "gh") -> No
         except (OSError, subprocess.TimeoutExpired) as error:
             raise InfrastructureError(
                 f"an attestation cannot be checked: {type(error).__name__}",
-                hint="GitHub's tool gh must be there, and GH_TOKEN be set for it",
+                hint="install GitHub's tool gh and set GH_TOKEN for it",
             ) from error
     if done.returncode == NOT_VERIFIED:
         raise RefusedSetError(Reason.UNATTESTED, "the workflow of its contributor did not attest it")

@@ -197,7 +197,7 @@ def _check_owner(store: Store, campaign_id: str, name: str) -> None:
         said = read_provenance(store, run_id)
         if said.get("campaign_id") == campaign_id and said.get("contributor") != name:
             raise RefusedSetError(
-                Reason.FOREIGN_CAMPAIGN, "the store has this bringup of another contributor"
+                Reason.FOREIGN_CAMPAIGN, "the store has this bringup from another contributor"
             )
 
 
@@ -218,7 +218,7 @@ def _checked_campaign(raw: bytes, now: float) -> CampaignPlan:
         decode(raw, CampaignPlan, "the campaign"), CampaignPlan, from_attributes=True
     )
     if not _CAMPAIGN_ID.fullmatch(found.campaign_id) or found.sha or len(found.pools) != 1:
-        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, "its campaign is none that a bringup writes")
+        raise RefusedSetError(Reason.FOREIGN_CAMPAIGN, "its campaign was not written by torchgauge bringup")
     pool = found.pools[0]
     indices = [shard.index for shard in pool.shards]
     if (
@@ -226,7 +226,9 @@ def _checked_campaign(raw: bytes, now: float) -> CampaignPlan:
         or indices != list(range(1, len(indices) + 1))
         or len(indices) > MOST_SHARDS
     ):
-        raise RefusedSetError(Reason.FOREIGN_SHARD, "its campaign has a pool or shards that no bringup has")
+        raise RefusedSetError(
+            Reason.FOREIGN_SHARD, "its campaign has a pool or shards that are not those of a bringup"
+        )
     if not 0.0 < found.created_at <= now + SKEW_S:
-        raise RefusedSetError(Reason.TIME, "it was begun at a time that cannot be")
+        raise RefusedSetError(Reason.TIME, "its start time is impossible")
     return found

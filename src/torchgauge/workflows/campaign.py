@@ -135,7 +135,7 @@ def read_campaign(path: Path | str, wanted: str = "") -> CampaignPlan:
     said = data.pop("digest", None)
     plan = as_record(CampaignPlan, data, path, hint)
     if said != plan.digest:
-        raise DataFileError(where, "its digest is not of what it says", hint="plan it again, edit nothing")
+        raise DataFileError(where, "its digest does not fit its content", hint="plan it again, unedited")
     if wanted and wanted != plan.digest:
         raise DataFileError(
             where,

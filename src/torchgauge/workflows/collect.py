@@ -147,7 +147,8 @@ def _listed(refused: list[Refused], campaign: CampaignPlan) -> list[Refused]:
     )
     ours = sorted(refused, key=lambda each: not each.artifact.startswith(names))
     left = len(refused) - MOST_REFUSALS
-    words = f"{left} artifacts were refused beside the {MOST_REFUSALS} that are listed"
+    more = counted(left, "artifact was", "artifacts were")
+    words = f"{more} refused beside the {MOST_REFUSALS} that are listed"
     return [*ours[:MOST_REFUSALS], Refused(f"{left} others", Reason.TOO_MANY_FILES, words)]
 
 

@@ -177,7 +177,7 @@ def _problem(each: TrendOutcome, of: Suspicion | None, own: bool, policy: Policy
         return "an answer to a suspicion of another pool"
     numbers = [value for value in (each.ratio, each.low, each.high) if value is not None]
     if not all(math.isfinite(value) and value > 0 for value in numbers):
-        return "a ratio that cannot be"
+        return "an impossible ratio"
     if each.state is TrendState.SUSPECTED:
         return "an answer that says nothing"
     return contradiction(each, of, rule_of(of.series, policy).tolerance)

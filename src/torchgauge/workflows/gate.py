@@ -85,7 +85,7 @@ def _reasons(found: NightFindings, policy: Policy) -> Iterator[tuple[str, str]]:
             )
     for each in found.unconfirmed:
         if _gates(each, policy):
-            told = f"{each.ended} by the pool's own word, and never measured"
+            told = f"reported as {each.ended} by the pool itself, and never measured"
             yield "not confirmed", f"{told}: {_count(len(each.cases))}"
     for gap in found.gaps:
         yield "not measured", f"incomplete: {gap}"

@@ -152,7 +152,7 @@ def read_gate_set(path: Path, origin: Origin, pool: str, policy: Policy | None =
         raise RefusedSetError(Reason.NOT_A_SET, f"its schema is not {GATE_SET_SCHEMA}")
     stamp = FileStamp(REPORT, hashlib.sha256(files[REPORT]).hexdigest(), len(files[REPORT]))
     if manifest.files != (stamp,):
-        raise RefusedSetError(Reason.HASH, f"{REPORT} is not the file that the manifest stamps")
+        raise RefusedSetError(Reason.HASH, f"{REPORT} is not the file that the manifest describes")
     if manifest.pool != pool or POOL.fullmatch(pool) is None:
         raise RefusedSetError(Reason.ARTIFACT_NAME, "the manifest names another pool than the artifact")
     if not is_sha(manifest.head_sha) or manifest.head_sha != origin.head_sha:
@@ -222,14 +222,14 @@ def _check_report(report: ComparisonReport) -> None:
     if report.run_id != NO_RUN and not is_run_id(report.run_id):
         raise RefusedSetError(Reason.RUN_ID, "its A/B run has an id that torchgauge does not give")
     if not 0 <= report.created_at <= LATEST:
-        raise RefusedSetError(Reason.TIME, "the report was made at no time")
+        raise RefusedSetError(Reason.TIME, "the report has an impossible date")
     seen: set[tuple[str, str]] = set()
     for each in report.verdicts:
         if (each.pair_key, each.metric) in seen:
             raise RefusedSetError(Reason.CASE_TWICE, "two verdicts on one metric of one pair")
         seen.add((each.pair_key, each.metric))
         if each.pair_key and not _HEX.fullmatch(each.pair_key):
-            raise RefusedSetError(Reason.FOREIGN_CASE, "a verdict has a pair that is none")
+            raise RefusedSetError(Reason.FOREIGN_CASE, "a verdict has an invalid pair")
         _check_numbers(each)
     if report.detectable is not None and report.detectable < 0:
         raise RefusedSetError(Reason.NUMBER, "a smallest change below zero")
@@ -250,7 +250,7 @@ def _check_numbers(verdict: MetricVerdict) -> None:
         and len(verdict.pair_id) <= 1000
     )
     if not fine:
-        raise RefusedSetError(Reason.NUMBER, "a verdict with numbers or names that none has")
+        raise RefusedSetError(Reason.NUMBER, "a verdict has impossible numbers or names")
 
 
 def _within(values: Iterable[float | None], least: float, most: float) -> bool:

@@ -191,7 +191,7 @@ class HistoryBranch:
         done = _run(arguments, self._environment(secret=False), cwd)
         if done.returncode != 0:
             verb = next(word for word in arguments if not word.startswith("-"))
-            raise self._failed(f"git {verb} failed", done, "is the disk full, or the folder not ours?")
+            raise self._failed(f"git {verb} failed", done, "is the disk full, or the folder not yours?")
         return done.stdout.strip()
 
     def _environment(self, *, secret: bool) -> dict[str, str]:
@@ -273,7 +273,7 @@ def _check_git(environment: Mapping[str, str]) -> None:
     found = re.search(r"(\d+)\.(\d+)", said)
     if found is None or (int(found[1]), int(found[2])) < OLDEST_GIT:
         raise InfrastructureError(
-            f"git {found[0] if found else 'of an unknown version'} takes no token from its environment",
+            f"git {found[0] if found else 'of an unknown version'} cannot take a token from its environment",
             hint=f"install git {needed} or later",
         )
 

@@ -60,8 +60,8 @@ def _names(source: Path) -> list[Path]:
             if name.startswith(".") or path.is_symlink() or not (path.is_file() or path.is_dir()):
                 where = ascii(str(path.relative_to(source)))
                 raise UsageError(
-                    f"{where} is hidden or no plain file, so nothing of {source} is taken",
-                    hint="a store holds neither: look at the job that handed it on",
+                    f"{where} is hidden or is not a plain file, so nothing of {source} is taken",
+                    hint="a store contains neither: look at the job that produced it",
                 )
         found += [Path(at, name).relative_to(source) for name in files]
     return sorted(found)

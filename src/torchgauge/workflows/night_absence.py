@@ -196,7 +196,9 @@ def _excused(pool: str, rows: Sequence[Result], history: _History) -> Iterable[F
         if own and row.case.key not in history.measured and row.case_id not in by_id:
             grouped.setdefault((row.status.value, first_line(_why(row))), []).append(failed_case(row))
     for (ended, why), cases in grouped.items():
-        yield _cluster(pool, ended, f"{ended} by the pool's own word, and never measured: {why}", cases)
+        yield _cluster(
+            pool, ended, f"reported as {ended} by the pool itself, and never measured: {why}", cases
+        )
 
 
 def _cluster(pool: str, ended: str, title: str, cases: Iterable[FailedCase]) -> FailureCluster:

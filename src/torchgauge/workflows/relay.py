@@ -226,7 +226,8 @@ def oidc_token(
         token = ""
     if status != 200 or not isinstance(token, str) or not token:
         raise InfrastructureError(
-            f"no identity token was given (HTTP {status})", hint="run the job again; GitHub may be ill"
+            f"no identity token was given (HTTP {status})",
+            hint="run the job again; GitHub may have an outage",
         )
     return token
 

@@ -95,7 +95,7 @@ def check_signature(files: Mapping[str, bytes], keys: Collection[str]) -> str:
     from torchgauge.workflows.ingest.strict_records import decode
 
     if SIGNATURE_FILE not in files:
-        raise RefusedSetError(Reason.UNSIGNED, "its contributor signs, and it has no signature")
+        raise RefusedSetError(Reason.UNSIGNED, "it has no signature, although its contributor signs")
     said = decode(files[SIGNATURE_FILE], SetSignature, "the signature")
     if said.schema != SIGNATURE_SCHEMA or said.key not in keys:
         raise RefusedSetError(Reason.SIGNATURE, "it is signed with no key of its contributor")

@@ -22,7 +22,7 @@ from torchgauge.workflows.campaign import CampaignPlan, no_case
 from torchgauge.workflows.nights import due_night
 from torchgauge.workflows.planned_nights import UNASKED, EndedJobs, PlannedNight, planned_nights
 
-NOTHING = "no result of that night is there: it never began, was cancelled, or runs still"
+NOTHING = "there is no result of that night: it never began, was cancelled, or still runs"
 
 
 class NightState(str, Enum):

@@ -109,7 +109,7 @@ def _text(data: Mapping[str, Any], *names: str) -> str:
     for name in names:
         value = value.get(name) if isinstance(value, Mapping) else None
     if not isinstance(value, str) or not value:
-        raise DataFileError("the event", "is missing or no text", field=".".join(names))
+        raise DataFileError("the event", "is missing or is not text", field=".".join(names))
     return value
 
 

@@ -41,7 +41,7 @@ def test_what_is_the_same_must_be_asked_for(arena: Any) -> None:
 
 def test_a_comparison_without_accuracy_is_refused(arena: Any) -> None:
     """Its rows would be unchecked, and every verdict not comparable: said before anything is measured."""
-    with pytest.raises(UsageError, match="what nobody checked is compared with nobody"):
+    with pytest.raises(UsageError, match="results that were not checked are not compared"):
         planned(arena, settings=replace(SETTINGS, accuracy=False))
     assert not arena.store.exists()
 

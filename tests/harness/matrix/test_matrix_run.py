@@ -85,6 +85,6 @@ def test_a_baseline_that_fails_later_gives_nothing_up(matrix):
     made, said = matrix
     made.make({})
     assert kept(made) == {"a": ("", False), "b": ("ab-b", True), "c": ("ab-c", False)}
-    assert said[-1].startswith("a is the baseline, and fails now: nothing is measured")
+    assert said[-1].startswith("a is the baseline, and can no longer be made: nothing is measured")
     assert made.ready == frozenset()
     assert made.measure() is False

@@ -257,7 +257,7 @@ def test_what_escaped_is_ended_when_a_worker_was_not_ended_in_time(escape: Escap
     ill.look_for_strays()
     assert ill.gone == ""
     (said,) = ill.said()
-    assert f"ended what had escaped with device 'acc': pid {pid} (" in said
+    assert f"ended a process that had escaped on device 'acc': pid {pid} (" in said
     assert not strays.process_tree.alive([pid])
 
 
@@ -272,5 +272,5 @@ def test_a_device_with_a_holder_that_nothing_ends_leaves_for_good(
     began = time.monotonic()
     ill.look_for_strays()
     assert time.monotonic() - began < 30
-    assert f"it is held by what cannot be ended: pid {pid} (" in ill.gone
+    assert f"it is held by a process that cannot be ended: pid {pid} (" in ill.gone
     assert [each.reason for each in quarantine.everything()] == [ill.gone]

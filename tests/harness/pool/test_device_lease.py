@@ -127,7 +127,7 @@ def test_a_daemon_that_closed_its_lease_is_ended_by_the_next_run() -> None:
     try:
         after = ask()
         assert (after.returncode, after.stdout.split()[0]) == (0, "1"), after.stderr
-        assert f"ended what a killed run had left with device 'acc.0': pid {daemon} (" in after.stdout
+        assert f"ended a process that a killed run had left on device 'acc.0': pid {daemon} (" in after.stdout
         assert not process_tree.alive([daemon])
     finally:
         process_tree.signal_one(daemon, signal.SIGKILL)

@@ -167,4 +167,4 @@ def test_what_a_store_says_cannot_act_on_the_terminal():
     shown = gate_text(gate([worse, replace(worse, verdict=V.UNDECIDED)]), "A/B run \x1b[31mr")
     assert not {"\x1b", "\x07", "\u202e"}.intersection(shown)
     assert "[U+202E]bad `x` | y" in shown
-    assert shown.startswith("FAIL: A/B run r: ")
+    assert shown.startswith("fail: A/B run r: ")

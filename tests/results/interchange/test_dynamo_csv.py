@@ -197,7 +197,7 @@ GOOD = (PERFORMANCE, ROW)
 BAD = {
     "missing column": ((PERFORMANCE.replace(",abs_latency", ""), ROW), 1, "abs_latency", "is missing"),
     "extra column": ((f"{PERFORMANCE},colour", f"{ROW},red"), 1, "colour", "is not one of a perf"),
-    "column twice": ((f"{PERFORMANCE},speedup", f"{ROW},1"), 1, "speedup", "stands there twice"),
+    "column twice": ((f"{PERFORMANCE},speedup", f"{ROW},1"), 1, "speedup", "is listed twice"),
     "duplicate row": ((*GOOD, ROW), 3, "name", "first on line 2"),
     "inf": ((PERFORMANCE, ROW.replace("1.852424", "inf")), 2, "speedup", "'inf' is not a result"),
     "nan": ((PERFORMANCE, ROW.replace("15.582580", "nan")), 2, "abs_latency", "'nan' is not a result"),

@@ -62,7 +62,7 @@ def test_nothing_is_written_on_an_error(tmp_path) -> None:
     with pytest.raises(UsageError, match="hold no case"):
         write_run(tmp_path / "store", [], KNOWN, ["x"])
     path.write_text(TEXT)
-    with pytest.raises(DataFileError, match="stands there twice"):
+    with pytest.raises(DataFileError, match="is listed twice"):
         write_run(tmp_path / "store", [*read(path), *read(path)], KNOWN, ["x"])
     assert not (tmp_path / "store").exists()
 

@@ -31,7 +31,11 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
 @click.option(
     "--config-path", metavar="PATH", help="where other branches of the repository have it (default: --config)"
 )
-@click.option("--artifacts", metavar="DIR", help="artifacts that lie here already (default: fetch them)")
+@click.option(
+    "--artifacts",
+    metavar="DIR",
+    help="folder with downloaded artifacts (default: fetch them)",
+)
 @click.option(
     "--workflow-path",
     default=".github/workflows/pr-gate.yml",
@@ -42,7 +46,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
 @click.option(
     "--name", default="torchgauge", show_default=True, help="name of the check run and of the comment"
 )
-@click.option("--bot", default="github-actions[bot]", show_default=True, help="who writes with our token")
+@click.option("--bot", default="github-actions[bot]", show_default=True, help="account of the token")
 @click.option(
     "--policy",
     metavar="FILE",

@@ -17,7 +17,7 @@ from torchgauge.cli.options import store_option
 @click.option("--config", "config_file", help="torchgauge.yml (default: the one here, if there is one)")
 @click.option("--policy", metavar="FILE", help="what is ignored (default: of the torchgauge.yml here)")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
-@click.option("--bot", default="github-actions[bot]", show_default=True, help="who writes with our token")
+@click.option("--bot", default="github-actions[bot]", show_default=True, help="account of the token")
 @click.option("--most", type=click.IntRange(0), default=10, show_default=True, help="issues opened at most")
 @click.option("--url", default="", help="address of the dashboard, to be named in issues")
 @click.option(
@@ -65,9 +65,9 @@ def command(
         if dry_run:
             click.echo(step.body)
     if planned.held_back:
-        click.echo(f"{planned.held_back} more are not opened: {most} a night at most", err=True)
+        click.echo(f"not opened: {planned.held_back} more; {most} a night at most", err=True)
     if planned.left:
-        click.echo(f"{planned.left} are left closed: a person closed them", err=True)
+        click.echo(f"left closed, as a person closed them: {planned.left}", err=True)
     if api is not None and not dry_run:
         apply_steps(api, repository, planned.steps)
     if not planned.steps:

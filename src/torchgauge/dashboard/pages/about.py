@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from torchgauge import __version__
 from torchgauge.clock import utc
+from torchgauge.counted import counted
 from torchgauge.dashboard import feeds
 from torchgauge.dashboard.badges import Badge, badges_of
 from torchgauge.dashboard.context import SiteContext
@@ -99,5 +100,6 @@ def _citation(context: SiteContext) -> str:
     last = context.snapshots[-1].id if context.snapshots else "none"
     return (
         f"torchgauge {__version__}, dashboard of {utc(context.now):%Y-%m-%d}, "
-        f"{len(context.dated)} runs in {len(context.snapshots)} snapshots up to {last}, {site}"
+        f"{counted(len(context.dated), 'run')} in {counted(len(context.snapshots), 'snapshot')} "
+        f"up to {last}, {site}"
     )

@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.history import MEDIAN, History
 from torchgauge.dashboard.latest_results import Entry
 from torchgauge.dashboard.pages import links
@@ -68,7 +69,8 @@ class DrawnMetric:
     def _drawing(self, row: int) -> str:
         if self.lines.drawn(row):
             return str(self.lines.svg(row))
-        return f'<p class="muted">not drawn: {self.lines.numbers(row)} numbers, none with an interval</p>'
+        numbers = counted(self.lines.numbers(row), "number")
+        return f'<p class="muted">not drawn: {numbers}, none with an interval</p>'
 
     def table_row(self, history: History, entry: Entry) -> str:
         """The newest medians of ``entry`` as a row; those in doubt say their modifier."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 from markupsafe import Markup
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.pages.environments import Identity, differences
 from torchgauge.dashboard.pages.html_text import scroll_html, shown
 
@@ -39,7 +40,7 @@ def _known(sides: Sequence[Side], identities: Sequence[Identity], root: str) -> 
     rows = differences(identities)
     equal = len({key for identity in identities for key in identity}) - len(rows)
     if not rows:
-        return f"<p>They are equal in all of their {equal} facts.</p>"
+        return f"<p>They are equal in all that is known: {counted(equal, 'fact')}.</p>"
     heads = "".join([f'<th scope="col">{_name(side, root)}</th>' for side in sides])
     body = "".join(
         [
@@ -50,7 +51,7 @@ def _known(sides: Sequence[Side], identities: Sequence[Identity], root: str) -> 
         ]
     )
     table = f'<thead><tr><th scope="col">fact</th>{heads}</tr></thead><tbody>{body}</tbody>'
-    said = f"<p>{len(rows)} facts differ, {equal} are equal.</p>"
+    said = f"<p>{counted(len(rows), 'fact differs', 'facts differ')}, equal: {equal}.</p>"
     return said + scroll_html("Differences of the environments", table)
 
 

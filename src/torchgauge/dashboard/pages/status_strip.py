@@ -8,6 +8,7 @@ from itertools import groupby
 import numpy as np
 from markupsafe import Markup
 
+from torchgauge.counted import counted
 from torchgauge.dashboard.history import STATUSES, History
 from torchgauge.dashboard.statuses import LOOKS, NOTHING_PLANNED, SAYS_NOTHING
 
@@ -55,4 +56,4 @@ def _label(runs: list[tuple[str, int]]) -> str:
         for letter, n in runs[-_SPOKEN:]
     ]
     before = sum(n for _, n in runs[:-_SPOKEN])
-    return ", ".join(([f"{before} snapshots with many changes"] if before else []) + told)
+    return ", ".join(([f"{counted(before, 'snapshot')} with many changes"] if before else []) + told)

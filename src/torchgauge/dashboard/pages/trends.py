@@ -8,6 +8,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from markupsafe import Markup
 
+from torchgauge.counted import counted
 from torchgauge.dashboard import trend_lines
 from torchgauge.dashboard.arrow_columns import Integers
 from torchgauge.dashboard.context import SiteContext
@@ -143,7 +144,8 @@ def _panel(
     heard = np.flatnonzero(passed >= 0)
     last = f"{passed[heard[-1]]}/{planned[heard[-1]]}" if len(heard) else ""
     label = (
-        f"{len(snapshots)} snapshots; {gap_count(median)} gaps; newest {newest or 'none'} {interval}"
+        f"{counted(len(snapshots), 'snapshot')}; {counted(gap_count(median), 'gap')}; "
+        f"newest {newest or 'none'} {interval}"
         f"{f' since {since}' if since else ''}{f'; {apart}' if apart else ''}; passes {last or 'none'}"
     )
     return Panel(

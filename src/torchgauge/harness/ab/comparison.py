@@ -121,7 +121,7 @@ def planned_comparison(request: Request) -> tuple[ComparisonPlan, dict[Side, Sid
     _check_difference(base, head, control=request.control)
     if not request.settings.accuracy:
         raise UsageError(
-            "--no-accuracy: what nobody checked is compared with nobody", hint="leave --no-accuracy away"
+            "--no-accuracy: results that were not checked are not compared", hint="leave --no-accuracy away"
         )
     # launches of equal seeds repeat their chance, and with it what it does to them
     seed = secrets.randbelow(1 << 31) if request.seed is None else request.seed

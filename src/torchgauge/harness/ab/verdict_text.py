@@ -57,7 +57,7 @@ def headline(verdicts: Sequence[MetricVerdict], state: RunState = RunState.COMPL
         Headline.REGRESSION: f"Regression: {words.worse(judged)}",
         Headline.NOTHING_COMPARED: "Undecided: nothing was compared",
         Headline.INCOMPLETE: f"Incomplete: no regression was found, and {silent} could not be decided so far",
-        Headline.IN_DOUBT: "In doubt: what did not change was called changed, see below",
+        Headline.IN_DOUBT: "In doubt: the same build, measured twice, was judged to have changed, see below",
         Headline.NOTHING_GATES: "Undecided: nothing that was compared gates, as the policy says",
         Headline.UNDECIDED: f"Undecided: no regression was found, but {silent} could not be decided",
         Headline.REPORTED: _capital(words.let_pass(judged)),

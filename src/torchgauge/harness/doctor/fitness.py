@@ -23,7 +23,7 @@ BUSY = 0.15
 STOLEN = 0.01
 """Share of CPU time taken by the hypervisor: as much as the precision that a run aims at."""
 THROTTLED = 0.01
-"""Share of the time for which the control group's quota held us back."""
+"""Share of the time for which the control group's quota slowed the calibration."""
 UTILISED_PERCENT = 10.0
 """Utilisation of the device before anything of ours ran on it."""
 WIDE = 0.10
@@ -124,18 +124,23 @@ _OTHERS = "end other programs on the device (its vendor's tool lists them), or t
 def _host(calibrated: Calibrated) -> Iterator[Check]:
     seen = calibrated.conditions
     if seen.busy_before is None:
-        yield Check("other work", CheckState.WARN, "cannot be read on this system", "look with its own tools")
+        yield Check(
+            "other work",
+            CheckState.WARN,
+            "cannot be read on this system",
+            "look with the tools of the system",
+        )
     else:
-        message = f"{seen.busy_before:.0%} of {seen.cores} core(s) in use before we began"
+        message = f"{seen.busy_before:.0%} of {counted(seen.cores, 'core')} in use before calibration"
         if seen.load_1min is not None:
             message += f"; load {seen.load_1min:.1f}"
         yield _limit("other work", seen.busy_before, BUSY, message, "wait for other programs, or end them")
     if seen.stolen is not None:
         message = f"{seen.stolen:.1%} of the CPU time went to other guests of the hypervisor"
-        yield _limit("stolen time", seen.stolen, STOLEN, message, "take a machine or host of its own")
+        yield _limit("stolen time", seen.stolen, STOLEN, message, "use a machine or host of its own")
     if seen.throttled_s is not None:
         share = seen.throttled_s / max(seen.seconds, 1e-9)
-        message = f"the control group's quota held us back for {units.duration(seen.throttled_s)}"
+        message = f"the control group's quota slowed the calibration for {units.duration(seen.throttled_s)}"
         fix = "use no more threads than the quota has cores (--threads), or raise the quota"
         yield _limit("CPU quota", share, THROTTLED, message, fix)
     if seen.thermal_events is not None:

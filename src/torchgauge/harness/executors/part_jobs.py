@@ -337,7 +337,7 @@ class PartJobs:
             if watched.ended is RunState.OUT_OF_BUDGET:
                 yield BudgetSpent()
             elif watched.left:
-                yield self.infra(watched, "it ended without a word on it")
+                yield self.infra(watched, "it ended without reporting this case")
             return
         state = state or JobState(Stage.UNKNOWN, "nothing is known of it")
         over = ""

@@ -140,7 +140,7 @@ def ask_version(python: str, timeout: float = START_TIMEOUT_S, option: str = "--
         return lines[-1].removeprefix(_ANSWER).strip()
     how = how_it_ended(ending).removesuffix(" and no exception")
     if ending.returncode == 0:
-        how = "ended without a word of it"
+        how = "ended without printing it"
     said = f"\n  it said: {ending.output.splitlines()[-1][:200]}" if ending.output else ""
     raise UsageError(
         f"{option} {python}: this is not a working Python: asked for its version, it {how}{said}",

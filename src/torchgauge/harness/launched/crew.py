@@ -333,11 +333,11 @@ def _compare(crew: Crew, member: Member, words: dict[str, str], own: dict[str, s
     if any(each.machine == member.machine and each.boot != member.boot for each in crew.members):
         raise UsageError(
             f"two machines are named {member.machine!r}, that of {member.named} and another one",
-            hint="give each a host name of its own: by it numbers of several are told from those of one",
+            hint="give each machine a host name of its own: torchgauge tells them apart by it",
         )
     if [each.rank for each in crew.members].count(member.rank) > 1:
         raise UsageError(
-            f"{member.named} has come twice", hint="a launcher gives each process a RANK of its own"
+            f"two processes joined as {member.named}", hint="a launcher gives each process a RANK of its own"
         )
 
 

@@ -191,7 +191,7 @@ class Environments:
         if torch != made[0] or (made[1] and commit != made[1]):
             raise CellFailedError(
                 f"its torch is {torch_words(torch, commit)} now, and {torch_words(*made)} was installed",
-                hint=f"delete {place}: it is made of its lock again",
+                hint=f"delete {place}: the next run makes it again from its lock",
             )
         return Made(str(_python(place)), torch, lock.pins, commit)
 
@@ -221,7 +221,7 @@ class Environments:
         torch, commit = _torch_of(place, lock.cell)
         missing = sorted(_names(lock.pins) - _names(frozen))
         if missing:
-            raise CellFailedError(f"pip ended well, and {', '.join(missing)} are not installed")
+            raise CellFailedError(f"pip succeeded and did not install {', '.join(missing)}")
         (place / "freeze.txt").write_text("\n".join([*frozen, ""]), encoding="utf-8")
         took = SYSTEM_CLOCK.steady() - began
         about = {"torch": torch, "commit": commit, "download_bytes": size, "seconds": round(took, 1)}
@@ -294,7 +294,7 @@ def _torch_of(place: Path, cell: Cell) -> tuple[str, str]:
         last = lines[-1] if lines else f"it said nothing (exit {ending.returncode})"
         raise CellFailedError(
             f"torch {cell.torch} cannot be imported: {last[:300]}",
-            hint=f"see {place}/pip.log, or delete {place}: it is made of its lock again",
+            hint=f"see {place}/pip.log, or delete {place}: the next run makes it again from its lock",
         )
     said, commit = words[1], "".join(words[2:3])
     if not _is(cell.torch, said):

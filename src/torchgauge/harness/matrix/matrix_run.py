@@ -147,7 +147,8 @@ class Matrix:
         if baseline not in found:
             if any(cell.comparison for cell in self.state.cells):
                 self.say(
-                    f"{baseline} is the baseline, and fails now: nothing is measured (--fresh begins anew)"
+                    f"{baseline} is the baseline, and can no longer be made: "
+                    "nothing is measured (--fresh begins anew)"
                 )
                 return
             baseline = next(iter(found), "")

@@ -145,7 +145,7 @@ def _charge(planned: PlannedCase, ending: Ending, kernel_oom: Callable[[], bool]
             reason = "killed from outside, and not for memory"
             return Outcome(key, Status.INFRA, phase, Cause.KILLED, reason)
         if os.WTERMSIG(ending.status) == signal.SIGBUS and ending.full:
-            reason = f"{how} in phase {phase.value}, as a mapped file gives that cannot grow: {ending.full}"
+            reason = f"{how} in phase {phase.value}: a memory-mapped file could not grow: {ending.full}"
             return Outcome(key, Status.INFRA, phase, Cause.DISK_FULL, reason)
         failure = _crash(how, phase)
         reason = f"{how} in phase {phase.value}{_whose(planned, phase, ending)}"

@@ -80,9 +80,11 @@ class DeviceHealth:
     def look_for_strays(self) -> None:
         """A worker was not ended in time: what escaped is ended here, or the device leaves with it."""
         ended, left = strays.end(strays.escaped())
-        self.notes += [f"ended what had escaped with device '{self.target}': {name}" for name in ended]
+        self.notes += [
+            f"ended a process that had escaped on device '{self.target}': {name}" for name in ended
+        ]
         if left:
-            self.leave(f"it is held by what cannot be ended: {'; '.join(left)}", lasting=True)
+            self.leave(f"it is held by a process that cannot be ended: {'; '.join(left)}", lasting=True)
 
     def drifted(self, start: Calibration, end: Calibration) -> str:
         """How much slower the device is at the ``end`` than at the ``start``; "" for less than the limit."""

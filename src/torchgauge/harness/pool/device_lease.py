@@ -85,7 +85,7 @@ def _held(path: Path) -> int:
     while not _locked(lock):
         if time.monotonic() > deadline:
             os.close(lock)
-            who = "; ".join(holders(path)) or "a process that does not show itself here"
+            who = "; ".join(holders(path)) or "a process that is not visible from here"
             raise InfrastructureError(
                 f"device '{path.name}' is busy: {who}", hint="wait until it has ended, or end it"
             )
@@ -98,11 +98,14 @@ def _held(path: Path) -> int:
 def _end_strays(path: Path, lock: int) -> None:
     """End what a dead run left with the device, having closed its lease; raises where that cannot be."""
     ended, left = strays.end(strays.of_the_dead(lock))
-    _SAID.extend(f"ended what a killed run had left with device '{path.name}': {name}" for name in ended)
+    _SAID.extend(
+        f"ended a process that a killed run had left on device '{path.name}': {name}" for name in ended
+    )
     if left:
         os.close(lock)
         raise InfrastructureError(
-            f"device '{path.name}' is held by what a killed run left and nothing ends: {'; '.join(left)}",
+            f"device '{path.name}' is held by a process of a killed run that cannot be ended: "
+            f"{'; '.join(left)}",
             hint="end it as its user or as root, or restart the machine",
         )
 

@@ -75,7 +75,8 @@ def make_plan(
     check_scenarios(there, selection.modes)
     if elsewhere and "all" in selection.devices:
         raise UsageError(
-            "--device all is every device of this machine, and others measure", hint="name the devices"
+            "--device all means the devices of this machine, and other machines will measure",
+            hint="name the devices",
         )
     selection = replace(selection, devices=expand_devices(selection.devices, there))
     devices = find_devices(selection.devices, there)
@@ -141,7 +142,10 @@ def new_campaign(
     options = executor_options(executor, executor_words or {})
     elsewhere = is_elsewhere(executor)
     if elsewhere and crew is not None:
-        raise UsageError(f"a launcher has started torchgauge, and so would {executor}", hint="start it once")
+        raise UsageError(
+            f"a launcher started torchgauge, and executor {executor} would launch it again",
+            hint="either the launcher or --executor",
+        )
     plan, devices, suites = make_plan(
         selection,
         settings,

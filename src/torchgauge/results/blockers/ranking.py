@@ -340,7 +340,7 @@ def _notes(question: Question, dtype: str, lines: Collection[ModelLine]) -> Iter
         yield f"no static census is kept; try: torchgauge census --static --device {name}"
     without = sum(line.forecast_reason == NO_CENSUS for line in lines)
     if without:
-        yield f"{without} models in the store are not in the census"
+        yield f"not in the census: {counted(without, 'model')} of the store"
     other = [row for row in evidence.models if row.path != question.path and row.dtype == dtype]
     if other:
         yield (

@@ -398,7 +398,7 @@ class _Asking:
 
     def _unlisted(self, members: Sequence[Member]) -> tuple[str, ...]:
         count = len(members) - len(self._listed(members))
-        return (f"{count} of the models are in the store and in no installed suite's list",) if count else ()
+        return (f"in no installed suite's list: {counted(count, 'model')} of the store",) if count else ()
 
     def _differs(self, sides: tuple[_Chosen, ...]) -> tuple[tuple[str, str, str], ...]:
         """Facts in which the newest environments of base and head differ."""

@@ -198,7 +198,7 @@ def _check_sides(document: Document, at: str, asked: QuestionFields) -> None:
         return
     if kind not in (Aggregation.RATIO, Aggregation.SHARE, Aggregation.MEDIAN):
         hint = "aggregation: ratio is the geometric mean of head over base"
-        raise refuse(document, f"{at}.aggregation", f"a {kind.value} has no two sides", hint)
+        raise refuse(document, f"{at}.aggregation", f"a {kind.value} does not compare two sides", hint)
     assert asked.base is not None
     assert asked.head is not None
     fault = fault_of_sides((asked.base, asked.head))

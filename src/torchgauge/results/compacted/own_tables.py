@@ -23,7 +23,7 @@ def why_not(store: Store, info: RunInfo) -> str:
     """Why a run with tables of its own is not compacted; empty where it can be."""
     folder = RunFolder(store.path / "runs" / info.run_id)
     if not folder.plan_path.is_file() or not folder.journal_path.is_file():
-        return "it has no plan or no journal, of which its tables could be made again"
+        return "it has no plan or no journal, from which its tables could be made again"
     if is_held(folder.plan_path) or is_being_written(folder.journal_path):
         return "it is being measured or published"
     if info.problem:

@@ -45,7 +45,7 @@ def suggest(ledger: Ledger, now: float, launches: int = LAUNCHES) -> str:
     few = {case.case_id for case in ledger.cases} - known.keys()
     lines = [
         f"# Made by `torchgauge noise suggest` on {moment(now)}: max(3 %, 3 * spread / sqrt({launches})).",
-        f"# {counted(len(known) - len(wide), 'case')} keep the default tolerance.",
+        f"# {counted(len(known) - len(wide), 'case keeps', 'cases keep')} the default tolerance.",
         (
             f"# {counted(len(few), 'case has', 'cases have')} fewer "
             f"than {MIN_LAUNCHES} launches of A/A and are left out."

@@ -147,7 +147,7 @@ def untimed_verdict(evidence: PairEvidence) -> MetricVerdict:
     if evidence.failed and not timings:
         return replace(blank, estimator=estimator, verdict=Verdict.NOT_COMPARABLE, reason=why)
     launches = "launch" if len(timings) == 1 else "launches"
-    reason = f"{len(timings)} usable {launches}, and {MIN_LAUNCHES} are the fewest: {why}"
+    reason = f"{len(timings)} usable {launches}, and at least {MIN_LAUNCHES} are needed: {why}"
     base, head = _medians(timings, LATENCY) if timings else (None, None)
     return replace(blank, estimator=estimator, reason=reason, base=base, head=head, launches=len(timings))
 
@@ -178,7 +178,7 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
     changed = finding.change.more or finding.change.less
     if changed and not finding.survives:
         fresh = len(evidence.fresh.timings)
-        again = f", and {fresh} fresh launches did not show it" if fresh else ""
+        again = f", and {counted(fresh, 'fresh launch')} did not show it" if fresh else ""
         return (
             f"the interval excludes 1, but p is {finding.p_adjusted:.2g} among all that was compared{again}"
         )
@@ -191,7 +191,7 @@ def _why_undecided(evidence: PairEvidence, finding: Finding) -> str:
         )
     if finding.metric in WATCHED:
         what = "wall time is" if finding.metric == WALL else "slow steps are"
-        return f"{what} watched for harm only; the other estimator says when it is enough"
+        return f"{what} only watched for slowdowns; it does not decide when measuring stops"
     if len(evidence.first.launches) >= evidence.max_launches:
         return f"{counted(moderated.n, 'launch was', 'launches were')} not enough"
     if evidence.exhausted:

@@ -211,7 +211,7 @@ class _Comparison:
             prior_df=prior.df if prior else 0.0,
         )
         if within is None:
-            return replace(blank, reason=f"{counted(n, 'sample')} of a side have no interval")
+            return replace(blank, reason=f"{counted(n, 'sample')} of a side cannot have an interval")
         if prior is None:
             reach = float(stats.norm.isf((1 - CONFIDENCE) / 2)) * math.sqrt(within)
             return replace(blank, low=ratio_of(log - reach), high=ratio_of(log + reach), reason=NO_HISTORY)

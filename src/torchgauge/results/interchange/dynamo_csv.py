@@ -69,7 +69,7 @@ def _parts(file: CsvFile, known: Known, given: Context) -> Iterator[_Part]:
         key = tuple(row.cells.get(name, "") for name in ("dev", "name", "batch_size", "tag"))
         if key in seen:
             raise row.refuse(
-                "name", f"{key[1]} stands there twice, first on line {seen[key]}", "keep one of the two rows"
+                "name", f"{key[1]} is listed twice, first on line {seen[key]}", "keep one of the two rows"
             )
         seen[key] = row.line
         device = given.device or row.cells.get("dev", "") or file.context.device

@@ -151,7 +151,7 @@ def _check_header(path: Path, kind: str, header: Sequence[str], ignore: frozense
     for position, name in enumerate(header):
         if name in header[:position]:
             raise DataFileError(
-                str(path), f"the column {name!r} stands there twice", line=1, field=name, hint="keep one"
+                str(path), f"the column {name!r} is listed twice", line=1, field=name, hint="keep one"
             )
         if name not in {*columns, *MORE[kind], *ignore}:
             raise DataFileError(

@@ -146,7 +146,7 @@ class _Contents:
         if first is not each:
             raise DataFileError(
                 str(each.source.path),
-                f"{each.case.id} stands there twice: {first.origin} and {each.origin}",
+                f"{each.case.id} is listed twice: {first.origin} and {each.origin}",
                 hint="keep one of the two, or import the files as two runs",
             )
 
@@ -160,7 +160,7 @@ def write_run(
 ) -> str:
     """Write ``cases`` as a run of their own and publish it; its id.
 
-    Raises :class:`DataFileError` where a case stands there twice or a store could not keep it, and
+    Raises :class:`DataFileError` where a case is listed twice or a store could not keep it, and
     :class:`UsageError` where there is none; nothing is written then.
     """
     contents = _Contents()

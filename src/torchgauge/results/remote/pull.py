@@ -45,8 +45,8 @@ class Copy:
 
     def sentences(self, address: str) -> tuple[str, ...]:
         """What to say of these runs."""
-        why = f"is not whole at {address} and left out: its copy goes on or was cut off"
-        return tuple(f"run {run} {why}; try: torchgauge results push there again" for run in self.unfinished)
+        why = f"is incomplete at {address} and left out: it is still being copied, or copying was cut off"
+        return tuple(f"run {run} {why}; try: torchgauge results push once more" for run in self.unfinished)
 
 
 def copy_folder(url: StoreUrl) -> Path:
@@ -76,13 +76,13 @@ def pull(address: str, into: Path | None = None) -> Copy:
                 return Copy(folder, unfinished)
         except FileNotFoundError:
             continue  # a month replaced it, or a run is published again
-    raise InfrastructureError(f"{url} changes while it is read", hint="repeat it when less is copied there")
+    raise InfrastructureError(f"{url} kept changing while it was read", hint="repeat it when nobody pushes")
 
 
 def pull_into(address: str, folder: Path) -> Copy:
     """Fetch the store at ``address`` into ``folder``; raises :class:`UsageError` where that is no copy."""
     if folder.exists() and any(folder.iterdir()) and not (folder / _FETCHED).is_file():
-        raise UsageError(f"{folder} is there and no copy of a store", hint="name a new folder")
+        raise UsageError(f"{folder} exists and is not a copy of a store", hint="name a new folder")
     return pull(address, folder)
 
 

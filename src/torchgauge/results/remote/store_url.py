@@ -51,7 +51,8 @@ def read_url(text: str, variables: Mapping[str, str] = os.environ) -> StoreUrl:
     parts = urlsplit(_ADDRESS.sub("s3://", str(text), count=1))
     if parts.username or parts.password:
         raise UsageError(
-            "an address of a store holds no credentials", hint="set AWS_ACCESS_KEY_ID and its kin"
+            "the address of a store must not contain credentials",
+            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
     options = dict(parse_qsl(parts.query))
     if unknown := options.keys() - set(_OPTIONS):
@@ -66,7 +67,8 @@ def read_url(text: str, variables: Mapping[str, str] = os.environ) -> StoreUrl:
         scheme = scheme or said
     if "@" in endpoint:
         raise UsageError(
-            "the endpoint of a store holds no credentials", hint="set AWS_ACCESS_KEY_ID and its kin"
+            "the endpoint of a store must not contain credentials",
+            hint="set AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY",
         )
     if scheme not in ("", "http", "https"):
         raise UsageError(f"{scheme!r} is not a scheme of a store's server", hint="it is http or https")

@@ -311,11 +311,11 @@ def _checked(found: TrendFindings) -> TrendFindings:
         for each in look.findings:
             numbers = (each.size, each.before, each.after, each.score, each.low, each.high)
             if not all(value is None or math.isfinite(value) for value in numbers) or each.size <= -1.0:
-                raise RecordError(f"a change of {each.case_id!r:.80} has numbers that cannot be")
+                raise RecordError(f"a change of {each.case_id!r:.80} has impossible numbers")
             if not all(map(_is_moment, (each.suspect_at, each.good_at, each.decided_at or 0.0))):
-                raise RecordError(f"a change of {each.case_id!r:.80} has a date that cannot be")
+                raise RecordError(f"a change of {each.case_id!r:.80} has an impossible date")
         if not all(map(_is_moment, (look.as_of_at, look.generated_at))):
-            raise RecordError("a look has a date that cannot be")
+            raise RecordError("a scan has an impossible date")
     return found
 
 

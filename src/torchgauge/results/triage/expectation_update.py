@@ -259,7 +259,7 @@ def _check(file: ExpectationFile, text: str, cases: Sequence[CaseEvidence], unna
             wrong = new.status is not each.status and not kept
         if wrong:
             raise UsageError(
-                f"{file.path} cannot be rewritten: it would not say of {each.case.id} what runs do",
+                f"{file.path} cannot be rewritten: it would not expect of {each.case.id} what runs do",
                 hint="edit the entries that select this case by hand; torchgauge validate checks the file",
             )
 
@@ -273,7 +273,5 @@ def _notes(cases: Sequence[CaseEvidence], unnamed: Sequence[CaseEvidence]) -> tu
         f"{counted(number, 'case')} left as {'it is' if number == 1 else 'they are'}: {why}"
         for why, number in sorted(counts.items())
     ]
-    notes += [
-        f"{first_line(each.case.id)}: its name holds a sign that is a pattern in a file" for each in unnamed
-    ]
+    notes += [f"{first_line(each.case.id)}: its name has a character of patterns" for each in unnamed]
     return tuple(notes)

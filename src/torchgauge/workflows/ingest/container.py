@@ -94,7 +94,7 @@ def _from_folder(path: Path, caps: Caps) -> dict[str, bytes]:
         name = entry.name
         _check_name(name, caps)
         if not entry.is_file(follow_symlinks=False):
-            raise RefusedSetError(Reason.NOT_A_FILE, f"{name} is a link or no ordinary file")
+            raise RefusedSetError(Reason.NOT_A_FILE, f"{name} is not an ordinary file")
         descriptor = os.open(entry.path, os.O_RDONLY | os.O_NOFOLLOW | os.O_CLOEXEC | os.O_NONBLOCK)
         with os.fdopen(descriptor, "rb") as stream:
             if not stat.S_ISREG(os.fstat(descriptor).st_mode):
@@ -142,7 +142,7 @@ def _check_directory(path: Path, packed: int, caps: Caps) -> None:
         tail = stream.read(LONGEST_TAIL)
     at = len(tail) - END.size if tail[-END.size :].startswith(END_MARK) else tail.rfind(END_MARK)
     if at < 0 or len(tail) - at < END.size:
-        raise RefusedSetError(Reason.UNREADABLE, "no whole zip file: it has no list of contents")
+        raise RefusedSetError(Reason.UNREADABLE, "not a complete zip file: it has no list of contents")
     _, _, _, entries, total, size, _, _ = END.unpack_from(tail, at)
     if tail[max(0, at - 20) :].startswith(END_64_MARK):
         raise RefusedSetError(Reason.TOO_LARGE, "a zip file of the kind for more than 4 GiB")
@@ -164,7 +164,7 @@ def _check_entry(info: zipfile.ZipInfo, caps: Caps) -> None:
     """Refuse links, folders, devices, encryption and sizes before anything is unpacked."""
     kind = stat.S_IFMT(info.external_attr >> 16)
     if kind not in (0, stat.S_IFREG) or info.is_dir():
-        raise RefusedSetError(Reason.NOT_A_FILE, f"{info.filename} is a link or no ordinary file")
+        raise RefusedSetError(Reason.NOT_A_FILE, f"{info.filename} is not an ordinary file")
     if info.flag_bits & 0x1:
         raise RefusedSetError(Reason.UNREADABLE, f"{info.filename} is encrypted")
     if info.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED):
@@ -192,6 +192,6 @@ def _unreadable() -> Iterator[None]:
     try:
         yield
     except zipfile.BadZipFile as error:
-        raise RefusedSetError(Reason.UNREADABLE, "no whole zip file") from error
+        raise RefusedSetError(Reason.UNREADABLE, "not a complete zip file") from error
     except (OSError, EOFError, zlib.error, NotImplementedError, RuntimeError, ValueError) as error:
         raise RefusedSetError(Reason.UNREADABLE, f"cannot be read: {type(error).__name__}") from error

@@ -126,7 +126,7 @@ def is_check(planned: Any) -> bool:
 def _check_pass(row: Any, planned: Any, case_id: str) -> None:
     """A pass says that the numbers are right and were measured: both must be there, and to the end."""
     if not row.environment_id:
-        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed nowhere")
+        raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed, and names no environment")
     if row.phase is not Phase.DONE:
         raise RefusedSetError(Reason.UNFOUNDED, f"{case_id}: it passed in phase {row.phase.value}")
     if is_check(planned):
@@ -200,7 +200,7 @@ def _check_accuracy(accuracy: Any, case_id: str) -> None:
     rmse, eager, ratio = accuracy.rmse, accuracy.rmse_eager, accuracy.rmse_ratio
     errors = (accuracy.max_abs_error, rmse, eager, ratio, accuracy.eager_spread)
     if any(value is not None and value < 0 for value in errors) or abs(accuracy.cosine or 0.0) > MOST_COSINE:
-        raise RefusedSetError(Reason.NUMBER, f"{case_id}: its accuracy cannot be")
+        raise RefusedSetError(Reason.NUMBER, f"{case_id}: its accuracy has impossible values")
     follows: Any = rmse / eager if rmse is not None and eager else None
     known = ratio is not None and follows is not None
     same = math.isclose(ratio, follows, rel_tol=1e-9) if known else ratio is follows

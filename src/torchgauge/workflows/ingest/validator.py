@@ -155,7 +155,7 @@ def check_manifest(files: Mapping[str, bytes], expected: Expected) -> Manifest:
     if found.campaign_digest != campaign.digest:
         raise RefusedSetError(Reason.PLAN_DIGEST, "it was made with another plan of the campaign")
     if found.state is RunState.RUNNING:
-        raise RefusedSetError(Reason.SCHEMA, "the manifest has no true state")
+        raise RefusedSetError(Reason.SCHEMA, "the manifest says that the run still goes on")
     check_stamps(files, found.files)
     return msgspec.convert(found, Manifest, from_attributes=True)
 

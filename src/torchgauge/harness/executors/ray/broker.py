@@ -99,7 +99,7 @@ class Broker:
             if job is not None and job.agent is not None:
                 self.agents.tell(job.agent, "stop", [name])
             elif job is not None:
-                self.end(job, "it was taken back")
+                self.end(job, "it was cancelled")
         for name in command.get("drop", ()):
             job = self.jobs.pop(name, None)
             if job is not None and job.agent is not None:

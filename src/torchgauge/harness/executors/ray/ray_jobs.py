@@ -68,7 +68,7 @@ class RayOptions(PartOptions):
 
 @dataclass
 class RayJobs:
-    """The engine; ``access`` is how the cluster is spoken to."""
+    """The engine; ``access`` is how the cluster is being asked."""
 
     submission: Submission
     options: RayOptions
@@ -105,9 +105,9 @@ class RayJobs:
                     to_plain(self.order()), self.folder, ray_environment(self.access), self.submission.clock
                 )
             except OSError as error:
-                return {job.name: f"the cluster cannot be spoken to: {error}" for job in jobs}
+                return {job.name: f"the cluster cannot be reached: {error}" for job in jobs}
         self.open |= {job.name for job in jobs}
-        self.states |= {job.name: JobState(Stage.WAITING, "the cluster is spoken to") for job in jobs}
+        self.states |= {job.name: JobState(Stage.WAITING, "the cluster is being asked") for job in jobs}
         self.link.tell(
             start=[
                 {

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import torch
 
+from torchgauge.counted import counted
 from torchgauge.suites.conformance.check_context import CheckContext, brief, check
 from torchgauge.suites.suite import HOST
 
@@ -37,7 +38,7 @@ def no_such_index(context: CheckContext) -> None:
         _alive(context)
         return
     raise AssertionError(
-        f"of {count} device(s), {wrong} gave a tensor on {made.device}: the index is ignored"
+        f"{wrong} of {counted(count, 'device')} gave a tensor on {made.device}: the index is ignored"
     )
 
 
