@@ -47,6 +47,7 @@ def outcome(folder: Path, subject: str) -> tuple[set[str], str]:
     """Names of the tests of ``FILE`` that failed, and the output, in a pytest of its own."""
     (folder / "test_file.py").write_text(FILE.replace("SUBJECT", subject), encoding="utf-8")
     (folder / "conftest.py").write_text((TESTS / "conftest.py").read_text(encoding="utf-8"), encoding="utf-8")
+    (folder / "nightly.txt").touch()
     command = [
         sys.executable,
         "-m",

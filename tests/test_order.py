@@ -1,4 +1,4 @@
-"""Files of long tests are handed out first: the hook of tests/conftest.py and the words of the Makefile."""
+"""Which tests run, and in which order: the hook of tests/conftest.py and the words of the Makefile."""
 
 from __future__ import annotations
 
@@ -10,9 +10,15 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+MAKEFILE = (ROOT / "Makefile").read_text().replace("\\\n", "")
 QUICK = "import pytest\n@pytest.mark.parametrize('n', range(3))\ndef test_quick(n): pass\n"
 LONG = "import pytest\ndef test_beside(): pass\n@pytest.mark.long\ndef test_long(): pass\n"
-CONFIGURATION = "[pytest]\naddopts = --strict-markers --import-mode=importlib\nmarkers = long: as ours\n"
+CONFIGURATION = """[pytest]
+addopts = --strict-markers --import-mode=importlib
+markers =
+    long: as ours
+    full: as ours
+"""
 
 
 @pytest.fixture
@@ -21,17 +27,18 @@ def suite(tmp_path: Path) -> Path:
     (tmp_path / "pytest.ini").write_text(CONFIGURATION)
     for name in ("conftest.py", "empty_loops.py"):
         (tmp_path / name).write_text((ROOT / "tests" / name).read_text())
+    (tmp_path / "nightly.txt").write_text("")
     for name, text in (("a", QUICK), ("b", LONG), ("c", QUICK)):
         (tmp_path / f"test_{name}.py").write_text(text)
     return tmp_path
 
 
-def pytest_of(suite: Path, *words: str) -> str:
-    """What pytest prints in ``suite``."""
+def pytest_of(suite: Path, *words: str, code: int = 0) -> str:
+    """What pytest prints in ``suite``, where it ends with ``code``."""
     command = [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", *words]
     done = subprocess.run(command, cwd=suite, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stdout + done.stderr
-    return done.stdout
+    assert done.returncode == code, done.stdout + done.stderr
+    return done.stdout + done.stderr
 
 
 def test_a_file_with_a_long_test_comes_first_and_whole(suite: Path) -> None:
@@ -47,7 +54,7 @@ def test_a_file_with_a_long_test_comes_first_and_whole(suite: Path) -> None:
 
 def test_a_worker_begins_with_it_as_make_test_starts_them(suite: Path) -> None:
     """The number of its tests does not matter: by that, xdist would hand it out last."""
-    (words,) = set(re.findall(r"--dist loadfile[^\n]*?(?= -m |\n)", (ROOT / "Makefile").read_text()))
+    (words,) = set(re.findall(r"--dist loadfile[^\n]*?(?= -m |\n)", MAKEFILE))
     said = pytest_of(suite, "-n", "1", "-v", *words.split())
     begun = re.findall(r"^\[gw0\].* test_(\w)\.py::", said, re.MULTILINE)
     assert begun == list("bbaaaccc")
@@ -58,3 +65,28 @@ def test_without_the_mark_nothing_moves(suite: Path) -> None:
     (suite / "test_b.py").write_text(QUICK)
     found = re.findall(r"^test_(\w)\.py::", pytest_of(suite, "--collect-only", "-q"), re.MULTILINE)
     assert found == list("aaabbbccc")
+
+
+def test_what_is_named_as_nightly_is_left_to_the_nightly_form(suite: Path) -> None:
+    """A file, a test, or one set of its parameters; and nothing of another name that begins alike."""
+    (suite / "nightly.txt").write_text("# why\ntest_a.py\ntest_b.py::test_long\ntest_c.py::test_quick[1]\n")
+    (suite / "test_ab.py").write_text(QUICK)
+    words = ("--collect-only", "-q", "-m")
+    left, nightly = (
+        re.findall(r"^test_(\w+)\.py::(\S+)", pytest_of(suite, *words, mark), re.MULTILINE)
+        for mark in ("not full", "full")
+    )
+    quick = [("ab", f"test_quick[{n}]") for n in range(3)]
+    assert sorted(left) == [*quick, ("b", "test_beside"), ("c", "test_quick[0]"), ("c", "test_quick[2]")]
+    assert sorted(nightly) == [
+        *(("a", f"test_quick[{n}]") for n in range(3)),
+        ("b", "test_long"),
+        ("c", "test_quick[1]"),
+    ]
+
+
+def test_a_line_that_names_no_test_is_said(suite: Path) -> None:
+    """It would be left out by nobody's will; whoever runs one file is not asked for the others."""
+    (suite / "nightly.txt").write_text("test_a.py::test_gone\n")
+    assert "nightly.txt names no test by test_a.py::test_gone" in pytest_of(suite, code=4)
+    assert "3 passed" in pytest_of(suite, "test_c.py")
