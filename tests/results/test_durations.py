@@ -76,10 +76,16 @@ def test_seconds_of_other_machines_count_only_where_there_are_none_of_this(store
 
 
 def test_what_a_run_takes_beside_its_rows(store):
-    """20 s before the first case; 30 s from the first to the last where the row in between says 15 s."""
-    add_run(store, 1, ended(A, 15.0, 1020.0), ended(B, 8.0, 1050.0))
+    """20 s before the first case; 46 s from the first to the end of the last where rows say 23 s."""
+    add_run(store, 1, ended(A, 15.0, 1020.0), ended(B, 8.0, 1058.0))
     known = read_history(store, [A.id])
     assert (known.startup_s, known.wall_ratio) == (20.0, 2.0)
+
+
+def test_groups_that_begin_together_do_not_make_a_run_look_short(store):
+    """They are prepared at once and measured one after the other: a plan after it had said 3 ms for 26 s."""
+    add_run(store, 1, ended(A, 15.0, 1020.0), ended(B, 8.0, 1020.003))
+    assert read_history(store, [A.id]).wall_ratio == pytest.approx(15 / 23)
 
 
 def test_a_file_of_durations_reads_back(tmp_path):

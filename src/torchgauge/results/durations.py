@@ -58,9 +58,9 @@ class CaseHistory:
 class History:
     """Cases by id, and what runs cost beside them.
 
-    ``startup_s`` passes before the first case starts, ``wall_ratio`` is the wall time of a run, from its
-    first case on, for each second that its rows say: processes of their own for memory and warm compilation
-    are in no row. None where no run says so.
+    ``startup_s`` passes before the first case. ``wall_ratio`` is the wall time of a run, from its first case
+    to the end of its last, for each second that its rows say: processes of their own for memory and warm
+    compilation are in no row, and groups that are prepared beside others count twice. None: no run says so.
     """
 
     cases: Mapping[str, CaseHistory] = field(default_factory=dict)
@@ -227,11 +227,13 @@ def _weigh_runs(rows: list[dict[str, Any]], startups: list[float], ratios: list[
     for row in rows:
         runs[row["run_id"]].append(row)
     for held in runs.values():
-        first = min(row["started_at"] for row in held)
-        last = max(row["started_at"] for row in held)
+        groups: dict[Any, float] = defaultdict(float)  # its rows begin together, and share its time
+        for row in held:
+            groups[row["started_at"]] += row["duration_s"]
+        first = min(groups)
         startups.append(max(0.0, (first - held[0]["run_created_at"]).total_seconds()))
-        before = sum(row["duration_s"] for row in held if row["started_at"] != last)
-        # How long the last group took is in its rows alone, so it is left out; a run that stood still between
-        # an interruption and its resumption says nothing.
-        if before > 0 and (ratio := (last - first).total_seconds() / before) < STOOD_STILL:
+        wall = max((at - first).total_seconds() + seconds for at, seconds in groups.items())
+        # Not until the last group began: it is prepared while others are measured, and may begin with them.
+        # A run that stood still between an interruption and its resumption says nothing.
+        if (said := sum(groups.values())) > 0 and (ratio := wall / said) < STOOD_STILL:
             ratios.append(ratio)

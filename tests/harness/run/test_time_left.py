@@ -37,6 +37,24 @@ def test_a_plan_that_takes_no_time_has_no_time_left() -> None:
     assert left.seconds(0.0, 2.0) == 0.0
 
 
+def test_what_a_device_took_says_most_of_the_rest_of_it() -> None:
+    """A device that compiles nothing took 5 s where the one before it took 60: nobody waits for a minute."""
+    names = [f"{device}{number}" for device in ("slow", "fast") for number in range(3)]
+    ends = dict(zip(names, (60.0, 120.0, 180.0, 185.0, 190.0, 195.0), strict=True))
+    devices = {name: name[:4] for name in names}
+    left, blind = (
+        TimeLeft(dict.fromkeys(names, 1.0), devices=known) for known in (devices, dict.fromkeys(names, ""))
+    )
+    for each in (left, blind):
+        at = 0.0
+        for name in names[:4]:
+            each._begun[name], at = at, ends[name]
+            each.ended(name, at)
+    said = [each.seconds(0.0, 185.0) for each in (left, blind)]
+    assert said[0] == pytest.approx(10.0, rel=0.1)
+    assert said[1] == pytest.approx(92.5, rel=0.1)
+
+
 def _errors(durations: list[float], at_once: int, expected: list[float]) -> list[float]:
     """Said over true time left after each row but the last, where ``at_once`` groups share two cores.
 

@@ -15,6 +15,8 @@ NEARLY = 0.7
 """The most of a group that counts as done while it is under way."""
 LAST = 0.85
 """What the last groups take of what those took that had others beside them."""
+CLOSING = 0.25
+"""What passes after the last row, of what a budget keeps aside for it."""
 
 
 @dataclass
@@ -22,25 +24,28 @@ class TimeLeft:
     """Groups by their ids with the seconds that are expected of each, or 1 of all where nothing is known.
 
     ``trust`` is how many groups of usual length the expectation counts for. Of all that is planned ``share``
-    was left when the run began. Moments are seconds of a steady clock.
+    was left when the run began. ``devices`` are those of the groups: what one took says most of the others of
+    its device. Moments are seconds of a steady clock.
     """
 
     expected: dict[str, float]
     trust: float = 0.0
     closing_s: float = 0.0
     share: float = 1.0
+    devices: dict[str, str] = field(default_factory=dict)
     _begun: dict[str, float] = field(default_factory=dict)
     _done: dict[str, float] = field(default_factory=dict)
 
     @classmethod
     def of_plan(cls, plan: Plan, share: float = 1.0) -> TimeLeft:
         """What is known of the groups of ``plan`` before any of them is begun."""
-        schedule = plan.schedule
+        schedule, devices = plan.schedule, {group.id: str(group.device) for group in plan.groups}
         if schedule is None:
-            return cls({group.id: 1.0 for group in plan.groups}, share=share)
+            return cls({group.id: 1.0 for group in plan.groups}, share=share, devices=devices)
         trust = FULL_TRUST * schedule.known / max(1, len(schedule.expected_s))
         calibrates = plan.settings.calibrate and not all(group.checks for group in plan.groups)
-        return cls(dict(schedule.expected_s), trust, schedule.closing_s if calibrates else 0.0, share)
+        closing = CLOSING * schedule.closing_s if calibrates else 0.0
+        return cls(dict(schedule.expected_s), trust, closing, share, devices)
 
     def heard(self, group: Group, now: float) -> None:
         """Something of ``group`` runs ``now``."""
@@ -55,40 +60,62 @@ class TimeLeft:
         measured = {each: at for each, at in list(self._done.items()) if self.expected.get(each, 1.0) > 0}
         if not measured and not self.trust:
             return None
-        done = sum(self._weight(each) for each in measured)
-        work = done + self._under_way(measured, now)
-        usual = self.trust * sum(self.expected.values()) / max(1, len(self.expected))
+        weights = self._weights(measured)
+        done = sum(weights[each] for each in measured)
+        work = done + self._under_way(measured, weights, now)
+        usual = self.trust * sum(weights.values()) / max(1, len(weights))
         if work + usual <= 0:  # all that is planned is known to be unsupported
             return self.closing_s
         first = min(self._begun.values(), default=began)
         pace = (now - first + usual) / (work + usual)
-        whole = self.share * sum(self.expected.values())
-        return max(0.0, pace * (whole - work), self._longest(measured, now)) + self.closing_s
+        whole = self.share * sum(weights.values())
+        return max(0.0, pace * (whole - work), self._longest(measured, weights, now)) + self.closing_s
 
-    def _under_way(self, measured: dict[str, float], now: float) -> float:
+    def _weights(self, measured: dict[str, float]) -> dict[str, float]:
+        """What each group is expected to take, beside the others; of a device that was measured as it was."""
+        found = {**self.expected, **{each: 1.0 for each in measured if each not in self.expected}}
+        overall = _slowness(self._took(measured), found)
+        if not overall:
+            return found
+        by_device: dict[str, dict[str, float]] = {}
+        for each, seconds in self._took(measured).items():
+            by_device.setdefault(self.devices.get(each, ""), {})[each] = seconds
+        factors = {device: _slowness(took, found) / overall for device, took in by_device.items()}
+        return {each: held * factors.get(self.devices.get(each, ""), 1.0) for each, held in found.items()}
+
+    def _under_way(self, measured: dict[str, float], weights: dict[str, float], now: float) -> float:
         """How much of the groups under way is done, each by its age beside what others took."""
-        slowness = self._slowness(measured)
+        slowness = self._slowness(measured, weights)
         if slowness <= 0:
             return 0.0
-        return sum(min(NEARLY * self._weight(each), age / slowness) for each, age in self._ages(now).items())
+        return sum(
+            min(NEARLY * weights.get(each, 1.0), age / slowness) for each, age in self._ages(now).items()
+        )
 
-    def _longest(self, measured: dict[str, float], now: float) -> float:
+    def _longest(self, measured: dict[str, float], weights: dict[str, float], now: float) -> float:
         """Seconds that the slowest of what is under way still takes: the last groups have cores to spare."""
-        slowness = self._slowness(measured)
+        slowness = self._slowness(measured, weights)
         ages = self._ages(now)
         if len(self._done) + len(ages) < len(self.expected):
             return 0.0
-        return max((LAST * (slowness * self._weight(each) - age) for each, age in ages.items()), default=0.0)
+        return max(
+            (LAST * (slowness * weights.get(each, 1.0) - age) for each, age in ages.items()), default=0.0
+        )
 
-    def _slowness(self, measured: dict[str, float]) -> float:
+    def _slowness(self, measured: dict[str, float], weights: dict[str, float]) -> float:
         """Seconds from beginning to end of a group for each one that is expected; 0 where nobody knows."""
-        took = {each: at - self._begun[each] for each, at in measured.items() if each in self._begun}
-        weights = sum(self._weight(each) for each in took)
-        return sum(took.values()) / weights if weights else 1.0 if self.trust else 0.0
+        return _slowness(self._took(measured), weights) or (1.0 if self.trust else 0.0)
+
+    def _took(self, measured: dict[str, float]) -> dict[str, float]:
+        """Seconds from beginning to end of each group that is done."""
+        return {each: at - self._begun[each] for each, at in measured.items() if each in self._begun}
 
     def _ages(self, now: float) -> dict[str, float]:
         """Seconds since each group that is under way began."""
         return {each: now - at for each, at in list(self._begun.items()) if each not in self._done}
 
-    def _weight(self, group: str) -> float:
-        return self.expected.get(group, 1.0)
+
+def _slowness(took: dict[str, float], weights: dict[str, float]) -> float:
+    """Seconds that groups took for each one that was expected; 0 where there is none."""
+    expected = sum(weights[each] for each in took)
+    return sum(took.values()) / expected if expected else 0.0
