@@ -79,10 +79,10 @@ test: static $(VENV)/.asyncsim chromium axe slurm
 	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest $(SPREAD) -m "not full"
 
 test-full: static $(VENV)/.asyncsim chromium axe slurm
-	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest $(SPREAD)
+	TORCHGAUGE_REQUIRE_CHROMIUM=1 TORCHGAUGE_REQUIRE_SPHINX=1 $(BIN)/python -m pytest $(SPREAD) --timeout 1200
 
 faults: $(VENV)/.dev $(VENV)/.asyncsim
-	$(BIN)/python -m pytest $(SPREAD) $$($(BIN)/python tests/harness/faults/catalogue.py)
+	$(BIN)/python -m pytest $(SPREAD) --timeout 1200 $$($(BIN)/python tests/harness/faults/catalogue.py)
 
 bench: $(VENV)/.dev
 	$(BIN)/python benchmarks/overhead.py

@@ -80,7 +80,14 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
         if names := named & {item.nodeid, test, test.partition("::")[0]}:
             found |= names
             item.add_marker(pytest.mark.full)
-    if named != found and not config.option.file_or_dir:  # whoever names files has not collected all
-        raise pytest.UsageError(f"{NIGHTLY} names no test by {', '.join(sorted(named - found))}")
+    # of a file that was not collected (others are named, a package is missing) only its being there is asked
+    collected = {item.nodeid.partition("::")[0] for item in items}
+    gone = [
+        line
+        for line in sorted(named - found)
+        if (file := line.partition("::")[0]) in collected or not (config.rootpath / file).is_file()
+    ]
+    if gone and not any("::" in each for each in config.option.file_or_dir):
+        raise pytest.UsageError(f"{NIGHTLY} names no test by {', '.join(gone)}")
     first = {item.path for item in items if item.get_closest_marker("long")}
     items.sort(key=lambda item: item.path not in first)

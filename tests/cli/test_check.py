@@ -90,11 +90,12 @@ def test_the_card_of_a_device_names_what_it_lacks(tmp_path) -> None:
 @npusim_here
 @pytest.mark.torch
 @pytest.mark.full
-def test_an_index_beyond_the_last_device_is_infrastructure(tmp_path) -> None:
-    """The rows say that there is no such index, and the exit code that the run is incomplete."""
+def test_an_index_beyond_the_last_device_is_said_at_once(tmp_path) -> None:
+    """With the exit code that nothing was checked, and without a row."""
     done = check(tmp_path, "--device", "npusim.5", "--checks", "tensor.copy")
     assert done.returncode == 3, done.stderr
-    assert "there is no index 5" in done.stdout
+    assert "has no index 5 here: it has 1 device" in done.stderr
+    assert not (tmp_path / "store").exists()
 
 
 @torch_here

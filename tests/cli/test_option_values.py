@@ -1,4 +1,4 @@
-"""Amounts of memory, and groups of options."""
+"""Amounts of memory, lists, and groups of options."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import pytest
 
 from torchgauge.cli.grouped_command import GROUPS
 from torchgauge.cli.main import cli
-from torchgauge.cli.option_values import LEAST_WORKER, Bytes
+from torchgauge.cli.option_values import LEAST_WORKER, Bytes, CommaList
 
 
 @pytest.mark.parametrize(
@@ -37,3 +37,12 @@ def test_options_are_shown_in_groups(invoke, verb) -> None:
     options = {parameter.opts[-1] for parameter in command.params if isinstance(parameter, click.Option)}
     shown = {word.strip(",") for line in lines for word in line.split() if word.startswith("--")}
     assert options <= shown
+
+
+def test_a_list_of_nothing_is_refused_but_from_a_workflow() -> None:
+    """It would be one of everything; an input that nobody filled in is left out."""
+    for text in ("", " , "):
+        with pytest.raises(click.BadParameter, match="names nothing"):
+            CommaList().convert(text, None, None)
+        assert CommaList(optional=True).convert(text, None, None) == ()
+    assert CommaList().convert("a, b", None, None) == ("a", "b")

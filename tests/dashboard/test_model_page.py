@@ -124,7 +124,7 @@ def test_the_environments_of_the_page_are_compared(site: Path) -> None:
     """The facts that differ side by side, the others counted; each side leads to its device's page."""
     page = next((site / "models").glob("*resnet50*.html"))
     text = words(page).partition("Environments of these results")[2]
-    assert "1 facts differ, 7 are equal." in text
+    assert "1 fact differs, equal: 7." in text
     assert "driver none 1.2.0" in text
     assert len(re.findall(r'href="../devices/[^"]*#environment-', page.read_text())) >= 2
 

@@ -91,4 +91,4 @@ def test_the_note_names_the_newest_models(tmp_path: Path) -> None:
     _retired(tmp_path, "abcdefghijkl", "abcdefxyzuvw")
     text = retired_text(read_site_data(Store.open(tmp_path), NOW).latest)
     assert text.startswith("6 cases are no longer planned and left out: toy/l since 2026-01-01, toy/k since")
-    assert text.endswith(" and 2 more models.")
+    assert text.endswith(" and 2 other models.")

@@ -57,6 +57,21 @@ def test_a_section_that_nobody_knows_is_read_past(tmp_path) -> None:
 
 
 @pytest.mark.parametrize(
+    "text",
+    [
+        SUITE.replace("models:", "modells:"),  # without it there is no section that must be there
+        "defualts:\n  tolerance: 0.1\n",
+        '{"suite": "mine", "modells": {},\n "models": []}\n',
+    ],
+)
+def test_a_section_that_is_misspelt_is_one_mistake(tmp_path, text) -> None:
+    """Taken out, it would be missing; what shares its lines with others is not taken out."""
+    path = tmp_path / "mine.yaml"
+    path.write_text(text)
+    assert len(lines_of(path)) == 1
+
+
+@pytest.mark.parametrize(
     ("text", "lines"),
     [("colours: [red\n", [2]), ("suite: mine\nmodels: 3\n", [2]), ("models: [\n", [2]), ("", [None])],
 )

@@ -14,7 +14,7 @@ from torchgauge.results.journal import End, Kind, RunState
 from torchgauge.results.store import Store
 from torchgauge.testing import make_case, make_plan, make_result
 
-A, B = make_case("a"), make_case("b")
+A, B, *_ = FOUR = [make_case(name) for name in "abcd"]
 HERE = {"cpu.model": "This CPU", "cpu.cores_available": 2}
 
 
@@ -76,16 +76,28 @@ def test_seconds_of_other_machines_count_only_where_there_are_none_of_this(store
 
 
 def test_what_a_run_takes_beside_its_rows(store):
-    """20 s before the first case; 46 s from the first to the end of the last where rows say 23 s."""
-    add_run(store, 1, ended(A, 15.0, 1020.0), ended(B, 8.0, 1058.0))
+    """20 s before the first case; 40 s from the first to the end of the last where rows say 20 s."""
+    add_run(
+        store,
+        1,
+        *(ended(case, 5.0, at) for case, at in zip(FOUR, (1020.0, 1030.0, 1040.0, 1055.0), strict=True)),
+    )
     known = read_history(store, [A.id])
     assert (known.startup_s, known.wall_ratio) == (20.0, 2.0)
 
 
 def test_groups_that_begin_together_do_not_make_a_run_look_short(store):
-    """They are prepared at once and measured one after the other: a plan after it had said 3 ms for 26 s."""
-    add_run(store, 1, ended(A, 15.0, 1020.0), ended(B, 8.0, 1020.003))
-    assert read_history(store, [A.id]).wall_ratio == pytest.approx(15 / 23)
+    """They are prepared at once and measured in turn: a plan after such a run had said 3 ms for 26 s."""
+    add_run(store, 1, *(ended(case, 10.0, 1020.0 + number / 1e3) for number, case in enumerate(FOUR)))
+    known = read_history(store, [A.id])
+    assert known.wall_ratio == pytest.approx(1 / 4, rel=0.01)
+
+
+def test_a_run_of_few_groups_says_nothing_of_it(store):
+    """Its last group is most of it, and what came after its row is in none."""
+    add_run(store, 1, ended(A, 15.0, 1020.0), ended(B, 8.0, 1058.0))
+    known = read_history(store, [A.id])
+    assert (known.startup_s, known.wall_ratio) == (20.0, None)
 
 
 def test_a_file_of_durations_reads_back(tmp_path):

@@ -60,7 +60,7 @@ WRONG = {
     "configurations: []": ("mine.yaml:6", "length >= 1", ""),
     "dtypes: []": ("mine.yaml:6", "length >= 1", ""),
     "modes: []": ("mine.yaml:6", "length >= 1", ""),
-    "of: mine/other": ("mine.yaml:6", "is of this suite", "another"),
+    "of: mine/other": ("mine.yaml:6", "is in this same suite", "another"),
     "of: resnet18": ("mine.yaml:6", "", ""),
     "of: features/attention.flex-masks": (
         "mine.yaml:6",

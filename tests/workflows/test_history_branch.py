@@ -284,7 +284,7 @@ def test_a_git_that_is_too_old_is_said(
     old.write_text(f"#!/bin/sh\necho {said}\n")
     old.chmod(0o755)
     monkeypatch.setenv("PATH", str(old.parent))
-    with pytest.raises(InfrastructureError, match=r"no token from its environment(?s:.*)2\.31 or later"):
+    with pytest.raises(InfrastructureError, match=r"cannot take a token from its (?s:.*)2\.31 or later"):
         history.fetch(tmp_path / "history")
 
 

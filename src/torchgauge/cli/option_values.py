@@ -12,18 +12,22 @@ from torchgauge.errors import UsageError
 
 
 class CommaList(click.ParamType[tuple[str, ...]]):
-    """``a,b,c`` as a tuple."""
+    """``a,b,c`` as a tuple; ``optional``: an empty text is an input of a workflow that nobody filled in."""
 
     name = "LIST"
 
+    def __init__(self, *, optional: bool = False) -> None:
+        """Refuse a list of nothing, which would be one of all, unless it is ``optional``."""
+        self.optional = optional
+
     def convert(self, value: Any, param: Any, ctx: Any) -> tuple[str, ...]:
-        """Split at commas; white space around items is dropped, and a list of nothing is not one of all."""
+        """Split at commas; white space around items is dropped."""
         if isinstance(value, tuple):
             return value
         if len(str(value)) > 2 and str(value)[0] == str(value)[-1] == "/":
             return (str(value),)  # one regular expression, whatever commas it holds
         found = tuple(item.strip() for item in str(value).split(",") if item.strip())
-        if not found:
+        if not found and not self.optional:
             self.fail(f"{value!r} names nothing; leave the option out for its default", param, ctx)
         return found
 

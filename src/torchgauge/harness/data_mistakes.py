@@ -69,13 +69,13 @@ def _of_file(error: DataFileError, looked_at: str, path: Path) -> DataFileError:
 def _without(path: Path, error: DataFileError) -> str | None:
     """The text of ``path`` with the entry that ``error`` is in made blank; None where it is in none alone.
 
-    A section that nobody knows goes whole: nothing rests on it.
+    A section that nobody knows goes whole, unless it is another one misspelt, or all of the file.
     """
     text, line = path.read_text(encoding="utf-8"), error.line
     document = parse_document(text, str(path))
     begins = _entries(document)
     heads = {at for name, at in document.lines.items() if _SECTION.fullmatch(name)}
-    start = line if line in heads and f"unknown field {error.field!r}" in error.message else None
+    start = line if _nothing_rests_on(error, document) else None
     if start is None:
         start = _start(begins, line)
         if line is None or start is None or _alone(document, begins[start]):
@@ -87,6 +87,16 @@ def _without(path: Path, error: DataFileError) -> str | None:
     end = min((at for at in heads if at > start), default=len(lines) + 1)
     lines[start - 1 : end - 1] = ["\n"] * (end - start)
     return "".join(lines)
+
+
+def _nothing_rests_on(error: DataFileError, document: Document) -> bool:
+    """Whether ``error`` is about a section that no such file has, and that stands on lines of its own."""
+    sections = {name: at for name, at in document.lines.items() if _SECTION.fullmatch(name)}
+    if f"unknown field {error.field!r}" not in error.message or f"$.{error.field}" not in sections:
+        return False
+    meant = re.search(r"did you mean (.+)\?", error.message)
+    there = meant is None or f"$.{meant[1]}" in sections
+    return there and 1 < len(sections) == len(set(sections.values()))
 
 
 def _entries(document: Document) -> dict[int, str]:

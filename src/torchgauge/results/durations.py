@@ -28,6 +28,9 @@ MACHINE_FACTS = ("cpu.model", "cpu.cores_available")
 """Facts of an environment that make seconds comparable; what a parent process can say of its own machine."""
 FORM = "torchgauge-durations"
 """What a file of durations says it is."""
+WEIGHED = 4
+"""Groups that a run must have to say what a second of its rows costs: much of a shorter one is its last,
+of which nobody sees the processes for memory and warm compilation end."""
 STOOD_STILL = 10.0
 """Wall seconds per second of its rows that no run takes which was not interrupted."""
 HISTORY_RUNS = 64
@@ -235,5 +238,6 @@ def _weigh_runs(rows: list[dict[str, Any]], startups: list[float], ratios: list[
         wall = max((at - first).total_seconds() + seconds for at, seconds in groups.items())
         # Not until the last group began: it is prepared while others are measured, and may begin with them.
         # A run that stood still between an interruption and its resumption says nothing.
-        if (said := sum(groups.values())) > 0 and (ratio := wall / said) < STOOD_STILL:
+        said = sum(groups.values())
+        if len(groups) >= WEIGHED and said > 0 and (ratio := wall / said) < STOOD_STILL:
             ratios.append(ratio)

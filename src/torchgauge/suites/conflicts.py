@@ -168,7 +168,7 @@ def _out_of_step(package: str, own: str, follows: Follows, versions: Mapping[str
         return f"{package} {own} {built}, and {here}"
     wanted = follows.same_build
     if wanted and _build(other) == wanted != _build(own):
-        return f"{package} {own} is no +{wanted} build, and {here}"
+        return f"{package} {own} is not a +{wanted} build, and {here}"
     return ""
 
 

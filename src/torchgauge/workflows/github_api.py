@@ -249,7 +249,7 @@ def _hint(status: int) -> str:
         return "the permissions of the job must allow it; docs/how-to/gate-a-repository.md lists them"
     if status == 404:
         return "it is not there, or the token may not see it"
-    return "see GitHub's status page, then run the job again; run the job again" if status >= 500 else ""
+    return "see GitHub's status page, then run the job again" if status >= 500 else ""
 
 
 def _unreachable(where: str, error: BaseException) -> ApiError:

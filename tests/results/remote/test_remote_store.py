@@ -136,7 +136,7 @@ def test_every_reader_reads_the_remote_store_as_the_local_one(store: Store, url:
 def _said(url: str, store: Store) -> str:
     months = 0 if next(store.compacted.manifests()).path in _before.get(url, ()) else 1
     _before[url] = [month.path for month in store.compacted.manifests()]
-    return f"0 runs and {'1 month' if months else '0 months'} copied, 2 were there\n"
+    return f"0 runs and {'1 month' if months else '0 months'} copied, 2 already there\n"
 
 
 _before: dict[str, list[str]] = {}
@@ -273,7 +273,7 @@ def test_only_what_reads_takes_an_address(url: str) -> None:
     [
         (lambda url: url.replace("/lab/", "/nobody/"), 2, "there is no bucket nobody"),
         (lambda url: url, 2, "there is no store at s3://lab/"),
-        (lambda url: url.replace("s3://", "s3://me:secret@"), 2, "holds no credentials"),
+        (lambda url: url.replace("s3://", "s3://me:secret@"), 2, "must not contain credentials"),
         (lambda url: url + "&speed=high", 2, "speed is not an option"),
         (lambda url: "s3://X/y", 2, "names no bucket"),
     ],
@@ -337,13 +337,13 @@ def test_a_copy_that_is_no_copy_is_not_written_over(store: Store, url: str, tmp_
     shutil.copytree(store.path, tmp_path / "mine")
     code, said = asked("results", "pull", url, str(tmp_path / "mine"))
     assert code == 2
-    assert "no copy of a store" in said
+    assert "is not a copy of a store" in said
 
 
 @pytest.mark.parametrize(
     ("address", "words"),
     [
-        ("s3://bucket/p?endpoint_override=http://u:secret@h:9", "holds no credentials"),
+        ("s3://bucket/p?endpoint_override=http://u:secret@h:9", "must not contain credentials"),
         ("s3://bucket/p?endpoint_override=h:9&scheme=ftp", "'ftp' is not a scheme"),
     ],
 )

@@ -49,10 +49,16 @@ _SIDES = ("base", "head", "base_python", "head_python")
 @click.option("--also", multiple=True, metavar="SPEC", help="what both sides need beside it, such as timm")
 @click.option("--pool", help="name of the pool that this machine is in")
 @click.option("--device", help="device to measure on (default: the pool's)")
-@click.option("--models", type=CommaList(), default=(), help="names, globs or /regex/ instead of a tier")
-@click.option("--mode", type=CommaList(), default=(), help="inference,training (default: of --config)")
-@click.option("--configs", type=CommaList(), default=(), help="eager,inductor,... (default: of --config)")
-@click.option("--dtype", type=CommaList(), default=(), help="float32,... (default: of --config)")
+@click.option(
+    "--models", type=CommaList(optional=True), default=(), help="names, globs or /regex/ instead of a tier"
+)
+@click.option(
+    "--mode", type=CommaList(optional=True), default=(), help="inference,training (default: of --config)"
+)
+@click.option(
+    "--configs", type=CommaList(optional=True), default=(), help="eager,inductor,... (default: of --config)"
+)
+@click.option("--dtype", type=CommaList(optional=True), default=(), help="float32,... (default: of --config)")
 @click.option("--tier", help="smoke, standard or full (default: of --config)")
 @click.option("--budget", type=Seconds(), help="start nothing that would end later (default: the pool's)")
 @click.option(

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="what to plan")
 @click.option("--store", help="results so far, whose durations size the jobs (default: none are known)")
 @click.option("--out", default="campaign.json", show_default=True, help="where the plan goes")
-@click.option("--pool", "pools", type=CommaList(), default=(), help="only these pools")
+@click.option("--pool", "pools", type=CommaList(optional=True), default=(), help="only these pools")
 @click.option("--trust", type=click.Choice(["anyone", "collaborators"]), help="only pools that trust these")
 @click.option("--torch", "torch", default="", help="the build under test (default: what the pools pin)")
 @click.option(

@@ -82,7 +82,7 @@ def _answer(question: Question, state: Bringup, findings: Iterable[Finding], aga
         told = ON_HOST.get(question.key) if state.facts.torch_type == HOST else None
         if told:
             return Answer(question, Word.YES, told, again)
-        why = f"nothing that {' and '.join(silent)} measured answers it"
+        why = f"{' and '.join(silent)} measured nothing that answers this"
         return Answer(question, Word.UNKNOWN, why, _whole(state.asked) if state.asked.checks else again)
     if narrowed := _narrowed(question, state.asked):
         return Answer(question, Word.UNKNOWN, f"so far nothing against it; {narrowed}", _whole(state.asked))

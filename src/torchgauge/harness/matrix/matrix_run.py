@@ -33,6 +33,7 @@ from torchgauge.harness.matrix.environments import Environments, Lock, Made, tor
 from torchgauge.harness.planning.configurations import configuration
 from torchgauge.harness.planning.selection import Selection, check_plain_names, select_models
 from torchgauge.harness.planning.workloads import check_names
+from torchgauge.harness.run.live_lines import ends_no_case
 from torchgauge.harness.run.rank_devices import refuse_launched
 from torchgauge.harness.run.runner import stop_on_interrupt
 from torchgauge.processes.known_secrets import own_command
@@ -315,6 +316,7 @@ class CellProgress(AbProgress):
         """Start the clock; several cells share the terminal, so that no line of it is live."""
         self.began = self.clock.steady()
 
+    @ends_no_case
     def start(self, plan: ComparisonPlan, launches: int) -> None:
         """Say what is compared, in a line."""
         self.begin()

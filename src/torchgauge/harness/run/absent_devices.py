@@ -50,8 +50,8 @@ def _missing(
     if device.torch_type != HOST:
         assert report is not None
         if absent := why_absent(device, report):
-            if examined and absent.presence is Presence.BROKEN:
-                return None
+            if examined and (absent.presence is Presence.BROKEN or not report.ok):
+                return None  # whatever keeps torch from being imported may be its package
             return f"device {target.name!r} is {absent.presence.value} here: {absent.reason}", absent.fix
         facts = (report.usable or report).device(str(device.torch_type))
         assert facts is not None

@@ -42,7 +42,7 @@ def ends_no_case(
         except Exception as error:  # noqa: BLE001  whatever it is, it is not about what is measured
             self.failed = True
             words = f"{type(error).__name__}: {error}"
-            with suppress(UnicodeError):
+            with suppress(Exception):  # it may be what fails; the summary is still to come
                 self.say(f"note: progress cannot be shown ({words}); rows are kept all the same")
 
     return call
@@ -150,4 +150,5 @@ class LiveLines:
     def stop(self) -> None:
         """Leave the terminal as it was, whatever happened; called last, and at least once."""
         if self.bar is not None:
-            self.bar.stop()
+            with suppress(Exception):  # it draws once more, and the summary is still to come
+                self.bar.stop()

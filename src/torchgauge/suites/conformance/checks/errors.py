@@ -38,7 +38,7 @@ def no_such_index(context: CheckContext) -> None:
         _alive(context)
         return
     raise AssertionError(
-        f"{wrong} of {counted(count, 'device')} gave a tensor on {made.device}: the index is ignored"
+        f"{wrong} gave a tensor on {made.device}: the index is ignored, there is {counted(count, 'device')}"
     )
 
 
