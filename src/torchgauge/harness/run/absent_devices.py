@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from torchgauge.counted import counted
 from torchgauge.devices.device import Device
-from torchgauge.devices.discover import Presence, why_absent
+from torchgauge.devices.discover import DeviceReport, Presence, Why, why_absent
 from torchgauge.devices.probe import ProbeReport, probe
 from torchgauge.errors import InfrastructureError
 from torchgauge.harness.interpreter.interpreter import Interpreter
@@ -50,8 +50,8 @@ def _missing(
     if device.torch_type != HOST:
         assert report is not None
         if absent := why_absent(device, report):
-            if examined and (absent.presence is Presence.BROKEN or not report.ok):
-                return None  # whatever keeps torch from being imported may be its package
+            if examined and _may_open(device, absent, report):
+                return None
             return f"device {target.name!r} is {absent.presence.value} here: {absent.reason}", absent.fix
         facts = (report.usable or report).device(str(device.torch_type))
         assert facts is not None
@@ -59,6 +59,17 @@ def _missing(
     if target.index < count:
         return None
     return f"device {target.name!r} has no index {target.index} here: it has {counted(count, 'device')}", ""
+
+
+def _may_open(device: Device, absent: DeviceReport, report: ProbeReport) -> bool:
+    """Whether a session may be there although the probe saw no device: what to make of it, checks will say.
+
+    Its package is broken, or something keeps torch from being imported, which may be its package; or torch
+    does not know the type, and an adapter imports what brings it.
+    """
+    if absent.presence is Presence.BROKEN or not report.ok:
+        return True
+    return absent.why is Why.NOT_BUILT and report.availability(str(device.torch_type)) is None
 
 
 def refuse_quarantined(groups: Sequence[Group], devices: Mapping[str, Device]) -> None:
