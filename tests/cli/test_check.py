@@ -10,6 +10,8 @@ import sys
 
 import pytest
 
+from torchgauge.harness.checks.check_card import Card, Deviation
+
 torch_here = pytest.mark.skipif(importlib.util.find_spec("torch") is None, reason="torch is not installed")
 npusim_here = pytest.mark.skipif(
     importlib.util.find_spec("torchgauge_npusim") is None, reason="the simulated device is not installed"
@@ -56,6 +58,21 @@ def test_a_mistake_is_named_and_nothing_is_written(tmp_path, words, message) -> 
     assert done.returncode == 2, done.stderr
     assert message in done.stderr
     assert not (tmp_path / "store").exists()
+
+
+def test_many_checks_of_one_reason_are_one_line_and_few_stay_in_their_group() -> None:
+    """A device without torch had said the same reason 149 times."""
+    names = ("a.x", "b.x", *(f"c.{number}" for number in range(5)), "d.x")
+    reasons = ("alike", "other", *["many"] * 5, "alike")
+    card = Card(
+        "d", (), tuple(Deviation(n, "error", r, "api", True) for n, r in zip(names, reasons, strict=True))
+    )
+    assert [what for what, _ in card.alike] == [
+        "a.x (api)",
+        "b.x (api)",
+        "5 checks: c.0, c.1, c.2 and 2 others",
+        "d.x (api)",
+    ]
 
 
 @torch_here

@@ -60,6 +60,7 @@ from torchgauge.dashboard.tally import check_latest
 from torchgauge.errors import InfrastructureError, UsageError
 from torchgauge.records import Subject
 from torchgauge.results import units
+from torchgauge.results.atomic_file import FREE
 from torchgauge.results.dataset import around_damage, gaps_of
 from torchgauge.results.store import Store
 from torchgauge.results.uncollected import uncollected
@@ -203,7 +204,7 @@ def build_site(
     except OSError as error:
         raise InfrastructureError(
             f"the site cannot be written to {target}: {error.strerror or error}",
-            hint="free disk space or fix the permissions; the site that was there is untouched",
+            hint=f"{FREE}; the site that was there is untouched",
         ) from error
 
 

@@ -31,11 +31,7 @@ _NAME = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9 ._]|-(?!-)){0,40}")
 @click.option(
     "--config-path", metavar="PATH", help="where other branches of the repository have it (default: --config)"
 )
-@click.option(
-    "--artifacts",
-    metavar="DIR",
-    help="folder with downloaded artifacts (default: fetch them)",
-)
+@click.option("--artifacts", metavar="DIR", help="folder with downloaded artifacts (default: fetch them)")
 @click.option(
     "--workflow-path",
     default=".github/workflows/pr-gate.yml",

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -56,17 +57,18 @@ class Card:
     @property
     def alike(self) -> list[tuple[str, Deviation]]:
         """What to say of the checks of each status and reason, and one of them; many are counted."""
-        found: dict[tuple[object, ...], list[Deviation]] = {}
+        found: dict[tuple[object, ...], list[Deviation]] = defaultdict(list)
         for each in self.deviations:
-            found.setdefault((each.unexpected, each.status, each.reason, each.link), []).append(each)
+            found[_told(each)].append(each)
         lines = []
-        for deviations in found.values():
-            if len(deviations) <= NAMED:
-                lines += [(f"{each.check} ({each.api})", each) for each in deviations]
-                continue
-            names = ", ".join(each.check for each in deviations[:NAMED])
-            more = counted(len(deviations) - NAMED, "other")
-            lines.append((f"{counted(len(deviations), 'check')}: {names} and {more}", deviations[0]))
+        for each in self.deviations:  # those of a group stay together
+            those = found[_told(each)]
+            if len(those) <= NAMED:
+                lines.append((f"{each.check} ({each.api})", each))
+            elif each is those[0]:
+                names = ", ".join(other.check for other in those[:NAMED])
+                more = counted(len(those) - NAMED, "other")
+                lines.append((f"{counted(len(those), 'check')}: {names} and {more}", each))
         return lines
 
     @property
@@ -78,6 +80,11 @@ class Card:
     def planned(self) -> int:
         """Checks that were planned."""
         return sum(line.planned for line in self.groups)
+
+
+def _told(each: Deviation) -> tuple[object, ...]:
+    """What a card says of a deviation beside its check."""
+    return each.unexpected, each.status, each.reason, each.link
 
 
 def card_of(device: str, results: Sequence[Result]) -> Card:

@@ -27,6 +27,7 @@ from torchgauge.harness.interpreter.install import first_reason
 from torchgauge.harness.interpreter.staging import LOCKED, environment_for
 from torchgauge.processes.kept_process import scratch
 from torchgauge.processes.passed_variables import Purpose, passed
+from torchgauge.results.atomic_file import FREE
 from torchgauge.results.held import held
 
 VENV_TIMEOUT_S = 120.0
@@ -40,9 +41,7 @@ _UNREACHABLE = re.compile(
     re.MULTILINE,
 )
 """Lines in which pip says that a place where it looks did not answer."""
-OTHER_FOLDER = (
-    "free disk space or fix the permissions, or --environments DIR elsewhere; then the same command"
-)
+OTHER_FOLDER = f"{FREE}, or --environments DIR elsewhere; then the same command"
 _UNWRITABLE = re.compile(r"No space left on device|Disk quota exceeded|File too large|Read-only file system")
 _AVAILABLE = re.compile(r"^Available versions: (?P<versions>.*)$", re.MULTILINE)
 

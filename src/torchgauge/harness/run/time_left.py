@@ -60,62 +60,47 @@ class TimeLeft:
         measured = {each: at for each, at in list(self._done.items()) if self.expected.get(each, 1.0) > 0}
         if not measured and not self.trust:
             return None
-        weights = self._weights(measured)
-        done = sum(weights[each] for each in measured)
-        work = done + self._under_way(measured, weights, now)
+        took = {each: at - self._begun[each] for each, at in measured.items() if each in self._begun}
+        weights = self._weights(measured, took)
+        slowness = _slowness(took, weights) or (1.0 if self.trust else 0.0)
+        ages = {each: now - at for each, at in list(self._begun.items()) if each not in self._done}
+        work = sum(weights[each] for each in measured) + _under_way(ages, weights, slowness)
         usual = self.trust * sum(weights.values()) / max(1, len(weights))
         if work + usual <= 0:  # all that is planned is known to be unsupported
             return self.closing_s
         first = min(self._begun.values(), default=began)
         pace = (now - first + usual) / (work + usual)
-        whole = self.share * sum(weights.values())
-        return max(0.0, pace * (whole - work), self._longest(measured, weights, now)) + self.closing_s
+        rest = pace * (self.share * sum(weights.values()) - work)
+        last = len(self._done) + len(ages) >= len(self.expected)
+        return max(0.0, rest, _longest(ages, weights, slowness) if last else 0.0) + self.closing_s
 
-    def _weights(self, measured: dict[str, float]) -> dict[str, float]:
+    def _weights(self, measured: dict[str, float], took: dict[str, float]) -> dict[str, float]:
         """What each group is expected to take, beside the others; of a device that was measured as it was."""
         found = {**self.expected, **{each: 1.0 for each in measured if each not in self.expected}}
-        overall = _slowness(self._took(measured), found)
+        overall = _slowness(took, found)
         if not overall:
             return found
         by_device: dict[str, dict[str, float]] = {}
-        for each, seconds in self._took(measured).items():
+        for each, seconds in took.items():
             by_device.setdefault(self.devices.get(each, ""), {})[each] = seconds
-        factors = {device: _slowness(took, found) / overall for device, took in by_device.items()}
+        factors = {device: _slowness(those, found) / overall for device, those in by_device.items()}
         return {each: held * factors.get(self.devices.get(each, ""), 1.0) for each, held in found.items()}
 
-    def _under_way(self, measured: dict[str, float], weights: dict[str, float], now: float) -> float:
-        """How much of the groups under way is done, each by its age beside what others took."""
-        slowness = self._slowness(measured, weights)
-        if slowness <= 0:
-            return 0.0
-        return sum(
-            min(NEARLY * weights.get(each, 1.0), age / slowness) for each, age in self._ages(now).items()
-        )
 
-    def _longest(self, measured: dict[str, float], weights: dict[str, float], now: float) -> float:
-        """Seconds that the slowest of what is under way still takes: the last groups have cores to spare."""
-        slowness = self._slowness(measured, weights)
-        ages = self._ages(now)
-        if len(self._done) + len(ages) < len(self.expected):
-            return 0.0
-        return max(
-            (LAST * (slowness * weights.get(each, 1.0) - age) for each, age in ages.items()), default=0.0
-        )
+def _under_way(ages: dict[str, float], weights: dict[str, float], slowness: float) -> float:
+    """How much of the groups under way is done, each by its age beside what others took."""
+    if slowness <= 0:
+        return 0.0
+    return sum(min(NEARLY * weights.get(each, 1.0), age / slowness) for each, age in ages.items())
 
-    def _slowness(self, measured: dict[str, float], weights: dict[str, float]) -> float:
-        """Seconds from beginning to end of a group for each one that is expected; 0 where nobody knows."""
-        return _slowness(self._took(measured), weights) or (1.0 if self.trust else 0.0)
 
-    def _took(self, measured: dict[str, float]) -> dict[str, float]:
-        """Seconds from beginning to end of each group that is done."""
-        return {each: at - self._begun[each] for each, at in measured.items() if each in self._begun}
-
-    def _ages(self, now: float) -> dict[str, float]:
-        """Seconds since each group that is under way began."""
-        return {each: now - at for each, at in list(self._begun.items()) if each not in self._done}
+def _longest(ages: dict[str, float], weights: dict[str, float], slowness: float) -> float:
+    """Seconds that the slowest of what is under way still takes: the last groups have cores to spare."""
+    left = (slowness * weights.get(each, 1.0) - age for each, age in ages.items())
+    return LAST * max(left, default=0.0)
 
 
 def _slowness(took: dict[str, float], weights: dict[str, float]) -> float:
-    """Seconds that groups took for each one that was expected; 0 where there is none."""
+    """Seconds from beginning to end of groups for each one that was expected; 0 where there is none."""
     expected = sum(weights[each] for each in took)
     return sum(took.values()) / expected if expected else 0.0
