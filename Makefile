@@ -10,7 +10,7 @@ SITE ?= site
 SITE_DOCS ?= site-docs
 PYTEST_WORKERS ?= 2
 # A test that hangs fails with its stack, and what fails is printed at once: a run that is cut off has named it.
-SPREAD := -n $(PYTEST_WORKERS) --dist loadfile --no-loadscope-reorder --max-worker-restart 2 \
+SPREAD := -n $(PYTEST_WORKERS) --dist worksteal --max-worker-restart 2 \
 	--instafail --timeout 400 -o faulthandler_timeout=300
 export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-chrome || echo /usr/bin/chromium)
 

@@ -1,4 +1,4 @@
-"""What holds for every test: no compiled code is kept, no hook of git leads astray, long files come first."""
+"""Prepares every test: warm hosts, no kept compiled code, no hook of git; marks what only a night runs."""
 
 from __future__ import annotations
 
@@ -9,12 +9,15 @@ import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 sys.path.insert(0, str(Path(__file__).parent))
 
 import empty_loops
+import run_summary
+import warm_hosts
 
 OF_A_HOOK = (
     "GIT_DIR",
@@ -27,6 +30,10 @@ OF_A_HOOK = (
 """What git sets for the hooks that it runs, and what would lead a test's own git to this repository."""
 
 
+NURSERY = pytest.StashKey[tuple[str, Any]]()
+"""The folder and the process from which commands take warm hosts (:mod:`warm_hosts`)."""
+
+
 empty_loops.install()
 
 
@@ -37,6 +44,8 @@ def pytest_configure(config: pytest.Config) -> None:
     be started by a hook of git.
     """
     config.pluginmanager.register(empty_loops, "empty_loops")
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(run_summary, "run_summary")
     # a background job ignores Ctrl-C, and so would the commands that it starts
     if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
         signal.signal(signal.SIGINT, signal.default_int_handler)
@@ -46,11 +55,27 @@ def pytest_configure(config: pytest.Config) -> None:
     )  # tests beside these have simulated ones
     for name in OF_A_HOOK:
         os.environ.pop(name, None)
+    if hasattr(config, "workerinput") or not config.getoption(
+        "numprocesses", 0
+    ):  # one in each process with tests
+        folder = tempfile.mkdtemp(prefix="nursery-")
+        config.stash[NURSERY] = folder, warm_hosts.start(folder)
 
 
-def pytest_unconfigure() -> None:
-    """Remove the leases of simulated devices."""
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Remove the leases of simulated devices, and end the templates of hosts."""
     shutil.rmtree(os.environ.pop("TORCHGAUGE_LEASES", ""), ignore_errors=True)
+    if NURSERY in config.stash:
+        folder, process = config.stash[NURSERY]
+        process.communicate()
+        shutil.rmtree(folder, ignore_errors=True)
+
+
+@pytest.fixture(autouse=True)
+def _own_host(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Start a host for each command of a test that is marked so, instead of forking a warm one."""
+    if request.node.get_closest_marker("own_host"):
+        monkeypatch.delenv(warm_hosts.FOLDER, raising=False)
 
 
 @pytest.fixture(autouse=True)
@@ -67,11 +92,7 @@ NIGHTLY = Path(__file__).with_name("nightly.txt")
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Mark what ``nightly.txt`` names as ``full``, and put files with a ``long`` test before all others.
-
-    Files are the unit that workers take, in this order (``--no-loadscope-reorder``): what takes minutes must
-    not be begun when everything else is done.
-    """
+    """Mark the tests that ``nightly.txt`` names as ``full``."""
     lines = NIGHTLY.read_text(encoding="utf-8").splitlines()
     named = {line for line in lines if line and not line.startswith("#")}
     found = set()
@@ -89,5 +110,3 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     ]
     if gone and not any("::" in each for each in config.option.file_or_dir):
         raise pytest.UsageError(f"{NIGHTLY} names no test by {', '.join(gone)}")
-    first = {item.path for item in items if item.get_closest_marker("long")}
-    items.sort(key=lambda item: item.path not in first)

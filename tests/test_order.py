@@ -1,4 +1,4 @@
-"""Which tests run, and in which order: the hook of tests/conftest.py and the words of the Makefile."""
+"""Holds what tests/conftest.py does to a run: nightly tests, warm hosts, and the summary at its end."""
 
 from __future__ import annotations
 
@@ -10,25 +10,24 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
-MAKEFILE = (ROOT / "Makefile").read_text().replace("\\\n", "")
 QUICK = "import pytest\n@pytest.mark.parametrize('n', range(3))\ndef test_quick(n): pass\n"
-LONG = "import pytest\ndef test_beside(): pass\n@pytest.mark.long\ndef test_long(): pass\n"
+PAIR = "def test_beside(): pass\ndef test_long(): pass\n"
 CONFIGURATION = """[pytest]
 addopts = --strict-markers --import-mode=importlib
 markers =
-    long: as ours
+    own_host: as ours
     full: as ours
 """
 
 
 @pytest.fixture
 def suite(tmp_path: Path) -> Path:
-    """A suite with our conftest.py: two quick files with many tests around a long one with few."""
+    """A suite of three files with this suite's conftest.py."""
     (tmp_path / "pytest.ini").write_text(CONFIGURATION)
-    for name in ("conftest.py", "empty_loops.py"):
+    for name in ("conftest.py", "empty_loops.py", "run_summary.py", "warm_hosts.py"):
         (tmp_path / name).write_text((ROOT / "tests" / name).read_text())
     (tmp_path / "nightly.txt").write_text("")
-    for name, text in (("a", QUICK), ("b", LONG), ("c", QUICK)):
+    for name, text in (("a", QUICK), ("b", PAIR), ("c", QUICK)):
         (tmp_path / f"test_{name}.py").write_text(text)
     return tmp_path
 
@@ -39,32 +38,6 @@ def pytest_of(suite: Path, *words: str, code: int = 0) -> str:
     done = subprocess.run(command, cwd=suite, capture_output=True, text=True, check=False)
     assert done.returncode == code, done.stdout + done.stderr
     return done.stdout + done.stderr
-
-
-def test_a_file_with_a_long_test_comes_first_and_whole(suite: Path) -> None:
-    """The others keep their order, and so do the tests of a file."""
-    found = re.findall(r"^test_(\w)\.py::(\w+)", pytest_of(suite, "--collect-only", "-q"), re.MULTILINE)
-    assert found == [
-        ("b", "test_beside"),
-        ("b", "test_long"),
-        *[("a", "test_quick")] * 3,
-        *[("c", "test_quick")] * 3,
-    ]
-
-
-def test_a_worker_begins_with_it_as_make_test_starts_them(suite: Path) -> None:
-    """The number of its tests does not matter: by that, xdist would hand it out last."""
-    (words,) = set(re.findall(r"--dist loadfile[^\n]*?(?= -m |\n)", MAKEFILE))
-    said = pytest_of(suite, "-n", "1", "-v", *words.split())
-    begun = re.findall(r"^\[gw0\].* test_(\w)\.py::", said, re.MULTILINE)
-    assert begun == list("bbaaaccc")
-
-
-def test_without_the_mark_nothing_moves(suite: Path) -> None:
-    """The order is that of collection."""
-    (suite / "test_b.py").write_text(QUICK)
-    found = re.findall(r"^test_(\w)\.py::", pytest_of(suite, "--collect-only", "-q"), re.MULTILINE)
-    assert found == list("aaabbbccc")
 
 
 def test_what_is_named_as_nightly_is_left_to_the_nightly_form(suite: Path) -> None:
@@ -90,3 +63,24 @@ def test_a_line_that_names_no_test_is_said(suite: Path) -> None:
     (suite / "nightly.txt").write_text("test_a.py::test_gone\n")
     assert "nightly.txt names no test by test_a.py::test_gone" in pytest_of(suite, code=4)
     assert "3 passed" in pytest_of(suite, "test_c.py")
+
+
+def test_the_slowest_tests_and_the_time_of_each_folder_are_named(suite: Path) -> None:
+    """A run ends with both tables, also where its tests ran in several workers."""
+    (suite / "deep").mkdir()
+    (suite / "deep" / "test_many.py").write_text(QUICK.replace("range(3)", "range(40)"))
+    slow = "import time\ndef test_slow(): time.sleep(0.3)\n"
+    (suite / "deep" / "test_slow.py").write_text(slow)
+    printed = pytest_of(suite, "-n", "2")
+    assert re.search(r"slowest 30 tests =*\n +0\.[3-9] s  deep/test_slow\.py::test_slow\n", printed)
+    assert re.search(r"\n +0\.\d s     41 tests  deep\n", printed)
+
+
+def test_a_failure_is_printed_when_it_comes(suite: Path) -> None:
+    """A run that is cut off has named what failed until then; ``make test`` passes these words."""
+    (words,) = set(
+        re.findall(r"--dist [^\n]*?(?= -m |\n)", (ROOT / "Makefile").read_text().replace("\\\n", ""))
+    )
+    (suite / "test_a.py").write_text("def test_wrong(): assert 1 == 2\n")
+    printed = pytest_of(suite, "-n", "1", *words.split(), code=1)
+    assert printed.index("assert 1 == 2") < printed.index("test_c.py")

@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = pytest.mark.torch
 
 CHECKS = Path(__file__).parent / "checks"
 NOTHING_MEASURED = {

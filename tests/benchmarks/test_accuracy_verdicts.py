@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "accuracy_verdicts.py"
 EXPLAINED = {"shape", "non-finite result", "non-finite eager", "cosine", "tolerance", "own scale"}
 

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 REFEREE = Path(__file__).resolve().parents[2] / "benchmarks" / "ops_referee.py"
 NEEDED = ("torch", "expecttest", "torchgauge_npusim")
 

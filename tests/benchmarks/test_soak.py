@@ -7,7 +7,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-import pytest
 from simulated_fleet import RUN, Dice, plan_of
 
 from torchgauge.harness.executors.part_jobs import PartJob, Watched
@@ -15,8 +14,6 @@ from torchgauge.harness.parts.part_folder import PartFolder
 from torchgauge.harness.run.rows import RowContext, row
 from torchgauge.records import Result
 from torchgauge.results.journal import Journal, Kind, PlanStamp
-
-pytestmark = pytest.mark.long
 
 SCRIPT = Path(__file__).resolve().parents[2] / "benchmarks" / "soak.py"
 

@@ -12,8 +12,6 @@ import pytest
 
 from torchgauge import registry
 
-pytestmark = pytest.mark.long
-
 ROOT = Path(__file__).parents[2]
 GUIDES = ROOT / "docs" / "how-to"
 BLOCK = re.compile(r"^```(\w+)\n(.*?)^```", re.DOTALL | re.MULTILINE)

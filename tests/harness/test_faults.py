@@ -11,7 +11,7 @@ import pytest
 
 from torchgauge.records import Modifier, Result
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = pytest.mark.torch
 
 FLOOD = "300000000"
 DEADLINE_S = "12"

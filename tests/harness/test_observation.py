@@ -9,7 +9,7 @@ import pytest
 
 from torchgauge.records import Cause, Modifier, Phase, Result, Status
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = pytest.mark.torch
 WORDS = ("observed", "--device", "cpu", "--config", "eager,aot_eager", "--mode", "inference,training,unseen")
 
 

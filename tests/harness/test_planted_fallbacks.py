@@ -20,7 +20,7 @@ QUICK = (
     "--threads",
     "1",
 )
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = pytest.mark.torch
 MODELS = {
     model.name: model
     for model in SUITE.models()

@@ -19,8 +19,6 @@ from torchgauge.errors import InfrastructureError
 from torchgauge.harness.pool.host_process import HostOptions, worker_environment
 from torchgauge.results.comparing.comparison_store import ComparisonFolder
 
-pytestmark = pytest.mark.long
-
 MASK = "***"
 SECRETS = {
     "HF_TOKEN": "hf_planted" + "aB3dE5gH" * 4,

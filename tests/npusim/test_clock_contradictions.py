@@ -12,7 +12,7 @@ from torchgauge.records import STEP_TIMES, Cause, Status
 sys.path.insert(0, str(Path(__file__).parent))
 from simulated_run import Command, command, deviation, measure
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = pytest.mark.torch
 SLOW = "kernel_us=8000"
 """What each operator takes on the device: far more than on the host that gives it out, busy or not."""
 LYING = f"{SLOW},synchronize_does_not_wait"

@@ -13,7 +13,7 @@ import pytest
 sys.path.insert(0, str(Path(__file__).parent))
 from simulated_run import Command, command
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = pytest.mark.torch
 PLANTED = "synchronize_does_not_wait,kernel_us=2000,changes_input=aten::exp"
 QUICK = (
     "--checks",

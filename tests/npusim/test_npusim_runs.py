@@ -97,7 +97,6 @@ def test_device_that_vanishes_costs_its_group_an_attempt_and_no_other(run, tmp_p
 
 
 @pytest.mark.torch
-@pytest.mark.long
 def test_a_device_that_is_lost_twice_leaves_and_another_takes_over(run, tmp_path: Path) -> None:
     """Its cases are measured in its place; the next run is refused until somebody has released it."""
     fault = "vanish_after_calls=100,on_index=0"

@@ -15,7 +15,7 @@ sys.path.insert(0, str(Path(__file__).parent))
 
 from test_planted_faults import Planted, assert_named, deviations, run_check
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = pytest.mark.torch
 
 SIX = "own_events,copy_drops_tail=h2d,wrong_autocast_dtype,ignored_index,oom_is_runtime_error"
 TOGETHER = {

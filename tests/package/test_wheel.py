@@ -24,8 +24,6 @@ from source_tree import ROOT, copy_source
 
 import torchgauge
 
-pytestmark = pytest.mark.long
-
 JUNK = (
     ".venv/bin/python",
     "dist/torchgauge-0.0.1.tar.gz",

@@ -13,8 +13,6 @@ from torchgauge.errors import UnknownNameError
 from torchgauge.records import Workload
 from torchgauge.suites.toy import models as toy_models
 
-pytestmark = pytest.mark.long
-
 Child = Callable[..., Any]
 LIBRARY = {"toy": "torch", "timm": "timm", "huggingface": "transformers"}
 SUITES = [

@@ -11,8 +11,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 ROOT = Path(__file__).parents[2]
 GUIDE = ROOT / "docs" / "how-to" / "add-a-device.md"
 # A doctor may find a busy machine unfit to measure on. One sample of layer_norm differs from the host in the

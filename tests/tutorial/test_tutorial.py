@@ -10,8 +10,6 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 TUTORIAL = Path(__file__).parents[2] / "docs" / "tutorial.md"
 INTERRUPTED_BY_TIMEOUT = 124
 

@@ -22,8 +22,6 @@ from torchgauge.results.trends.trend_outcomes import TrendState, read_outcomes
 from torchgauge.workflows.ingest.refusal import RefusedSetError
 from torchgauge.workflows.ingest.series_check import check_series
 
-pytestmark = pytest.mark.long
-
 PLUGIN = Path(__file__).resolve().parents[1] / "faults_plugin"
 FACTOR = 20.0
 DELAYED = BUILD.replace('RACERS_FACTOR"] = "{factor}', 'WRITERS_DELAY_MS"] = "{delay}')

@@ -19,8 +19,6 @@ from torchgauge.records import Cause, Modifier, Result, Status
 from torchgauge.results.trends.trend_findings import TrendFindings, read_findings
 from torchgauge.results.trends.trend_outcomes import TrendState, read_outcomes
 
-pytestmark = pytest.mark.long
-
 FACTOR = 20.0
 SLOW, SAME = BUILD.format(factor=FACTOR), BUILD.format(factor=1)
 FAILING = "echo the wheel is gone >&2; exit 1\n"

@@ -21,6 +21,8 @@ from typing import IO, Any, NoReturn
 from torchgauge.processes import process_tree
 
 KEEPER = Path(__file__).with_name("keeper.py")
+KEEPER_VARIABLE = "TORCHGAUGE_KEEPER"
+"""The path of a program in the place of :data:`KEEPER`: torchgauge's own tests fork hosts with it."""
 _SCRATCH: list[str] = []
 """The folders of :func:`scratch` that are open."""
 INTERRUPTED = 130
@@ -56,7 +58,7 @@ class KeptProcess(subprocess.Popen[bytes]):
         words = [str(lifeline), str(tells), json.dumps([*remove, *_SCRATCH]), *command]
         try:
             super().__init__(
-                [sys.executable, "-I", "-S", str(KEEPER), *words],
+                [sys.executable, "-I", "-S", os.environ.get(KEEPER_VARIABLE, str(KEEPER)), *words],
                 env=dict(environment),
                 pass_fds=(*pass_fds, lifeline, tells),
                 **streams,

@@ -229,7 +229,6 @@ def rows(make_sandbox) -> dict[str, Result]:
     return {row.case.configuration.name: row for row in sandbox.rows()}
 
 
-@pytest.mark.long
 def test_a_package_is_measured_stage_by_stage(rows) -> None:
     """Export, compilation, load and size are in the row beside the step; the result was compared."""
     row = rows["aot-inductor"]
@@ -241,7 +240,6 @@ def test_a_package_is_measured_stage_by_stage(rows) -> None:
     assert row.accuracy.reference.startswith("eager and ")
 
 
-@pytest.mark.long
 def test_attention_by_name_is_a_case_like_any_other(rows) -> None:
     """What ran is in the row; a back end that the host has not is unsupported."""
     kernels = {name: dict(rows[name].facts).get("sdpa_kernels") for name in ("sdpa", "sdpa-math")}

@@ -357,7 +357,6 @@ def _width(model: Any) -> int:
     return 2 * 16 if model.module.config.model_type == "llama" else 64
 
 
-@pytest.mark.long
 def test_a_crash_of_the_runtime_is_one_case(make_sandbox: Any) -> None:
     """A damaged file ends the process that loads it: the row says where, and the others are measured."""
     sandbox = make_sandbox()
@@ -373,7 +372,6 @@ def test_a_crash_of_the_runtime_is_one_case(make_sandbox: Any) -> None:
     assert [rows[name].status for name in ("eager", "executorch-xnnpack")] == [Status.PASS] * 2
 
 
-@pytest.mark.long
 def test_a_wrong_program_is_never_timed(make_sandbox: Any) -> None:
     """A model that computes something else when it is exported: eager passes, the program does not."""
     sandbox = make_sandbox()

@@ -251,7 +251,6 @@ def test_only_torch_refuses() -> None:
         call.prepared("flex-eager")
 
 
-@pytest.mark.long
 def test_a_mask_that_is_off_by_one_is_a_wrong_result(make_sandbox) -> None:
     """From the model to the row: eager passes, either form fails by its numbers, and no time counts."""
     sandbox = make_sandbox()
@@ -265,7 +264,6 @@ def test_a_mask_that_is_off_by_one_is_a_wrong_result(make_sandbox) -> None:
         assert not any(each.metric == "latency" and each.samples for each in row.measurements)
 
 
-@pytest.mark.long
 @pytest.mark.skipif(importlib.util.find_spec("torchgauge_npusim") is None, reason="no simulated device")
 def test_a_device_that_is_refused_by_name_says_so_beside_the_probe(make_sandbox) -> None:
     """Of an out-of-tree device the refusal is told as one by name; lifted, it computes what eager does."""

@@ -11,7 +11,6 @@ from torchgauge.records import Modifier, Status
 
 pytestmark = [
     pytest.mark.torch,
-    pytest.mark.long,
     pytest.mark.skipif(importlib.util.find_spec("torchao") is None, reason="needs torchao"),
 ]
 

@@ -44,7 +44,6 @@ def rows(make_sandbox, tmp_path_factory) -> dict[str, Any]:
     return {row.case.configuration.name: row for row in sandbox.rows()}
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("name", "facts", "degraded"),
     [
@@ -71,7 +70,6 @@ def test_a_setting_that_was_not_followed_is_degraded(rows, name, facts, degraded
     assert bool(row.degraded) == bool(degraded)
 
 
-@pytest.mark.long
 def test_the_code_of_a_package_is_read_like_any_other(rows) -> None:
     """A package holds its sources: what vectors they are made of stands in its row as well."""
     plain, packed = (dict(rows[name].facts) for name in ("scalar", "scalar-package"))
@@ -82,7 +80,6 @@ def test_the_code_of_a_package_is_read_like_any_other(rows) -> None:
     assert package.get("cpp_kernels") == frozen.get("cpp_kernels")
 
 
-@pytest.mark.long
 def test_a_row_in_16_bits_says_what_the_processor_has(rows) -> None:
     """On every row of the dtype, eager's too; it is a fact and refuses nothing."""
     expected = native_isa("float16")

@@ -9,7 +9,7 @@ import pytest
 from torchgauge.harness.planning.configurations import load_configurations
 from torchgauge.records import Result, Status
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = pytest.mark.torch
 
 PLUGIN = Path(__file__).parents[2] / "backends_plugin"
 NAMES = (

@@ -11,8 +11,6 @@ from commands import SLOW, assert_whole, gate, started, wait_for_rows
 
 from torchgauge.records import Status
 
-pytestmark = pytest.mark.long
-
 EVERYWHERE = pytest.mark.parametrize("place", ["local", "slurm", "ray"], indirect=True)
 RAY_BY_NIGHT = pytest.mark.parametrize(
     "place", ["local", "slurm", pytest.param("ray", marks=pytest.mark.full)], indirect=True

@@ -18,8 +18,6 @@ from ray_cluster import NODES, PYTHONPATH, RayCluster, ray_cluster
 from torchgauge.processes.process_tree import signal_one
 from torchgauge.records import Status
 
-pytestmark = pytest.mark.long
-
 
 @pytest.fixture
 def place(ray: Any, sandbox: Any) -> Any:

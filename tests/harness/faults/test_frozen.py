@@ -9,10 +9,6 @@ import time
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-pytestmark = pytest.mark.long
-
 PATIENCE_S = 60
 
 

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 MIB = 1 << 20
 LIMIT = 400 * MIB
 ROOT = Path("/sys/fs/cgroup")

@@ -11,8 +11,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 DAYS_S = 3 * 86_400
 CLOCK = "TORCHGAUGE_TEST_CLOCK"
 MOVED = Path(__file__).resolve().parents[2] / "moved_clock"

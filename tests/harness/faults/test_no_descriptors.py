@@ -10,8 +10,6 @@ import pytest
 
 from torchgauge.records import Status
 
-pytestmark = pytest.mark.long
-
 SLOW = ("slow", "--device", "fake", "--config", "eager", "--models", "slow_1,slow_2")
 SAID = "Too many open files"
 

@@ -6,10 +6,7 @@ import subprocess
 from pathlib import Path
 from typing import Any
 
-import pytest
 from small_disk import with_read_only
-
-pytestmark = pytest.mark.long
 
 SUM = ("toy", "--device", "fake", "--models", "sum", "--config", "eager")
 

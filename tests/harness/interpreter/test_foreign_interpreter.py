@@ -38,8 +38,6 @@ sys.path.insert(0, str(ROOT / "tests" / "minimum"))
 
 import worker_half  # noqa: E402
 
-pytestmark = pytest.mark.long
-
 NPUSIM = ROOT / "packages" / "npusim" / "src" / "torchgauge_npusim"
 FAULTS = ROOT / "tests" / "faults_plugin"
 OURS = {"click", "msgspec", "numpy", "pandas", "plotly", "pyarrow", "rich", "scipy", "yaml"}

@@ -73,7 +73,6 @@ def environment(sandbox: Any) -> dict[str, Any]:
     return dict(found["data"]["identity"]) | dict(found["data"]["conditions"])
 
 
-@pytest.mark.long
 def test_torchrun_shares_a_case_and_goes_on_after_a_process_that_was_killed(
     sandbox: Any, start: Start
 ) -> None:
@@ -183,7 +182,6 @@ def test_the_others_end_when_rank_0_is_killed(sandbox: Any, start: Start) -> Non
     assert sandbox.scratch() == []
 
 
-@pytest.mark.long
 @pytest.mark.parametrize(
     ("end", "reason"),
     [

@@ -10,8 +10,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 GATE = "TORCHGAUGE_FAULTS_GATE"
 PROBED = ("--measure-seconds", "0.1", "--no-calibration", "--threads", "1")
 """With the memory probe, whose job is written after the group was measured and before its row is."""

@@ -16,8 +16,6 @@ from typing import Any
 
 import pytest
 
-pytestmark = pytest.mark.long
-
 MODELS = 6
 
 STOPPING = "stopping: waits for "

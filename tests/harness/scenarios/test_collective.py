@@ -45,7 +45,6 @@ def test_every_collective_is_right_to_the_bit(tmp_path: Path, count: int) -> Non
 
 
 @pytest.mark.torch
-@pytest.mark.long
 def test_bandwidths_are_size_by_time_and_by_the_factor(sandbox: Any) -> None:
     """Of each block in its slowest process; the size is what fits three processes."""
     names = ("--models", "collectives-reduce_scatter", "--processes", "3")
@@ -61,7 +60,6 @@ def test_bandwidths_are_size_by_time_and_by_the_factor(sandbox: Any) -> None:
 
 
 @pytest.mark.torch
-@pytest.mark.long
 def test_functional_collectives_are_compiled_as_a_whole(sandbox: Any) -> None:
     """One graph and no break, of the same exact values."""
     done = sandbox.measure("distributed", "--device", "cpu", "--models", "functional-all_reduce")

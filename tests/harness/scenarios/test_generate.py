@@ -13,7 +13,6 @@ from torchgauge.records import Cause, Modifier, Result, Status
 
 pytestmark = [
     pytest.mark.torch,
-    pytest.mark.long,
     pytest.mark.skipif(importlib.util.find_spec("transformers") is None, reason="needs transformers"),
 ]
 WRONG = ("one_place_off", "never_forgets", "sees_what_is_empty")

@@ -221,7 +221,6 @@ def numbers(row: Result) -> dict[str, tuple[float, ...]]:
     return {each.metric: each.samples for each in row.measurements if each.samples}
 
 
-@pytest.mark.long
 @needs_torchao
 def test_a_small_state_is_weighed_and_held_to_the_curve(rows: dict[str, Result]) -> None:
     """About a quarter of AdamW's bytes, and losses that hardly differ."""
@@ -240,7 +239,6 @@ def test_a_small_state_is_weighed_and_held_to_the_curve(rows: dict[str, Result])
     assert found.keys() >= {"latency", "speedup", "graph_count"}
 
 
-@pytest.mark.long
 @needs_torchao
 def test_an_optimizer_that_saves_nothing_is_degraded(rows: dict[str, Result]) -> None:
     """Its losses are right; what was asked of it did not happen."""
@@ -250,7 +248,6 @@ def test_an_optimizer_that_saves_nothing_is_degraded(rows: dict[str, Result]) ->
     assert "that of torch.optim.AdamW" in str(dict(row.facts)["degraded"])
 
 
-@pytest.mark.long
 @needs_torchao
 def test_what_torchao_refuses_is_unsupported_in_its_words(rows: dict[str, Result]) -> None:
     """A refusal of its own code, and an optimizer that it does not have."""
@@ -260,7 +257,6 @@ def test_what_torchao_refuses_is_unsupported_in_its_words(rows: dict[str, Result
     assert "offers no optimizer 'adamw-1bit'; the nearest is 'adamw-" in rows["unheard-of"].reason
 
 
-@pytest.mark.long
 @needs_torchao
 def test_an_optimizer_that_climbs_is_never_timed(rows: dict[str, Result]) -> None:
     """A stranger's backend may bring its optimizer, and is judged as ours."""
@@ -270,7 +266,6 @@ def test_an_optimizer_that_climbs_is_never_timed(rows: dict[str, Result]) -> Non
     assert "latency" not in numbers(row)
 
 
-@pytest.mark.long
 def test_other_scenarios_take_no_optimizer(sandbox: Any) -> None:
     """The plan says so: nothing is built."""
     words = ("--models", "mlp", "--mode", "training", "--config", "optim-adamw-8bit", "--device", "cpu")
@@ -280,7 +275,6 @@ def test_other_scenarios_take_no_optimizer(sandbox: Any) -> None:
     assert "loss_curve does" in row.reason
 
 
-@pytest.mark.long
 def test_without_torchao_the_row_says_what_to_type(sandbox: Any, tmp_path: Path) -> None:
     """Missing is what no search of the path finds."""
     hook = tmp_path / "absent"

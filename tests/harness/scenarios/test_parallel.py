@@ -67,7 +67,6 @@ def test_each_parameter_has_a_gradient_that_rounding_does_not_reach() -> None:
         assert CHECKED_RATE * size > 100 * torch.finfo(torch.float32).eps * weights[name].norm(), name
 
 
-@pytest.mark.long
 def test_a_model_in_shards_is_a_case_with_the_peak_of_its_processes(sandbox: Any) -> None:
     """Timed as any other; a number of processes that the batch cannot be shared among is no error."""
     words = ("distributed", "--device", "cpu", "--models", "parallel-fsdp2")

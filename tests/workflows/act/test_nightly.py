@@ -24,7 +24,7 @@ from torchgauge.workflows.campaign import CampaignPlan
 from torchgauge.workflows.config import read_config
 from torchgauge.workflows.planning import kept_code, torch_of
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = pytest.mark.torch
 
 CONFIG = """\
 version: 1

@@ -19,8 +19,6 @@ from torchgauge.records.comparison import Verdict
 from torchgauge.results.comparing.gate_verdict import GateVerdict
 from torchgauge.workflows.gate_set import Origin, read_gate_set, write_gate_set
 
-pytestmark = pytest.mark.long
-
 CONFIG = """\
 version: 1
 campaign: {{suites: [toy], models: [noop], configs: [eager]}}

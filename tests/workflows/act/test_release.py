@@ -19,8 +19,6 @@ import pytest
 from act_runner import STUBS, ActRun, GitHost
 from source_tree import copy_source
 
-pytestmark = pytest.mark.long
-
 VERSION = "0.7.3rc1"
 FILES = {f"torchgauge-{VERSION}-py3-none-any.whl", f"torchgauge-{VERSION}.tar.gz"}
 PUBLISHING = ("attest", "pypi", "page")

@@ -22,7 +22,7 @@ from torchgauge.records.comparison import Verdict
 from torchgauge.workflows.config import read_config
 from torchgauge.workflows.init import LOCKED, workflow_files, write_workflows
 
-pytestmark = [pytest.mark.torch, pytest.mark.long]
+pytestmark = pytest.mark.torch
 
 CONFIG = """\
 version: 1
