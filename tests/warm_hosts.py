@@ -57,6 +57,8 @@ IMPORTS = (
     "torchgauge.devices.fingerprint",
     "torchgauge.devices.calibrate",
 )
+EARLY = {"torch", "torchvision", "timm", "transformers", "numpy", "sitecustomize", "usercustomize"}
+"""Modules that a template has imported when a host's own path is set."""
 LASTING = (
     "TORCH",
     "PYTORCH",
@@ -72,7 +74,17 @@ LASTING = (
     "LD_",
 )
 """How variables begin which a library may read when it is imported: hosts that differ share no template."""
-PASSING = ("TORCHGAUGE_", "PYTHONPATH", "TORCHINDUCTOR_CACHE_DIR")
+PASSING = (
+    "PYTHONPATH",
+    "TORCHINDUCTOR_CACHE_DIR",
+    "TORCHGAUGE_CHROMIUM",
+    "TORCHGAUGE_COMPILE_CACHE",
+    "TORCHGAUGE_FAULTS_",
+    "TORCHGAUGE_KEEPER",
+    "TORCHGAUGE_LEASE",
+    "TORCHGAUGE_REQUIRE_",
+    "TORCHGAUGE_TEST_",
+)
 """How variables begin that are read whenever they are needed."""
 ROOM = 1 << 16
 """Bytes reserved for the variables that ``/proc`` shows of a fork."""
@@ -137,7 +149,7 @@ def _changes_imports(entry: str) -> bool:
         return False
     with contextlib.suppress(OSError):
         for path in folder.iterdir():
-            if path.name.partition(".")[0] in {"torch", "torchvision", "timm", "transformers", "numpy"}:
+            if path.name.partition(".")[0] in EARLY:
                 return True
             points = path / "entry_points.txt"
             if points.is_file() and "torch.backends" in points.read_text(encoding="utf-8"):
