@@ -104,6 +104,24 @@ def test_eager_is_what_was_asked_for(rows: dict[tuple[str, str], Result], model:
     assert Modifier.DEGRADED not in row.modifiers, row.degraded
 
 
+def test_one_plant_is_told_from_its_twin(sandbox: Any) -> None:
+    """Two of the models, in short: the night runs all of them."""
+    sandbox.measure(
+        "planted",
+        "--models",
+        "planted-disabled-body,clean-layers",
+        "--config",
+        "eager,inductor",
+        "--device",
+        "cpu",
+    )
+    degraded = {
+        (row.case.workload.model, row.case.configuration.name): row.degraded for row in sandbox.rows()
+    }
+    assert EVIDENCE["planted-disabled-body"] in degraded.pop(("planted-disabled-body", "inductor"))
+    assert list(degraded.values()) == [""] * 3
+
+
 @pytest.mark.skipif(importlib.util.find_spec("torchgauge_npusim") is None, reason="no simulated device")
 def test_an_operator_on_the_host_is_found_in_either_configuration(make_sandbox: Callable[[], Any]) -> None:
     """The clean model of the suite on a device that lacks one of its operators, and on one that does not."""
