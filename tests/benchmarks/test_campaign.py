@@ -214,11 +214,11 @@ def test_other_settings_are_not_mixed_into_a_work_folder(tmp_path: Path) -> None
 def test_cpu_time_is_that_of_ended_processes_shared_by_wall_time() -> None:
     """A child that computes is counted; one that sleeps is not."""
     before = campaign.cpu_seconds()
-    subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)"], check=True)
+    subprocess.run([sys.executable, "-c", "import time; time.sleep(2)"], check=True)
     slept = campaign.cpu_seconds()
     code = "import time\nwhile time.process_time() < 0.5: pass"
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert slept - before < 0.45
+    assert slept - before < 2
     assert campaign.cpu_seconds() - slept >= 0.5
     records = [record("default", "a", 1.0, FLAT), record("default", "b", 3.0, FLAT)]
     assert [r.cpu_s for r in campaign.share_cpu(records, 2.0)] == [0.5, 1.5]

@@ -15,9 +15,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PATIENCE_S
 
 COLUMNS = 80
-PATIENCE_S = 120.0
 MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 RUN = ("run", "toy", "--models", "noop,sum", "--device", "fake", "--config", "eager", "--no-calibration")
