@@ -165,7 +165,7 @@ class CampaignBenchmark:
                 return [ModelRecord(unit.side, model, None, problem=problem)]
         (first_s, compile_s), (second_s, samples) = runs
         parts = {"accuracy run": first_s, "performance run": second_s}
-        return [ModelRecord(unit.side, model, first_s + second_s, samples, parts, compile_s)]
+        return [ModelRecord(unit.side, model, first_s + second_s, samples, parts=parts, compile_s=compile_s)]
 
     def ours(self, unit: Unit) -> list[ModelRecord]:
         """One campaign of torchgauge over a chunk of models."""

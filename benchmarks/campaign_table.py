@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from statistics import median
 
 from campaign_phases import SHARED
@@ -33,6 +33,7 @@ class ModelRecord:
     model: str
     seconds: float | None
     samples: dict[str, list[float]] = field(default_factory=dict)
+    _: KW_ONLY
     parts: dict[str, float] = field(default_factory=dict)
     compile_s: float | None = None
     cpu_s: float | None = None
