@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import sys
 import termios
@@ -42,6 +43,12 @@ def on_terminal(*words: str, **variables: str) -> tuple[str, int]:
         if not data:
             break
         said += data
+    else:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise AssertionError(
+            f"waited {PATIENCE_S:.0f} s in vain for the end of {words}, which wrote {said!r}"
+        )
     os.close(terminal)
     return said.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 

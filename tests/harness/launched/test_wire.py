@@ -15,6 +15,12 @@ LENGTH = 200
 """Bytes that a stranger announces; one in 0.3 s, they take a minute."""
 
 
+@pytest.fixture(autouse=True)
+def _patient_handshake(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Give a busy machine time for a handshake; the test of its limit sets another."""
+    monkeypatch.setattr(wire, "HANDSHAKE_S", PATIENCE_S)
+
+
 @pytest.mark.parametrize("address", ["127.0.0.1", "localhost", "127.0.1.1", "::1", None])
 def test_who_listens_is_found_by_the_address_that_was_said(address: str | None) -> None:
     """Each address of this machine alone, IPv6 too; for None at any of them."""
