@@ -10,11 +10,12 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 from statistics import median
+
+from child_run import run_child
 
 SUITE = Path(__file__).parent / "planned_suite"
 sys.path.insert(0, str(SUITE))
@@ -48,14 +49,16 @@ def measure(folder: Path, models: str, configs: str, seconds: float) -> list:
     command += ["--models", models, "--config", configs, "--threads", "1", "--measure-seconds", str(seconds)]
     command += ["--no-calibration", "--no-memory-probe", "--quiet-wait", "0", "--prefetch", "1"]
     command += ["--store", str(folder / "store")]
-    done = subprocess.run(
-        command, env={**os.environ, **variables}, capture_output=True, text=True, check=False
-    )
-    store = Store.open(folder / "store")
-    runs = store.run_ids()
-    if not runs:
-        raise SystemExit(done.stdout + done.stderr)
-    return list(journal.results(store.run(runs[0]).journal_path))
+
+    def rows(_: str) -> list:
+        store = Store.open(folder / "store")
+        (run_id,) = store.run_ids()
+        rows = list(journal.results(store.run(run_id).journal_path))
+        if len(rows) != len(store.run(run_id).plan().cases):
+            raise ValueError(f"{len(rows)} rows of {len(store.run(run_id).plan().cases)} cases")
+        return rows
+
+    return run_child(command, rows, good=(0, 1, 3), env={**os.environ, **variables}).results
 
 
 def compare(rows: list) -> list[dict]:

@@ -19,14 +19,14 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
-import time
 from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
+
+from child_run import run_child
 
 from torchgauge.harness.census.static import static_census
 from torchgauge.results.blockers.evidence import Evidence, evidence_of
@@ -150,13 +150,9 @@ def draw(candidates: Mapping[str, Sequence[str]], dice: random.Random, number: i
 
 def torchgauge(store: Path, taken: Sequence[str], *words: str) -> float:
     """Run one verb on the device without the operators that were taken; its wall time in seconds."""
-    began = time.monotonic()
     command = [sys.executable, "-m", "torchgauge.cli.main", *words, "--store", str(store)]
     variables = {**os.environ, VARIABLE: ",".join(taken), "OMP_NUM_THREADS": "1"}
-    done = subprocess.run(command, env=variables, capture_output=True, text=True, check=False)
-    if done.returncode not in (0, 1, 3):  # what fails is what is asked for
-        raise SystemExit(f"{' '.join(command)} ended with {done.returncode}:\n{done.stderr[-2000:]}")
-    return time.monotonic() - began
+    return run_child(command, str, good=(0, 1, 3), env=variables).seconds  # failures are the question
 
 
 def measure(device: str, store: Path, taken: Sequence[str]) -> tuple[float, float]:

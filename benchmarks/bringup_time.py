@@ -10,10 +10,14 @@ from __future__ import annotations
 import argparse
 import json
 import os
-import subprocess
 import sys
 import time
 from pathlib import Path
+from typing import Any
+
+from child_run import run_child
+
+ANSWERS = 10
 
 
 def main() -> None:
@@ -25,23 +29,30 @@ def main() -> None:
     options = parser.parse_args()
     out = options.work / f"bringup-{int(time.time())}"
     words = ("bringup", "--device", "npusim", "--out", str(out), "--budget", options.budget, "--json")
-    load, began = os.getloadavg()[0], time.perf_counter()
+    load = os.getloadavg()[0]
     fault = f"kernel_us={options.kernel_us},events=right"
-    done = subprocess.run(
+
+    def answered(text: str) -> dict[str, Any]:
+        report: dict[str, Any] = json.loads(text)
+        if len(report["answers"]) != ANSWERS:
+            raise ValueError(f"{len(report['answers'])} answers of {ANSWERS}")
+        return report
+
+    ended = run_child(
         [sys.executable, "-m", "torchgauge.cli.main", *words],
+        answered,
+        good=(0, 1, 3),
+        log=sys.stderr.buffer,
         env={**os.environ, "TORCHGAUGE_NPUSIM_FAULT": fault},
-        stdout=subprocess.PIPE,
-        text=True,
-        check=False,
     )
-    report = json.loads(done.stdout)
+    report = ended.results
     state = report["state"]
     found = {
         "ten_answers_s": round(state["answered_s"], 1),
-        "total_s": round(time.perf_counter() - began, 1),
+        "total_s": round(ended.seconds, 1),
         "load_before": load,
         "load_after": os.getloadavg()[0],
-        "exit_code": done.returncode,
+        "exit_code": ended.code,
         "parts_s": {each["part"]: [each["state"], round(each["seconds"], 1)] for each in state["parts"]},
         "answers": {each["question"]["key"]: each["word"] for each in report["answers"]},
         "report": str(out / "report.html"),

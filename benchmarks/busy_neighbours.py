@@ -30,6 +30,8 @@ from functools import partial
 from pathlib import Path
 from statistics import median
 
+from child_run import run_child
+
 from torchgauge.devices.cpu_times import CpuTimes, allowed_cpus
 from torchgauge.records import Modifier, Result
 from torchgauge.results import journal
@@ -146,15 +148,15 @@ def published(model: str, extra: tuple[str, ...] = ()) -> dict[str, object]:
     """What a run of ``model`` publishes of it."""
     with tempfile.TemporaryDirectory() as folder:
         words = ("run", model, "--device", "cpu", "--config", "eager", *QUICK, *extra, "--store", folder)
-        subprocess.run(
-            [sys.executable, "-m", "torchgauge.cli.main", *words],
-            env=defaults(),
-            check=True,
-            stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL,
-        )
-        store = Store.open(Path(folder))
-        (row,) = journal.results(store.run(store.run_ids()[0]).journal_path)
+        command = [sys.executable, "-m", "torchgauge.cli.main", *words]
+        return run_child(command, lambda _: only_row(Path(folder)), env=defaults()).results
+
+
+def only_row(folder: Path) -> dict[str, object]:
+    """Return the facts of the row of the only run of the store in ``folder``, which has one."""
+    store = Store.open(folder)
+    (run_id,) = store.run_ids()
+    (row,) = journal.results(store.run(run_id).journal_path)
     return facts_of(row)
 
 
@@ -196,9 +198,7 @@ def defaults() -> dict[str, str]:
 def bare_process(model: str, threads: int) -> dict[str, object]:
     """What a process of its own measures, without anything of the harness's."""
     command = [sys.executable, __file__, "--step", model, "--threads", str(threads)]
-    text = subprocess.check_output(command, env=defaults(), text=True, stderr=subprocess.DEVNULL)
-    found: dict[str, object] = json.loads(text)
-    return found
+    return run_child(command, json.loads, env=defaults()).results
 
 
 def bare_loop(name: str, threads: int) -> dict[str, object]:

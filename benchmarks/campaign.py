@@ -27,7 +27,6 @@ import os
 import platform
 import resource
 import shutil
-import subprocess
 import sys
 import time
 from collections.abc import Mapping, Sequence
@@ -39,6 +38,7 @@ import campaign_peer
 from campaign_phases import END, Tap, breakdown
 from campaign_schedule import NIGHTS, VARIANTS, Settings, Unit, batches, schedule, settings_of
 from campaign_table import PEER, PEER_AGAIN, ModelRecord, render
+from child_run import ChildFailure, run_child
 
 import torchgauge
 from torchgauge.results.query import query
@@ -94,7 +94,8 @@ class CampaignBenchmark:
                 file.write(line + "\n")
             marker.unlink()
             done[unit.key] = found
-            say(f"  {sum(record.seconds for record in found):.1f} s")
+            for record in found:
+                say(f"  {record.model}: {record.problem or f'{record.seconds:.1f} s'}")
         return [record for unit in units for record in done[unit.key]]
 
     def done(self) -> dict[str, list[ModelRecord]]:
@@ -155,13 +156,16 @@ class CampaignBenchmark:
         """One model on a side of the peer: its accuracy run, then its performance run."""
         (model,) = unit.models
         peer = campaign_peer.Peer(self.settings.peer_python, self.runner, self.environment(PEER))
-        runs = [peer.run(what, model, batches()[model]) for what in ("accuracy", "performance")]
-        problem = "; ".join(run.problem for run in runs if run.problem)
-        samples = {} if problem else campaign_peer.read_timings(peer.output, model)
-        parts = {"accuracy run": runs[0].seconds, "performance run": runs[1].seconds}
-        compile_s = None if problem else float(runs[0].row["compilation_latency"])
-        seconds = sum(run.seconds for run in runs)
-        return [ModelRecord(unit.side, model, seconds, samples, parts, compile_s, problem)]
+        runs: list[Any] = []
+        for run in (peer.accuracy, peer.performance):
+            try:
+                runs.append(run(model, batches()[model]))
+            except ChildFailure as failure:
+                problem = f"{run.__name__} {failure.problem}, see {peer.output}"
+                return [ModelRecord(unit.side, model, None, problem=problem)]
+        (first_s, compile_s), (second_s, samples) = runs
+        parts = {"accuracy run": first_s, "performance run": second_s}
+        return [ModelRecord(unit.side, model, first_s + second_s, samples, parts=parts, compile_s=compile_s)]
 
     def ours(self, unit: Unit) -> list[ModelRecord]:
         """One campaign of torchgauge over a chunk of models."""
@@ -175,20 +179,16 @@ class CampaignBenchmark:
         command += ["--store", str(store), "--json", *VARIANTS[unit.side]]
         log = self.work / unit.side / f"run-{number}.log"
         with Tap(store, kept), log.open("wb") as output:
-            began, clock = time.time(), time.perf_counter()
-            done = subprocess.run(
+            began = time.time()
+            ended = run_child(
                 command,
+                lambda text: read_store(store, json.loads(text)["run_id"]),
+                good=(0, 1, 3),  # a case that ended badly is a row, and its model has a problem
+                log=output,
                 env=self.environment(unit.side),
-                stdout=subprocess.PIPE,
-                stderr=output,
-                check=False,
             )
-            seconds = time.perf_counter() - clock
-        if not done.stdout:
-            raise SystemExit(f"torchgauge ended with exit code {done.returncode}, see {log}")
-        run_id = json.loads(done.stdout)["run_id"]
-        parts = {} if unit.side in NIGHTS else breakdown(kept, began, began + seconds)
-        return records_of(unit, seconds, parts, read_store(store, run_id))
+        parts = {} if unit.side in NIGHTS else breakdown(kept, began, began + ended.seconds)
+        return records_of(unit, ended.seconds, parts, ended.results)
 
 
 def read_store(path: Path, run_id: str) -> dict[str, dict[str, Any]]:
@@ -237,8 +237,11 @@ def records_of(
 
 def share_cpu(records: Sequence[ModelRecord], cpu_s: float) -> list[ModelRecord]:
     """``records`` of one unit with the CPU time of its processes, shared out as their wall time is."""
-    total = sum(record.seconds for record in records)
-    return [replace(record, cpu_s=cpu_s * record.seconds / total) for record in records]
+    total = sum(record.seconds or 0.0 for record in records)
+    return [
+        record if record.seconds is None else replace(record, cpu_s=cpu_s * record.seconds / total)
+        for record in records
+    ]
 
 
 def cpu_seconds() -> float:
@@ -252,8 +255,8 @@ def say(text: str) -> None:
     print(text, file=sys.stderr, flush=True)
 
 
-def main() -> None:
-    """Measure what is left, and print the tables."""
+def main() -> int:
+    """Measure what is left, and print the tables; 1 where a model has no result on a side."""
     settings, work = settings_of(sys.argv[1:])
     benchmark = CampaignBenchmark(settings, work)
     benchmark.check()
@@ -265,7 +268,8 @@ def main() -> None:
         f"load {min(loads):.1f} to {max(loads):.1f} before each part\n"
     )
     print(render(records))
+    return int(any(record.problem for record in records))
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -19,9 +19,14 @@ import runpy
 import shutil
 import subprocess
 import sys
-import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
+from typing import TypeVar
+
+from child_run import run_child
+
+Results = TypeVar("Results")
 
 VENDORED = Path("userbenchmark", "dynamo", "dynamobench")
 PACKAGES = ("torch", "timm", "numpy", "pandas", "psutil", "scipy", "tqdm", "yaml")
@@ -40,19 +45,10 @@ TIMEOUT_S = 2000.0
 """The peer's own limit for one model."""
 
 
-@dataclass(frozen=True)
-class PeerRun:
-    """One process of the peer: its wall time, its row, and why it is no result where it is none."""
-
-    seconds: float
-    row: dict[str, str]
-    problem: str = ""
-
-
 def missing_packages(python: str, environment: dict[str, str]) -> tuple[str, ...]:
     """What the peer imports and the interpreter ``python`` lacks."""
     code = f"from importlib.util import find_spec; print(*[p for p in {PACKAGES!r} if not find_spec(p)])"
-    return tuple(subprocess.check_output([python, "-c", code], env=environment, text=True).split())
+    return tuple(run_child([python, "-c", code], str.split, env=environment).results)
 
 
 def prepare(checkout: Path, folder: Path) -> None:
@@ -80,8 +76,26 @@ class Peer:
         """Where logs, rows and timings go."""
         return self.folder.with_name("peer-output")
 
-    def run(self, what: str, model: str, batch: int) -> PeerRun:
-        """Run ``what`` (``accuracy`` or ``performance``) in a process of its own, as upstream does."""
+    def accuracy(self, model: str, batch: int) -> tuple[float, float]:
+        """Return the seconds of the accuracy run and the compile time that the peer took in it.
+
+        Raises :class:`ChildFailure` where a run fell over or has no results, as :meth:`performance` does.
+        """
+        return self._run("accuracy", model, batch, lambda table: compile_seconds(read_row(table)))
+
+    def performance(self, model: str, batch: int) -> tuple[float, dict[str, list[float]]]:
+        """Return the seconds of the performance run and its raw timings by configuration."""
+
+        def timings(table: Path) -> dict[str, list[float]]:
+            check_speed(read_row(table))
+            return read_timings(self.output, model)
+
+        return self._run("performance", model, batch, timings)
+
+    def _run(
+        self, what: str, model: str, batch: int, read: Callable[[Path], Results]
+    ) -> tuple[float, Results]:
+        """Run ``what`` in a process of its own, as upstream does."""
         self.output.mkdir(exist_ok=True)
         table, log_file = (self.output / f"{model}-{what}.{suffix}" for suffix in ("csv", "log"))
         for old in self.output.glob(f"{model}-{what}*"):
@@ -89,50 +103,50 @@ class Peer:
         command = [self.python, __file__, str(self.folder), f"--{what}", "--inference", "--float32"]
         command += ["--device", "cpu", "--inductor", "--only", model, "--batch-size", str(batch)]
         command += ["--output", str(table), *(["--dump-raw-metrics"] if what == "performance" else [])]
-        began = time.perf_counter()
         with log_file.open("wb") as log:
-            options = {"env": self.environment, "cwd": self.output, "stdout": log, "stderr": log}
-            try:
-                code = subprocess.run(command, **options, timeout=TIMEOUT_S, check=False).returncode
-            except subprocess.TimeoutExpired:
-                code = 124
-        seconds = time.perf_counter() - began
-        row = read_row(table) if table.is_file() else {}
-        problem = problem_of(what, code, row)
-        return PeerRun(seconds, row, f"{problem}, see {log_file}" if problem else "")
-
-
-def problem_of(what: str, code: int, row: dict[str, str]) -> str:
-    """Why a process of the peer gave no result; empty where it gave one."""
-    if code:
-        return f"{what} ended with exit code {code}"
-    if not row:
-        return f"{what} wrote no row"
-    if what == "accuracy" and row.get("accuracy") != "pass":
-        return f"accuracy is {row.get('accuracy')!r}"
-    if what == "performance" and not float(row.get("speedup") or 0) > 0:
-        return "performance has no speed-up"
-    return ""
+            options = {"env": self.environment, "cwd": self.output, "stderr": subprocess.STDOUT}
+            ended = run_child(command, lambda _: read(table), limit_s=TIMEOUT_S, log=log, **options)
+        return ended.seconds, ended.results
 
 
 def read_row(table: Path) -> dict[str, str]:
-    """The last row of a table of the peer, by column; empty where it has none."""
+    """Return the last row of a table of the peer by column; raise ``ValueError`` where it has none."""
+    if not table.is_file():
+        raise ValueError("it wrote no row")
     with table.open(newline="", encoding="utf-8") as file:
         rows = list(csv.DictReader(file))
-    return {key: value for key, value in rows[-1].items() if key is not None} if rows else {}
+    if not rows:
+        raise ValueError("it wrote no row")
+    return {key: value for key, value in rows[-1].items() if key is not None}
+
+
+def compile_seconds(row: dict[str, str]) -> float:
+    """Return the compile time of an accuracy run; raise ``ValueError`` where the run did not pass."""
+    if row.get("accuracy") != "pass":
+        raise ValueError(f"accuracy is {row.get('accuracy')!r}")
+    return float(row["compilation_latency"])
+
+
+def check_speed(row: dict[str, str]) -> None:
+    """Raise ``ValueError`` where a performance run has no speed-up: the peer writes zeros where it failed."""
+    if not float(row.get("speedup") or 0) > 0:
+        raise ValueError("performance has no speed-up")
 
 
 def read_timings(output: Path, model: str) -> dict[str, list[float]]:
-    """The peer's raw timings of ``model`` in seconds: one of each configuration per repetition.
+    """Return the peer's raw timings of ``model`` in seconds: one of each configuration per repetition.
 
-    Raises ``FileNotFoundError`` where it dumped none.
+    Raises ``ValueError`` where the peer dumped none, or something else than times.
     """
     import numpy as np
 
     found = sorted(output.glob(f"{model}-performance-raw_timings-*.npy"))
     if not found:
-        raise FileNotFoundError(f"the peer dumped no timings of {model} in {output}")
-    eager, inductor = np.load(found[-1]).T.tolist()
+        raise ValueError(f"the peer dumped no timings of {model}")
+    timings = np.load(found[-1])
+    if timings.ndim != 2 or timings.shape[1] != 2 or not len(timings) or not (timings > 0).all():
+        raise ValueError(f"the peer dumped no times of two configurations of {model}")
+    eager, inductor = timings.T.tolist()
     return {"eager": eager, "inductor": inductor}
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import KW_ONLY, dataclass, field
 from statistics import median
 
 from campaign_phases import SHARED
@@ -22,16 +22,18 @@ CONFIGURATIONS = ("eager", "inductor")
 class ModelRecord:
     """One model on one side.
 
-    ``seconds`` is its share of the wall time and ``cpu_s`` of the CPU time; ``samples`` are raw step times in
-    seconds by configuration, ``parts`` seconds by what they went into, ``compile_s`` the side's own figure of
-    compile time (the two sides define it differently), and ``problem`` says why the model has no result where
-    it has none. A side that works on several models at once has no ``parts``: no model has a time of its own.
+    ``seconds`` is its share of the wall time (None where the peer fell over) and ``cpu_s`` of the CPU time;
+    ``samples`` are raw step times in seconds by configuration, ``parts`` seconds by what they went into,
+    ``compile_s`` the side's own figure of compile time (the two sides define it differently), and ``problem``
+    is why the model has no result where it has none. A side that works on several models at once has no
+    ``parts``: no model has a time of its own.
     """
 
     side: str
     model: str
-    seconds: float
+    seconds: float | None
     samples: dict[str, list[float]] = field(default_factory=dict)
+    _: KW_ONLY
     parts: dict[str, float] = field(default_factory=dict)
     compile_s: float | None = None
     cpu_s: float | None = None
@@ -87,10 +89,15 @@ def by_side(records: Sequence[ModelRecord]) -> dict[str, dict[str, ModelRecord]]
 
 
 def render(records: Sequence[ModelRecord]) -> str:
-    """All tables; sides without a record of every model are compared on the models that they share."""
+    """All tables; sides are compared on the models that have a result on both."""
     sides = by_side(records)
-    peer = sides.pop(PEER, {})
-    parts = [_totals(peer, sides), _models(peer, sides), _phases(sides), _problems(records)]
+    good = {
+        name: {model: record for model, record in side.items() if not record.problem}
+        for name, side in sides.items()
+    }
+    peer = good.pop(PEER, {})
+    sides.pop(PEER, None)
+    parts = [_totals(peer, good), _models(peer, good), _phases(sides), _problems(records)]
     return "\n".join(part for part in parts if part)
 
 
@@ -102,8 +109,8 @@ def totals(peer: Mapping[str, ModelRecord], ours: Mapping[str, ModelRecord]) -> 
     ratios = {model: ours[model].seconds / peer[model].seconds for model in common}
     return {
         "models": len(common),
-        "peer_s": theirs,
-        "ours_s": own,
+        "peer_s": theirs or None,
+        "ours_s": own or None,
         "ratio": own / theirs if theirs else None,
         "cpu_ratio": cpu[1] / cpu[0] if all(cpu) else None,
         "geomean": geometric_mean(ratios).estimate,

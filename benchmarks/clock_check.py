@@ -16,6 +16,8 @@ import subprocess
 import sys
 from statistics import median
 
+from child_run import run_child
+
 DEVICES = ("", "kernel_us=300", "kernel_us=300,events=right", "kernel_us=5000,events=right")
 LIES = (
     "kernel_us=300,synchronize_does_not_wait",
@@ -72,18 +74,16 @@ def look(fault: str, busy: int, sessions: int) -> dict[str, object]:
     """What ``sessions`` of a device with ``fault`` see beside ``busy`` processes."""
     others = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(busy)]
     try:
-        done = subprocess.run(
+        ended = run_child(
             [sys.executable, "-c", CHILD, str(sessions), str(BLOCKS)],
+            lambda text: json.loads(text.splitlines()[-1]),
             env={**os.environ, "TORCHGAUGE_NPUSIM_FAULT": fault, "OMP_NUM_THREADS": "1"},
-            capture_output=True,
-            text=True,
-            check=True,
         )
     finally:
         for each in others:
             each.kill()
             each.wait()
-    found = json.loads(done.stdout.splitlines()[-1])
+    found = ended.results
     for part in ("known_work_ms", "closing_ms"):
         found[part] = round(median(found[part]), 2) if found[part] else None
     return {"device": fault or "plain", "busy": busy, **found}

@@ -13,12 +13,14 @@ import argparse
 import json
 import os
 import random
-import subprocess
 import sys
 import tempfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from statistics import median
+
+from child_run import run_child
 
 os.environ["TORCH_DEVICE_BACKEND_AUTOLOAD"] = "0"
 
@@ -122,9 +124,18 @@ def main() -> int:
         return 0
     with tempfile.TemporaryDirectory() as folder:
         own = [sys.executable, __file__, *sys.argv[1:], "--folder", folder]
-        ranks = [subprocess.Popen([*own, "--rank", str(rank)]) for rank in range(asked.processes)]
-        statuses = [each.wait() for each in ranks]
-        return 1 if any(statuses) else 0
+        sizes = asked.sizes.split(",")
+
+        def figures(text: str) -> str:
+            if text and list(json.loads(text)) != sizes:
+                raise ValueError(f"the figures are not of {sizes}")
+            return text
+
+        with ThreadPoolExecutor(asked.processes) as pool:
+            commands = [[*own, "--rank", str(rank)] for rank in range(asked.processes)]
+            ended = list(pool.map(lambda each: run_child(each, figures, log=sys.stderr.buffer), commands))
+        print(ended[0].results)
+        return 0 if ended[0].results else 1
 
 
 if __name__ == "__main__":

@@ -12,14 +12,15 @@ import argparse
 import json
 import os
 import signal
-import subprocess
 import sys
 import tempfile
 import time
 import uuid
 from collections import Counter
+from collections.abc import Iterable
 from pathlib import Path
 
+from child_run import run_child
 from random_kills import MARK, ROOT, Found, install_points, journal_rows, marked
 
 FOLDER = "TORCHGAUGE_FAULTS_DAEMONS"
@@ -93,6 +94,12 @@ def alive(folder: Path) -> list[str]:
     return found
 
 
+def one_of(paths: Iterable[Path]) -> Path:
+    """Return the only one of ``paths``; raise ``ValueError`` where there is another number."""
+    (path,) = paths
+    return path
+
+
 def main() -> int:
     """Print the figures."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -120,19 +127,13 @@ def main() -> int:
             "--no-memory-probe",
             "--no-warm-compile",
         )
-        began = time.monotonic()
-        done = subprocess.run(
+        ended = run_child(
             [sys.executable, "-m", "torchgauge.cli.main", "run", "daemons", *store, *quick],
+            lambda _: one_of(work.glob("store/runs/[!.]*/journal.jsonl")),
+            good=(0, 1, 3),
             env=os.environ | own,
-            capture_output=True,
-            text=True,
-            check=False,
         )
-        took = time.monotonic() - began
-        left = alive(folder)
-        if not (work / "store").exists():
-            raise SystemExit(done.stderr)
-        (journal,) = (work / "store" / "runs").glob("[!.]*/journal.jsonl")
+        left, journal = alive(folder), ended.results
         from torchgauge.results.store import RunFolder
 
         planned = [each.case.id for each in RunFolder(journal.parent).plan().cases]
@@ -140,13 +141,13 @@ def main() -> int:
         made = Counter(each.name.rpartition("-")[0] for each in folder.iterdir())
         said = {
             "cases": len(planned),
-            "exit_code": done.returncode,
+            "exit_code": ended.code,
             "daemons": dict(made),
             "alive_at_the_end": left,
             "marked_at_the_end": len(marked(mark)),
             "lost": found.lost,
             "doubled": found.doubled,
-            "seconds": round(took),
+            "seconds": round(ended.seconds),
         }
     for each in left:
         os.kill(int(each.rpartition("-")[2]), signal.SIGKILL)

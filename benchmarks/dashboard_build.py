@@ -24,13 +24,12 @@ import json
 import os
 import re
 import shutil
-import subprocess
 import sys
-import time
 from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from child_run import run_child
 from dashboard_store import Shape, generate, morning_after
 
 SHARDS = ("cases", "series", "snapshots", "trends", "latest")
@@ -55,23 +54,22 @@ class Build:
 
 def build(store: Path, site: Path) -> Build:
     """Build ``site`` in a process of its own."""
-    load, began = os.getloadavg()[0], time.monotonic()
-    process = subprocess.Popen(
+    load = os.getloadavg()[0]
+
+    def digest_of(text: str) -> str:
+        (digest,) = text.split()
+        return digest
+
+    ended = run_child(
         [sys.executable, "-c", _BUILD, str(store), str(site), repr(morning_after(store))],
-        stdout=subprocess.PIPE,
+        digest_of,
         env=os.environ | {"OMP_NUM_THREADS": "1"},
     )
-    assert process.stdout is not None
-    told = process.stdout.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    wall = time.monotonic() - began
-    if status:
-        raise SystemExit(f"the build failed with status {status}")
     return Build(
-        cpu_s=round(usage.ru_utime + usage.ru_stime, 2),
-        wall_s=round(wall, 2),
-        peak_mib=round(usage.ru_maxrss / 1024, 1),
-        digest=told.decode().strip(),
+        cpu_s=round(ended.cpu_s, 2),
+        wall_s=round(ended.seconds, 2),
+        peak_mib=round(ended.used.ru_maxrss / 1024, 1),
+        digest=ended.results,
         load=round(load, 2),
     )
 

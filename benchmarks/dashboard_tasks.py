@@ -30,7 +30,7 @@ from typing import Any
 from dashboard_browser import FLAGS, serving
 
 MOST_CLICKS = 2
-PATIENCE_MS = 30_000
+PATIENCE_MS = 120_000
 NIGHTS, MODELS = 40, 40
 
 
@@ -55,8 +55,8 @@ class Reader:
         """Click on the first of ``where``, a selector or a locator, that a reader sees."""
         found = self.page.locator(where) if isinstance(where, str) else where
         found = found.filter(visible=True).first
-        found.wait_for(state="visible", timeout=PATIENCE_MS)
-        found.click(timeout=PATIENCE_MS)
+        found.wait_for(state="visible")
+        found.click()
         self.clicks += 1
 
     def menu(self, name: str) -> None:
@@ -67,7 +67,7 @@ class Reader:
 
     def ask(self, query: str) -> None:
         """Type a query into the box of a matrix."""
-        self.page.locator("input[type=search]").first.fill(query, timeout=PATIENCE_MS)
+        self.page.locator("input[type=search]").first.fill(query)
         self.clicks += 1
         self.see(r"\d+ of \d+ rows")
 
@@ -133,7 +133,7 @@ def made_by(reader: Reader) -> str:
     """From a number of the matrix to its case, which names torch and machine."""
     reader.menu("Performance")
     reader.click(".matrix tbody td.p")
-    reader.page.wait_for_url("**/models/*", timeout=PATIENCE_MS)
+    reader.page.wait_for_url("**/models/*")
     anchor = reader.page.url.rpartition("#")[2]
     case = f"xpath=//*[@id='{anchor}']/following::"
     torch = reader.see(r"torch \d\S+", f"{case}dl")
@@ -193,6 +193,7 @@ class Figure:
 def perform(browser: Any, base: str, question: str, answer: Answer, asked: Asked) -> Figure:
     """One task in a browser that has seen nothing."""
     context = browser.new_context(viewport={"width": 1440, "height": 900})
+    context.set_default_timeout(PATIENCE_MS)
     try:
         reader = Reader(context.new_page(), base, asked)
         began = time.perf_counter()

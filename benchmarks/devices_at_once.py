@@ -14,11 +14,11 @@ import argparse
 import json
 import os
 import statistics
-import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
+
+from child_run import run_child
 
 from torchgauge.results import journal
 from torchgauge.results.store import Store
@@ -52,13 +52,19 @@ def measure(options: tuple[str, ...]) -> tuple[float, dict[str, float], float]:
         for each in options:
             words += ["--executor-option", each]
         variables = {"TORCHGAUGE_NPUSIM_DEVICES": "2", "TORCHGAUGE_LEASES": folder, "OMP_NUM_THREADS": "1"}
-        began = time.perf_counter()
         command = [sys.executable, "-m", "torchgauge", "run", *words]
-        subprocess.run(command, env={**os.environ, **variables}, check=True, stdout=2, timeout=900)
-        took = time.perf_counter() - began
-        opened = Store.open(store)
-        (run_id,) = opened.run_ids()
-        rows = list(journal.results(opened.run(run_id).journal_path))
+
+        def rows_of_all(_: str) -> list:
+            opened = Store.open(store)
+            (run_id,) = opened.run_ids()
+            rows, planned = list(journal.results(opened.run(run_id).journal_path)), opened.run(run_id).plan()
+            if len(rows) != len(planned.cases):
+                raise ValueError(f"{len(rows)} rows of {len(planned.cases)} cases")
+            return rows
+
+        options = {"env": {**os.environ, **variables}, "log": sys.stderr.buffer, "limit_s": 900}
+        ended = run_child(command, rows_of_all, **options)
+    took, rows = ended.seconds, ended.results
     medians = {
         f"{summary.metric} {row.case_id}": summary.median
         for row in rows

@@ -20,9 +20,9 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
-from collections.abc import Iterator
 from pathlib import Path
+
+from child_run import run_child
 
 ROOT = Path(__file__).resolve().parents[1]
 HELPS = 15
@@ -32,30 +32,14 @@ RUN_BEGINS = re.compile(r"run \d{8}T\d{6}Z-\w+: \d+ cases")
 RUN_ENDS = re.compile(r"\[\d+/\d+\] .*\| took ")
 
 
-def told(command: list[str], folder: Path, environment: dict[str, str]) -> Iterator[tuple[float, str]]:
-    """Each line that ``command`` says, and the seconds since it began; raises where it fails."""
-    began = time.monotonic()
-    child = subprocess.Popen(
-        command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.STDOUT
-    )
-    assert child.stdout is not None
-    for line in child.stdout:
-        yield time.monotonic() - began, line.decode(errors="replace").rstrip()
-    if child.wait() != 0:
-        raise SystemExit(f"{command} ended with {child.returncode}")
-
-
 def demo(folder: Path) -> dict[str, object]:
     """One demo below ``folder``."""
     subprocess.run(["git", "clone", "--quiet", str(ROOT), str(folder / "clone")], check=True)
     (folder / "home").mkdir()
     environment = {**os.environ, "HOME": str(folder / "home"), "PYTHONUNBUFFERED": "1"}
-    began = time.monotonic()
-    subprocess.run(
-        ["make", ".venv/.runtime"], cwd=folder / "clone", env=environment, check=True, stdout=sys.stderr
-    )
-    installed = time.monotonic() - began
-    lines = list(told(["make", "demo"], folder / "clone", environment))
+    options = {"cwd": folder / "clone", "env": environment, "stderr": subprocess.STDOUT}
+    installed = run_child(["make", ".venv/.runtime"], str, log=sys.stderr.buffer, **options).seconds
+    lines = run_child(["make", "demo"], str, **options).lines
     begins = [at for at, line in lines if RUN_BEGINS.search(line)]
     ends = [at for at, line in lines if RUN_ENDS.search(line)]
     assert len(begins) == len(ends) == 2, (begins, ends)
@@ -84,9 +68,7 @@ def help_ms() -> dict[str, float]:
     words = {"bare_ms": ["-c", "pass"], "help_ms": ["-m", "torchgauge", "--help"]}
     for _ in range(HELPS):
         for name, command in words.items():
-            began = time.perf_counter()
-            subprocess.run([sys.executable, *command], check=True, stdout=subprocess.DEVNULL)
-            took[name].append((time.perf_counter() - began) * 1e3)
+            took[name].append(run_child([sys.executable, *command], str).seconds * 1e3)
     return {name: round(statistics.median(each), 1) for name, each in took.items()}
 
 

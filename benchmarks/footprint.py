@@ -12,11 +12,12 @@ import os
 import platform
 import resource
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
 from pathlib import Path
+
+from child_run import run_child
 
 ROUNDS = 15
 CASES = 10_000
@@ -25,10 +26,7 @@ BATCH = 50
 
 def cpu_seconds(*arguments: str) -> float:
     """CPU time of one interpreter with ``arguments``, its children included."""
-    before = resource.getrusage(resource.RUSAGE_CHILDREN)
-    subprocess.run([sys.executable, *arguments], check=True, stdout=subprocess.DEVNULL)
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    return after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    return run_child([sys.executable, *arguments], str).cpu_s
 
 
 def help_seconds() -> dict[str, float]:
@@ -90,7 +88,8 @@ def main() -> None:
         campaign(Path(sys.argv[2]))
         return
     with tempfile.TemporaryDirectory() as name:
-        peak = int(subprocess.check_output([sys.executable, __file__, "campaign", name]).split()[-1])
+        command = [sys.executable, __file__, "campaign", name]
+        peak = run_child(command, lambda text: int(text.split()[-1])).results
     figures = {
         "benchmark": "footprint",
         "machine": f"{platform.machine()}, {os.cpu_count()} cores, Python {platform.python_version()}",

@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -19,6 +18,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+from child_run import run_child
 from ingest_cost import MB, nested, peak_kib, table
 
 from torchgauge.records import to_plain
@@ -136,8 +136,7 @@ def figures(name: str) -> dict[str, Any]:
         folder = Path(work)
         size = sum(zipped(folder, f"pool-{number}", fill) for number in range(count))
         words = [sys.executable, __file__, "--child", str(folder / "in")]
-        done = subprocess.run(words, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
+        found = run_child(words, json.loads).results
     return {"set": name, "mb": size / MB, **found}
 
 

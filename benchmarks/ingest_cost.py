@@ -13,7 +13,6 @@ from __future__ import annotations
 import argparse
 import hashlib
 import json
-import subprocess
 import sys
 import tempfile
 import time
@@ -24,6 +23,7 @@ from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+from child_run import run_child
 from ci_ingest import artifact, journal
 
 from torchgauge.records import digest
@@ -270,9 +270,7 @@ def cost(path: Path, campaign: CampaignPlan, folder: Path) -> dict[str, Any]:
     file = folder / "campaign.json"
     file.write_text(campaign_json(campaign))
     words = [sys.executable, __file__, "--child", str(path), str(file), str(folder / "ingested")]
-    done = subprocess.run(words, capture_output=True, text=True, check=True)
-    found: dict[str, Any] = json.loads(done.stdout)
-    return found
+    return run_child(words, json.loads).results
 
 
 def figures(name: str) -> dict[str, Any]:

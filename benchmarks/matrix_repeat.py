@@ -12,10 +12,11 @@ from __future__ import annotations
 
 import argparse
 import json
-import subprocess
 import sys
 from collections import Counter
 from pathlib import Path
+
+from child_run import run_child
 
 from torchgauge.results.log_ratio import ratio_interval
 from torchgauge.results.matrix.table import Entry, Table, read_table
@@ -33,7 +34,7 @@ def matrix(given: argparse.Namespace, store: Path) -> Table:
     """The matrix of ``store``, measured as far as it is not; with ``--count`` as it is there."""
     if given.count:
         words = [str(COMMAND), "matrix", "--show", "latest", "--store", str(store), "--json"]
-        return read_table(subprocess.run(words, stdout=subprocess.PIPE, text=True, check=True).stdout)
+        return run_child(words, read_table, log=sys.stderr.buffer).results
     words = [str(COMMAND), "matrix", "timm", "huggingface", "--models", given.models,
              "--torch", f"{given.torch},{given.torch},{given.other}", "--device", given.device,
              "--config", "eager", "--threads", "1", "--no-memory-probe", "--no-warm-compile",
@@ -41,8 +42,7 @@ def matrix(given: argparse.Namespace, store: Path) -> Table:
              "--max-time", given.max_time, "--store", str(store), "--json"]  # fmt: skip
     if given.environments:
         words += ["--environments", given.environments]
-    done = subprocess.run(words, stdout=subprocess.PIPE, text=True, check=False)
-    return read_table(done.stdout)
+    return run_child(words, read_table, good=(0, 1, 3), log=sys.stderr.buffer).results
 
 
 def with_ratio(table: Table, place: int) -> dict[str, Entry]:

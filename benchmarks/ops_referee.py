@@ -26,8 +26,9 @@ from torch.testing._internal.common_device_type import OpDTypes, instantiate_dev
 from torch.testing._internal.common_utils import TestCase
 
 from torchgauge.suites.ops.database import draws_random_numbers, dtype_name, operators
-from torchgauge.suites.ops.judge import depends_on_seed, judge, samples_of
+from torchgauge.suites.ops.judge import judge
 from torchgauge.suites.ops.suite import SUITE
+from torchgauge.suites.ops.tried import depends_on_seed, tried_samples
 from torchgauge.suites.ops.upstream import FORWARD
 
 Entry = tuple[str, Any]
@@ -52,7 +53,7 @@ def draw(device_type: str, entries: int, seed: int, limit: int) -> list[Entry]:
 
 def _is_random(name: str, dtype: Any, limit: int) -> bool:
     op = operators()[name]
-    return any(depends_on_seed(op, sample) for _, sample in samples_of(op, dtype, FORWARD, limit))
+    return any(depends_on_seed(op, each.sample) for each in tried_samples(op, dtype, FORWARD, limit))
 
 
 def referee(device_type: str, entries: Sequence[Entry], limit: int) -> dict[str, str]:

@@ -19,6 +19,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from child_run import run_child
+
 SUITE = Path(__file__).parent / "slowed_suite"
 BURN = """
 import os, random, time
@@ -64,12 +66,13 @@ def trial(effect: float, rare: str, folder: Path, seed: int) -> dict:
     command += ["--head-env", f"SLOWED_BY={effect:.3f}", "--no-control", "--seed", str(seed)]
     command += ["--base-env", "SLOW_STEPS=", "--head-env", f"SLOW_STEPS={rare}"]
     command += ["--store", str(folder / "store"), "--json"]
-    began = time.monotonic()
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    took = time.monotonic() - began
-    if not done.stdout.strip():
-        sys.exit(f"torchgauge ab said nothing:\n{done.stderr[-3000:]}")
-    timed = {each["metric"]: each for each in json.loads(done.stdout)["verdicts"] if each["pair_key"]}
+
+    def verdicts(text: str) -> dict[str, dict]:
+        found = {each["metric"]: each for each in json.loads(text)["verdicts"] if each["pair_key"]}
+        return {"latency": found["latency"], **found}
+
+    ended = run_child(command, verdicts, good=(0, 1, 3), env=environment)
+    timed = ended.results
     latency, wall, tail = timed["latency"], timed.get("latency_wall", {}), timed.get("latency_tail", {})
     facts = ("verdict", "estimator", "ratio", "low", "high", "launches", "time_s", "spread", "reason")
     return {
@@ -80,9 +83,9 @@ def trial(effect: float, rare: str, folder: Path, seed: int) -> dict:
         "tail": tail.get("verdict"),
         "tail_ratio": tail.get("ratio"),
         "tail_reason": tail.get("reason"),
-        "command_s": round(took, 1),
+        "command_s": round(ended.seconds, 1),
         "load_1min": os.getloadavg()[0],
-        "exit": done.returncode,
+        "exit": ended.code,
     }
 
 

@@ -36,7 +36,6 @@ import json
 import math
 import random
 import statistics
-import subprocess
 import time
 from collections.abc import Callable, Sequence
 from copy import deepcopy
@@ -45,6 +44,7 @@ from pathlib import Path
 from typing import ClassVar
 
 import numpy as np
+from child_run import ChildFailure, run_child
 
 from torchgauge.results.trends.change_points import Alarm, DetectorSettings, Watch
 
@@ -171,12 +171,17 @@ def peer(python: str, runs: Sequence[Run], settings: Sequence[float]) -> list[li
     """Alarms of apache-otava with (p-value, smallest change) in the nights after the history."""
     request = {"history": HISTORY, "near": 3, "p": settings[0], "smallest": settings[1],
                "runs": [run.nights for run in runs]}  # fmt: skip
-    done = subprocess.run(
-        [python, str(PEER)], input=json.dumps(request), capture_output=True, text=True, check=False
-    )
-    if done.returncode:
-        raise SystemExit(f"{python} {PEER.name} failed:\n{done.stderr}\ninstall: pip install apache-otava")
-    return [[Said(*alarm) for alarm in alarms] for alarms in json.loads(done.stdout)]
+
+    def answer(text: str) -> list[list[Said]]:
+        found = [[Said(*alarm) for alarm in alarms] for alarms in json.loads(text)]
+        if len(found) != len(runs):
+            raise ValueError(f"answers for {len(found)} of {len(runs)} runs")
+        return found
+
+    try:
+        return run_child([python, str(PEER)], answer, given=json.dumps(request)).results
+    except ChildFailure as failure:
+        raise SystemExit(f"{failure}\ninstall: pip install apache-otava") from None
 
 
 def tally(runs: Sequence[Run], alarms: Sequence[Sequence[Said]]) -> Tally:

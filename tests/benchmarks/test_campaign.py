@@ -46,30 +46,25 @@ def test_a_table_with_a_header_alone_has_no_row(tmp_path: Path) -> None:
     """Nothing was measured, and that is a problem, not a zero."""
     table = tmp_path / "t.csv"
     table.write_text("dev,name\n")
-    assert campaign_peer.read_row(table) == {}
-    assert campaign_peer.problem_of("accuracy", 0, {}) == "accuracy wrote no row"
+    with pytest.raises(ValueError, match="it wrote no row"):
+        campaign_peer.read_row(table)
 
 
-@pytest.mark.parametrize(
-    ("what", "code", "row", "problem"),
-    [
-        ("accuracy", 0, {"accuracy": "pass"}, ""),
-        ("accuracy", 0, {"accuracy": "fail_accuracy"}, "accuracy is 'fail_accuracy'"),
-        ("accuracy", 3, {"accuracy": "pass"}, "accuracy ended with exit code 3"),
-        ("performance", 0, {"speedup": "1.5"}, ""),
-        ("performance", 0, {"speedup": "0.0"}, "performance has no speed-up"),
-    ],
-)
-def test_a_peers_failure_is_no_result(what: str, code: int, row: dict[str, str], problem: str) -> None:
+def test_a_peers_failure_is_no_result() -> None:
     """The peer writes zeros and statuses where it failed."""
-    assert campaign_peer.problem_of(what, code, row) == problem
+    assert campaign_peer.compile_seconds({"accuracy": "pass", "compilation_latency": "2.5"}) == 2.5
+    with pytest.raises(ValueError, match="accuracy is 'fail_accuracy'"):
+        campaign_peer.compile_seconds({"accuracy": "fail_accuracy", "compilation_latency": "2.5"})
+    campaign_peer.check_speed({"speedup": "1.5"})
+    with pytest.raises(ValueError, match="performance has no speed-up"):
+        campaign_peer.check_speed({"speedup": "0.0"})
 
 
 def test_raw_timings_are_split_by_configuration(tmp_path: Path) -> None:
     """The first column of the peer's array is eager, the second the compiled side."""
     np.save(tmp_path / "m-performance-raw_timings-m-cpu.npy", np.array([[0.2, 0.1], [0.4, 0.3]]))
     assert campaign_peer.read_timings(tmp_path, "m") == {"eager": [0.2, 0.4], "inductor": [0.1, 0.3]}
-    with pytest.raises(FileNotFoundError, match="no timings of other"):
+    with pytest.raises(ValueError, match="no timings of other"):
         campaign_peer.read_timings(tmp_path, "other")
 
 
@@ -214,11 +209,11 @@ def test_other_settings_are_not_mixed_into_a_work_folder(tmp_path: Path) -> None
 def test_cpu_time_is_that_of_ended_processes_shared_by_wall_time() -> None:
     """A child that computes is counted; one that sleeps is not."""
     before = campaign.cpu_seconds()
-    subprocess.run([sys.executable, "-c", "import time; time.sleep(0.5)"], check=True)
+    subprocess.run([sys.executable, "-c", "import time; time.sleep(2)"], check=True)
     slept = campaign.cpu_seconds()
     code = "import time\nwhile time.process_time() < 0.5: pass"
     subprocess.run([sys.executable, "-c", code], check=True)
-    assert slept - before < 0.45
+    assert slept - before < 2
     assert campaign.cpu_seconds() - slept >= 0.5
     records = [record("default", "a", 1.0, FLAT), record("default", "b", 3.0, FLAT)]
     assert [r.cpu_s for r in campaign.share_cpu(records, 2.0)] == [0.5, 1.5]

@@ -7,6 +7,7 @@ import os
 import pty
 import re
 import select
+import signal
 import struct
 import sys
 import termios
@@ -15,9 +16,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PATIENCE_S
 
 COLUMNS = 80
-PATIENCE_S = 120.0
 MOVES = re.compile(r"\x1b\[[0-9;?]*[A-Za-z]|\r")
 COLOUR = re.compile(r"\x1b\[[0-9;]*m")
 RUN = ("run", "toy", "--models", "noop,sum", "--device", "fake", "--config", "eager", "--no-calibration")
@@ -42,6 +43,12 @@ def on_terminal(*words: str, **variables: str) -> tuple[str, int]:
         if not data:
             break
         said += data
+    else:
+        os.kill(pid, signal.SIGKILL)
+        os.waitpid(pid, 0)
+        raise AssertionError(
+            f"waited {PATIENCE_S:.0f} s in vain for the end of {words}, which wrote {said!r}"
+        )
     os.close(terminal)
     return said.decode(), os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1])
 

@@ -1,14 +1,14 @@
-"""How long a test waits for a page, and how: a slow machine makes it late, never wrong."""
+"""How a test waits for a page, as long as for anything else, and how a browser is slowed."""
 
 from __future__ import annotations
 
 import os
-import time
 from collections.abc import Callable, Iterable
 from typing import Any
 
-PATIENCE_MS = 120_000
-"""What success may take. It costs nothing where the page is quick; only a failure lasts that long."""
+from waiting import PATIENCE_S, wait_until
+
+PATIENCE_MS = 1000 * PATIENCE_S
 
 LATENCY_MS = 300
 """How much later each answer of the server comes to a slowed browser, and ``rate`` times that each event."""
@@ -25,10 +25,7 @@ _LATE = """{
 
 def until(page: Any, script: str) -> None:
     """Wait until ``script`` is true; the policy of the pages forbids the ``eval`` of Playwright's own way."""
-    deadline = time.monotonic() + PATIENCE_MS / 1000
-    while not page.evaluate(script):
-        assert time.monotonic() < deadline, script
-        page.wait_for_timeout(20)
+    wait_until(lambda: page.evaluate(script), script, lambda: page.wait_for_timeout(20))
 
 
 def held(page: Any, pattern: str, count: int, ask: Callable[[], object]) -> list[Any]:
@@ -40,10 +37,11 @@ def held(page: Any, pattern: str, count: int, ask: Callable[[], object]) -> list
 
     page.route(pattern, hold)
     ask()
-    deadline = time.monotonic() + PATIENCE_MS / 1000
-    while len(routes) < count:
-        assert time.monotonic() < deadline, f"{len(routes)} requests of {pattern}"
-        page.wait_for_timeout(20)
+    wait_until(
+        lambda: len(routes) >= count,
+        lambda: f"{count} requests of {pattern}; {len(routes)} came",
+        lambda: page.wait_for_timeout(20),
+    )
     return routes
 
 
@@ -56,24 +54,37 @@ def let_through(page: Any, routes: Iterable[Any]) -> None:
 
 
 def patient(chromium: Any) -> Any:
-    """``chromium``, each page of which waits ``PATIENCE_MS``.
+    """Return ``chromium``, whose pages wait ``PATIENCE_MS``, as do expectations of Playwright.
 
     TORCHGAUGE_SLOW_BROWSER=10 makes its processor ten times slower, its network and its events late: what a
     test reads without having waited for it is then not there yet, on a quick machine too.
     """
-    rate = float(os.environ.get("TORCHGAUGE_SLOW_BROWSER", "1"))
-    plain = chromium.new_context
+    from playwright.sync_api import expect
 
-    def new_context(**options: Any) -> Any:
-        context = plain(**options)
+    rate = float(os.environ.get("TORCHGAUGE_SLOW_BROWSER", "1"))
+    plain_context, plain_page = chromium.new_context, chromium.new_page
+
+    def prepare(context: Any) -> None:
         context.set_default_timeout(PATIENCE_MS)
+        context.set_default_navigation_timeout(PATIENCE_MS)
         if rate > 1:
             context.add_init_script(_LATE.replace("MS", str(rate * LATENCY_MS)))
+
+    def new_context(**options: Any) -> Any:
+        context = plain_context(**options)
+        prepare(context)
+        if rate > 1:
             make = context.new_page
             context.new_page = lambda: _slowed(make(), rate)
         return context
 
-    chromium.new_context = new_context
+    def new_page(**options: Any) -> Any:
+        page = plain_page(**options)
+        prepare(page.context)
+        return _slowed(page, rate) if rate > 1 else page
+
+    expect.set_options(timeout=PATIENCE_MS)
+    chromium.new_context, chromium.new_page = new_context, new_page
     return chromium
 
 

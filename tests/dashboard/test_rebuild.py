@@ -203,10 +203,10 @@ def test_a_folder_that_was_just_made_is_nobodys_to_tidy_up(
         finished.append(content)
 
     monkeypatch.setattr(Path, "mkdir", slow)
-    second = Thread(target=lambda: made.wait(60) and write(b"second"))
+    second = Thread(target=lambda: made.wait(120) and write(b"second"))
     second.start()
     write(b"first")
-    second.join(60)
+    second.join(120)
     assert sorted(finished) == [b"first", b"second"]
     assert [path.name for path in tmp_path.iterdir()] == ["site"]
 

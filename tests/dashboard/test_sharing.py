@@ -134,7 +134,7 @@ def _served(site: Path) -> Iterator[http.client.HTTPConnection]:
     with ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
         thread = threading.Thread(target=server.serve_forever, args=(0.05,), daemon=True)
         thread.start()
-        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=30)
+        connection = http.client.HTTPConnection("127.0.0.1", server.server_port, timeout=120)
         yield connection
         connection.close()
         server.shutdown()

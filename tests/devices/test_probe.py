@@ -5,13 +5,13 @@ from __future__ import annotations
 import os
 import subprocess
 import sys
-import time
 import venv
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 import torchgauge
 from torchgauge.devices import probe_questions
@@ -221,10 +221,7 @@ def test_parent_side_imports_no_torch() -> None:
 
 def _wait_until_gone(pid: int) -> None:
     """Wait until the process has ended (a zombie has): a kill is sent at once, but takes effect later."""
-    deadline = time.monotonic() + 30
-    while not _gone(pid):
-        assert time.monotonic() < deadline, f"process {pid} still runs 30 s after its group was killed"
-        time.sleep(0.02)
+    wait_until(lambda: _gone(pid), f"the end of process {pid}, whose group was killed")
 
 
 def _gone(pid: int) -> bool:

@@ -6,7 +6,6 @@ import importlib.util
 import os
 import subprocess
 import sys
-import time
 import uuid
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import left_after_patience, wait_until
 
 import torchgauge
 from torchgauge.harness.pool import device_lease
@@ -168,21 +168,27 @@ class Sandbox:
         """Processes that have the lease of a device."""
         return [who for each in self.leases.glob("*") for who in device_lease.holders(each)]
 
-    def survivors(self, patience_s: float = 10.0) -> list[str]:
+    def wait_for_rows(self, count: int) -> None:
+        """Return when the journal of the only run holds ``count`` rows."""
+
+        def enough() -> bool:
+            there = list(self.store_path.glob("runs/[!.]*/journal.jsonl"))
+            return bool(there) and len(self.rows()) >= count
+
+        wait_until(enough, f"{count} rows in the journal of the run")
+
+    def survivors(self) -> list[str]:
         """Command lines of processes that carry the mark and still live when patience ends.
 
         A kill is sent at once and takes effect when its process is next given a core.
         """
-        deadline = time.monotonic() + patience_s
-        while (alive := self._marked()) and time.monotonic() < deadline:
-            time.sleep(0.1)
-        return alive
+        return left_after_patience(self.marked)
 
     def scratch(self) -> list[str]:
         """What was left behind in the folder for temporary files, but for PyTorch's own caches."""
         return [path.name for path in self.temporary.iterdir() if not path.name.startswith("torchinductor_")]
 
-    def _marked(self) -> list[str]:
+    def marked(self) -> list[str]:
         mark, found = f"{MARKER}={self.marker}".encode(), []
         for process in Path("/proc").iterdir():
             if not process.name.isdigit():

@@ -71,11 +71,11 @@ def test_the_exit_code_of_a_run(sandbox, words, code) -> None:
 
 def test_a_case_is_reproduced_by_the_command_in_its_row(sandbox) -> None:
     """The row's command holds the settings that differ from the defaults, and runs the same case again."""
-    sandbox.measure("toy", "--models", "noop", *PLAN[1:], "--timeout", "50")
+    sandbox.measure("toy", "--models", "noop", *PLAN[1:], "--timeout", "150")
     (row,) = sandbox.rows()
     words = shlex.split(row.reproduce)
     assert words[:3] == ["torchgauge", "repro", row.case_id]
-    for flag in ("--threads 1", "--measure-seconds 0.1", "--no-memory-probe", "--timeout 50"):
+    for flag in ("--threads 1", "--measure-seconds 0.1", "--no-memory-probe", "--timeout 150"):
         assert flag in row.reproduce
     other = sandbox.store_path.with_name("other")
     done = sandbox.run(*words[1:], "--store", str(other), "--json")

@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 from torchgauge.clock import SYSTEM_CLOCK
 from torchgauge.harness.pool.timing_lock import Member, TimingLock
@@ -45,7 +46,7 @@ def worker(tmp_path: Path) -> Iterator[Worker]:
         file = tmp_path / name
         process = subprocess.Popen([sys.executable, "-c", COUNTER, str(file), "parent", COUNTER])
         started.append((process, Member(process.pid, SYSTEM_CLOCK, whole=True)))
-        wait_for(lambda: size(file) > 0)
+        wait_until(lambda: size(file) > 0, f"the first byte of {name}")
         return started[-1][1], file
 
     yield start
@@ -71,33 +72,24 @@ def size(file: Path) -> int:
     return file.stat().st_size if file.exists() else 0
 
 
-def wait_for(condition: Callable[[], bool], patience_s: float = 30.0) -> None:
-    """Return when ``condition`` holds."""
-    deadline = time.monotonic() + patience_s
-    while not condition():
-        assert time.monotonic() < deadline, "it did not come true"
-        time.sleep(0.01)
-
-
 def grows(file: Path) -> bool:
-    """Whether ``file`` grows within the patience of :func:`wait_for`."""
+    """Return True once ``file`` has grown."""
     before = size(file)
-    wait_for(lambda: size(file) > before)
-    return True
+    return wait_until(lambda: size(file) > before, f"{file.name} to grow")
 
 
 def stands(file: Path) -> bool:
-    """Whether ``file`` comes to stand; a write that was under way may still end, on a busy machine late.
+    """Return True once ``file`` stands; a write that was under way may still end, on a busy machine late.
 
     Whoever runs writes every few milliseconds, and never leaves it as it is for so long.
     """
-    for _ in range(10):
-        time.sleep(0.1)
+
+    def unchanged() -> bool:
         before = size(file)
         time.sleep(0.4)
-        if size(file) == before:
-            return True
-    return False
+        return size(file) == before
+
+    return wait_until(unchanged, f"{file.name} to stand")
 
 
 def test_all_but_the_holder_stand_still(worker: Worker) -> None:
@@ -250,9 +242,11 @@ def test_an_interrupt_while_others_stand_still_leaves_nothing(sandbox: Any, tmp_
     sandbox.environment[FOLDER] = str(folder)
     words = ("busy", "--device", "fake", "--config", "eager", "--prefetch", "4", "--measure-seconds", "20")
     process = sandbox.start("run", *words, "--precision", "0.0001", "--store", str(sandbox.store_path))
-    wait_for(lambda: any(len(kinds["step"]) > 30 for kinds in beats(folder).values()), 180)
+    wait_until(
+        lambda: any(len(kinds["step"]) > 30 for kinds in beats(folder).values()), "31 steps of one model"
+    )
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert sandbox.survivors() == []
     assert sandbox.scratch() == []

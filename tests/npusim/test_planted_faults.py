@@ -156,7 +156,7 @@ def test_a_fault_is_found_and_named(together: dict[str, tuple[str, str]], name: 
 def test_a_fault_that_takes_the_device_is_found_and_named(tmp_path: Path, name: str) -> None:
     """Its row says so, and the exit code that something is wrong or incomplete."""
     planted = SEVERE[name]
-    words = ("--device", "npu", "--checks", planted.check, "--timeout", "10" if "hang" in name else "90")
+    words = ("--device", "npu", "--checks", planted.check, "--timeout", "10" if "hang" in name else "120")
     done, data = run_check(tmp_path, *words, faults=planted.fault)
     assert_named(deviations(data), planted)
     assert done.returncode == planted.exit_code, done.stderr
@@ -175,7 +175,7 @@ def test_the_whole_card_finds_each_fault(tmp_path: Path, healthy: dict[str, Any]
     """The whole card differs from the healthy one, and there too the row names the fault."""
     planted = {**GENTLE, **SEVERE}[name]
     fault = planted.fault.replace("vanish_after_calls=30", "vanish_after_calls=500")
-    timeout = "10" if "hang" in name else "90"
+    timeout = "10" if "hang" in name else "120"
     done, data = run_check(
         tmp_path, "--device", "npu", "--timeout", timeout, faults=fault, missing=planted.missing
     )

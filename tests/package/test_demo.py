@@ -27,7 +27,7 @@ def _demo(folder: Path, code: int) -> tuple[int, list[str], str]:
         env={"PATH": "/usr/bin:/bin", "DEMO_SAID": str(said), "DEMO_CODE": str(code)},
         capture_output=True,
         text=True,
-        timeout=60,
+        timeout=120,
         check=False,
     )
     return done.returncode, said.read_text(encoding="utf-8").splitlines(), done.stdout

@@ -7,17 +7,15 @@ import os
 import signal
 import subprocess
 import sys
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S, left_after_patience, wait_until
 
 from torchgauge.processes.kept_process import KeptProcess, run
 from torchgauge.processes.passed_variables import passed
 
-PATIENCE_S = 20.0
-"""Long for a busy machine; what is looked for lives for ten minutes."""
 DAEMON = "import subprocess, sys; subprocess.Popen([sys.executable, '-c', {!r}], start_new_session=True); "
 SLEEP = "import time; time.sleep(600)"
 KILLED_PARENT = """
@@ -53,19 +51,13 @@ def alive(mark: str) -> list[int]:
 
 
 def alive_after_patience(mark: str) -> list[int]:
-    """Those that are there when patience ends."""
-    deadline = time.monotonic() + PATIENCE_S
-    while (left := alive(mark)) and time.monotonic() < deadline:
-        time.sleep(0.05)
-    return left
+    """Return the processes that are there when patience ends; what a test starts sleeps for ten minutes."""
+    return left_after_patience(lambda: alive(mark))
 
 
 def wait_for(mark: str, count: int) -> None:
     """Return when there are ``count`` processes."""
-    deadline = time.monotonic() + PATIENCE_S
-    while len(alive(mark)) < count:
-        assert time.monotonic() < deadline, f"{alive(mark)} are not {count}"
-        time.sleep(0.02)
+    wait_until(lambda: len(alive(mark)) >= count, lambda: f"{count} processes; {alive(mark)} live")
 
 
 @pytest.mark.parametrize(
@@ -89,10 +81,7 @@ def test_a_killed_parent_takes_everything_along(
             os.kill(child, signal.SIGSTOP)
         parent.kill()
     assert alive_after_patience(mark) == []
-    deadline = time.monotonic() + PATIENCE_S
-    while folder.exists() and time.monotonic() < deadline:
-        time.sleep(0.02)
-    assert not folder.exists()
+    wait_until(lambda: not folder.exists(), f"{folder} to be removed")
 
 
 def test_a_killed_child_leaves_no_daemon(mark: str) -> None:
@@ -159,9 +148,9 @@ def test_a_command_that_cannot_be_started_is_an_error_at_once(
 
 def test_what_takes_too_long_is_killed_with_its_daemon(mark: str) -> None:
     """And what it had said is told."""
-    code = DAEMON.format(SLEEP) + "print('begun', flush=True); " + SLEEP
+    code = "setsid sleep 600 & echo begun; exec sleep 600"  # a shell has begun long before the limit
     with pytest.raises(subprocess.TimeoutExpired) as late:
-        run([sys.executable, "-c", code], passed(), timeout=3.0)
+        run(["sh", "-c", code], passed(), timeout=3.0)
     assert late.value.stdout == b"begun\n"
 
 

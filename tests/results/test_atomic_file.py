@@ -17,7 +17,7 @@ def test_what_is_no_file_is_written_to_and_stays(tmp_path: Path) -> None:
     reader = threading.Thread(target=lambda: found.append(pipe.read_bytes()))
     reader.start()
     write_atomically(pipe, b"said")
-    reader.join(60)
+    reader.join(120)
     assert found == [b"said"]
     assert stat.S_ISFIFO(pipe.stat().st_mode)
     assert list(tmp_path.iterdir()) == [pipe]

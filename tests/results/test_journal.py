@@ -126,7 +126,7 @@ def test_rows_are_read_while_another_process_writes(path):
         assert process.stdout.readline() == b"open\n"
         assert process.stdout.readline() == b"0\n"
         assert "m0" in models(path)
-        process.communicate(timeout=60)
+        process.communicate(timeout=120)
     finally:
         process.kill()
         process.wait()
@@ -148,7 +148,7 @@ def test_every_acknowledged_row_survives_fifty_kills(path):
             process.send_signal(signal.SIGKILL)
             with process.stdout:
                 output = process.stdout.read()  # what is buffered too, which communicate would leave out
-            process.wait(60)
+            process.wait(120)
         whole = (seen + output).rpartition(b"\n")[0].split()
         acknowledged |= {f"m{int(number)}" for number in whole}
     found = models(path)

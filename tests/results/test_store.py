@@ -200,7 +200,7 @@ def test_a_killed_publication_is_repeated(store, build, step):
     assert process.stdout is not None
     assert process.stdout.readline() == b"reached\n"
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert store.published() == ()
     assert list((store.path / "tables").rglob(".*.tmp"))
     store.finish("run-1")
@@ -212,7 +212,7 @@ def test_two_processes_write_runs_into_one_store(tmp_path):
     """Runs that begin and end at once in a store that neither has created both complete."""
     path = tmp_path / "shared"
     processes = [child("write", path, run_id) for run_id in ("a", "b")]
-    assert [process.wait(60) for process in processes] == [0, 0]
+    assert [process.wait(120) for process in processes] == [0, 0]
     store = Store.open(path)
     assert [(info.run_id, info.state, info.published) for info in store.runs()] == [
         ("a", RunState.COMPLETE, True),

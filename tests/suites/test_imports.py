@@ -34,7 +34,7 @@ def test_descriptors_load_without_torch() -> None:
         "        assert 'torch' not in sys.modules, (group, name)\n"
     )
     done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, timeout=60, check=False
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, check=False
     )
     assert done.returncode == 0, done.stderr
 

@@ -55,7 +55,7 @@ def check_sync_returns_early() -> None:
     """The wait returns at once; what is fetched is there nevertheless."""
     wall(0.0)
     with fault("sync-returns-early"):
-        assert wall() < 0.29
+        assert wall(2.0) < 1.9
         assert (
             torch.mm(torch.ones(8, 8, device=DEVICE), torch.ones(8, 8, device=DEVICE)).sum().item() == 512.0
         )
@@ -76,15 +76,15 @@ def check_event_units_and_signs() -> None:
 def check_events_stamped_on_host() -> None:
     """The time is that of launching, not of the kernel."""
     with fault("events-stamped-on-host"):
-        assert milliseconds(0.3) < 290.0
+        assert milliseconds(2.0) < 1900.0
 
 
 def check_clocks_lie_together() -> None:
     """Neither wait nor events show the kernel."""
     with fault("clocks-lie-together"):
-        assert wall() < 0.29
+        assert wall(2.0) < 1.9
     with fault("clocks-lie-together"):
-        assert milliseconds(0.3) < 290.0
+        assert milliseconds(2.0) < 1900.0
 
 
 def check_query_always_true() -> None:

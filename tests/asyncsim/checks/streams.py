@@ -39,22 +39,22 @@ def pair() -> tuple[torch.Event, torch.Event]:
 
 def check_a_launch_returns_before_its_kernel_ends() -> None:
     """Launching returns at once, the end comes when it was planned, and nobody is told before."""
-    block = planned(0.5)
+    block = planned(2.0)
     launched = timed(lambda: torch.mm(block, block))
     event = torch.Event(DEVICE)
     event.record()
     assert not event.query()
     assert not torch.accelerator.current_stream().query()
     waited = launched + timed(asyncsim.synchronize)
-    assert launched < 0.4, launched
-    assert 0.5 - 1e-4 <= waited < LATE_S, waited
+    assert launched < 1.9, launched
+    assert 2.0 - 1e-4 <= waited < LATE_S, waited
     assert event.query()
     assert torch.accelerator.current_stream().query()
 
 
 def check_what_is_read_without_waiting_is_old() -> None:
     """A kernel's result is not there before its time: a copy that does not wait brings what was there."""
-    block = planned(0.5)
+    block = planned(2.0)
     target = torch.zeros(8, 8, device=DEVICE)
     host = torch.zeros(8, 8)
     asyncsim.set_fault("copy-returns-early")
@@ -88,7 +88,7 @@ def check_events_show_what_was_planned() -> None:
 
 def check_events_refuse_before_they_happened() -> None:
     """The time of an event that has not happened is refused, not invented."""
-    block = planned(0.5)
+    block = planned(2.0)
     start, end = pair()
     start.record()
     torch.mm(block, block)
@@ -96,7 +96,7 @@ def check_events_refuse_before_they_happened() -> None:
     with pytest.raises(RuntimeError, match="must be completed"):
         start.elapsed_time(end)
     end.synchronize()
-    assert start.elapsed_time(end) >= 499.0
+    assert start.elapsed_time(end) >= 1999.0
 
 
 def check_two_streams_run_beside_each_other() -> None:
@@ -140,11 +140,11 @@ def check_a_stream_waits_for_anothers_event() -> None:
 
 def check_the_other_device_has_streams_of_its_own() -> None:
     """Waiting for one device does not wait for the other, and copies between them are in order."""
-    block = planned(0.5)
+    block = planned(2.0)
     there = torch.ones(8, 8, device="asyncsim:1")
     asyncsim.synchronize(1)
     torch.mm(block, block)
-    assert timed(lambda: asyncsim.synchronize(1)) < 0.45
+    assert timed(lambda: asyncsim.synchronize(1)) < 1.9
     product = torch.mm(block, block).to("asyncsim:1")
     assert product.device == torch.device("asyncsim:1")
     assert (product + there).tolist() == torch.full((8, 8), 9.0).tolist()
@@ -152,14 +152,14 @@ def check_the_other_device_has_streams_of_its_own() -> None:
 
 def check_copies_to_the_host_wait_and_those_to_pinned_memory_do_not() -> None:
     """A copy into pageable memory is there when it returns; into page-locked memory it comes later."""
-    block = planned(0.5)
+    block = planned(2.0)
     torch.mm(block, block)
-    assert timed(block.cpu) >= 0.5 - 1e-4
+    assert timed(block.cpu) >= 2.0 - 1e-4
     pinned = torch.zeros(8, 8).pin_memory()
     assert pinned.is_pinned()
     product = torch.mm(block, block)
     launched = timed(lambda: pinned.copy_(product, non_blocking=True))
-    assert launched < 0.45, launched
+    assert launched < 1.9, launched
     asyncsim.synchronize()
     assert pinned.tolist() == torch.full((8, 8), 8.0).tolist()
 
@@ -193,9 +193,9 @@ def check_a_planned_launch_occupies_the_host() -> None:
 
 def check_plans_can_be_taken_back_and_bad_ones_are_refused() -> None:
     """A plan ends with None; a time below zero is refused."""
-    block = planned(0.3)
+    block = planned(2.0)
     asyncsim.plan_kernel("aten::mm", None)
     torch.mm(block, block)
-    assert timed(asyncsim.synchronize) < 0.25
+    assert timed(asyncsim.synchronize) < 1.9
     with pytest.raises(RuntimeError, match="cannot take"):
         asyncsim.plan_kernel("aten::mm", -1.0)

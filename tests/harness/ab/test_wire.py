@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from torchgauge.harness.ab.run_comparison import folder_for_sockets
 from torchgauge.harness.ab.wire import LONGEST_PATH, Listener, Wire, connect
@@ -18,7 +19,7 @@ def ends() -> Iterator[tuple[Wire, Wire]]:
     with folder_for_sockets() as folder:
         listener = Listener(folder / "socket")
         ours = connect(str(listener.path))
-        theirs = listener.accept(5.0)
+        theirs = listener.accept(PATIENCE_S)
         assert theirs is not None
         yield ours, theirs
         for end in (ours, theirs, listener):
@@ -30,8 +31,8 @@ def test_messages_arrive_whole_and_in_order(ends: tuple[Wire, Wire]) -> None:
     ours, theirs = ends
     ours.send(cmd="block", steps=3)
     ours.send(values=list(range(20_000)))
-    assert theirs.receive(5.0) == {"cmd": "block", "steps": 3}
-    assert theirs.receive(5.0) == {"values": list(range(20_000))}
+    assert theirs.receive(PATIENCE_S) == {"cmd": "block", "steps": 3}
+    assert theirs.receive(PATIENCE_S) == {"values": list(range(20_000))}
 
 
 def test_silence_is_an_empty_message_and_a_gone_end_is_none(ends: tuple[Wire, Wire]) -> None:
@@ -39,7 +40,7 @@ def test_silence_is_an_empty_message_and_a_gone_end_is_none(ends: tuple[Wire, Wi
     ours, theirs = ends
     assert theirs.receive(0.0) == {}
     ours.close()
-    assert theirs.receive(5.0) is None
+    assert theirs.receive(PATIENCE_S) is None
     assert not all(theirs.send(cmd="end") for _ in range(3))
 
 

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PATIENCE_S, wait_until
 
 from torchgauge.results import journal
 
-PATIENCE_S = 120.0
 MODELS = ("--suites", "slow", "--models", "slow_1,slow_2,slow_3")
 
 
@@ -48,10 +48,8 @@ def test_a_bringup_that_was_killed_goes_on_and_repeats_nothing(sandbox, gate, tm
     asked = words(out, "--parts", "check,models", *MODELS)
     process = sandbox.start(*asked)
     (gate / "ticket-1").touch()
-    until = time.monotonic() + PATIENCE_S
-    while not rows_in(out) and time.monotonic() < until:
-        assert process.poll() is None, process.communicate()
-        time.sleep(0.05)
+    wait_until(lambda: rows_in(out) or process.poll() is not None, "a row of the part models")
+    assert process.poll() is None, process.communicate()
     process.kill()
     process.communicate()
     before, had = state_of(out), rows_in(out)

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from pathlib import Path
 from typing import Any
 
 from torchgauge.records import Cause, Result, Status
-from torchgauge.results import journal
 
 GATE = "TORCHGAUGE_FAULTS_GATE"
-PATIENCE_S = 240
-"""Seconds until a row must be there, on a machine that does other things."""
 SLOW = ("slow", "--device", "fake", "--config", "eager")
 
 
@@ -36,17 +32,6 @@ def gate(sandbox: Any, tickets: int) -> Path:
         (folder / f"ticket-{number}").touch()
     sandbox.environment[GATE] = str(folder)
     return folder
-
-
-def wait_for_rows(sandbox: Any, count: int) -> None:
-    """Return when the run's journal has ``count`` rows."""
-    deadline = time.monotonic() + PATIENCE_S
-    while time.monotonic() < deadline:
-        found = list(sandbox.store_path.glob("runs/*/journal.jsonl"))
-        if found and sum(1 for _ in journal.results(found[0])) >= count:
-            return
-        time.sleep(0.05)
-    raise AssertionError(f"no {count} rows within {PATIENCE_S} s")
 
 
 def started(sandbox: Any, place: Any, *more: str, **options: str) -> Any:

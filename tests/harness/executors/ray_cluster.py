@@ -12,10 +12,11 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from pathlib import Path
+
+from waiting import wait_until
 
 from torchgauge.processes.process_tree import children, descendants, signal_one
 
@@ -97,11 +98,11 @@ class RayCluster:
         raise AssertionError(self.words(name))
 
     def _runs(self, name: str) -> bool:
-        while "Ray runtime started" not in self.words(name):
-            if self.processes[name].poll() is not None:
-                return False
-            time.sleep(0.1)
-        return True
+        def settled() -> bool:
+            return "Ray runtime started" in self.words(name) or self.processes[name].poll() is not None
+
+        wait_until(settled, lambda: f"the start of Ray on {name}:\n{self.words(name)}")
+        return self.processes[name].poll() is None
 
     def words(self, name: str) -> str:
         """The end of what a node said, for a test that fails."""
@@ -135,12 +136,9 @@ class RayCluster:
         pids = [pid for process in self.processes.values() for pid in descendants(process.pid)]
         return [pid for pid in pids if _title(pid).startswith("ray::Agent")]
 
-    def wait_until_empty(self, patience_s: float = 60.0) -> None:
+    def wait_until_empty(self) -> None:
         """Return when no agent is left."""
-        deadline = time.monotonic() + patience_s
-        while self.agents():
-            assert time.monotonic() < deadline, self.agents()
-            time.sleep(0.1)
+        wait_until(lambda: not self.agents(), lambda: f"the end of the agents {self.agents()}")
 
     def end(self) -> None:
         """Kill everything."""

@@ -11,10 +11,11 @@ import os
 import shutil
 import socket
 import subprocess
-import time
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from pathlib import Path
+
+from waiting import wait_until
 
 DAEMONS = ("munged", "slurmctld", "slurmd")
 CLIENTS = ("sbatch", "squeue", "scancel", "scontrol")
@@ -81,7 +82,7 @@ class SlurmCluster:
             env=self.environment,
             capture_output=True,
             text=True,
-            timeout=30,
+            timeout=120,
             check=False,
         )
         return done.stdout + done.stderr
@@ -113,7 +114,8 @@ class SlurmCluster:
         self.start_controller()
         for node in NODES:
             self.start_node(node)
-        self.wait(lambda: self.run("sinfo", "--noheader", "--Node", "--format=%T").split() == ["idle"] * 2)
+        states = ("sinfo", "--noheader", "--Node", "--format=%T")
+        self.wait(lambda: self.run(*states).split() == ["idle"] * 2, "two idle nodes")
 
     def start_controller(self) -> None:
         """Start the daemon that knows the jobs."""
@@ -134,18 +136,15 @@ class SlurmCluster:
         """End a daemon in order: a controller that is killed has forgotten what was cancelled just before."""
         daemon = self.daemons.pop(name)
         daemon.terminate()
-        daemon.wait(30)
+        daemon.wait(120)
 
-    def wait(self, ready, patience_s: float = 60.0) -> None:
-        """Return when ``ready()`` is true."""
-        deadline = time.monotonic() + patience_s
-        while not ready():
-            assert time.monotonic() < deadline, self.words()
-            time.sleep(0.1)
+    def wait(self, ready, waiting_for: str) -> None:
+        """Return when ``ready()`` is true; fail with the logs."""
+        wait_until(ready, lambda: f"{waiting_for}:\n{self.words()}")
 
     def wait_until_empty(self) -> None:
         """Return when no job is listed: what was cancelled is, until the node has said that it ended."""
-        self.wait(lambda: self.run("squeue", "--noheader") == "")
+        self.wait(lambda: self.run("squeue", "--noheader") == "", "an empty queue")
 
     def words(self) -> str:
         """The ends of the logs, for a test that fails."""
@@ -159,7 +158,7 @@ class SlurmCluster:
             daemon.terminate()
         for daemon in self.daemons.values():
             try:
-                daemon.wait(10)
+                daemon.wait(120)
             except subprocess.TimeoutExpired:
                 daemon.kill()
                 daemon.wait()

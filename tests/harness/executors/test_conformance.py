@@ -7,7 +7,7 @@ import signal
 from typing import Any
 
 import pytest
-from commands import SLOW, assert_whole, gate, started, wait_for_rows
+from commands import SLOW, assert_whole, gate, started
 
 from torchgauge.records import Status
 
@@ -53,7 +53,7 @@ def test_rows_come_as_they_are_measured_and_ctrl_c_keeps_them(sandbox: Any, plac
     """Two are there while a third is built; the command then ends everything, and --resume does the rest."""
     opened = gate(sandbox, 2)
     command = started(sandbox, place)
-    wait_for_rows(sandbox, 2)
+    sandbox.wait_for_rows(2)
     command.send_signal(signal.SIGINT)
     _, said = command.communicate(timeout=240)
     assert command.returncode == 130, said
@@ -70,9 +70,9 @@ def test_a_killed_command_loses_nothing(sandbox: Any, place: Any) -> None:
     """What was measured is kept, whoever had it; nothing is measured beside the resumed run, or twice."""
     opened = gate(sandbox, 2)
     command = started(sandbox, place)
-    wait_for_rows(sandbox, 2)
+    sandbox.wait_for_rows(2)
     command.kill()
-    command.communicate(timeout=60)
+    command.communicate(timeout=120)
     (opened / "open").touch()
     again = sandbox.run("run", "--resume", str(sandbox.folder().path), *place.words())
     assert again.returncode == 0, again.stderr
@@ -83,7 +83,7 @@ def test_a_killed_command_loses_nothing(sandbox: Any, place: Any) -> None:
 def test_a_budget_ends_the_run(sandbox: Any, place: Any) -> None:
     """What there was no time for has no row, and is said to be left."""
     gate(sandbox, 2)
-    budget, timeout = ("25s", "25") if place.executor == "ray" else ("8s", "4")  # Ray starts for seconds
+    budget, timeout = ("25s", "25") if place.executor == "ray" else ("20s", "10")  # Ray starts for seconds
     command = started(sandbox, place, "--budget", budget, "--timeout", timeout)
     _, said = command.communicate(timeout=240)
     assert command.returncode == 3, said
@@ -114,7 +114,7 @@ def test_it_says_what_it_has_and_whose_run_is_there(sandbox: Any, place: Any) ->
         return
     opened = gate(sandbox, 1)
     command = started(sandbox, place)
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     told = sandbox.run("fleet", "status", *place.words(), "--json")
     (opened / "open").touch()
     _, words = command.communicate(timeout=240)

@@ -6,14 +6,14 @@ import os
 import shutil
 import signal
 import socket
-import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import PATIENCE_S, SLOW, assert_whole, gate, lost, running_worker, started, wait_for_rows
+from commands import SLOW, assert_whole, gate, lost, running_worker, started
 from ray_cluster import NODES, PYTHONPATH, RayCluster, ray_cluster
+from waiting import wait_until
 
 from torchgauge.processes.process_tree import signal_one
 from torchgauge.records import Status
@@ -45,15 +45,6 @@ def ended(command: Any, code: int) -> str:
     return said
 
 
-def until(found: Callable[[], Any]) -> Any:
-    """What ``found()`` is as soon as it is anything."""
-    deadline = time.monotonic() + PATIENCE_S
-    while not (answer := found()):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
-    return answer
-
-
 def test_both_nodes_measure_and_rows_say_which(sandbox: Any, place: Any) -> None:
     """Three jobs, of which each node has one at once; logs come from there, and no folder stays."""
     done = sandbox.measure(*SLOW, *place.words(groups_per_job="2"))
@@ -70,7 +61,7 @@ def test_a_node_that_dies_costs_no_row(sandbox: Any, place: Any) -> None:
     """Its job is started again on the other node, without what was measured; nothing is there twice."""
     cluster, opened = place.cluster, gate(sandbox, 2)
     command = started(sandbox, place, "--prefetch", "1")
-    wait_for_rows(sandbox, 2)
+    sandbox.wait_for_rows(2)
     name = cluster.node_of(running_worker(sandbox))
     cluster.kill(name)
     try:
@@ -89,16 +80,19 @@ def test_a_node_that_comes_back_replaces_nothing(sandbox: Any, place: Any) -> No
     """Its network was cut, by halting Ray there; its worker went on, and what that measured is nobody's."""
     cluster, opened = place.cluster, gate(sandbox, 1)
     command = started(sandbox, place, "--prefetch", "1", lost_s="15")
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     worker = running_worker(sandbox)
     node = cluster.node_of(worker)
     halted = cluster.of_ray(node)
     for pid in halted:
         signal_one(pid, signal.SIGSTOP)
     try:
-        until(lambda: "was lost: its agent" in sandbox.folder().journal_path.read_text())
+        journal = sandbox.folder().journal_path
+        wait_until(lambda: "was lost: its agent" in journal.read_text(), "the loss of the agent")
         (opened / "open").touch()  # both attempts can go on
-        until(lambda: not Path(f"/proc/{worker}").exists() or command.poll() is not None)
+        wait_until(
+            lambda: not Path(f"/proc/{worker}").exists() or command.poll() is not None, f"the end of {worker}"
+        )
         for pid in halted:
             signal_one(pid, signal.SIGCONT)
         said = ended(command, 0)
@@ -172,7 +166,7 @@ def test_two_drivers_of_one_run(sandbox: Any, place: Any) -> None:
     """The second is refused while the first one lives."""
     opened = gate(sandbox, 1)
     command = started(sandbox, place)
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     second = sandbox.run("run", "--resume", str(sandbox.folder().path), *place.words())
     assert second.returncode == 2, second.stderr
     (opened / "open").touch()
@@ -184,10 +178,10 @@ def test_a_killed_driver_leaves_no_process_on_the_nodes(sandbox: Any, place: Any
     """Agents and workers end by themselves; the resumed run has one row of each case."""
     opened = gate(sandbox, 2)
     command = started(sandbox, place)
-    wait_for_rows(sandbox, 2)
+    sandbox.wait_for_rows(2)
     assert place.cluster.agents()
     command.kill()
-    command.communicate(timeout=60)
+    command.communicate(timeout=120)
     place.cluster.wait_until_empty()
     assert sandbox.survivors() == []
     (opened / "open").touch()
@@ -212,10 +206,10 @@ def test_a_head_that_dies_ends_the_run_in_time_and_keeps_its_rows(sandbox: Any, 
             assert "has no token authentication" in refused.stderr
             assert not sandbox.store_path.exists()
             command = started(sandbox, place, authentication="none")
-            wait_for_rows(sandbox, 2)
+            sandbox.wait_for_rows(2)
             cluster.kill("head")
             ended(command, 3)
-            until(lambda: not sandbox.survivors(0.0))
+            wait_until(lambda: not sandbox.marked(), "the end of every process")
     finally:
         shutil.rmtree(folder, ignore_errors=True)
     rows = assert_whole(sandbox)

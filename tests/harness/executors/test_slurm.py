@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from commands import SLOW, assert_whole, gate, lost, running_worker, started, wait_for_rows
+from commands import SLOW, assert_whole, gate, lost, running_worker, started
 
 from torchgauge.harness.executors.part_jobs import Stage
 from torchgauge.harness.executors.slurm import state_of
@@ -53,7 +53,7 @@ def test_a_job_whose_worker_is_killed_is_started_again(sandbox: Any, place: Any)
     """What it had measured stands; the rest is measured by a second attempt, and says so."""
     opened = gate(sandbox, 2)
     command = started(sandbox, place, "--prefetch", "1")
-    wait_for_rows(sandbox, 2)
+    sandbox.wait_for_rows(2)
     os.kill(running_worker(sandbox), signal.SIGKILL)
     (opened / "open").touch()
     said = ended(command, 0)
@@ -66,7 +66,7 @@ def test_a_case_that_costs_every_job_its_life_ends_alone(sandbox: Any, place: An
     """Its row has Slurm's words; the others are measured."""
     opened = gate(sandbox, 1)
     command = started(sandbox, place, "--prefetch", "1", attempts="1")
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     os.kill(running_worker(sandbox), signal.SIGKILL)
     (opened / "open").touch()
     ended(command, 3)
@@ -79,7 +79,7 @@ def test_a_cancelled_job_is_not_started_again(sandbox: Any, place: Any) -> None:
     """Somebody wanted it gone: its rows say CANCELLED, in the job's own log too."""
     gate(sandbox, 1)
     command = started(sandbox, place)
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     place.cluster.run("scancel", running_job(place))
     ended(command, 3)
     rows = lost(assert_whole(sandbox))
@@ -92,7 +92,7 @@ def test_a_requeued_job_goes_on_as_another_attempt(sandbox: Any, place: Any) -> 
     """Where a site requeues after all, the job that is started again measures nothing."""
     opened = gate(sandbox, 1)
     command = started(sandbox, place, sbatch="--requeue")
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     place.cluster.run("scontrol", "requeue", running_job(place))
     (opened / "open").touch()
     said = ended(command, 0)
@@ -128,7 +128,7 @@ def test_files_alone_say_that_a_job_is_done(sandbox: Any, place: Any) -> None:
     """The controller is gone while the job runs, and its rows come all the same."""
     opened = gate(sandbox, 1)
     command = started(sandbox, place, lost_s="60")
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     place.cluster.stop("slurmctld")
     try:
         (opened / "open").touch()

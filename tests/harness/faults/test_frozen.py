@@ -5,11 +5,10 @@ from __future__ import annotations
 import os
 import signal
 import subprocess
-import time
 from pathlib import Path
 from typing import Any
 
-PATIENCE_S = 60
+from waiting import wait_until
 
 
 def test_a_frozen_worker_costs_its_case_and_no_other(sandbox: Any, ending: Any) -> None:
@@ -21,14 +20,9 @@ def test_a_frozen_worker_costs_its_case_and_no_other(sandbox: Any, ending: Any) 
     store = ("--store", str(sandbox.store_path))
     words = ("slow", "--device", "fake", "--config", "eager", "--timeout", "12", "--prefetch", "1")
     process = sandbox.start("run", *words, *sandbox.quick, *store)
-    deadline = time.monotonic() + PATIENCE_S
-    while not (list(sandbox.store_path.glob("runs/[!.]*/journal.jsonl")) and sandbox.rows()):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    sandbox.wait_for_rows(1)
     (host,) = children(children(process.pid)[0])
-    while not (workers := children(host)):  # the next one waits for its ticket
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    workers = wait_until(lambda: children(host), "a worker of the host")  # the next one waits for its ticket
     for worker in workers:
         os.kill(worker, signal.SIGSTOP)
     (gate / "open").touch()

@@ -10,12 +10,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import PATIENCE_S
 
 DAYS_S = 3 * 86_400
 CLOCK = "TORCHGAUGE_TEST_CLOCK"
 MOVED = Path(__file__).resolve().parents[2] / "moved_clock"
 SLOW = ("slow", "--device", "fake", "--config", "eager")
-PATIENCE_S = 120
 
 
 @pytest.fixture
@@ -53,9 +53,7 @@ def test_under_a_run_it_moves_no_duration(sandbox: Any, ending: Any, clock: Path
     words = (*SLOW, *sandbox.quick, "--prefetch", "1", "--store", str(sandbox.store_path))
     sandbox.environment["TORCHGAUGE_FAULTS_GATE"] = str(gate)
     process = sandbox.start("run", *words)
-    while not (list(sandbox.store_path.glob("runs/[!.]*/journal.jsonl")) and sandbox.rows()):
-        assert time.monotonic() - began < PATIENCE_S
-        time.sleep(0.02)
+    sandbox.wait_for_rows(1)
     (before,) = sandbox.store.run_ids()
     move(clock, days_s)
     (gate / "open").touch()

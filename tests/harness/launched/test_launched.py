@@ -8,12 +8,12 @@ import signal
 import socket
 import subprocess
 import sys
-import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 from torchgauge.records import Cause, Result, Status
 
@@ -77,7 +77,7 @@ def test_torchrun_shares_a_case_and_goes_on_after_a_process_that_was_killed(
     sandbox: Any, start: Start
 ) -> None:
     """Two agents, as of two machines, of one process each; the rows are those of rank 0, once."""
-    words = ("--models", "killed,segfaults,agrees", "--timeout", "90")
+    words = ("--models", "killed,segfaults,agrees", "--timeout", "120")
     port = free_port()
     agents = [
         start(
@@ -110,7 +110,7 @@ def test_torchrun_starts_both_processes_of_one_machine(sandbox: Any, start: Star
     """The launcher's number of processes is that of the case, where none is named."""
     launcher = start(
         *("-m", "torch.distributed.run", "--standalone", "--nproc-per-node", "2", "-m", "torchgauge"),
-        *("run", *CASES, "--models", "agrees", *sandbox.quick, "--timeout", "90"),
+        *("run", *CASES, "--models", "agrees", *sandbox.quick, "--timeout", "120"),
         *("--store", str(sandbox.store_path)),
     )
     code, said = ended(launcher)
@@ -147,7 +147,7 @@ def test_a_port_that_is_in_use_is_named(sandbox: Any, start: Start) -> None:
     """Where rank 0 would have its store."""
     with socket.create_server(("", 0)) as taken:
         port = taken.getsockname()[1]
-        code, said = ended(of_rank(start, sandbox, 0, port, "--models", "agrees", "--timeout", "20"))
+        code, said = ended(of_rank(start, sandbox, 0, port, "--models", "agrees", "--timeout", "120"))
     assert code == 3
     assert f"port {port} of 127.0.0.1 is in use" in said
 
@@ -155,8 +155,8 @@ def test_a_port_that_is_in_use_is_named(sandbox: Any, start: Start) -> None:
 def test_processes_that_differ_are_refused_by_name(sandbox: Any, start: Start) -> None:
     """Another command is another plan; both say so, and none stays."""
     port = free_port()
-    second = of_rank(start, sandbox, 1, port, "--models", "raises", "--timeout", "60")
-    code, said = ended(of_rank(start, sandbox, 0, port, "--models", "agrees", "--timeout", "60"))
+    second = of_rank(start, sandbox, 1, port, "--models", "raises", "--timeout", "120")
+    code, said = ended(of_rank(start, sandbox, 0, port, "--models", "agrees", "--timeout", "120"))
     assert code == 2
     assert f"rank 1 on {socket.gethostname()} has the command 'run ranks" in said
     assert "and rank 0 has 'run ranks" in said
@@ -169,9 +169,7 @@ def test_the_others_end_when_rank_0_is_killed(sandbox: Any, start: Start) -> Non
     """With their workers, wherever they are."""
     words, port = ("--models", "hangs", "--timeout", "120"), free_port()
     first, second = (of_rank(start, sandbox, rank, port, *words) for rank in range(2))
-    until = time.monotonic() + 120
-    while not list(Path(sandbox.store_path).glob("runs/*/work/*.events")) and time.monotonic() < until:
-        time.sleep(0.2)
+    wait_until(lambda: list(Path(sandbox.store_path).glob("runs/*/work/*.events")), "the first worker")
     assert first.poll() is None
     first.send_signal(signal.SIGKILL)
     assert ended(first)[0] == -signal.SIGKILL
@@ -194,11 +192,9 @@ def test_a_process_that_is_gone_ends_its_cases_and_no_others(
     sandbox: Any, start: Start, end: signal.Signals, reason: str
 ) -> None:
     """Rank 1 is killed, or stopped, while the first case runs: both cases have a row that names it."""
-    words, port = ("--models", "hangs,agrees", "--timeout", "100"), free_port()
+    words, port = ("--models", "hangs,agrees", "--timeout", "120"), free_port()
     first, second = (of_rank(start, sandbox, rank, port, *words) for rank in range(2))
-    until = time.monotonic() + 120
-    while not list(Path(sandbox.store_path).glob("runs/*/work/*.events")) and time.monotonic() < until:
-        time.sleep(0.2)
+    wait_until(lambda: list(Path(sandbox.store_path).glob("runs/*/work/*.events")), "the first worker")
     second.send_signal(end)
     code, said = ended(first)
     assert code == 3, said
@@ -216,7 +212,7 @@ def test_launches_that_make_no_sense_are_refused(sandbox: Any, start: Start) -> 
     first = of_rank(start, sandbox, 0, 1, LOCAL_RANK="")
     assert "LOCAL_RANK is not set" in ended(first)[1]
     port = free_port()
-    pair = [of_rank(start, sandbox, rank, port, "--processes", "3", "--timeout", "60") for rank in range(2)]
+    pair = [of_rank(start, sandbox, rank, port, "--processes", "3", "--timeout", "120") for rank in range(2)]
     code, said = ended(pair[0])
     assert code == 2
     assert "takes 3 processes: the launcher has started 2" in said

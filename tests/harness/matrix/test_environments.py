@@ -14,6 +14,7 @@ import time
 from pathlib import Path
 
 import pytest
+from waiting import wait_until
 
 import torchgauge
 from torchgauge.harness.interpreter.staging import LOCKED, environment_for
@@ -194,10 +195,14 @@ def test_kill_9_while_pip_installs_leaves_nothing_that_is_used(index, folder):
     index("torch", "2.10.0", bulk=200)
     child = maker(folder)
     place = next(Path(line.split(" made in ")[1].strip()) for line in child.stdout if " made in " in line)
-    while not list(place.glob("lib/*/site-packages/torch/part*")) and child.poll() is None:
-        time.sleep(0.001)
+    parts = "lib/*/site-packages/torch/part*"
+    wait_until(
+        lambda: list(place.glob(parts)) or child.poll() is not None,
+        "pip's first file",
+        lambda: time.sleep(0.001),
+    )
     child.kill()
-    child.communicate(timeout=60)
+    child.communicate(timeout=120)
     assert child.returncode == -signal.SIGKILL
     assert not (place / "made.json").exists()
     again = maker(folder)
@@ -205,7 +210,7 @@ def test_kill_9_while_pip_installs_leaves_nothing_that_is_used(index, folder):
     assert again.returncode == 0, said
     assert "2.10.0: made again in" in said
     assert imported(said.splitlines()[-1].removeprefix("made "), "torch") == "2.10.0"
-    assert len(list(place.glob("lib/*/site-packages/torch/part*"))) == 200
+    assert len(list(place.glob(parts))) == 200
 
 
 def test_a_disk_that_is_full_while_pip_installs_is_said(index, folder):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-import time
 from collections import Counter
 from dataclasses import replace
 from pathlib import Path
@@ -127,10 +126,7 @@ def test_two_devices_at_once_are_interrupted_and_resumed(sandbox: Any, tmp_path:
         (gate / f"ticket-{number}").touch()
     sandbox.environment[GATE] = str(gate)
     command = sandbox.start("run", *TWO, *sandbox.quick, "--store", str(sandbox.store_path))
-    deadline = time.monotonic() + 90
-    while not (list(sandbox.store_path.glob("runs/[!.]*/journal.jsonl")) and len(sandbox.rows()) == 3):
-        assert time.monotonic() < deadline
-        time.sleep(0.05)
+    sandbox.wait_for_rows(3)
     assert len(rows_by_device(sandbox)) == 2
     command.send_signal(signal.SIGINT)
     _, said = command.communicate(timeout=120)

@@ -6,10 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S
 
 from torchgauge.harness.pool.host_process import HostOptions, HostProcess
-
-PATIENCE_S = 60.0
 
 
 @pytest.mark.parametrize(

@@ -6,15 +6,14 @@ import os
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from waiting import PATIENCE_S, left_after_patience
 
 from torchgauge.harness.pool.host_process import HostOptions, HostProcess
 
-PATIENCE_S = 60.0
 PREPARED = "torchgauge.records"
 TORCH = "torch"
 
@@ -58,7 +57,7 @@ import os, sys, time
 from pathlib import Path
 from torchgauge.harness.pool.host_process import HostOptions, HostProcess
 host = HostProcess(HostOptions(sys.executable, (), ("torchgauge.records",), warm=True), Path(sys.argv[1]))
-assert host.receive(60.0)
+assert host.receive(240.0)
 print("ready", flush=True)
 time.sleep(600)
 """
@@ -69,9 +68,7 @@ time.sleep(600)
         assert child.stdout.readline() == "ready\n"
         assert len(list(temporary.glob("torchgauge-host-*"))) == 1
         child.kill()
-    deadline = time.monotonic() + PATIENCE_S
-    while list(temporary.glob("torchgauge-host-*")) and time.monotonic() < deadline:
-        time.sleep(0.05)
+    left_after_patience(lambda: list(temporary.glob("torchgauge-host-*")))
     assert [path.name for path in temporary.iterdir()] == ["host.log"]
 
 
@@ -80,7 +77,7 @@ def test_what_inductor_keeps_among_temporary_files_outlives_the_host(temporary: 
     pytest.importorskip("torch")
     host = _host(temporary / "host.log", TORCH)
     try:
-        assert host.receive(PATIENCE_S * 5)
+        assert host.receive(PATIENCE_S)
         scratch = _scratch_of(host)
         asked = "from torch._inductor.runtime import cache_dir_utils as c; print(c.default_cache_dir())"
         folder = subprocess.run(

@@ -26,7 +26,7 @@ def test_a_command_that_was_started_below_a_dead_run_does_not_end_itself(tmp_pat
     mark = {strays.MARK: f"0123456789abcdef {found.st_dev:x}:{found.st_ino:x}"}
     command = [sys.executable, "-c", NEST, ASK, str(lease)]
     done = subprocess.run(
-        command, env={**os.environ, **mark}, capture_output=True, text=True, timeout=60, check=True
+        command, env={**os.environ, **mark}, capture_output=True, text=True, timeout=120, check=True
     )
     assert done.stdout.split() == ["False", "False"]
 

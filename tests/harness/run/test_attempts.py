@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import json
 import signal
-import time
 from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 from torchgauge.records import Again, Cause, Result, Status
 from torchgauge.results import journal
@@ -30,13 +30,12 @@ def moods(sandbox: Any, tmp_path: Path) -> Path:
 
 def wait_for_attempt(sandbox: Any) -> None:
     """Return when the journal of the only run has an attempt that is not the last."""
-    deadline = time.monotonic() + 90
-    while time.monotonic() < deadline:
+
+    def attempted() -> bool:
         found = list(sandbox.store_path.glob("runs/[!.]*/journal.jsonl"))
-        if found and any(line.kind is Kind.ATTEMPT for line in journal.read(found[0])):
-            return
-        time.sleep(0.05)
-    pytest.fail("no attempt within 90 s")
+        return bool(found) and any(line.kind is Kind.ATTEMPT for line in journal.read(found[0]))
+
+    wait_until(attempted, "an attempt in the journal of the run")
 
 
 def statuses(row: Result) -> list[str]:

@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from waiting import wait_until
 
 MODELS = 6
 
@@ -42,16 +43,6 @@ def open_gate(sandbox: Any) -> None:
     (sandbox.store_path.parent / "gate" / "open").touch()
 
 
-def wait_for_rows(sandbox: Any, count: int) -> None:
-    """Return when the journal of the only run holds ``count`` rows."""
-    deadline = time.monotonic() + 60
-    while time.monotonic() < deadline:
-        if list(sandbox.store_path.glob("runs/[!.]*/journal.jsonl")) and len(sandbox.rows()) >= count:
-            return
-        time.sleep(0.02)
-    pytest.fail(f"no {count} rows within a minute")
-
-
 def listed(sandbox: Any) -> dict[str, Any]:
     """The only run as ``torchgauge results list --json`` shows it."""
     (run,) = json.loads(sandbox.run("results", "list", "--json", "--store", str(sandbox.store_path)).stdout)
@@ -76,9 +67,9 @@ def assert_complete(sandbox: Any) -> None:
 def test_an_interrupted_run_keeps_its_rows_and_can_be_resumed(sandbox, number) -> None:
     """Ctrl-C ends with 130 and a run that is listed as interrupted; a resume runs the rest and no more."""
     process = start_slow(sandbox, built=1)
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     process.send_signal(number)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert sandbox.survivors() == []
     kept = sandbox.rows()
@@ -97,9 +88,9 @@ def test_an_interrupted_run_keeps_its_rows_and_can_be_resumed(sandbox, number) -
 def test_the_printed_resume_command_works(sandbox) -> None:
     """What an interrupted run says to type is enough to go on with it."""
     process = start_slow(sandbox, built=1)
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=120)
     (line,) = [line for line in said.splitlines() if "go on with: torchgauge" in line]
     open_gate(sandbox)
     done = sandbox.run(*shlex.split(line.partition("go on with: torchgauge ")[2]))
@@ -109,9 +100,9 @@ def test_the_printed_resume_command_works(sandbox) -> None:
 def test_a_killed_parent_leaves_no_process_and_loses_no_row(sandbox) -> None:
     """After a SIGKILL of the command its host and workers end by themselves; a resume completes the run."""
     process = start_slow(sandbox, built=2)
-    wait_for_rows(sandbox, 2)
+    sandbox.wait_for_rows(2)
     process.kill()
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert sandbox.survivors() == []
     kept = sandbox.rows()
     assert listed(sandbox)["state"] == "interrupted"
@@ -135,7 +126,7 @@ def test_a_complete_run_is_not_resumed(sandbox) -> None:
 def test_a_running_run_is_not_resumed(sandbox) -> None:
     """A second writer is refused while the first one writes."""
     process = start_slow(sandbox, built=1)
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     process.send_signal(signal.SIGSTOP)  # it still writes when the second command has started at last
     try:
         done = resume(sandbox)
@@ -143,7 +134,7 @@ def test_a_running_run_is_not_resumed(sandbox) -> None:
         process.send_signal(signal.SIGCONT)
     assert done.returncode == 2
     assert "being written by another process" in done.stderr
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert process.returncode == 0
     assert_complete(sandbox)
 
@@ -152,7 +143,7 @@ def test_two_runs_share_a_store(sandbox) -> None:
     """Two commands that write one new store at once both complete."""
     processes = [start_slow(sandbox) for _ in range(2)]
     for process in processes:
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
         assert process.returncode == 0, said
     runs = sandbox.store.runs()
     assert [(run.state.value, run.published, run.recorded) for run in runs] == [
@@ -163,7 +154,7 @@ def test_two_runs_share_a_store(sandbox) -> None:
 def test_a_killed_host_costs_an_attempt_and_no_row(sandbox) -> None:
     """A new host runs the others, and the case that was in flight once more; its row tells of both."""
     process = start_slow(sandbox, built=1)
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     (host,) = children(children(process.pid)[0])  # between them is its keeper
     os.kill(host, signal.SIGKILL)
     open_gate(sandbox)
@@ -192,12 +183,9 @@ def test_an_interrupt_while_the_host_imports_is_heard(sandbox) -> None:
         str(sandbox.store_path),
     )
     process = sandbox.start("run", "faults", *words, *sandbox.quick)
-    deadline = time.monotonic() + 60
-    while not list(sandbox.store_path.glob("runs/[!.]*/logs/host.log")):
-        assert time.monotonic() < deadline
-        time.sleep(0.02)
+    wait_until(lambda: list(sandbox.store_path.glob("runs/[!.]*/logs/host.log")), "the log of a host")
     process.send_signal(signal.SIGINT)
-    _, said = process.communicate(timeout=60)
+    _, said = process.communicate(timeout=120)
     assert process.returncode == 130, said
     assert [planned.case.workload.model for planned in sandbox.folder().plan().cases] == ["healthy"]
     assert sandbox.rows() == []
@@ -233,7 +221,7 @@ def test_amid_imports_it_ends_without_a_traceback(sandbox, module) -> None:
     sandbox.started.append(process)
     said = said_until(process, f" {module}\n")
     process.send_signal(signal.SIGINT)
-    _, rest = process.communicate(timeout=60)
+    _, rest = process.communicate(timeout=120)
     assert process.returncode == 130, rest
     assert "Traceback" not in said + rest
     assert "KeyboardInterrupt" not in said + rest
@@ -244,12 +232,12 @@ def test_amid_imports_it_ends_without_a_traceback(sandbox, module) -> None:
 def test_the_first_one_says_what_is_waited_for(sandbox) -> None:
     """At once: the case that runs, and that a second one need not wait."""
     process = start_slow(sandbox, built=1)
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     process.send_signal(signal.SIGINT)
     said = said_until(process, STOPPING)
     assert "waits for slow_" in said.splitlines()[-1]
     assert said.endswith(" to end; Ctrl-C again stops at once\n")
-    _, rest = process.communicate(timeout=60)
+    _, rest = process.communicate(timeout=120)
     assert process.returncode == 130
     assert "go on with: torchgauge run --resume" in rest
     sandbox.assert_accounted("interrupted")
@@ -259,13 +247,13 @@ def test_the_first_one_says_what_is_waited_for(sandbox) -> None:
 def test_the_second_one_waits_for_nothing(sandbox) -> None:
     """Where the host is frozen, the first one would wait for it; and a resume loses nothing."""
     process = start_slow(sandbox, built=1)
-    wait_for_rows(sandbox, 1)
+    sandbox.wait_for_rows(1)
     (host,) = children(children(process.pid)[0])
     os.kill(host, signal.SIGSTOP)
     process.send_signal(signal.SIGINT)
     said_until(process, STOPPING)
     process.send_signal(signal.SIGINT)
-    process.communicate(timeout=60)
+    process.communicate(timeout=120)
     assert process.returncode == 130
     assert_left_nothing(sandbox)
     assert not (sandbox.folder().path / "work").exists()
@@ -291,7 +279,7 @@ def test_any_moment_will_do(sandbox) -> None:
         said_until(process, " click\n")  # before that it is Python's to answer
         time.sleep(dice.random() * lasted)
         process.send_signal(signal.SIGINT)
-        _, said = process.communicate(timeout=60)
+        _, said = process.communicate(timeout=120)
         assert process.returncode in {130, 0, -signal.SIGINT}, (
             said
         )  # the last where Python was ending already

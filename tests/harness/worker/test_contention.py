@@ -65,7 +65,7 @@ def test_a_thread_that_sleeps_wants_no_core() -> None:
     """What nobody asked for cannot be taken: a sleeping process has hardly any contention."""
     with busy_neighbour_on_our_core(), Contention() as watch:
         watch.begin_block()
-        time.sleep(0.3)
+        time.sleep(2.0)  # long beside the wait of one wake-up
         assert watch.end_block() < 0.2
 
 
