@@ -207,6 +207,16 @@ def test_an_author_answers_for_no_branch_of_a_stranger(tmp_path, github, home, s
     assert not json.loads(ask(tmp_path, pushed).output)["allowed"]
 
 
+def test_the_trigger_that_gives_a_fork_a_token_that_writes_is_refused(tmp_path, github, monkeypatch) -> None:
+    """Its event looks like that of a pull request, and nobody approves its runs for a fork."""
+    opened = {"action": "opened", "pull_request": pull()}
+    monkeypatch.setenv("GITHUB_EVENT_NAME", "pull_request_target")
+    assert isinstance(ask(tmp_path, opened, "cpu").exception, UsageError)
+    assert not (tmp_path / "output").exists()
+    monkeypatch.setenv("GITHUB_EVENT_NAME", "pull_request")
+    assert json.loads(ask(tmp_path, opened, "cpu").output)["allowed"]
+
+
 def test_a_second_check_of_no_commit_is_an_error(tmp_path, github) -> None:
     """An empty `--approved-sha` comes of an output that was lost, and would compare with nothing."""
     event = command("reviewer", f"/torchgauge run npu {SHA}")

@@ -40,6 +40,9 @@ def command(
 
     if not event:
         raise UsageError("no event is named", hint="--event FILE, as GITHUB_EVENT_PATH names it")
+    if os.environ.get("GITHUB_EVENT_NAME") == "pull_request_target":
+        problem = "pull_request_target gives the job of a fork what the default branch has"
+        raise UsageError(problem, hint="start the workflow on pull_request or issue_comment")
     if approved_sha is not None and not is_sha(approved_sha):
         raise UsageError(f"{approved_sha[:60]!r} is not a commit", hint="--approved-sha with all 40 digits")
     trust = read_config(config_file).pool(pool).trust
