@@ -87,6 +87,17 @@ def test_a_pull_request_has_one_job_for_each_pool(here, invoke):
     assert (leg["base"], leg["head"]) == ("torch==2.12.0", "")
 
 
+@pytest.mark.parametrize("named", ["", " ", ","])
+def test_a_label_that_names_no_pool_plans_none(here, process, named):
+    """`torchgauge-run:` is no label for every machine; only a night with an empty list of pools takes all."""
+    done = process("ci", "plan", "--pull-request", "--pool", named, "--github")
+    assert (done.returncode, "no pool is named" in done.stderr) == (5, True)
+    assert outputs(here) == {"matrix": '{"include":[]}', "campaign": "", "nothing": "true"}
+    (here / "GITHUB_OUTPUT").unlink()
+    assert process("ci", "plan", "--pool", named, "--github").returncode == 0
+    assert {leg["pool"] for leg in json.loads(outputs(here)["matrix"])["include"]} == {"one", "two"}
+
+
 def test_an_empty_plan_says_so_and_ends_with_five(here, process):
     """The matrix is empty, `nothing` is true, and no campaign is written."""
     (here / "torchgauge.yml").write_text(TEXT.replace("configs: [eager]", "models: ['no-such-*']"))

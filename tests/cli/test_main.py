@@ -3,13 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 from collections.abc import Iterator
 
 import click
 import pytest
 
 from torchgauge import __version__
-from torchgauge.cli.main import COMMANDS, cli
+from torchgauge.cli.main import COMMANDS, cli, run_command
 
 CASE = "toy/noop:inference:float32:b1:eager@fake"
 
@@ -60,6 +63,27 @@ def test_the_overview_groups_the_verbs_by_what_they_are_for(invoke) -> None:
 def test_the_version_is_shown(process) -> None:
     """``--version`` is the package's own."""
     assert process("--version").stdout.strip().split("+")[0] == f"torchgauge, version {__version__}"
+
+
+def test_a_failure_of_torchgauge_itself_is_no_regression(monkeypatch, capsys) -> None:
+    """A verb whose module cannot be imported ends with 3, with the traceback and one message."""
+    monkeypatch.setitem(cli.verbs, "validate", ("torchgauge.cli.no_such_module", ""))
+    assert run_command(["validate"]) == 3
+    said = capsys.readouterr().err
+    assert "Traceback" in said
+    assert said.count("error: torchgauge itself failed: ModuleNotFoundError") == 1
+
+
+def test_a_broken_installation_is_no_regression(tmp_path) -> None:
+    """A package that the command line itself needs and that cannot be imported: exit 3, not 1."""
+    (tmp_path / "click.py").write_text("raise ImportError('half installed')\n")
+    start = [sys.executable, "-c", "from torchgauge.cli.start import main; main()", "validate"]
+    environment = os.environ | {"PYTHONPATH": str(tmp_path)}
+    done = subprocess.run(start, env=environment, capture_output=True, text=True, timeout=120, check=False)
+    assert (done.returncode, "torchgauge itself failed: ImportError: half installed" in done.stderr) == (
+        3,
+        True,
+    )
 
 
 def test_an_unknown_verb_is_suggested(process) -> None:

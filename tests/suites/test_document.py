@@ -50,6 +50,12 @@ def test_every_field_knows_its_line() -> None:
         ("a: 1\n---\nb: 2\n", 2, "", "a second document is not allowed"),
         ("a: 1\n? [x]\n: 2\n", 2, "", "a key that is not a name is not allowed"),
         ("a: 1e999\n", 1, "a", "the number 1e999 is not allowed"),
+        (f"a: {'9' * 10_000}\n", 1, "a", "the number 9999"),
+        (f"a: -{'9' * 400}\n", 1, "a", "the number -9999"),
+        (f"a: {'[' * 200}{']' * 200}\n", 1, f"a{'[0]' * 63}", "more than 64 levels"),
+        (f"? {'k' * 1_000_000}\n: 1\n", 1, "", "the key 'kkkk"),
+        ('"a\\nb": 1\n', 1, "", "the key 'a\\nb' is not allowed"),
+        (f"a: &{'x' * 1_000_000} 1\n", 1, "a", "the anchor &xxxx"),
         ("a: [1\nb: 2\n", 2, "", "not valid YAML"),
         ("a:\n\t- 1\n", 2, "", "not valid YAML"),
     ],
@@ -61,6 +67,8 @@ def test_refusals_name_file_line_and_field(text: str, line: int, field: str, pro
     at = f" at `{field}`" if field else ""
     assert caught.value.message.startswith(f"f.yaml:{line}{at}: ")
     assert problem in caught.value.message
+    assert len(caught.value.message) < 500
+    assert len(caught.value.message.splitlines()) == 1
 
 
 @pytest.mark.parametrize("text", ["", "# only a comment\n"])

@@ -16,7 +16,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
-from urllib.parse import parse_qsl, urlencode, urlsplit
+from urllib.parse import parse_qsl, unquote, urlencode, urlsplit
 
 TOKEN = "ghs_a-secret-of-the-tests"
 BOT = "github-actions[bot]"
@@ -211,7 +211,7 @@ class GitHub:
         return Answer(200, found)
 
     def _role(self, groups: Any, _query: Any, _body: Any) -> Answer:
-        role = self.roles.get(groups[0])
+        role = self.roles.get(unquote(groups[0]))
         return Answer(200, {"permission": role}) if role else Answer(404, {"message": "Not Found"})
 
     def _paged(self, items: list[Any], path: str, query: dict[str, str], key: str = "") -> Answer:

@@ -17,8 +17,8 @@ from gate_parts import NEWER, SHA, pull
 from github_server import TOKEN, Answer, GitHub, serving
 
 from torchgauge.cli.main import cli
-from torchgauge.errors import DataFileError
-from torchgauge.workflows.allowed import Facts, decide
+from torchgauge.errors import DataFileError, UsageError
+from torchgauge.workflows.allowed import WRITERS, Facts, decide
 from torchgauge.workflows.github_api import ApiError
 
 PUSHED = Facts("pull_request", "synchronize", 5, True, SHA, event_sha=SHA)
@@ -37,6 +37,19 @@ def test_a_pool_for_anyone_takes_any_open_pull_request() -> None:
     assert allowed(PUSHED, "anyone")
     assert not allowed(PUSHED, "anyone", is_open=False)
     assert not allowed(PUSHED, "anyone", event="push")
+
+
+@pytest.mark.parametrize("trust", ["anyone", "collaborators"])
+def test_a_command_needs_a_role_that_may_write_whatever_the_pool_trusts(trust) -> None:
+    """Its job is one of the default branch, which no approval of forks holds up; the reason is the check."""
+    outcomes = {
+        role: decide(replace(ASKED, actor_role=role), "npu", trust)
+        for role in [*WRITERS, "triage", "read", ""]
+    }
+    assert {role for role, outcome in outcomes.items() if outcome.allowed} == WRITERS
+    assert {outcome.reason for role, outcome in outcomes.items() if role not in WRITERS} == {
+        "whoever asked is not a person who may push to this repository"
+    }
 
 
 @pytest.mark.parametrize(
@@ -70,6 +83,9 @@ def test_a_label_counts_only_when_it_is_put() -> None:
         f"```\n/torchgauge run npu {SHA}\n```",
         f"/torchgauge run npu {SHA}\n/torchgauge run npu {NEWER}",
         f"/torchgauge run npu {SHA} && rm -rf /",
+        f"> a stranger's words\u2028/torchgauge run npu {SHA}",
+        f"```\n~~~\n/torchgauge run npu {SHA}\n```",
+        f"```\n```python\n/torchgauge run npu {SHA}\n```",
         "",
     ],
 )
@@ -152,6 +168,60 @@ def test_events_become_decisions(tmp_path, github) -> None:
     }
     github.pulls[0]["head"]["sha"] = NEWER
     assert not json.loads(ask(tmp_path, labelled("reviewer")).output)["allowed"]
+
+
+@pytest.mark.parametrize("pool", ["cpu", "npu"])
+def test_a_stranger_s_comment_runs_nothing_on_any_pool(tmp_path, github, pool) -> None:
+    """Not at first and not at the second check: the author's role is read each time."""
+    told = {
+        (by, more): json.loads(
+            ask(tmp_path, command(by, f"/torchgauge run {pool} {SHA}"), pool, *more).output
+        )
+        for by in ("stranger", "ghost", "reviewer")
+        for more in ((), ("--approved-sha", SHA))
+    }
+    assert {by for (by, _), answer in told.items() if answer["allowed"]} == {"reviewer"}
+    reasons = {answer["reason"] for (by, _), answer in told.items() if by == "reviewer"}
+    assert reasons == {"somebody who may push has named this commit"}
+
+
+def test_a_bot_lets_nothing_run_whatever_its_role(tmp_path, github) -> None:
+    """It has read no commit, and strangers can make it write a comment or put a label."""
+    bot = "helper[bot]"
+    github.roles[bot] = "write"
+    github.pulls[0]["labels"] = [{"name": "torchgauge-run:npu"}]
+    for event in (labelled(bot), command(bot, f"/torchgauge run npu {SHA}")):
+        assert not json.loads(ask(tmp_path, event).output)["allowed"]
+
+
+@pytest.mark.parametrize(
+    ("home", "said"), [("owner/project", True), ("reviewer/project", True), ("stranger/project", False)]
+)
+def test_an_author_answers_for_no_branch_of_a_stranger(tmp_path, github, home, said) -> None:
+    """A stranger pushes to the branch of its fork, whoever opened the pull request of it."""
+    github.pulls[0]["user"] = {"login": "reviewer"}
+    github.pulls[0]["head"]["repo"] = {"full_name": home}
+    pushed = {"action": "synchronize", "pull_request": pull()}
+    assert json.loads(ask(tmp_path, pushed).output)["allowed"] is said
+    github.pulls[0]["head"]["repo"] = None  # the fork is gone
+    assert not json.loads(ask(tmp_path, pushed).output)["allowed"]
+
+
+def test_the_trigger_that_gives_a_fork_a_token_that_writes_is_refused(tmp_path, github, monkeypatch) -> None:
+    """Its event looks like that of a pull request, and nobody approves its runs for a fork."""
+    opened = {"action": "opened", "pull_request": pull()}
+    monkeypatch.setenv("GITHUB_EVENT_NAME", "pull_request_target")
+    assert isinstance(ask(tmp_path, opened, "cpu").exception, UsageError)
+    assert not (tmp_path / "output").exists()
+    monkeypatch.setenv("GITHUB_EVENT_NAME", "pull_request")
+    assert json.loads(ask(tmp_path, opened, "cpu").output)["allowed"]
+
+
+def test_a_second_check_of_no_commit_is_an_error(tmp_path, github) -> None:
+    """An empty `--approved-sha` comes of an output that was lost, and would compare with nothing."""
+    event = command("reviewer", f"/torchgauge run npu {SHA}")
+    assert isinstance(ask(tmp_path, event, "npu", "--approved-sha", "").exception, UsageError)
+    assert not (tmp_path / "output").exists()
 
 
 def test_outputs_carry_the_commit_only_where_it_is_allowed(tmp_path, github) -> None:

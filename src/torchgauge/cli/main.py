@@ -8,7 +8,7 @@ import sys
 import click
 
 from torchgauge.cli.lazy_group import LazyGroup
-from torchgauge.cli.start import INTERRUPTED, answer_interrupts
+from torchgauge.cli.start import INTERRUPTED, answer_interrupts, failed
 from torchgauge.errors import TorchgaugeError
 
 COMMANDS = {
@@ -123,6 +123,8 @@ def run_command(arguments: list[str]) -> int:
         code = error.exit_code
     except BrokenPipeError:
         code = 0
+    except Exception as error:  # noqa: BLE001  the top of the command line: a mistake of ours
+        code = failed(error)
     return code if isinstance(code, int) else 0
 
 

@@ -21,9 +21,23 @@ _IMPORTS = ("<frozen importlib._bootstrap>", "<frozen importlib._bootstrap_exter
 def main() -> None:
     """Entry point of ``torchgauge``."""
     answer_interrupts()
-    from torchgauge.cli.main import main as command
+    try:
+        from torchgauge.cli.main import main as command
 
-    command()
+        command()
+    except Exception as error:  # noqa: BLE001  whatever a broken installation raises
+        sys.exit(failed(error))
+
+
+def failed(error: Exception) -> int:
+    """Print the unforeseen ``error`` with its traceback; return exit code 3, since 1 means a regression."""
+    from traceback import print_exception
+
+    print_exception(error)
+    kind = type(error).__name__
+    advice = "pip check; where it finds nothing, report the lines above"
+    sys.stderr.write(f"error: torchgauge itself failed: {kind}: {error}\n  try: {advice}\n")
+    return 3
 
 
 def answer_interrupts() -> None:

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from pathlib import Path
 
 from torchgauge.errors import DataFileError
-from torchgauge.suites.document import Document, parse_document
+from torchgauge.suites.document import Document, parse_document, read_document, text_of
 
 MOST = 50
 """Mistakes of one file after which nobody reads on."""
@@ -38,7 +38,7 @@ def mistakes_in(path: Path, check: Callable[[Path], None]) -> list[DataFileError
                 return _sorted(found)
             try:
                 rest = _without(looked_at, found[-1])
-            except (DataFileError, OSError, UnicodeDecodeError):
+            except DataFileError:
                 return _sorted(found)  # not even YAML
             if rest is None:
                 return _sorted(found)
@@ -53,7 +53,7 @@ def _sorted(found: list[DataFileError]) -> list[DataFileError]:
 
 def _of_file(error: DataFileError, looked_at: str, path: Path) -> DataFileError:
     """``error`` about the file ``path``, of which ``looked_at`` is a copy that lacks items of its lists."""
-    document = parse_document(path.read_text(encoding="utf-8"), str(path))
+    document = read_document(path)
     there = _entries(document)
     start = _start(there, error.line)
     entry = _ITEM.match(error.field)
@@ -71,7 +71,7 @@ def _without(path: Path, error: DataFileError) -> str | None:
 
     A section that nobody knows goes whole, unless it is another one misspelt, or all of the file.
     """
-    text, line = path.read_text(encoding="utf-8"), error.line
+    text, line = text_of(path), error.line
     document = parse_document(text, str(path))
     begins = _entries(document)
     heads = {at for name, at in document.lines.items() if _SECTION.fullmatch(name)}

@@ -20,6 +20,10 @@ from torchgauge.errors import DataFileError
 
 _LOADER: Any = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 _NAME_ONE = "name a file of YAML; docs/reference/yaml.md says what each kind holds"
+MOST_LEVELS = 64
+"""Mappings and lists in one another that a file may have: everything that reads the value recurses."""
+MOST_KEY = 1024
+"""Characters of a key: as many as YAML takes where a key has no mark of its own."""
 _NULL = frozenset({"", "~", "null"})
 _BOOLEANS = {"true": True, "false": False}
 _INTEGER = re.compile(r"[-+]?[0-9]+")
@@ -63,13 +67,19 @@ class Document:
 
 def read_document(path: Path) -> Document:
     """The strict YAML in the file ``path``; raises :class:`DataFileError`."""
+    return parse_document(text_of(path), str(path))
+
+
+def text_of(path: Path) -> str:
+    """Return the text of the file ``path``, with the ends of its lines; raises :class:`DataFileError`."""
     try:
-        text = path.read_text(encoding="utf-8")
+        if path.exists() and not path.is_file():  # a pipe would be waited for
+            raise DataFileError(str(path), "cannot be read: it is not a file", hint=_NAME_ONE)
+        return path.read_bytes().decode()
     except OSError as error:
         raise DataFileError(str(path), f"cannot be read: {error.strerror}", hint=_NAME_ONE) from error
     except UnicodeDecodeError as error:
         raise DataFileError(str(path), f"is not UTF-8: {error.reason}", hint=_NAME_ONE) from error
-    return parse_document(text, str(path))
 
 
 def parse_document(text: str, file: str) -> Document:
@@ -86,7 +96,9 @@ def parse_document(text: str, file: str) -> Document:
             hint="indent with spaces, and quote a text that contains ': ' or '#'",
         ) from error
     except yaml.YAMLError as error:
-        raise DataFileError(file, f"not valid YAML: {error}", hint=_NAME_ONE) from error
+        raise DataFileError(
+            file, f"not valid YAML: {' '.join(str(error).split())}", hint=_NAME_ONE
+        ) from error
     return Document(file, value, reader.lines)
 
 
@@ -108,7 +120,7 @@ class _Reader:
             self._refuse(event, "$", "a second document", "keep one document per file")
         return value
 
-    def _value(self, event: Any, path: str) -> object:
+    def _value(self, event: Any, path: str, level: int = 0) -> object:
         self.lines.setdefault(path, event.start_mark.line + 1)
         if isinstance(event, yaml.AliasEvent):
             self._refuse(event, path, f"the alias *{event.anchor}", "write the value out where it is needed")
@@ -118,17 +130,19 @@ class _Reader:
             self._refuse(event, path, f"the tag {event.tag}", "plain values need no tag")
         if isinstance(event, yaml.ScalarEvent):
             return self._scalar(event, path)
+        if level == MOST_LEVELS:
+            self._refuse(event, path, f"more than {MOST_LEVELS} levels", "no kind of file needs so many")
         if isinstance(event, yaml.SequenceStartEvent):
-            return self._sequence(path)
-        return self._mapping(path)
+            return self._sequence(path, level + 1)
+        return self._mapping(path, level + 1)
 
-    def _sequence(self, path: str) -> list[object]:
+    def _sequence(self, path: str, level: int) -> list[object]:
         items: list[object] = []
         while not isinstance(event := next(self.events), yaml.SequenceEndEvent):
-            items.append(self._value(event, f"{path}[{len(items)}]"))
+            items.append(self._value(event, f"{path}[{len(items)}]", level))
         return items
 
-    def _mapping(self, path: str) -> dict[str, object]:
+    def _mapping(self, path: str, level: int) -> dict[str, object]:
         items: dict[str, object] = {}
         while not isinstance(event := next(self.events), yaml.MappingEndEvent):
             if not isinstance(event, yaml.ScalarEvent):
@@ -136,6 +150,8 @@ class _Reader:
             key = str(event.value)
             below = f"{path}.{key}"
             line = event.start_mark.line + 1
+            if len(key) > MOST_KEY or not key.isprintable():
+                self._refuse(event, path, f"the key {key!r}", f"at most {MOST_KEY} characters in a line")
             if key == "<<":
                 self._refuse(event, path, "the merge key <<", "write the fields out where they are needed")
             if key in items:
@@ -147,7 +163,7 @@ class _Reader:
                     hint="keep one of the two",
                 )
             self.lines[below] = line
-            items[key] = self._value(next(self.events), below)
+            items[key] = self._value(next(self.events), below, level)
         return items
 
     def _scalar(self, event: Any, path: str) -> object:
@@ -160,10 +176,9 @@ class _Reader:
             return _BOOLEANS[text]
         for pattern, number in _NUMBERS:
             if pattern.fullmatch(text):
-                value = number(text)
-                if not math.isfinite(value):
+                if not math.isfinite(float(text)):  # also an integer that no float holds
                     self._refuse(event, path, f"the number {text}", "write a finite number")
-                return value
+                return number(text)
         return text
 
     def _expect(self, kind: type) -> None:
@@ -172,7 +187,7 @@ class _Reader:
             self._refuse(event, "$", "this structure", "keep one plain document per file")
 
     def _refuse(self, event: Any, path: str, what: str, hint: str) -> None:
-        line = event.start_mark.line + 1
+        line, what = event.start_mark.line + 1, what if len(what) < 120 else f"{what[:100]}..."
         raise DataFileError(self.file, f"{what} is not allowed", line=line, field=shown(path), hint=hint)
 
 

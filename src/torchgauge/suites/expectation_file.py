@@ -16,7 +16,7 @@ import yaml
 
 from torchgauge.errors import DataFileError
 from torchgauge.records import Status
-from torchgauge.suites.document import parse_document
+from torchgauge.suites.document import parse_document, text_of
 from torchgauge.suites.expectations import ExpectationTable, expectations_of
 
 MARK = "# torchgauge expect:"
@@ -124,13 +124,7 @@ def parse_file(text: str, path: Path) -> ExpectationFile:
 
 def read_file(path: Path) -> ExpectationFile:
     """The file at ``path``; raises what :func:`parse_file` raises."""
-    try:
-        text = path.read_bytes().decode()
-    except OSError as error:
-        raise DataFileError(str(path), f"cannot be read: {error.strerror}") from error
-    except UnicodeDecodeError as error:
-        raise DataFileError(str(path), f"is not UTF-8: {error.reason}") from error
-    return parse_file(text, path)
+    return parse_file(text_of(path), path)
 
 
 def new_file(device: str, path: Path) -> ExpectationFile:

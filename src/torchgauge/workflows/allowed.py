@@ -1,9 +1,12 @@
 """Whether a pull request may use a pool: a decision for one commit, and for no later one.
 
-A pool that anyone may use needs no leave. Another runs what a collaborator wrote, or what a collaborator
-has read: by a command that names the commit in full, or by a label. A label counts only in the event of its
-own putting, which carries the head of that moment, and while it is there. Whatever is pushed later voids the
-leave, because the leave is for a commit and the decision is made again before the run.
+A pull request needs no leave for a pool that anyone may use. Another pool runs what a collaborator wrote, or
+what a collaborator has read: by a command that names the commit in full, or by a label. A label counts only
+in the event of its own putting, which carries the head of that moment, and while it is there. Whatever is
+pushed later voids the leave, because the leave is for a commit and the decision is made again before the run.
+
+A command counts from a collaborator alone, for every pool: its job is one of the default branch, which no
+approval of forks holds up. A bot lets nothing run: it has read no commit, and strangers make it write.
 
 ``decide`` is pure; ``facts_of`` reads what it needs from the event and the API.
 """
@@ -13,6 +16,7 @@ from __future__ import annotations
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, replace
+from itertools import takewhile
 from typing import Any
 
 from torchgauge.errors import DataFileError
@@ -29,9 +33,11 @@ _COMMAND = re.compile(r"/torchgauge +run +(?P<pool>[a-z0-9-]{1,40})(?: +(?P<sha>
 class Facts:
     """What is known of a request.
 
-    ``head_sha`` is the head as the API says now, ``event_sha`` as the event says. ``actor_role`` is the role
-    of who wrote the comment ``command`` or put the label. ``label_put`` says that this event is the putting
-    of our label, ``label_there`` that it is still there. ``approved_sha`` is what was allowed earlier.
+    ``head_sha`` is the head as the API says now, ``event_sha`` as the event says. ``author_role`` is the role
+    of who opened the pull request, empty where its branch is neither theirs nor this repository's;
+    ``actor_role`` that of who wrote the comment ``command`` or put the label. ``label_put`` says that this
+    event is the putting of our label, ``label_there`` that it is still there. ``approved_sha`` is what was
+    allowed earlier.
     """
 
     event: str
@@ -69,7 +75,7 @@ def decide(facts: Facts, pool: str, trust: str) -> Decision:
     if facts.event_sha and facts.event_sha != sha:
         return Decision(False, sha, "a newer commit is the head of the pull request: its own run will tell")
     if facts.event == "issue_comment":
-        return _by_command(facts, pool, trust)
+        return _by_command(facts, pool)
     if facts.event != "pull_request":
         return Decision(False, sha, "only a pull request or a comment on one can ask for a pool")
     if trust == "anyone":
@@ -84,15 +90,15 @@ def asks(body: str, pool: str) -> bool:
     return any(line["pool"] == pool for line in _commands(body))
 
 
-def _by_command(facts: Facts, pool: str, trust: str) -> Decision:
+def _by_command(facts: Facts, pool: str) -> Decision:
     sha = facts.head_sha
     if facts.action != "created":
         return Decision(False, sha, "a comment that was changed asks for nothing: write a new one")
     lines = [line for line in _commands(facts.command) if line["pool"] == pool]
     if len(lines) != 1:
         return Decision(False, sha, f"the comment does not ask for pool {pool} once: {COMMAND} {pool} COMMIT")
-    if trust != "anyone" and facts.actor_role not in WRITERS:
-        return Decision(False, sha, "whoever asked may not push to this repository")
+    if facts.actor_role not in WRITERS:
+        return Decision(False, sha, "whoever asked is not a person who may push to this repository")
     named = lines[0]["sha"] or ""
     if not is_sha(named):
         return Decision(
@@ -109,22 +115,21 @@ def _by_label(facts: Facts, pool: str) -> Decision:
         wanted = f"`{COMMAND} {pool} COMMIT`, or the label {LABEL_PREFIX}{pool}, put again after each push"
         return Decision(False, sha, f"nobody who may push has let this commit run: {wanted}")
     if facts.actor_role not in WRITERS:
-        return Decision(False, sha, "whoever added the label may not push to this repository")
+        return Decision(False, sha, "whoever added the label is not a person who may push to this repository")
     if not facts.label_there:
         return Decision(False, sha, "the label was taken off again")
     return Decision(True, sha, "somebody who may push has put the label on this commit")
 
 
 def _commands(body: str) -> list[dict[str, str | None]]:
-    """Commands in ``body``: whole lines outside quotations and code blocks, as they were typed."""
-    found, fenced = [], False
-    for line in body[:65_536].splitlines():
-        if line.lstrip().startswith(("```", "~~~")):
-            fenced = not fenced
-        match = None if fenced else _COMMAND.fullmatch(line)
-        if match is not None:
-            found.append(match.groupdict())
-    return found
+    """Commands in ``body``: whole lines before any code block, as a person types them.
+
+    Which line ends a block, and which characters break a line, is nobody's to guess: what is pasted or quoted
+    there may be a stranger's.
+    """
+    lines = re.split(r"\r?\n", body[:65_536])
+    typed = takewhile(lambda line: not line.lstrip().startswith(("```", "~~~")), lines)
+    return [match.groupdict() for line in typed if (match := _COMMAND.fullmatch(line))]
 
 
 def facts_of(api: GitHubApi, event: Mapping[str, Any], repository: str, pool: str, trust: str) -> Facts:
@@ -150,12 +155,14 @@ def facts_of(api: GitHubApi, event: Mapping[str, Any], repository: str, pool: st
         comment = event.get("comment")
         comment = comment if isinstance(comment, dict) else {}
         facts = replace(facts, command=str(comment.get("body") or ""))
-        if trust != "anyone" and asks(facts.command, pool):
+        if asks(facts.command, pool):
             facts = replace(facts, actor_role=role_of(api, home, _login(comment)))
         return facts
     if trust == "anyone":
         return facts
-    facts = replace(facts, author_role=role_of(api, home, _login(told)))
+    author, branch_of = _login(told), str((head.get("repo") or {}).get("full_name", ""))
+    if branch_of == repository or branch_of.partition("/")[0] == author:
+        facts = replace(facts, author_role=role_of(api, home, author))
     label = event.get("label")
     if facts.author_role in WRITERS or facts.action != "labeled" or not isinstance(label, dict):
         return facts
@@ -168,8 +175,8 @@ def facts_of(api: GitHubApi, event: Mapping[str, Any], repository: str, pool: st
 
 
 def role_of(api: GitHubApi, home: str, login: str) -> str:
-    """The role of ``login`` in the repository; empty for nobody and for who is not known."""
-    if not login:
+    """The role of ``login`` in the repository; empty for nobody, for a bot and for who is not known."""
+    if not login or login.endswith("[bot]"):  # no person's name has a bracket
         return ""
     try:
         told = api.get(f"{home}/collaborators/{segment(login)}/permission")

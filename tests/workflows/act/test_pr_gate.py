@@ -137,14 +137,15 @@ def test_a_label_lets_no_fork_on_to_machines_of_ones_own(project, tmp_path):
     assert git_host.artifact_names(77) == set()
 
 
-def test_a_label_for_a_pool_that_is_not_there_is_an_error(project, tmp_path):
-    """The plan says which pools there are."""
+@pytest.mark.parametrize(("name", "problem"), [("simm", "unknown pool 'simm'"), ("", "no pool is named")])
+def test_a_label_for_a_pool_that_is_not_there_is_an_error(project, tmp_path, name, problem):
+    """The plan says which pools there are; a label without a name is none for all of them."""
     same = str(wheel(tmp_path, "sides"))
     git_host = project(same, same)
-    payload, _ = pull_request(git_host, OWN, action="labeled", label={"name": "torchgauge-run:simm"})
+    payload, _ = pull_request(git_host, OWN, action="labeled", label={"name": f"torchgauge-run:{name}"})
     run = gate(git_host, payload)
     assert run.jobs == {("plan", "failure")}
-    assert "unknown pool 'simm'" in run.output
+    assert problem in run.output
 
 
 @pytest.mark.torch
@@ -300,7 +301,7 @@ def test_an_api_that_refuses_is_red_and_not_silent(commenter, github, tmp_path):
     assert github.comments == []
 
 
-def ask(git_host: GitHost, by: str, sha: str) -> ActRun:
+def ask(git_host: GitHost, by: str, sha: str, pool: str = "sim") -> ActRun:
     """Let ``by`` write the command for the commit ``sha`` under pull request 5, whose head is on its way."""
     head = git_host.git("rev-parse", "refs/pull/5/head")
     told = pull(sha=head)
@@ -312,7 +313,7 @@ def ask(git_host: GitHost, by: str, sha: str) -> ActRun:
                 "action": "created",
                 "repository": {"full_name": OWN},
                 "issue": {"number": 5, "pull_request": {"url": "x"}},
-                "comment": {"id": 9, "user": {"login": by}, "body": f"/torchgauge run sim {sha}"},
+                "comment": {"id": 9, "user": {"login": by}, "body": f"/torchgauge run {pool} {sha}"},
             },
             secrets={"GITHUB_TOKEN": TOKEN},
             environment={"GITHUB_API_URL": github.base, "OMP_NUM_THREADS": "1", "PIP_NO_INDEX": "1"},
@@ -320,13 +321,13 @@ def ask(git_host: GitHost, by: str, sha: str) -> ActRun:
         )
 
 
-@pytest.mark.parametrize("by", ["stranger", "reviewer"])
-def test_a_command_of_a_stranger_or_for_another_commit_starts_nothing(project, tmp_path, by):
-    """The machine of one's own is not asked; the page of the run says why."""
+@pytest.mark.parametrize(("by", "pool"), [("stranger", "sim"), ("stranger", "cpu"), ("reviewer", "sim")])
+def test_a_command_of_a_stranger_or_for_another_commit_starts_nothing(project, tmp_path, by, pool):
+    """Neither a machine of one's own nor the pool that anyone may use; the page of the run says why."""
     same = str(wheel(tmp_path, "sides"))
     git_host = project(same, same)
     _, head = pull_request(git_host, FORK)
-    run = ask(git_host, by, head if by == "stranger" else "b" * 40)
+    run = ask(git_host, by, head if by == "stranger" else "b" * 40, pool)
     assert run.jobs == {("allow", "success")}, run.log[-4000:]
     assert "not allowed" in run.summary
     assert git_host.artifact_names(77) == set()

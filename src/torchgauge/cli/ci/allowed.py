@@ -16,11 +16,11 @@ from torchgauge.errors import UsageError
 @click.option(
     "--config", "config_file", default="torchgauge.yml", show_default=True, help="who may use which pool"
 )
-@click.option("--approved-sha", default="", help="what an earlier step allowed: anything else is refused")
+@click.option("--approved-sha", help="what an earlier step allowed: anything else is refused")
 @click.option("--repository", envvar="GITHUB_REPOSITORY", default="", help="OWNER/NAME")
 @JSON
 def command(
-    event: str | None, pool: str, config_file: str, approved_sha: str, repository: str, as_json: bool
+    event: str | None, pool: str, config_file: str, approved_sha: str | None, repository: str, as_json: bool
 ) -> None:
     """Say whether a pull request may use a pool, and for which commit.
 
@@ -40,11 +40,14 @@ def command(
 
     if not event:
         raise UsageError("no event is named", hint="--event FILE, as GITHUB_EVENT_PATH names it")
-    if approved_sha and not is_sha(approved_sha):
+    if os.environ.get("GITHUB_EVENT_NAME") == "pull_request_target":
+        problem = "pull_request_target gives the job of a fork what the default branch has"
+        raise UsageError(problem, hint="start the workflow on pull_request or issue_comment")
+    if approved_sha is not None and not is_sha(approved_sha):
         raise UsageError(f"{approved_sha[:60]!r} is not a commit", hint="--approved-sha with all 40 digits")
     trust = read_config(config_file).pool(pool).trust
     facts = facts_of(GitHubApi.from_environment(), read_event(event), repository, pool, trust)
-    decision = decide(replace(facts, approved_sha=approved_sha), pool, trust)
+    decision = decide(replace(facts, approved_sha=approved_sha or ""), pool, trust)
     word = "true" if decision.allowed else "false"
     if os.environ.get("GITHUB_OUTPUT"):
         set_output("allowed", word)

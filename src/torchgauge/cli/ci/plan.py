@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 @click.option("--config", "config_file", default="torchgauge.yml", show_default=True, help="what to plan")
 @click.option("--store", help="results so far, whose durations size the jobs (default: none are known)")
 @click.option("--out", default="campaign.json", show_default=True, help="where the plan goes")
-@click.option("--pool", "pools", type=CommaList(optional=True), default=(), help="only these pools")
+@click.option("--pool", "pools", type=CommaList(optional=True), help="only these pools; '' is all of them")
 @click.option("--trust", type=click.Choice(["anyone", "collaborators"]), help="only pools that trust these")
 @click.option("--torch", "torch", default="", help="the build under test (default: what the pools pin)")
 @click.option(
@@ -37,6 +37,7 @@ def command(config_file: str, out: str, github: bool, **options: Any) -> None:
 
     Outputs: `matrix` for strategy.matrix, `campaign` with the name, `digest` of the plan, against which later
     steps hold its file, `torch` as given, and `nothing`, which is `true` for an empty plan; that ends with 5.
+    With --pull-request an empty --pool is a label that names no pool, and plans nothing.
 
     Example: torchgauge ci plan --config torchgauge.yml --store results --out campaign.json --github
     """
@@ -79,6 +80,7 @@ def _plan(config: Config, options: dict[str, Any]) -> CampaignPlan:
     from dataclasses import replace
 
     from torchgauge.clock import SYSTEM_CLOCK, utc
+    from torchgauge.errors import NothingSelectedError
     from torchgauge.results.durations import recorded_durations
     from torchgauge.workflows import planning
     from torchgauge.workflows.nights import night_of
@@ -87,7 +89,11 @@ def _plan(config: Config, options: dict[str, Any]) -> CampaignPlan:
     night = night_of(options["night"]) if options["night"] else utc(now).date()
     words = {name: options[name] for name in ("repository", "sha", "torch")}
     occasion = planning.Occasion(created_at=now, night=night.isoformat(), **words)
-    pools = planning.chosen_pools(config, options["pools"], options["trust"] or "")
+    if (
+        options["pull_request"] and options["pools"] == ()
+    ):  # a label without a name, not a night without a list
+        raise NothingSelectedError("no pool is named", hint="--pool NAME, or the label torchgauge-run:NAME")
+    pools = planning.chosen_pools(config, options["pools"] or (), options["trust"] or "")
     if options["pull_request"]:
         pools = planning.in_one_job(pools)
     work = planning.select_cases(config.campaign, planning.devices_of(pools))
