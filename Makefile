@@ -11,7 +11,7 @@ SITE_DOCS ?= site-docs
 PYTEST_WORKERS ?= 2
 # A test that hangs fails with its stack, and what fails is printed at once: a run that is cut off has named it.
 SPREAD := -n $(PYTEST_WORKERS) --dist worksteal --max-worker-restart 2 \
-	--instafail --timeout 400 -o faulthandler_timeout=300
+	--instafail --timeout 900 -o faulthandler_timeout=600
 export TORCHGAUGE_CHROMIUM ?= $(shell command -v chromium || command -v google-chrome || echo /usr/bin/chromium)
 
 .PHONY: demo test test-full faults bench lint static docs changelog lock dist clean help chromium axe slurm
